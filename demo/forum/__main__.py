@@ -1,0 +1,72 @@
+"""`python -m demo.forum`: read the arguments, then run.
+
+Exit code 0 after SIGTERM or SIGINT, 1 if it cannot serve, 2 for wrong use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+from demo.forum import parent
+
+
+def _leave(_signal: int, _frame: FrameType | None) -> None:
+    sys.exit(0)
+
+
+def _number(kind: type[int] | type[float], low: int, high: int) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            number = kind(text)
+        except ValueError:
+            number = kind(low) - 1
+        if not low <= number <= high:
+            raise argparse.ArgumentTypeError(
+                f"must be {'a whole number' if kind is int else 'a number'} from {low} to {high}, got {text!r}"
+            )
+        return number
+
+    return parse
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m demo.forum", description="A forum that lives and knows the truth about itself."
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=_number(int, 0, 65_535), default=0, help="0 takes any free port (default)")
+    parser.add_argument("--seed", type=int, default=1, help="the same seed, the same forum (default: %(default)s)")
+    parser.add_argument("--forums", type=_number(int, 1, 1_000), default=5, help="how many forums (default: %(default)s)")
+    parser.add_argument(
+        "--threads", type=_number(int, 0, 100_000), default=60, help="threads in each forum (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--comments", type=_number(float, 0, 1_000), default=8.0, help="mean per thread, power law (default: %(default)s)"
+    )
+    parser.add_argument("--rate", type=_number(float, 0, 5_000), default=0.0, help="events per second; 0 stands still (default)")
+    parser.add_argument("--ready-file", type=Path, help='JSON {"url", "pid"}, written whole once the forum listens')
+    parser.add_argument("--parent-pid", type=int, help="end when this process, our parent, ends")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Read the arguments and run the server."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _leave)
+    args = _arguments()
+    if args.parent_pid is not None:
+        parent.end_with(args.parent_pid)
+    from demo.forum import run, world  # after the signal handlers: loading takes a while, and a signal may come
+
+    size = world.Size(forums=args.forums, threads=args.threads, comments=args.comments)
+    options = run.Options(host=args.host, port=args.port, seed=args.seed, size=size, rate=args.rate, ready_file=args.ready_file)
+    return run.main(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""The forum as JSON: the three interfaces a crawler reads, the list of forums, and the truth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from demo.forum.bodies import Bodies, MissingPageError, page_count, page_number, page_slice
+from demo.forum.records import Comment, Forum, Thread
+from demo.forum.world import World
+
+encode = msgspec.json.encode
+
+
+class JsonPages:
+    """Bodies of JSON pages, each rendered once per change of what it shows."""
+
+    def __init__(self, world: World, bodies: Bodies) -> None:
+        self._world = world
+        self._bodies = bodies
+
+    def threads(self, forum_id: str, page: str) -> bytes:
+        """`/list/{forum_id}/{page}`: 20 threads, sticky ones first, then the newest reply first."""
+        forum = find_forum(self._world, forum_id)
+        pages = page_count(len(forum.activity))
+        number = page_number(page, pages, f"forum {forum_id}")
+        return self._bodies.get(forum_id, forum.revision, ("json", number), lambda: _thread_page(forum, number, pages))
+
+    def post(self, post_id: str) -> bytes:
+        """`/post/{post_id}`: the opening post with its body."""
+        thread = find_thread(self._world, post_id)
+        return self._bodies.get(post_id, thread.revision, "json", lambda: encode(_post(thread)))
+
+    def comments(self, post_id: str, page: str) -> bytes:
+        """`/comment/{post_id}/{page}`: 20 comments, oldest first."""
+        thread = find_thread(self._world, post_id)
+        pages = page_count(thread.reply_count)
+        number = page_number(page, pages, f"post {post_id}")
+        return self._bodies.get(post_id, thread.revision, ("json", number), lambda: _comment_page(thread, number, pages))
+
+    def forums(self) -> bytes:
+        """`/forums`: every forum with its name, its number of threads and its last activity."""
+        return self._bodies.get("forums", self._world.revision, "json", lambda: encode({"forums": forum_rows(self._world)}))
+
+    def truth(self) -> bytes:
+        """`/truth`: the hash of every post and comment there is now, and the number of events since the start."""
+        world = self._world
+        truth = {"posts": world.post_hashes, "comments": world.comment_hashes, "revision": world.revision}
+        return self._bodies.get("truth", world.revision, "json", lambda: encode(truth))
+
+
+def find_forum(world: World, forum_id: str) -> Forum:
+    """The forum, or MissingPageError."""
+    try:
+        return world.forums[forum_id]
+    except KeyError:
+        raise MissingPageError(f"no forum {forum_id[:40]!r}; there are f1 to f{len(world.forums)}, see /forums") from None
+
+
+def find_thread(world: World, post_id: str) -> Thread:
+    """The thread of a post, or MissingPageError."""
+    try:
+        return world.threads[post_id]
+    except KeyError:
+        raise MissingPageError(f"no post {post_id[:40]!r}; see /list/{{forum_id}}/{{page}} for those there are") from None
+
+
+def forum_rows(world: World) -> list[dict[str, Any]]:
+    """One row per forum; `last_reply_at` is None in a forum without threads."""
+    return [
+        {
+            "id": forum.id,
+            "name": forum.name,
+            "about": forum.theme.about,
+            "threads": len(forum.activity),
+            "pages": page_count(len(forum.activity)),
+            "last_reply_at": next((t.last_reply_at for t in reversed(forum.activity.values())), None),
+        }
+        for forum in world.forums.values()
+    ]
+
+
+def _thread_page(forum: Forum, number: int, pages: int) -> bytes:
+    rows = [_thread_row(thread) for thread in forum.ordered()[page_slice(number)]]
+    return encode({"forum_id": forum.id, "page": number, "pages": pages, "threads": rows})
+
+
+def _thread_row(thread: Thread) -> dict[str, Any]:
+    post = thread.post
+    return {
+        "id": post.id,
+        "title": post.title,
+        "author": post.author,
+        "created_at": post.created_at,
+        "reply_count": thread.reply_count,
+        "last_reply_at": thread.last_reply_at,
+        "sticky": post.sticky,
+    }
+
+
+def _post(thread: Thread) -> dict[str, Any]:
+    post = thread.post
+    return {
+        "id": post.id,
+        "forum_id": post.forum_id,
+        "title": post.title,
+        "body": post.body,
+        "author": post.author,
+        "created_at": post.created_at,
+        "views": thread.views,
+        "reply_count": thread.reply_count,
+        "last_reply_at": thread.last_reply_at,
+    }
+
+
+def _comment_page(thread: Thread, number: int, pages: int) -> bytes:
+    rows = [_comment_row(comment) for comment in thread.comments[page_slice(number)]]
+    return encode({"post_id": thread.post.id, "page": number, "pages": pages, "comments": rows})
+
+
+def _comment_row(comment: Comment) -> dict[str, Any]:
+    return {
+        "id": comment.id,
+        "post_id": comment.post_id,
+        "parent_id": comment.parent_id,
+        "author": comment.author,
+        "body": comment.body,
+        "created_at": comment.created_at,
+    }

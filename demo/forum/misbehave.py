@@ -1,0 +1,89 @@
+"""Which page is spoilt, and how that looks on the wire.
+
+The choice is a pseudo-random sequence of the seed: the n-th page asked for since the start is spoilt in the same way in each run
+with the same settings. It draws only while some share is above 0, so that a quiet phase does not shift the sequence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from enum import Enum
+from random import Random
+
+from aiohttp import web
+
+from demo.forum.behaviour import Behaviour
+
+SLOW_BODY_S = 1.0
+_DRIBBLES = 10
+_LINGER_ZERO = struct.pack("ii", 1, 0)  # closing such a socket sends RST instead of FIN
+
+
+class Spoilt(Enum):
+    """What happens to one page."""
+
+    NOT = "served as it should be"
+    ERROR = "500 Internal Server Error"
+    THROTTLED = "429 Too Many Requests with Retry-After"
+    RESET = "half of the body, then a TCP reset"
+    SLOW = "a body that takes a second to arrive"
+
+
+class Mischief:
+    """Draws what happens to the next page."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = Random(f"forum mischief {seed}")
+
+    def next(self, behaviour: Behaviour) -> Spoilt:
+        """The fate of one page under `behaviour`; consumes one number of the sequence, or none where all shares are 0."""
+        if not behaviour.misbehaving_share:
+            return Spoilt.NOT
+        draw = self._rng.random()
+        for share, fate in (
+            (behaviour.error_rate, Spoilt.ERROR),
+            (behaviour.throttle_rate, Spoilt.THROTTLED),
+            (behaviour.reset_rate, Spoilt.RESET),
+            (behaviour.slow_body_rate, Spoilt.SLOW),
+        ):
+            if draw < share:
+                return fate
+            draw -= share
+        return Spoilt.NOT
+
+
+async def send_half_and_reset(request: web.Request, response: web.Response) -> web.StreamResponse:
+    """Promise the whole body, send half of it, and reset the connection."""
+    body = response.body
+    assert isinstance(body, bytes)
+    started = await _start(request, response, len(body))
+    transport = request.transport
+    if transport is None:  # the client was faster
+        return started
+    await started.write(body[: len(body) // 2])
+    connection = transport.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
+    transport.abort()
+    return started
+
+
+async def send_slowly(request: web.Request, response: web.Response) -> web.StreamResponse:
+    """Send the body in ten pieces over `SLOW_BODY_S`; the length is announced at once."""
+    body = response.body
+    assert isinstance(body, bytes)
+    started = await _start(request, response, len(body))
+    piece = -(-len(body) // _DRIBBLES) or 1
+    for offset in range(0, len(body), piece):
+        await asyncio.sleep(SLOW_BODY_S / _DRIBBLES)
+        await started.write(body[offset : offset + piece])
+    await started.write_eof()
+    return started
+
+
+async def _start(request: web.Request, response: web.Response, length: int) -> web.StreamResponse:
+    started = web.StreamResponse(status=response.status, headers={"Content-Type": response.headers["Content-Type"]})
+    started.content_length = length
+    await started.prepare(request)
+    return started

@@ -1,0 +1,139 @@
+"""The forum as a child process: for tests, benchmarks and `make demo`.
+
+with ForumProcess(seed=7, forums=2, threads=50) as forum:
+    crawl(forum.url)
+    forum.control(rate=0)
+    compare(forum.truth())
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from redis_components.errors import TrawlError
+
+_START_S = 30.0
+_STOP_S = 5.0
+_ANSWER_S = 10.0
+_POLL_S = 0.02
+
+
+class ForumError(TrawlError):
+    """The demo forum did not start, or did not answer as it should; the message holds what it said."""
+
+
+class ForumProcess:
+    """Starts on entering or by `start()`, stops on leaving or by `stop()`; ends with this process in any case.
+
+    Arguments are those of `python -m demo.forum`; None leaves its default. After the start `url` and `pid` are set.
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int = 1,
+        forums: int | None = None,
+        threads: int | None = None,
+        comments: float | None = None,
+        rate: float | None = None,
+        port: int = 0,
+    ) -> None:
+        given = {"seed": seed, "forums": forums, "threads": threads, "comments": comments, "rate": rate, "port": port}
+        self._options = [f"--{name}={value}" for name, value in given.items() if value is not None]
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = ""
+        self.pid = 0
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def start(self) -> Self:
+        """Start the server and wait until it listens. Raises ForumError with its stderr where it does not."""
+        self._folder = tempfile.TemporaryDirectory(prefix="trawl-forum-")
+        ready, errors = Path(self._folder.name) / "ready.json", Path(self._folder.name) / "stderr"
+        command = [sys.executable, "-m", "demo.forum", *self._options, f"--ready-file={ready}", f"--parent-pid={os.getpid()}"]
+        with errors.open("wb") as stderr:  # a file, not a pipe: nobody has to read it for the server to go on
+            self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True)
+        try:
+            self._wait_for(ready, errors)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> int | None:
+        """End the server and everything in its process group; returns its exit code, None if it never ran."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.terminate()
+            try:
+                process.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+        return process.returncode if process else None
+
+    def truth(self) -> dict[str, Any]:
+        """`{"posts": {id: hash}, "comments": {id: hash}, "revision": events since the start}`, as of now."""
+        return self._ask("GET", "/truth")
+
+    def stats(self) -> dict[str, Any]:
+        """`{"served": {kind: {status: pages}}, "total": pages, "revision": events since the start}`."""
+        return self._ask("GET", "/stats")
+
+    def control(self, **settings: float) -> dict[str, Any]:
+        """Change some of rate, latency_ms, error_rate, throttle_rate, reset_rate, slow_body_rate; returns all of them.
+
+        Raises ForumError with the forum's own words where it refuses.
+        """
+        return self._ask("POST", "/control", json.dumps(settings))
+
+    def _wait_for(self, ready: Path, errors: Path) -> None:
+        assert self._process is not None
+        until = time.monotonic() + _START_S
+        while not ready.exists():
+            if self._process.poll() is not None:
+                raise ForumError(f"the forum ended with code {self._process.returncode} at its start: {_said(errors)}")
+            if time.monotonic() > until:
+                raise ForumError(f"the forum does not listen after {_START_S:g} s; it said: {_said(errors)}")
+            time.sleep(_POLL_S)
+        listening = json.loads(ready.read_text("utf-8"))
+        self.url, self.pid = listening["url"], listening["pid"]
+
+    def _ask(self, method: str, path: str, body: str | None = None) -> dict[str, Any]:
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=_ANSWER_S)
+        try:
+            connection.request(method, path, body, {"Content-Type": "application/json"} if body else {})
+            response = connection.getresponse()
+            content: dict[str, Any] = json.loads(response.read())
+        except (OSError, http.client.HTTPException, ValueError) as broken:
+            raise ForumError(f"{method} {self.url}{path}: no usable answer ({broken!r}); is the forum still running?") from broken
+        finally:
+            connection.close()
+        if response.status != 200:
+            raise ForumError(f"{method} {self.url}{path}: {response.status} {content.get('error', '')}")
+        return content
+
+
+def _said(errors: Path) -> str:
+    return errors.read_text("utf-8", "replace").strip()[-2_000:] or "(nothing on stderr)"

@@ -1,0 +1,106 @@
+"""The life of the server process: grow the world, listen, say that it listens, live, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+import os
+import signal
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aiohttp import web
+
+from demo.forum.behaviour import Behaviour
+from demo.forum.life import live
+from demo.forum.server import ForumServer
+from demo.forum.world import Size, World
+from redis_components.errors import TrawlError
+
+_GOODBYE_S = 1.0  # pages under way get this long to finish
+
+
+class ServeError(TrawlError):
+    """The forum cannot listen or cannot write its ready file; the message says where and how to mend it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the command line says; `port` 0 is any free one, `rate` in events per second."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    seed: int = 1
+    size: Size = field(default_factory=Size)
+    rate: float = 0.0
+    ready_file: Path | None = None
+
+
+async def run(world: World, options: Options) -> None:
+    """Serve `world` until SIGTERM or SIGINT. Raises ServeError."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    forum = ForumServer(world, Behaviour(rate=options.rate), options.seed)
+    runner = web.AppRunner(forum.application(), access_log=None, shutdown_timeout=_GOODBYE_S)
+    await runner.setup()
+    try:
+        url = await _listen(runner, options)
+        if options.ready_file:
+            _write_ready(options.ready_file, url)
+        counts = f"{len(world.forums)} forums, {len(world.threads)} threads, {len(world.comment_hashes)} comments"
+        print(f"forum at {url}: {counts} (seed {options.seed})", flush=True)
+        life = asyncio.create_task(live(lambda: forum.behaviour.rate, world.advance))
+        stopped = asyncio.create_task(stop.wait())
+        # An error in the forum's life ends the process instead of leaving a forum that silently stands still.
+        await asyncio.wait({life, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if life.done():
+            life.result()
+        life.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await life
+    finally:
+        await runner.cleanup()
+
+
+async def _listen(runner: web.AppRunner, options: Options) -> str:
+    try:
+        await web.TCPSite(runner, options.host, options.port).start()
+    except OSError as refused:
+        reason = os.strerror(refused.errno) if refused.errno and refused.errno > 0 else str(refused)
+        raise ServeError(
+            f"forum: cannot listen on {options.host} port {options.port}: {reason}; "
+            "choose another --port (0 takes any free one) or --host"
+        ) from refused
+    host, port = runner.addresses[0][:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _write_ready(path: Path, url: str) -> None:
+    """Write the file whole or not at all: whoever sees it can read it."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(json.dumps({"url": url, "pid": os.getpid()}), "utf-8")
+        unfinished.replace(path)
+    except OSError as refused:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise ServeError(
+            f"forum: cannot write --ready-file {path}: {refused.strerror}; name a file in a folder that exists"
+        ) from refused
+
+
+def main(options: Options) -> int:
+    """Run the server; returns the exit code, 0 after a signal and 1 where it cannot serve."""
+    world = World(options.seed, options.size)  # before the loop: a signal may end it at once
+    gc.collect()
+    gc.freeze()  # the content stays: no collection needs to look at it again
+    try:
+        asyncio.run(run(world, options))
+    except ServeError as refused:
+        print(refused, file=sys.stderr)
+        return 1
+    return 0

@@ -1,0 +1,138 @@
+"""The forum over HTTP.
+
+aiohttp.web carries it. Measured with 3,000-byte bodies over 32 kept connections, one core each for server and client, the bare
+libraries served (pages/s, server CPU per page): aiohttp.web with its router 28,000, 34 µs; uvicorn with httptools and a raw
+ASGI function 28,000, 36 µs; httptools with a protocol of our own 35,000, 17 µs. The two libraries are equally fast and ten
+times above the 2,000 pages/s that are wanted, and only aiohttp lets a handler reach its transport by a public name, which
+resetting a connection needs. `benchmarks/forum_speed.py` measures this server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from demo.forum.behaviour import Behaviour, ControlError
+from demo.forum.bodies import Bodies, MissingPageError
+from demo.forum.html_pages import HtmlPages, not_found
+from demo.forum.json_pages import JsonPages, encode
+from demo.forum.misbehave import Mischief, Spoilt, send_half_and_reset, send_slowly
+from demo.forum.world import World
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+View = Callable[[web.Request], bytes]
+_JSON = {"Content-Type": "application/json"}
+_HTML = {"Content-Type": "text/html; charset=utf-8"}
+
+
+class ForumServer:
+    """Answers requests about `world`, in the way that `behaviour` says."""
+
+    def __init__(self, world: World, behaviour: Behaviour, seed: int) -> None:
+        self.world = world
+        self.behaviour = behaviour
+        bodies = Bodies()
+        self._json = JsonPages(world, bodies)
+        self._html = HtmlPages(world, bodies)
+        self._mischief = Mischief(seed)
+        self._served: dict[str, Counter[str]] = {}
+
+    def application(self) -> web.Application:
+        """The routes. Pages may misbehave; the truth, the control and the stats never do."""
+        as_json, as_html = self._json, self._html
+        app = web.Application(client_max_size=64 * 1024)
+        app.add_routes(
+            [
+                web.get("/list/{id}/{page}", self._page("list", _JSON, lambda r: as_json.threads(_id(r), r.match_info["page"]))),
+                web.get("/post/{id}", self._page("post", _JSON, lambda r: as_json.post(_id(r)))),
+                web.get(
+                    "/comment/{id}/{page}", self._page("comment", _JSON, lambda r: as_json.comments(_id(r), r.match_info["page"]))
+                ),
+                web.get("/forums", self._page("forums", _JSON, lambda _: as_json.forums())),
+                web.get("/", self._page("html_index", _HTML, lambda _: as_html.index())),
+                web.get("/html/f/{id}", self._page("html_forum", _HTML, lambda r: as_html.forum(_id(r), _asked_page(r)))),
+                web.get("/html/t/{id}", self._page("html_thread", _HTML, lambda r: as_html.thread(_id(r), _asked_page(r)))),
+                web.get("/truth", self._show_truth),
+                web.get("/stats", self._show_stats),
+                web.get("/control", self._show_control),
+                web.post("/control", self._control),
+                web.get("/{nothing:.*}", self._page("unknown", _JSON, _no_such_address)),
+            ]
+        )
+        return app
+
+    def _page(self, kind: str, headers: dict[str, str], view: View) -> Handler:
+        """A handler for one kind of page: waits, draws its fate, renders what is true *then*, sends it, counts it."""
+        served = self._served.setdefault(kind, Counter())
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            if self.behaviour.latency_ms:
+                await asyncio.sleep(self.behaviour.latency_ms / 1000)
+            fate = self._mischief.next(self.behaviour)
+            response = _spoilt(fate) or _rendered(view, request, headers)
+            if fate is Spoilt.RESET:
+                served["reset"] += 1
+                return await send_half_and_reset(request, response)
+            served[str(response.status)] += 1
+            return await send_slowly(request, response) if fate is Spoilt.SLOW else response
+
+        return handle
+
+    async def _show_truth(self, _: web.Request) -> web.Response:
+        return web.Response(body=self._json.truth(), headers=_JSON)
+
+    async def _show_stats(self, _: web.Request) -> web.Response:
+        served = {kind: dict(by_status) for kind, by_status in self._served.items() if by_status}
+        total = sum(by_status.total() for by_status in self._served.values())
+        return _answer({"served": served, "total": total, "revision": self.world.revision})
+
+    async def _show_control(self, _: web.Request) -> web.Response:
+        return _answer(self.behaviour)
+
+    async def _control(self, request: web.Request) -> web.Response:
+        try:
+            self.behaviour = self.behaviour.changed(json.loads(await request.read()))
+        except ControlError as wrong:
+            return _answer({"error": str(wrong)}, status=400)
+        except (ValueError, RecursionError) as wrong:
+            return _answer({"error": f"/control: the body is not JSON: {wrong}"}, status=400)
+        return _answer(self.behaviour)
+
+
+def _id(request: web.Request) -> str:
+    return request.match_info["id"]
+
+
+def _asked_page(request: web.Request) -> str:
+    return request.query.get("page", "1")
+
+
+def _no_such_address(request: web.Request) -> bytes:
+    raise MissingPageError(f"no page at {request.path[:80]!r}; start at / or /forums")
+
+
+def _rendered(view: View, request: web.Request, headers: dict[str, str]) -> web.Response:
+    try:
+        return web.Response(body=view(request), headers=headers)
+    except MissingPageError as missing:
+        if headers is _HTML:
+            return web.Response(body=not_found(str(missing)), status=404, headers=_HTML)
+        return _answer({"error": str(missing)}, status=404)
+
+
+def _spoilt(fate: Spoilt) -> web.Response | None:
+    if fate is Spoilt.ERROR:
+        return _answer({"error": "the forum fell over, as it was told to"}, status=500)
+    if fate is Spoilt.THROTTLED:
+        response = _answer({"error": "too many requests, as it was told to say"}, status=429)
+        response.headers["Retry-After"] = "1"
+        return response
+    return None
+
+
+def _answer(content: object, status: int = 200) -> web.Response:
+    return web.Response(body=encode(content), status=status, headers=_JSON)

@@ -1,0 +1,136 @@
+"""What the forum's people talk about: the only place that holds words, so that the rest holds none.
+
+`{a}` and `{b}` in a phrase are two of the theme's things. The titles hold on purpose every character that a careless
+crawler trips over: markup, both quotes, ampersands, letters and signs beyond ASCII.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Theme:
+    """One forum's subject."""
+
+    name: str
+    about: str
+    things: tuple[str, ...]
+
+
+def _theme(name: str, about: str, things: str) -> Theme:
+    return Theme(name=name, about=about, things=tuple(thing.strip() for thing in things.split(",")))
+
+
+THEMES = (
+    _theme(
+        "Bread & Butter",
+        "Sourdough, ovens, and the patience that both of them want.",
+        "a rye starter, strong white flour, the autolyse, my cast-iron pot, an overnight proof, the crumb, spelt, "
+        "a baking stone, the lame",
+    ),
+    _theme(
+        "Bicycles <3",
+        "Repairs, routes and rain gear.",
+        "a hub gear, the bottom bracket, tubeless tyres, a steel frame, mudguards, the dynamo light, "
+        "friction shifters, a pannier rack",
+    ),
+    _theme(
+        "Home Servers",
+        "Small machines, big uptimes.",
+        "the reverse proxy, a mini PC, my backup script, the NAS, a mesh VPN, the UPS, the container host, "
+        "a spare switch, the DNS resolver",
+    ),
+    _theme(
+        "Kitchen Garden",
+        "From seed to plate, slugs included.",
+        "the compost heap, runner beans, a cold frame, garlic, the rain barrel, leaf mould, cherry tomatoes, raised beds, kale",
+    ),
+    _theme(
+        "Analogue Photography",
+        "Film, paper, chemistry.",
+        "a rangefinder, the fixer, expired film, a contact sheet, the enlarger, push processing, a light meter, medium format",
+    ),
+    _theme(
+        "Night Sky",
+        "Telescopes, charts, cold fingers.",
+        "a Dobsonian, the finder scope, averted vision, the Pleiades, a star chart, dew heaters, the eyepiece, Jupiter's moons",
+    ),
+    _theme(
+        "Board Games",
+        "Rules questions, house rules, and quarrels about both.",
+        "the base game, a solo mode, the second edition, wooden meeples, the rulebook, the scoring track, "
+        "a card drafter, co-op nights",
+    ),
+    _theme(
+        "Trains & Timetables",
+        "Slow travel at a good speed.",
+        "the night train, a sleeper berth, an open ticket, the connection in Lyon, the branch line, a rail pass, the dining car",
+    ),
+)
+
+TITLES = (
+    "Has anybody tried {a} with {b}?",
+    "{a} & {b}: worth the trouble?",
+    "[solved] {a} stopped working after a week",
+    '"{a}" or "{b}"? Please talk me out of both',
+    "<rant> {a} </rant>",
+    "It's {a}, isn't it? 🤔",
+    "First steps with {a} 🎉",
+    "What I learnt from {a}, {b} && a long winter",
+    "Größe, Maß & {a}: how do you measure?",
+    "{a} > {b} (change my mind)",
+    "Café notes: {a} — an honest résumé",
+    "Help! {a} does not like {b} 😅",
+    "Show us {a} 📷",
+    "Beginner's question about {a}",
+    "初心者です: {a}",
+)
+
+OPENERS = (
+    "Good morning all.",
+    "Long-time reader, first post.",
+    "I searched for this and found only threads from 2009.",
+    "A short report, because others asked for one.",
+    "Bear with me, this got longer than planned.",
+    "Quick question before the weekend.",
+)
+
+SENTENCES = (
+    "I spent most of Sunday on {a}, and it was still better than {b}.",
+    "For me {a} only started to make sense once I stopped worrying about {b}.",
+    "Everybody says that {a} is the hard part, but I think it is {b}.",
+    "The shop had nothing but {a}, so I kept what I had.",
+    "If {a} gives you trouble, check {b} first & save yourself an evening.",
+    "My neighbour swears by {a}; I am not convinced.",
+    "Last year's notes say <10 minutes, and that was optimistic.",
+    "There is a photo somewhere, I'll add it when I find the cable.",
+    "You'd think {a} were simple. You'd be wrong 🙂",
+    "I measured twice, and the difference was 3–4 % at most.",
+    "It worked, then it did not, then I touched {a} and it worked again.",
+    'The manual calls it "{a}", which helps nobody.',
+    "Give it time: {a} needs a week or two to settle.",
+    "Next I want to try {b} together with {a}.",
+)
+
+REACTIONS = (
+    "Thanks, that helped!",
+    "Same here.",
+    "I disagree, politely.",
+    "Welcome to the club 🎣",
+    "This is the way.",
+    "+1 for {a}.",
+    "Sorry to hear that.",
+    "Ha! Exactly what happened to me.",
+    "Could you say more about {b}?",
+    "Für mich gilt das Gegenteil.",
+)
+
+AUTHOR_FIRST = (
+    "quiet", "amber", "rusty", "northern", "slow", "hazel", "lucky", "mossy", "copper", "early", "wooden",
+    "salty", "zoë", "łukasz", "naïve", "plain",
+)  # fmt: skip
+AUTHOR_SECOND = (
+    "heron", "kettle", "badger", "lantern", "otter", "spoke", "walnut", "ferry", "sparrow", "anvil", "pebble", "moth", "thistle",
+    "gull", "acorn", "dial",
+)  # fmt: skip

@@ -1,0 +1,108 @@
+"""Exact msgpack: what comes back is what went in, or it is refused with the name of the field.
+
+Plain msgpack silently turns tuples and sets into lists and refuses or changes dates, decimals and the like. Here every value either comes back with the
+same type and content, or `Unserializable` says which field holds what. A payload starts with one byte, the codec's version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from .errors import Undecodable, Unserializable
+
+VERSION = 1
+_PREFIX = bytes([VERSION])
+_PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
+_INT64_MIN, _UINT64_MAX = -(2**63), 2**64 - 1
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def _timedelta(value: timedelta) -> list[int]:
+    return [value.days, value.seconds, value.microseconds]
+
+
+# code -> (type, to something plain, back). Codes are part of the stored format: never reuse one.
+_TYPES: dict[int, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    1: (tuple, list, tuple),
+    2: (set, list, set),
+    3: (frozenset, list, frozenset),
+    4: (datetime, lambda v: [v.isoformat(), v.fold], lambda v: datetime.fromisoformat(v[0]).replace(fold=v[1])),
+    5: (date, date.isoformat, date.fromisoformat),
+    6: (timedelta, _timedelta, lambda v: timedelta(*v)),
+    7: (Decimal, str, Decimal),
+    8: (UUID, lambda v: v.bytes, lambda v: UUID(bytes=v)),
+    9: (bytearray, bytes, bytearray),
+    10: (int, str, int),  # beyond 64 bits
+    11: (dict, lambda v: [list(pair) for pair in v.items()], dict),  # keys that are not all text
+    12: (time, lambda v: [v.isoformat(), v.fold], lambda v: time.fromisoformat(v[0]).replace(fold=v[1])),
+}
+_CODES = {kind: code for code, (kind, _, _) in _TYPES.items()}
+
+
+def _from_ext(code: int, data: memoryview) -> Any:
+    try:
+        back = _TYPES[code][2]
+    except KeyError:
+        raise Undecodable(f"unknown type code {code} in a payload: written by a newer Trawl?") from None
+    return back(_decode(data))
+
+
+_decode = msgspec.msgpack.Decoder(ext_hook=_from_ext).decode
+
+
+def exact(value: Any, path: str) -> Any:
+    """`value`, or a copy in which every non-plain value is tagged. Raises Unserializable naming `path` for what cannot be stored exactly."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value if kind is not int or _INT64_MIN <= value <= _UINT64_MAX else _tagged(value, path)
+    if kind is dict:
+        if all(type(key) is str for key in value):
+            return {key: exact(item, f"{path}[{key!r}]") for key, item in value.items()}
+        return _tagged(value, path)
+    if kind is list:
+        return [exact(item, f"{path}[{place}]") for place, item in enumerate(value)]
+    return _tagged(value, path)
+
+
+def _tagged(value: Any, path: str) -> msgspec.msgpack.Ext:
+    kind = type(value)
+    code = _CODES.get(kind)
+    zone = getattr(value, "tzinfo", None)
+    if code is None or (zone is not None and type(zone) is not timezone):
+        what = f"{kind.__module__}.{kind.__qualname__}" if code is None else f"{kind.__name__} in time zone {zone!r}"
+        raise Unserializable(f"{path}: cannot store {what} exactly; use plain values, or the setting SCHEDULER_SERIALIZER")
+    return msgspec.msgpack.Ext(code, _pack(exact(_TYPES[code][1](value), path), path))
+
+
+def _pack(value: Any, path: str) -> bytes:
+    try:
+        return _encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as exc:  # lone surrogates, depth
+        raise Unserializable(f"{path}: cannot store it: {exc}") from exc
+
+
+def dumps(fields: dict[str, Any]) -> bytes:
+    """A payload from `fields`, which holds plain values or what `exact` returned."""
+    return _PREFIX + _pack(fields, "request")
+
+
+def loads(payload: bytes) -> dict[str, Any]:
+    """The fields of a payload. Raises Undecodable with the reason."""
+    if payload[:1] != _PREFIX:
+        raise Undecodable(f"payload starts with {payload[:1]!r}, not with codec version {VERSION}: foreign, or written by another Trawl")
+    try:
+        fields = _decode(memoryview(payload)[1:])
+    except Undecodable:
+        raise
+    except (msgspec.DecodeError, ValueError, TypeError, ArithmeticError, KeyError, IndexError) as exc:
+        raise Undecodable(f"payload is corrupt: {exc}") from exc
+    if type(fields) is not dict:
+        raise Undecodable(f"payload holds {type(fields).__name__}, not the fields of a request")
+    return fields

@@ -1,0 +1,33 @@
+"""Default values of every setting of `redis_components`; the names are scrapy-redis's where it has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import redis
+
+# Connection. Everything in REDIS_PARAMS is passed to the client as it is.
+REDIS_CLS = redis.Redis
+REDIS_ENCODING = "utf-8"
+REDIS_PARAMS: dict[str, Any] = {
+    "socket_timeout": 30,
+    "socket_connect_timeout": 30,
+    "encoding": REDIS_ENCODING,
+}
+REDIS_CONCURRENT_REQUESTS = 16
+
+# Keys of one spider.
+SCHEDULER_QUEUE_KEY = "%(spider)s:requests"
+SCHEDULER_DUPEFILTER_KEY = "%(spider)s:dupefilter"
+START_URLS_KEY = "%(name)s:start_urls"
+PIPELINE_KEY = "%(spider)s:items"
+STATS_KEY = "%(spider)s:stats"
+DUPEFILTER_KEY = "dupefilter:%(timestamp)s"
+
+# Scheduler.
+SCHEDULER_QUEUE_CLASS = "redis_components.queue.PriorityQueue"
+SCHEDULER_DUPEFILTER_CLASS = "redis_components.dupefilter.RFPDupeFilter"
+SCHEDULER_PERSIST = False
+START_URLS_AS_SET = False
+START_URLS_AS_ZSET = False
+MAX_IDLE_TIME = 0

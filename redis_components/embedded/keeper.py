@@ -1,0 +1,155 @@
+"""The keeper: a small process that runs the server for all its users and stops it when the last one is gone.
+
+    starter ─ locks keeper.lock, hands the lock down ─▶ keeper ─ starts ─▶ server (ends with the keeper)
+    users   ─ hold users.lock (shared) as long as they live; the keeper tries it (exclusive) five times a second
+
+It is started by `session.py` as `python -m redis_components.embedded keep` and says on its standard output, in one line of
+JSON, that the server answers or why it does not.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from redis_components.errors import RedisUnavailable
+
+from . import locks
+from .binary import ServerBinary
+from .place import Place, ServerState
+from .server import PortTaken, Server, ServerConfig
+
+GRACE_S = 2.0  # the server outlives its last user by this, so that commands typed or scripted in a row share it
+POLL_S = 0.2
+RESTARTS = 5  # in a row, before the keeper gives up
+LOG_BYTES = 1 << 20
+
+logger = logging.getLogger(__name__)
+
+
+class Keeper:
+    """Runs one server until nobody uses it."""
+
+    def __init__(self, place: Place, binary: ServerBinary) -> None:
+        self.place = place
+        self.binary = binary
+        self.server: Server | None = None
+        self.told_to_stop = False
+
+    def start(self) -> None:
+        """Start the server and announce it. Raises RedisUnavailable when it does not start."""
+        self.server = self._started()
+        state = ServerState(
+            url=self.server.config.url,
+            pid=self.server.pid or 0,
+            keeper=os.getpid(),
+            binary=str(self.binary.path),
+            version=str(self.binary),
+            directory=str(self.server.config.directory),
+        )
+        self.place.announce(state)
+        logger.info("%s runs with pid %d on port %d", self.binary, state.pid, self.server.config.port)
+
+    def keep(self) -> None:
+        """Return when the server is not needed any more, or cannot be kept up; it is stopped then."""
+        unused_since: float | None = None
+        try:
+            while not self.told_to_stop:
+                time.sleep(POLL_S)
+                if self.server and not self.server.running:
+                    self._revive()
+                with locks.held(self.place.users) as nobody_else:
+                    if nobody_else is None:
+                        unused_since = None
+                    elif unused_since is None:
+                        unused_since = time.monotonic()
+                    elif time.monotonic() - unused_since > GRACE_S:
+                        # Stop while we hold the lock: who comes now waits for it, and then finds no server at all.
+                        self._stop("nobody uses it")
+                        return
+            self._stop("told to")
+        except (RedisUnavailable, OSError) as exc:  # OSError: the folder was removed under us
+            self._stop(str(exc))
+
+    def _started(self) -> Server:
+        new_port = False
+        for _ in range(5):
+            access = self.place.access(new_port=new_port)
+            directory = self.place.root / self.binary.family
+            directory.mkdir(mode=0o700, exist_ok=True)
+            config = ServerConfig(directory=directory, port=access.port, password=access.password)
+            cut(config.log)
+            server = Server(self.binary, config)
+            try:
+                server.start(timeout_s=None)
+            except PortTaken as exc:
+                logger.warning("%s", exc)
+                new_port = True
+            else:
+                return server
+        raise RedisUnavailable(f"five ports in a row were taken by other programs: see {self.place.log}, then try again")
+
+    def _revive(self) -> None:
+        """The server ended without being asked: start it again, on the same port and with the data of its append-only file."""
+        for attempt in range(1, RESTARTS + 1):
+            logger.error("the server ended unasked; starting it again (%d of %d)", attempt, RESTARTS)
+            try:
+                return self.start()
+            except RedisUnavailable:
+                if attempt == RESTARTS:
+                    raise
+                time.sleep(attempt * POLL_S)
+
+    def _stop(self, why: str) -> None:
+        logger.info("stopping the server: %s", why)
+        self.place.withdraw(keeper=os.getpid())
+        if self.server:
+            self.server.stop()
+
+
+def main(root: Path, binary: ServerBinary) -> int:
+    """Detach, start the server, report, keep it. The lock on `keeper.lock` was inherited and is held until the process ends."""
+    if os.fork():  # no child of the starter: nobody has to wait for us, and nobody counts us as theirs
+        os._exit(0)
+    os.umask(0o077)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # whatever the starter had blocked
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s [%(process)d] %(message)s")  # standard error is keeper.log
+    keeper = Keeper(Place(root=root), binary)
+
+    def stop(_signal: int, _frame: object) -> None:
+        keeper.told_to_stop = True
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    try:
+        keeper.start()
+    except (RedisUnavailable, OSError) as exc:
+        logger.error("%s", exc)
+        report(error=str(exc))
+        return 1
+    report(error=None)
+    keeper.keep()
+    return 0
+
+
+def report(*, error: str | None) -> None:
+    """Tell the starter, if it still listens, and let go of its pipe."""
+    try:
+        sys.stdout.write(json.dumps({"error": error}) + "\n")
+        sys.stdout.flush()
+    except OSError:
+        logger.warning("the process that started the keeper is gone already")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def cut(log: Path) -> None:
+    """Empty a log that has grown beyond a megabyte."""
+    if log.exists() and log.stat().st_size > LOG_BYTES:
+        os.truncate(log, 0)

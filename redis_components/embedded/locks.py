@@ -1,0 +1,50 @@
+"""File locks that the kernel lets go of when their last holder ends, however it ends.
+
+`flock` belongs to the open file: children made by `fork` share the hold, programs started by `exec` do not (O_CLOEXEC),
+unless the descriptor is handed to them (`pass_fds`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def acquire(path: Path, *, exclusive: bool, timeout_s: float = 0.0) -> int | None:
+    """Lock the file (created 0600 if missing) and return its descriptor, to be closed to let go; None after `timeout_s`."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            fcntl.flock(fd, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                os.close(fd)
+                return None
+            time.sleep(0.005)
+        except BaseException:
+            os.close(fd)
+            raise
+        else:
+            return fd
+
+
+@contextlib.contextmanager
+def held(path: Path, *, timeout_s: float = 0.0) -> Iterator[int | None]:
+    """Hold the exclusive lock for the length of the block; yields None when another has it for longer than `timeout_s`."""
+    fd = acquire(path, exclusive=True, timeout_s=timeout_s)
+    try:
+        yield fd
+    finally:
+        if fd is not None:
+            os.close(fd)
+
+
+def is_held(path: Path) -> bool:
+    """Whether somebody holds the lock, shared or exclusive."""
+    with held(path) as fd:
+        return fd is None

@@ -1,0 +1,115 @@
+"""Where the embedded server lives on disk, and what is known of the one that runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from redis_components.errors import RedisUnavailable
+
+from .server import free_port, write_private
+
+
+def data_dir() -> Path:
+    """The folder for everything that Trawl stores: TRAWL_DATA_DIR, else `data` beside the nearest `scrapy.cfg` at or above
+    the working directory, else `data` in it. Absolute; it need not exist yet.
+    """
+    if named := os.environ.get("TRAWL_DATA_DIR"):
+        return Path(named).expanduser().absolute()
+    here = Path.cwd()
+    project = next((folder for folder in (here, *here.parents) if (folder / "scrapy.cfg").is_file()), here)
+    return project / "data"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerState:
+    """The server that runs, as its keeper wrote it to `server.json`."""
+
+    url: str
+    pid: int  # of the server
+    keeper: int  # pid of the keeper
+    binary: str
+    version: str
+    directory: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """Port and password, the same for every server started here, so that clients reconnect after a restart."""
+
+    port: int
+    password: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """The folder `<data>/redis` and the names in it. All of it is readable by its owner only."""
+
+    root: Path
+
+    @classmethod
+    def current(cls) -> Place:
+        return cls(root=data_dir() / "redis")
+
+    @property
+    def users(self) -> Path:
+        """Locked, shared, by each process that uses the server, for its life."""
+        return self.root / "users.lock"
+
+    @property
+    def keeper(self) -> Path:
+        """Locked by the one keeper, from before it is started until it has stopped its server."""
+        return self.root / "keeper.lock"
+
+    @property
+    def log(self) -> Path:
+        return self.root / "keeper.log"
+
+    @property
+    def _state(self) -> Path:
+        return self.root / "server.json"
+
+    @property
+    def _access(self) -> Path:
+        return self.root / "access.json"
+
+    def create(self) -> None:
+        """Make the folder. Raises RedisUnavailable when it cannot be written."""
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.users.touch(mode=0o600)
+        except OSError as exc:
+            advice = "set TRAWL_DATA_DIR to a folder that can be written, or TRAWL_REDIS_URL to a server of your own"
+            raise RedisUnavailable(f"cannot write to {self.root} for the embedded Redis ({exc.strerror}): {advice}") from exc
+
+    def state(self) -> ServerState | None:
+        """What `server.json` says; None when there is none. It may be left over from a killed keeper: see `session`."""
+        try:
+            return ServerState(**json.loads(self._state.read_text("utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def announce(self, state: ServerState) -> None:
+        write_private(self._state, json.dumps(asdict(state), indent=1) + "\n")
+
+    def withdraw(self, *, keeper: int | None = None) -> None:
+        """Remove `server.json`; with `keeper`, only if it is that keeper's (somebody may have replaced the whole folder)."""
+        state = self.state()
+        if keeper is None or (state and state.keeper == keeper):
+            self._state.unlink(missing_ok=True)
+
+    def access(self, *, new_port: bool = False) -> Access:
+        """Port and password of this place; made at the first call, and the port again where another program has taken it."""
+        try:
+            stored = Access(**json.loads(self._access.read_text("utf-8")))
+        except (OSError, ValueError, TypeError):
+            stored = Access(port=free_port(), password=secrets.token_hex(16))
+        else:
+            if not new_port:
+                return stored
+            stored = Access(port=free_port(), password=stored.password)
+        write_private(self._access, json.dumps(asdict(stored)) + "\n")
+        return stored

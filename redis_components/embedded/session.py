@@ -1,0 +1,173 @@
+"""A process's part in the embedded server: join it, or start it for everybody.
+
+1. Hold `users.lock`, shared, for the life of the process: while anyone does, the keeper keeps the server.
+2. Nobody holds `keeper.lock`? Then whoever gets it starts the keeper and hands the lock down to it, so that two can never
+   be started, and a `server.json` found at that moment is left over from a killed keeper.
+3. Otherwise wait until `server.json` is there and the server answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import redis_components
+from redis_components.errors import RedisUnavailable
+
+from . import locks, wire
+from .binary import ServerBinary, choose
+from .place import Place, ServerState
+
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 15.0
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Membership:
+    """This process's hold on the server of one place. Children made by `fork` share it."""
+
+    place: Place
+    lock: int  # descriptor of users.lock
+
+    def is_good(self) -> bool:
+        """Whether we still hold the lock (a daemon may have closed its files) and a keeper is there."""
+        try:
+            mine, now = os.fstat(self.lock), self.place.users.stat()
+            return (mine.st_dev, mine.st_ino) == (now.st_dev, now.st_ino) and locks.is_held(self.place.keeper)
+        except OSError:
+            return False
+
+
+_memberships: dict[Path, Membership] = {}
+
+
+def redis_url() -> str:
+    """URL of the Redis to use: TRAWL_REDIS_URL, else the embedded server of `data_dir()`, which then runs at least as long as
+    this process does.
+
+    Every process with the same data folder gets the same server; the first one starts it (0.2 s). Later calls cost
+    microseconds, and start it again, on the same port, should its keeper have been killed. Raises RedisUnavailable.
+    """
+    if named := os.environ.get("TRAWL_REDIS_URL"):
+        return named
+    place = Place.current()
+    member = _memberships.get(place.root)
+    if member and member.is_good() and (state := place.state()):
+        return state.url
+    _memberships[place.root], url = _join(place)
+    return url
+
+
+def status() -> ServerState | None:
+    """The embedded server of `data_dir()`, if one runs. Does not start it."""
+    place = Place.current()
+    if not place.keeper.exists() or not locks.is_held(place.keeper):
+        return None
+    return place.state()
+
+
+def stop() -> bool:
+    """Stop the embedded server of `data_dir()`, in use or not; whoever needs it next starts it again. False if none runs.
+
+    Raises RedisUnavailable when it does not end in time.
+    """
+    place = Place.current()
+    if not place.keeper.exists():
+        return False
+    deadline = time.monotonic() + STOP_TIMEOUT_S
+    told = None
+    while locks.is_held(place.keeper):
+        # Whoever gets the lock removes the state of the keeper before it, so this pid is of the keeper that holds it now.
+        state = place.state()
+        if state and state.keeper != told:
+            told = state.keeper
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(state.keeper, signal.SIGTERM)
+        if time.monotonic() > deadline:
+            raise RedisUnavailable(f"the embedded Redis did not end within {STOP_TIMEOUT_S:g} s: see {place.log}")
+        time.sleep(0.02)
+    return told is not None
+
+
+def _join(place: Place) -> tuple[Membership, str]:
+    place.create()
+    # The exclusive lock is taken for longer than an instant only by a keeper that is stopping its server.
+    lock = locks.acquire(place.users, exclusive=False, timeout_s=STOP_TIMEOUT_S)
+    if lock is None:
+        raise RedisUnavailable(f"the last embedded Redis in {place.root} does not finish stopping: see {place.log}")
+    try:
+        return Membership(place=place, lock=lock), _find_or_start(place)
+    except BaseException:
+        os.close(lock)
+        raise
+
+
+def _find_or_start(place: Place) -> str:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while True:
+        with locks.held(place.keeper) as lock:
+            if lock is not None:
+                place.withdraw()
+                _start_keeper(place, choose(), lock)
+        state = place.state()
+        if state and wire.ping(state.url) is wire.Answer.READY:
+            return state.url
+        if time.monotonic() > deadline:
+            raise _late(place)
+        time.sleep(0.01)
+
+
+def _start_keeper(place: Place, binary: ServerBinary, lock: int) -> None:
+    """Start the keeper, which takes over `lock`, and wait until it says how the server fares."""
+    _tell_of_other_data(place, binary)
+    command = [sys.executable, "-m", "redis_components.embedded", "keep", str(place.root), str(binary.path), binary.source]
+    with place.log.open("ab") as log:
+        starter = subprocess.Popen(
+            command,
+            cwd=Path(redis_components.__file__).parents[1],  # `-m` finds the package there, installed or not
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            pass_fds=(lock,),
+            start_new_session=True,  # Ctrl-C in this terminal must not stop everybody's server
+        )
+    with starter:
+        assert starter.stdout is not None
+        said = select.select([starter.stdout], [], [], START_TIMEOUT_S)[0] and starter.stdout.readline()
+    if said == []:
+        raise _late(place)
+    if not said:
+        raise RedisUnavailable(f"the keeper of the embedded Redis ended without a word: see {place.log}")
+    if error := json.loads(said)["error"]:
+        raise RedisUnavailable(error)
+
+
+def _tell_of_other_data(place: Place, binary: ServerBinary) -> None:
+    """A newly installed server is chosen before the bundled one and starts empty: say so, rather than seem to have lost data."""
+    mine = place.root / binary.family
+    others = sorted(folder.name for folder in place.root.glob("*-*/") if folder.name != mine.name)
+    if others and not mine.exists():
+        logger.warning(
+            "%s starts with an empty folder %s; earlier data is in %s; to use that, set TRAWL_REDIS_BIN to its server",
+            binary,
+            mine,
+            ", ".join(others),
+        )
+
+
+def _late(place: Place) -> RedisUnavailable:
+    return RedisUnavailable(
+        f"the embedded Redis in {place.root} does not answer within {START_TIMEOUT_S:g} s;"
+        f" it may still be loading its data: try again, or see {place.log}"
+    )

@@ -1,0 +1,147 @@
+"""What Trawl needs of Scrapy's engine: the one point where a request is finished, a way to wake it, and its clock.
+
+Everything that touches an internal of Scrapy is in this file; `tests/integration/test_engine_contract.py` checks each assumption against the installed Scrapy.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from scrapy import Request
+from scrapy.utils.asyncio import call_later, is_asyncio_available
+from scrapy.utils.misc import load_object
+
+from . import connection, defaults
+from .errors import ConfigError, IncompatibleEngine
+from .frontier import Frontier, FrontierConfig
+from .keys import CrawlKeys
+from .transport import ThreadTransport
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+OWNER_VARIABLE = "TRAWL_OWNER"
+"""Environment variable by which a supervisor names the owner of a crawler's leases, so that it can end them at once."""
+
+_frontiers: WeakKeyDictionary[Crawler, Frontier] = WeakKeyDictionary()
+
+
+class ReactorClock:
+    """The clock of Scrapy's reactor, or of the event loop where Scrapy runs without a reactor. Made in the reactor's thread."""
+
+    def __init__(self) -> None:
+        self._call: Callable[[Callable[[], None]], Any]
+        if is_asyncio_available():
+            import asyncio
+
+            self._call = asyncio.get_event_loop().call_soon_threadsafe
+        else:
+            from twisted.internet import reactor
+
+            self._call = reactor.callFromThread  # type: ignore[attr-defined]
+
+    def now(self) -> float:
+        """Seconds, never going back."""
+        return time.monotonic()
+
+    def call_later(self, delay_s: float, call: Callable[[], None]) -> Callable[[], None]:
+        """Run `call` in the reactor after `delay_s`; returns what cancels it."""
+        return call_later(delay_s, call).cancel
+
+    def call_soon_threadsafe(self, call: Callable[[], None]) -> None:
+        """Run `call` in the reactor's thread soon."""
+        self._call(call)
+
+
+class InProgress(set[Request]):
+    """The engine slot's set of requests in progress, which tells when one is finished.
+
+    In Scrapy 2.19 every scheduled request leaves this set exactly once and last of all: its callback's output is exhausted, its items are through the
+    pipelines, its children are with the scheduler; also after errors, retries, redirects and robots.txt. There is no public signal for it yet
+    (scrapy/scrapy#7978 proposes `finish_request`).
+    """
+
+    def __init__(self, finished: Callable[[Request], None]) -> None:
+        super().__init__()
+        self._finished = finished
+
+    def remove(self, request: Request, /) -> None:
+        """Remove, and tell."""
+        super().remove(request)
+        self._finished(request)
+
+
+def watch_finished(crawler: Crawler, finished: Callable[[Request], None]) -> Callable[[], None]:
+    """Call `finished` whenever Scrapy is done with a request; returns a function that wakes the engine.
+
+    Raises IncompatibleEngine where the engine lacks the point that this relies on.
+    """
+    slot = getattr(crawler.engine, "_slot", None)
+    inprogress = getattr(slot, "inprogress", None)
+    wake = getattr(getattr(slot, "nextcall", None), "schedule", None)
+    if type(inprogress) is not set or inprogress or wake is None:
+        import scrapy
+
+        raise IncompatibleEngine(
+            f"Scrapy {scrapy.__version__} has no known point where a request is finished (engine._slot.inprogress); "
+            "install the Scrapy version that Trawl's constraints.txt pins"
+        )
+    slot.inprogress = InProgress(finished)  # type: ignore[union-attr]
+    return wake  # type: ignore[no-any-return]
+
+
+def keys_of(crawler: Crawler) -> CrawlKeys:
+    """The keys of this crawler's spider, by the settings' patterns."""
+    spider = crawler.spider or crawler.spidercls
+    start_urls = getattr(crawler.spider, "redis_key", None)
+    return crawl_keys(crawler.settings, spider.name, start_urls)
+
+
+def crawl_keys(settings: BaseSettings, spider: str, start_urls: str | None = None) -> CrawlKeys:
+    """The keys of the spider named `spider`, by the patterns in `settings`; `start_urls` overrides its pattern."""
+    return CrawlKeys.for_spider(
+        spider,
+        requests=settings.get("SCHEDULER_QUEUE_KEY", defaults.SCHEDULER_QUEUE_KEY),
+        dupefilter=settings.get("SCHEDULER_DUPEFILTER_KEY", defaults.SCHEDULER_DUPEFILTER_KEY),
+        start_urls=start_urls or settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY),
+        items=settings.get("REDIS_ITEMS_KEY", defaults.PIPELINE_KEY),
+        stats=settings.get("STATS_KEY", defaults.STATS_KEY),
+    )
+
+
+def _config(crawler: Crawler) -> FrontierConfig:
+    settings = crawler.settings
+    queue_class = load_object(settings.get("SCHEDULER_QUEUE_CLASS", defaults.SCHEDULER_QUEUE_CLASS))
+    order = getattr(queue_class, "order", None)
+    if order is None:
+        raise ConfigError(f"SCHEDULER_QUEUE_CLASS {settings['SCHEDULER_QUEUE_CLASS']!r}: only the classes of redis_components.queue are leased from yet")
+    feeds = getattr(crawler.spidercls, "feeds", None)
+    return FrontierConfig(
+        keys=keys_of(crawler),
+        next_keys=crawl_keys(settings, feeds) if feeds else None,
+        owner=os.environ.get(OWNER_VARIABLE) or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
+        order=order,
+        concurrency=settings.getint("CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS),
+        max_prefetch=settings.getint("SCHEDULER_MAX_PREFETCH", FrontierConfig.max_prefetch),
+        max_attempts=settings.getint("SCHEDULER_MAX_ATTEMPTS", FrontierConfig.max_attempts),
+        ttl_s=settings.getfloat("SCHEDULER_OWNER_TTL", FrontierConfig.ttl_s),
+    )
+
+
+def frontier_of(crawler: Crawler) -> Frontier:
+    """The one frontier of `crawler`, shared by its scheduler, pipeline, spider and stats; made at the first call, in the reactor's thread."""
+    frontier = _frontiers.get(crawler)
+    if frontier is None:
+        config = _config(crawler)
+        clock = ReactorClock()
+        client = connection.from_settings(crawler.settings)
+        transport = ThreadTransport(client, clock, beat_s=config.beat_s)
+        frontier = _frontiers[crawler] = Frontier(config, transport, clock)
+    return frontier

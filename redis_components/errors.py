@@ -1,0 +1,45 @@
+"""Errors of `redis_components`, each with one sentence that says what to do.
+
+    TrawlError
+    ├── ConfigError          a setting, option or file is wrong: the message names it and the fix
+    ├── RedisUnavailable     no Redis can be reached or started
+    ├── IncompatibleEngine   this Scrapy version lacks the point where a request is finished
+    ├── LayoutError          the keys in Redis were written by another layout version
+    └── CodecError           a request or payload cannot be turned into the other form
+        ├── Unserializable   a request holds something that cannot be stored exactly
+        └── Undecodable      a payload in Redis is corrupt, foreign, or from another version
+"""
+
+from __future__ import annotations
+
+
+class TrawlError(Exception):
+    """Base of every error that Trawl raises on purpose; its message is one line for the operator."""
+
+
+class ConfigError(TrawlError):
+    """A setting, option or file is wrong; the message names it and how to mend it."""
+
+
+class RedisUnavailable(TrawlError):
+    """Redis cannot be reached or started; check the URL, the password and that the server runs."""
+
+
+class IncompatibleEngine(TrawlError):
+    """This Scrapy version has no known point where a request is finished; install the version that Trawl pins."""
+
+
+class LayoutError(TrawlError):
+    """The keys in Redis have another layout version; upgrade this process, or use another key pattern."""
+
+
+class CodecError(TrawlError):
+    """A request cannot be stored or read back exactly."""
+
+
+class Unserializable(CodecError):
+    """A request holds a value that cannot be stored exactly; the message names the field."""
+
+
+class Undecodable(CodecError):
+    """A stored payload is corrupt, foreign or from another version; it is set aside with this reason."""

@@ -1,0 +1,138 @@
+"""What the fleet says about itself: frozen records, read from Redis by people, the exporter and the reconciler."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+
+# A heartbeat comes every 2 s; after this long without one a crawler counts as gone.
+GONE_AFTER_S = 15.0
+
+
+class CrawlerState(StrEnum):
+    """What a crawler, or the slot that it should fill, is doing."""
+
+    STARTING = "starting"  # its process was launched and has not said anything yet
+    RUNNING = "running"  # it crawls, or waits for requests
+    STOPPING = "stopping"  # it was asked to stop and finishes its pages in flight
+    BACKING_OFF = "backing-off"  # it died; its supervisor waits before the next start
+    CRASH_LOOPING = "crash-looping"  # it died too often too fast; left alone for a while
+    REFUSED = "refused"  # it cannot run as configured (unknown spider, bad option); left alone for a while
+    STOPPED = "stopped"  # it ended, or was ended, and nobody supervises it
+
+    @property
+    def has_process(self) -> bool:
+        """Whether there should be a crawler process behind it."""
+        return self in (CrawlerState.STARTING, CrawlerState.RUNNING, CrawlerState.STOPPING)
+
+    @property
+    def given_up(self) -> bool:
+        """Whether the slot is left empty on purpose, although it is desired."""
+        return self in (CrawlerState.CRASH_LOOPING, CrawlerState.REFUSED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrawlerRecord:
+    """The last that was heard of one crawler. Figures are of this process alone, since its start."""
+
+    spider: str
+    number: int | None = None  # its slot; None for one that was started by hand
+    pid: int = 0
+    node: str = ""  # the worker that supervises it (`celery@host`), or the host
+    state: CrawlerState
+    token: int | None = None  # its slot's fencing token
+    started_at: float = 0.0  # epoch s
+    beat_at: float = 0.0  # epoch s by Redis's clock, stamped there
+    pages: int = 0  # responses received
+    items: int = 0  # items scraped
+    pages_per_s: float = 0.0  # over the last few heartbeats
+    in_flight: int = 0  # requests being downloaded
+    rss_bytes: int = 0  # resident memory
+    lag_s: float = 0.0  # how long the reactor took to answer
+    restarts: int = 0  # how often its supervisor has restarted it
+    last_exit: str | None = None  # how the process before it ended
+    note: str | None = None  # why it is in this state, for people
+
+    @property
+    def name(self) -> str:
+        """`forum_list/0`, or `forum_list/hand-4711`: its field in the hash and its name for people."""
+        return f"{self.spider}/{f'hand-{self.pid}' if self.number is None else self.number}"
+
+    def alive(self, now: float) -> bool:
+        """Whether a process was heard lately; `now` is Redis's time (`Registry.now`)."""
+        return (
+            self.state in (CrawlerState.STARTING, CrawlerState.RUNNING, CrawlerState.STOPPING)
+            and now - self.beat_at < GONE_AFTER_S
+        )
+
+    def to_json(self) -> str:
+        """One line; Redis stamps `beat_at` itself."""
+        return json.dumps({k: v for k, v in asdict(self).items() if k != "beat_at"})
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> CrawlerRecord:
+        """Read what `to_json` wrote, here or in a newer version: fields that are not known are left out.
+
+        Raises ValueError, TypeError or KeyError for anything else.
+        """
+        known = {f.name for f in fields(cls)}
+        values = {k: v for k, v in json.loads(text).items() if k in known}
+        return cls(**values | {"state": CrawlerState(values["state"])})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slot:
+    """A slot that this process holds, or held: the token tells."""
+
+    spider: str
+    number: int
+    token: int
+    owner: str  # who took it, for people
+
+    @property
+    def name(self) -> str:
+        return f"{self.spider}/{self.number}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlotView:
+    """One slot as others see it: what the reconciler decides on."""
+
+    spider: str
+    number: int
+    token: int | None = None  # of its holder; None: nobody holds it
+    owner: str | None = None
+    launching: bool = False  # a launch is on its way
+    record: CrawlerRecord | None = None  # the last that was heard from it
+
+
+class OrderWord(StrEnum):
+    """What the holder of a slot can be told."""
+
+    RETIRE = "retire"  # stop gracefully and give the slot back: the fleet is smaller now
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """An order for the holder of a slot; it reaches its supervisor with the next renewal."""
+
+    word: OrderWord
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Renewal:
+    """The answer to a heartbeat."""
+
+    held: bool  # False: the slot belongs to somebody else now, this process has to go
+    order: Order | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorRecord:
+    """One line of the fleet's error list."""
+
+    at: float  # epoch s, Redis's clock
+    where: str
+    what: str

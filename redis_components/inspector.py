@@ -1,0 +1,89 @@
+"""Looking at a crawl from outside, in constant time, and the few acts of an operator on it. The exporter, `trawl status` and the supervisor use this."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import redis
+
+from .keys import CrawlKeys
+from .scripts import script
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrawlSnapshot:
+    """Sizes of one spider's crawl at one moment."""
+
+    spider: str
+    start_tasks: int  # start tasks that wait
+    ready: int  # requests that wait
+    leased: int  # requests some crawler works on
+    leased_tasks: int  # start tasks that are becoming requests
+    dead: int  # requests and start tasks given up, kept with their reasons
+    fingerprints: int
+    items: int  # items that wait for the writer
+    bad_items: int  # items the database refused
+    owners: int  # crawler processes with a heartbeat
+    acked: int  # requests finished, ever
+    reclaimed: int  # leases taken back from dead owners, ever
+    stats: dict[str, str]  # shared stats; `name@owner` for those of one process
+
+
+_SIZES = {"none": None, "list": "LLEN", "set": "SCARD", "zset": "ZCARD"}
+
+
+def snapshot(client: redis.Redis, spider: str, keys: CrawlKeys | None = None) -> CrawlSnapshot:
+    """The sizes of the crawl of `spider`, in two round trips."""
+    keys = keys or CrawlKeys.for_spider(spider)
+    seconds, micros = client.time()
+    kind = client.type(keys.start_tasks()).decode()
+    pipe = client.pipeline(transaction=False)
+    size = _SIZES.get(kind)
+    if size:
+        pipe.execute_command(size, keys.start_tasks())
+    else:
+        pipe.exists("")
+    pipe.zcard(keys.ready())
+    pipe.hmget(keys.counters(), ["leased", "leased_tasks", "acked", "reclaimed"])
+    pipe.llen(keys.dead())
+    pipe.scard(keys.dupefilter)
+    pipe.llen(keys.item_stream())
+    pipe.llen(keys.bad_items())
+    pipe.zcount(keys.owners(), seconds * 1000 + micros // 1000, "+inf")
+    pipe.hgetall(keys.stats_hash())
+    waiting, ready, counters, dead, fingerprints, items, bad_items, owners, stats = pipe.execute()
+    leased, leased_tasks, acked, reclaimed = (int(value or 0) for value in counters)
+    return CrawlSnapshot(
+        spider=spider,
+        start_tasks=waiting if size else 0,
+        ready=ready,
+        leased=leased,
+        leased_tasks=leased_tasks,
+        dead=dead,
+        fingerprints=fingerprints,
+        items=items,
+        bad_items=bad_items,
+        owners=owners,
+        acked=acked,
+        reclaimed=reclaimed,
+        stats={field.decode(): value.decode("utf-8", "replace") for field, value in stats.items()},
+    )
+
+
+def expire_owner(client: redis.Redis, keys: CrawlKeys, owner: str) -> bool:
+    """Let an owner count as dead at once, because its process was seen to end; True if the frontier knew it."""
+    return bool(script("expire_owner")(client, {"owners": keys.owners()}, {"owner": owner}))
+
+
+def wipe(client: redis.Redis, keys: CrawlKeys, *, but_not_for: str) -> str:
+    """Delete a crawl's queue and dupefilter, unless a live owner other than `but_not_for` works with them; the outcome is a sentence's end."""
+    seconds, micros = client.time()
+    live = [owner.decode() for owner in client.zrangebyscore(keys.owners(), seconds * 1000 + micros // 1000, "+inf", start=0, num=2)]
+    others = [owner for owner in live if owner != but_not_for]
+    if others:
+        return f"not done, {others[0]} is crawling with this queue"
+    stale = [owner.decode() for owner in client.zrange(keys.owners(), 0, 999)]
+    client.delete(
+        keys.ready(), keys.dupefilter, keys.owners(), keys.numbers(), keys.counters(), *(keys.leases(owner) for owner in {*stale, but_not_for})
+    )
+    return "wiped"

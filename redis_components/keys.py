@@ -1,0 +1,220 @@
+"""Every Redis key that Trawl uses: one method per key, with its type, who writes it and who reads it.
+
+No key is built anywhere else. `docs/redis-keys.md` is generated from these docstrings (`python -m redis_components.keys`)
+and a test compares the two. The first line of each docstring is `TYPE: content`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from . import defaults
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrawlKeys:
+    """The keys of one spider's crawl. The five patterns are scrapy-redis's; each auxiliary key starts with the key it serves.
+
+    For Redis Cluster every pattern has to carry the same hash tag, as in `{trawl}:%(spider)s:requests`.
+    """
+
+    requests: str
+    dupefilter: str
+    start_urls: str
+    items: str
+    stats: str
+
+    @classmethod
+    def for_spider(
+        cls,
+        spider: str,
+        *,
+        requests: str = defaults.SCHEDULER_QUEUE_KEY,
+        dupefilter: str = defaults.SCHEDULER_DUPEFILTER_KEY,
+        start_urls: str = defaults.START_URLS_KEY,
+        items: str = defaults.PIPELINE_KEY,
+        stats: str = defaults.STATS_KEY,
+    ) -> CrawlKeys:
+        """The keys for the spider named `spider`; patterns may hold `%(spider)s` or `%(name)s`."""
+        name = {"spider": spider, "name": spider}
+        return cls(
+            requests=requests % name,
+            dupefilter=dupefilter % name,
+            start_urls=start_urls % name,
+            items=items % name,
+            stats=stats % name,
+        )
+
+    def ready(self) -> str:
+        """ZSET: READY requests. Score = -priority (0 for FIFO, LIFO and random), member = 8 bytes of order, 1 byte of attempts, payload.
+
+        Written and read by `exchange.lua`; its size is read by the inspector.
+        """
+        return self.requests
+
+    def leases(self, owner: str) -> str:
+        """HASH: LEASED requests and start tasks of one crawler process. Field = lease id `<exchange>.<n>`, value = `<kind><score>|<member>`.
+
+        Written and read by `exchange.lua`; moved back by whoever reclaims a dead owner.
+        """
+        return f"{self.requests}:leases:{owner}"
+
+    def owners(self) -> str:
+        """ZSET: crawler processes that hold or may hold leases. Score = time (Redis, ms) at which the owner counts as dead.
+
+        Written by `exchange.lua` and `heartbeat.lua`; read by the inspector.
+        """
+        return f"{self.requests}:owners"
+
+    def numbers(self) -> str:
+        """HASH: number of the last exchange applied for each owner, so that a repeated one is not applied again.
+
+        Written and read by `exchange.lua`.
+        """
+        return f"{self.requests}:numbers"
+
+    def counters(self) -> str:
+        """HASH: `layout` (version), `order` (last order number given), `leased` (requests), `leased_tasks` (start tasks), `acked`, `reclaimed`.
+
+        Written by `exchange.lua`; read by the inspector.
+        """
+        return f"{self.requests}:counters"
+
+    def dead(self) -> str:
+        """LIST: DEAD requests and start tasks, as one line of JSON (`at_ms`, `kind`, `reason`, `score`) and the payload; kept until replayed or purged.
+
+        Written by `exchange.lua`; read by the inspector.
+        """
+        return f"{self.requests}:dead"
+
+    def start_tasks(self) -> str:
+        """LIST, SET or ZSET: start tasks (JSON) that wait for a crawler; which type is the spider's choice.
+
+        Written by `seed.lua`, by `exchange.lua` of the service before, or by users; read by `exchange.lua`.
+        """
+        return self.start_urls
+
+    def start_tokens(self) -> str:
+        """HASH: last change token of each start task that another service made (task id -> token), so that an unchanged thread makes no task.
+
+        Written and read by `exchange.lua` of the service before.
+        """
+        return f"{self.start_urls}:tokens"
+
+    def pending(self) -> str:
+        """HASH: seeded start tasks whose scan has not ended (task id -> time of seeding, Redis, ms).
+
+        Written by `seed.lua`; cleared by `settle.lua` when the scan's report is stored.
+        """
+        return f"{self.start_urls}:pending"
+
+    def seeded(self) -> str:
+        """HASH: time of the last seeding of each start task (task id -> Redis, ms), from which the due ones are found.
+
+        Written by `seed.lua`; read by the seeder.
+        """
+        return f"{self.start_urls}:seeded"
+
+    def item_stream(self) -> str:
+        """LIST: scraped items as JSON, oldest first.
+
+        Written by `exchange.lua`; read in place and trimmed after the commit by the writer (`settle.lua`).
+        """
+        return self.items
+
+    def writer(self) -> str:
+        """STRING with TTL: token of the one writer that may trim the item stream.
+
+        Written by `writer_lock.lua`, checked by `settle.lua`.
+        """
+        return f"{self.items}:writer"
+
+    def bad_items(self) -> str:
+        """LIST: items that the database refused, as JSON `{"reason", "item", "at"}`; the newest 10,000 are kept.
+
+        Written by `settle.lua`; read by people and by the inspector.
+        """
+        return f"{self.items}:dead"
+
+    def stats_hash(self) -> str:
+        """HASH: Scrapy's stats over all processes (sums, maxima, minima), and per-process values as `name@owner`.
+
+        Written by `exchange.lua`; read by the exporter and the inspector.
+        """
+        return self.stats
+
+
+@dataclass(frozen=True, kw_only=True)
+class FleetKeys:
+    """The keys by which Celery workers, crawlers and operators agree on the fleet."""
+
+    prefix: str = "trawl:fleet"
+
+    def desired(self) -> str:
+        """HASH: desired number of crawlers (spider -> integer).
+
+        Written by `trawl scale` and the task `scale_fleet`; read by `reconcile_fleet`.
+        """
+        return f"{self.prefix}:desired"
+
+    def slot(self, spider: str, number: int) -> str:
+        """STRING with TTL: `<token>|<owner>` of the process that holds this crawler slot.
+
+        Written by `slot_acquire.lua`, `slot_renew.lua`, `slot_release.lua`; read by the registry.
+        """
+        return f"{self.prefix}:slot:{spider}/{number}"
+
+    def fences(self) -> str:
+        """HASH: highest fencing token handed out for each slot (`spider/number` -> token), so that an old holder cannot come back.
+
+        Written and read by the slot scripts.
+        """
+        return f"{self.prefix}:fences"
+
+    def crawlers(self) -> str:
+        """HASH: last heartbeat of each crawler (`spider/number` -> JSON with pid, node, state, figures, time).
+
+        Written by the crawler process and its supervisor; read by the registry, `trawl status` and the exporter.
+        """
+        return f"{self.prefix}:crawlers"
+
+    def launch(self, spider: str, number: int) -> str:
+        """STRING with TTL: a launch of this slot is on its way; no second one is sent meanwhile.
+
+        Written by `reconcile_fleet`; removed by `run_crawler`.
+        """
+        return f"{self.prefix}:launch:{spider}/{number}"
+
+    def errors(self) -> str:
+        """LIST: last errors of the fleet as JSON `{"at", "where", "what"}`, newest first, at most 100.
+
+        Written by supervisor, seeder and writer; read by `trawl status`.
+        """
+        return f"{self.prefix}:errors"
+
+    def orders(self) -> str:
+        """HASH: what the holder of a slot shall do (`spider/number` -> `<token>|<word>|<reason>`); it counts for that token only.
+
+        Written by `reconcile_fleet`; read by `slot_renew.lua`; removed by `slot_acquire.lua` and `slot_release.lua`.
+        """
+        return f"{self.prefix}:orders"
+
+
+def document() -> str:
+    """`docs/redis-keys.md`: every key above as a Markdown table."""
+    crawl = CrawlKeys.for_spider("<spider>")
+    rows = []
+    for keys, samples in ((crawl, {"owner": "<owner>"}), (FleetKeys(), {"spider": "<spider>", "number": "<number>"})):
+        for name, method in vars(type(keys)).items():
+            if name.startswith("_") or name == "for_spider" or not callable(method):
+                continue
+            params = method.__code__.co_varnames[1 : method.__code__.co_argcount]
+            doc = " ".join(line.strip() for line in (method.__doc__ or "").splitlines() if line.strip())
+            kind, _, text = doc.partition(": ")
+            rows.append(f"| `{method(keys, *(samples[p] for p in params))}` | {kind} | {text.replace('|', chr(92) + '|')} |")
+    head = "# Redis keys\n\nGenerated from `redis_components/keys.py` by `python -m redis_components.keys`; do not edit.\n\n"
+    return head + "| key | type | content, writers, readers |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    print(document(), end="")

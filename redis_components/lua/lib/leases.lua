@@ -1,0 +1,69 @@
+-- A lease is a field of the owner's hash: id -> kind score '|' member.
+--   kind 'r'            a request; member = 8 bytes of order, 1 byte of attempts, payload
+--   kind 'l', 's', 'z'  a start task from a list, set or zset; member = the task as its producer wrote it
+local REQUEST = 'r'
+
+local function lease_value(kind, score, member)
+  return kind .. score .. '|' .. member
+end
+
+local function lease_parts(value)
+  local bar = string.find(value, '|', 1, true)
+  return string.sub(value, 1, 1), string.sub(value, 2, bar - 1), string.sub(value, bar + 1)
+end
+
+local function attempts_of(member)
+  return string.byte(member, 9)
+end
+
+local function with_attempts(member, attempts)
+  return string.sub(member, 1, 8) .. string.char(math.min(attempts, 255)) .. string.sub(member, 10)
+end
+
+-- The counter that a lease of this kind is counted in.
+local function lease_counter(kind)
+  return kind == REQUEST and 'leased' or 'leased_tasks'
+end
+
+-- Put what was leased back where it came from; its order number (or the list's head) gives it its old place.
+local function put_back(ready, start_tasks, kind, score, member)
+  if kind == REQUEST then
+    redis.call('ZADD', ready, score, member)
+    return
+  end
+  local held = redis.call('TYPE', start_tasks)['ok']
+  if held == 'zset' or (held == 'none' and kind == 'z') then
+    redis.call('ZADD', start_tasks, kind == 'z' and score or 0, member)
+  elseif held == 'set' or (held == 'none' and kind == 's') then
+    redis.call('SADD', start_tasks, member)
+  else
+    redis.call('LPUSH', start_tasks, member)
+  end
+end
+
+-- DEAD: kept with its reason until somebody replays or purges it.
+local function bury(dead, now, reason, kind, score, member)
+  local payload = kind == REQUEST and string.sub(member, 10) or member
+  redis.call('RPUSH', dead, cjson.encode({ at_ms = now, kind = kind, reason = reason, score = score }) .. '\n' .. payload)
+end
+
+-- Give back every lease of one owner; a request whose attempts are spent goes to DEAD. Bounded by what one process may hold.
+local function give_back_all(leases, ready, start_tasks, dead, counters, now, max_attempts)
+  local held = redis.call('HGETALL', leases)
+  local moved = { leased = 0, leased_tasks = 0 }
+  for i = 2, #held, 2 do
+    local kind, score, member = lease_parts(held[i])
+    if kind == REQUEST and attempts_of(member) >= max_attempts then
+      bury(dead, now, 'attempts spent: its crawler died ' .. attempts_of(member) .. ' times', kind, score, member)
+    else
+      put_back(ready, start_tasks, kind, score, member)
+    end
+    local counter = lease_counter(kind)
+    moved[counter] = moved[counter] + 1
+  end
+  redis.call('DEL', leases)
+  for counter, n in pairs(moved) do
+    if n > 0 then redis.call('HINCRBY', counters, counter, -n) end
+  end
+  return moved.leased + moved.leased_tasks
+end

@@ -1,0 +1,144 @@
+"""Scrapy requests to payloads and back, exactly; only what differs from a plain GET is written.
+
+`Request.to_dict` costs 26 µs because it looks through the whole spider for each callback; here a callback is looked up once (measured: `docs/performance.md`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import scrapy.http
+from scrapy import Request, Spider
+from scrapy.http.headers import Headers
+from scrapy.http.request import NO_CALLBACK
+from scrapy.utils.misc import load_object
+
+from . import codec
+from .errors import Undecodable, Unserializable
+
+_BUILT_IN = {
+    f"{cls.__module__}.{cls.__qualname__}": cls
+    for cls in (scrapy.http.Request, scrapy.http.FormRequest, scrapy.http.JsonRequest, scrapy.http.XmlRpcRequest)
+}
+_NO_CALLBACK = "NO_CALLBACK"
+
+# What a stored request may carry beyond its URL: one letter -> constructor argument of Request. Part of the stored format.
+_ARGUMENTS = {
+    "m": "method",
+    "h": "headers",
+    "b": "body",
+    "k": "cookies",
+    "t": "meta",
+    "w": "cb_kwargs",
+    "p": "priority",
+    "d": "dont_filter",
+    "f": "flags",
+    "n": "encoding",
+}
+
+
+class RequestCodec:
+    """Encodes and decodes the requests of one spider.
+
+    `allowed` are request classes beside Scrapy's own that may be stored, as classes or dotted paths; any other class is refused on both ways, since a
+    payload must not be able to name code.
+    """
+
+    def __init__(self, spider: Spider, allowed: Iterable[str | type[Request]] = ()) -> None:
+        self._spider = spider
+        self._names: dict[Callable[..., Any], str] = {}
+        self._classes: dict[str, type[Request]] = dict(_BUILT_IN)
+        for entry in allowed:
+            cls = load_object(entry)
+            self._classes[f"{cls.__module__}.{cls.__qualname__}"] = cls
+
+    def encode(self, request: Request) -> bytes:
+        """The payload of `request`. Raises Unserializable naming the field at fault."""
+        fields: dict[str, Any] = {"u": request.url}
+        if request.callback is not None:
+            fields["c"] = self._name(request.callback, "callback")
+        if request.errback is not None:
+            fields["e"] = self._name(request.errback, "errback")
+        if request.method != "GET":
+            fields["m"] = request.method
+        if request._headers:
+            fields["h"] = codec.exact(dict(request._headers), "headers")
+        if request.body:
+            fields["b"] = request.body
+        if request._cookies:
+            fields["k"] = codec.exact(request._cookies, "cookies")
+        if request._meta:
+            fields["t"] = codec.exact(request._meta, "meta")
+        if request._cb_kwargs:
+            fields["w"] = codec.exact(request._cb_kwargs, "cb_kwargs")
+        if request.priority:
+            fields["p"] = codec.exact(int(request.priority), "priority")
+        if request.dont_filter:
+            fields["d"] = True
+        if request._flags:
+            fields["f"] = codec.exact(request._flags, "flags")
+        if request.encoding != "utf-8":
+            fields["n"] = request.encoding
+        if type(request) is not Request:
+            self._add_class(request, fields)
+        return codec.dumps(fields)
+
+    def _add_class(self, request: Request, fields: dict[str, Any]) -> None:
+        cls = type(request)
+        path = f"{cls.__module__}.{cls.__qualname__}"
+        if self._classes.get(path) is not cls:
+            raise Unserializable(f"class: {path} is not among the request classes that may be stored; add it to SCHEDULER_REQUEST_CLASSES")
+        fields["_"] = path
+        extra = {name: codec.exact(getattr(request, name), name) for name in cls.attributes if name not in Request.attributes}
+        if extra:
+            fields["x"] = extra
+
+    def _name(self, method: Callable[..., Any], role: str) -> str:
+        function = getattr(method, "__func__", method)
+        name = self._names.get(function)
+        if name is None:
+            if method is NO_CALLBACK:
+                return _NO_CALLBACK
+            name = getattr(function, "__name__", "")
+            if getattr(method, "__self__", None) is not self._spider or getattr(getattr(self._spider, name, None), "__func__", None) is not function:
+                raise Unserializable(f"{role}: {method!r} is not a method of spider {self._spider.name!r}; make it one")
+            self._names[function] = name
+        return name
+
+    def decode(self, payload: bytes) -> Request:
+        """The request of `payload`. Raises Undecodable with the reason."""
+        fields = codec.loads(payload)
+        try:
+            url = fields.pop("u")
+            cls = self._class(fields.pop("_", None))
+            arguments = fields.pop("x", {})
+            arguments["callback"] = self._method(fields.pop("c", None), "callback")
+            arguments["errback"] = self._method(fields.pop("e", None), "errback")
+            for letter, value in fields.items():
+                arguments[_ARGUMENTS[letter]] = value
+            return cls(url, **arguments)
+        except Undecodable:
+            raise
+        except KeyError as exc:
+            raise Undecodable(f"payload has no field, or an unknown field, {exc}: written by another Trawl?") from exc
+        except Exception as exc:  # whatever a foreign payload makes a constructor raise
+            raise Undecodable(f"payload does not make a request: {exc}") from exc
+
+    def _class(self, path: str | None) -> type[Request]:
+        if path is None:
+            return Request
+        try:
+            return self._classes[path]
+        except KeyError:
+            raise Undecodable(f"request class {path!r} is not allowed; add it to SCHEDULER_REQUEST_CLASSES") from None
+
+    def _method(self, name: str | None, role: str) -> Callable[..., Any] | None:
+        if name is None:
+            return None
+        if name == _NO_CALLBACK:
+            return NO_CALLBACK
+        method = getattr(self._spider, name, None)
+        if not callable(method):
+            raise Undecodable(f"{role}: spider {self._spider.name!r} has no method {name!r}; was it renamed by a deploy?")
+        return method  # type: ignore[no-any-return]

@@ -1,0 +1,219 @@
+"""Scrapy's scheduler on the shared frontier: synchronous, never waiting for Redis.
+
+    SCHEDULER = "redis_components.scheduler.Scheduler"
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Self
+
+from scrapy import Request, Spider, signals
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.misc import load_object
+from twisted.internet.defer import Deferred
+
+from . import defaults
+from .engine import frontier_of, keys_of, watch_finished
+from .errors import TrawlError, Undecodable, Unserializable
+from .exchange import NO_FILTER, NewRequest
+from .inspector import wipe
+from .request_codec import RequestCodec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy.crawler import Crawler
+
+    from .frontier import Frontier
+
+logger = logging.getLogger(__name__)
+
+CLOSE_TIMEOUT_S = 20.0
+"""Longest wait for Redis when a crawl closes; what is not stored by then is leased again by others."""
+
+
+class Scheduler(BaseScheduler):
+    """Leases requests from the frontier and acks each when Scrapy is done with it.
+
+    Leases are kept beside the requests, not in `meta`: copies, retries and redirects would carry them along and ack twice.
+    """
+
+    def __init__(self, crawler: Crawler, frontier: Frontier, *, persist: bool, flush_on_start: bool, max_seen: int) -> None:
+        self._crawler = crawler
+        self._frontier = frontier
+        self.persist = persist
+        self.flush_on_start = flush_on_start
+        self._max_seen = max_seen
+        self._seen: set[bytes] = set()
+        self._leases: dict[Request, str] = {}
+        self._unserializable: deque[Request] = deque()
+        self._reasons: set[str] = set()
+        assert crawler.stats is not None
+        self.stats = crawler.stats
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Read the settings; nothing is sent to Redis yet."""
+        settings = crawler.settings
+        return cls(
+            crawler,
+            frontier_of(crawler),
+            persist=settings.getbool("SCHEDULER_PERSIST", defaults.SCHEDULER_PERSIST),
+            flush_on_start=settings.getbool("SCHEDULER_FLUSH_ON_START"),
+            max_seen=settings.getint("SCHEDULER_LOCAL_SEEN", 100_000),
+        )
+
+    def open(self, spider: Spider) -> None:
+        """Hook into the engine and begin to exchange. Raises IncompatibleEngine, ConfigError."""
+        self.spider = spider
+        settings = self._crawler.settings
+        self._codec = RequestCodec(spider, settings.getlist("SCHEDULER_REQUEST_CLASSES"))
+        dupefilter = load_object(settings["DUPEFILTER_CLASS"])
+        if not hasattr(dupefilter, "fingerprint"):  # Scrapy's default, or a filter that knows no fingerprints: ours stands in
+            dupefilter = load_object(defaults.SCHEDULER_DUPEFILTER_CLASS)
+        self.df = dupefilter.from_crawler(self._crawler)
+        self._wake = watch_finished(self._crawler, self.finish_request)
+        listeners = self._frontier.listeners
+        listeners.work = self._wake
+        listeners.duplicate = self._known_to_redis
+        listeners.fenced = self._fenced
+        listeners.refused = self._refused
+        if self.flush_on_start:
+            self.flush()
+        self._crawler.signals.connect(self._leave, signals.engine_stopped)
+        self._frontier.open()
+
+    def flush(self) -> None:
+        """Delete the queue and the dupefilter, unless another process is crawling with them."""
+        self.df.server.ping()
+        outcome = wipe(self.df.server, keys_of(self._crawler), but_not_for=self._frontier.owner)
+        (logger.info if outcome == "wiped" else logger.warning)("flush: %s", outcome)
+
+    def enqueue_request(self, request: Request) -> bool:
+        """Hand a request to the frontier. Never raises: a hundred exceptions here would wedge the engine for ever."""
+        try:
+            payload = self._codec.encode(request)
+        except Unserializable as exc:
+            return self._keep_here(request, str(exc))
+        except Exception as exc:  # a property of the request that raises, say: still not a reason to wedge the engine
+            return self._keep_here(request, f"{type(exc).__name__}: {exc}")
+        fingerprint = NO_FILTER
+        if not request.dont_filter:
+            fingerprint = self.df.fingerprint(request)
+            if fingerprint in self._seen:
+                self._filtered(request)
+                return False
+            if len(self._seen) >= self._max_seen:
+                self._seen.clear()
+            self._seen.add(fingerprint)
+        self._frontier.add_request(NewRequest(fingerprint, str(-request.priority), payload))
+        self.stats.inc_value("scheduler/enqueued/redis")
+        self.stats.inc_value("scheduler/enqueued")
+        return True
+
+    def _keep_here(self, request: Request, reason: str) -> bool:
+        """A request that cannot be stored lives in this process's memory, like in Scrapy's own scheduler."""
+        field = reason.partition(":")[0]
+        if field not in self._reasons:
+            self._reasons.add(field)
+            logger.warning("%s is kept in memory, a crash loses it: %s (said once for each field)", request, reason)
+        if not request.dont_filter and self.df.request_seen(request):
+            self._filtered(request)
+            return False
+        self._unserializable.append(request)
+        self.stats.inc_value("scheduler/unserializable")
+        self.stats.inc_value("scheduler/enqueued")
+        return True
+
+    def next_request(self) -> Request | None:
+        """The next request of this process, or None; the engine is woken when there is one."""
+        if self._unserializable:
+            self.stats.inc_value("scheduler/dequeued")
+            return self._unserializable.popleft()
+        while (lease := self._frontier.take()) is not None:
+            try:
+                request = self._codec.decode(lease.data)
+            except Undecodable as exc:
+                logger.error("a request is set aside in %s: %s", self._frontier.config.keys.dead(), exc)
+                self.stats.inc_value("scheduler/undecodable")
+                self._frontier.bury(lease.id, str(exc))
+                continue
+            self._leases[request] = lease.id
+            self.stats.inc_value("scheduler/dequeued/redis")
+            self.stats.inc_value("scheduler/dequeued")
+            return request
+        return None
+
+    def has_pending_requests(self) -> bool:
+        """False only when Redis has proved that nothing is ready, leased by anybody, or on its way."""
+        return bool(self._unserializable) or not self._frontier.idle
+
+    def __len__(self) -> int:
+        """Requests that nobody has started, at the last answer of Redis."""
+        return self._frontier.waiting_to_start + len(self._unserializable)
+
+    def finish_request(self, request: Request) -> None:
+        """Scrapy is done with `request`: ack it (edge c). The name is that of scrapy/scrapy#7978."""
+        lease_id = self._leases.pop(request, None)
+        if lease_id is not None:
+            self._frontier.ack(lease_id)
+
+    def _filtered(self, request: Request) -> None:
+        self.df.log(request, self.spider)
+        self.stats.inc_value("dupefilter/filtered")
+
+    def _known_to_redis(self, payload: bytes) -> None:
+        request = self._codec.decode(payload)
+        self._filtered(request)
+        self._crawler.signals.send_catch_log(signals.request_dropped, request=request, spider=self.spider)
+
+    def _fenced(self) -> None:
+        self._leases.clear()
+        self._seen.clear()
+        self._wake()
+
+    def _refused(self, error: TrawlError) -> None:
+        logger.error("%s", error)
+        from scrapy.utils.asyncio import is_asyncio_available
+
+        assert self._crawler.engine is not None
+        stopping = self._crawler.engine.close_spider_async(reason="refused")
+        if is_asyncio_available():
+            import asyncio
+
+            self._stopping = asyncio.ensure_future(stopping)
+        else:
+            Deferred.fromCoroutine(stopping)
+
+    def close(self, reason: str) -> Deferred[None]:  # noqa: ARG002
+        """Release what was not started and wait until everything is stored, at most CLOSE_TIMEOUT_S."""
+        return self._within(self._frontier.close)
+
+    async def _leave(self) -> None:
+        """The last awaited signal of a crawl: final stats, then good-bye."""
+        await maybe_deferred_to_future(self._within(self._frontier.leave))
+        self._frontier.stop()
+        if not self.persist and self._frontier.idle:
+            wipe(self.df.server, self._frontier.config.keys, but_not_for=self._frontier.owner)
+
+    def _within(self, action: Callable[[Callable[[], None]], None]) -> Deferred[None]:
+        done: Deferred[None] = Deferred()
+
+        def too_late() -> None:
+            if not done.called:
+                logger.warning("Redis did not answer within %.0f s; what it does not know yet will be crawled again", CLOSE_TIMEOUT_S)
+                done.callback(None)
+
+        timer = call_later(CLOSE_TIMEOUT_S, too_late)
+
+        def stored() -> None:
+            if not done.called:
+                timer.cancel()
+                done.callback(None)
+
+        action(stored)
+        return done

@@ -1,0 +1,85 @@
+"""Scrapy's stats, shared: each process keeps its own in memory, and what changed travels with an exchange at most once a second.
+
+`inc_value` costs nothing extra; LogStats, PeriodicLog and CloseSpider read the process's own values as ever.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+from scrapy.statscollectors import MemoryStatsCollector
+
+from .engine import frontier_of
+from .exchange import StatChange
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+
+    from .frontier import Frontier
+
+INTERVAL_S = 1.0
+
+
+class RedisStatsCollector(MemoryStatsCollector):
+    """Sums of counters, maxima and minima over all processes in the hash `STATS_KEY`; values that were set, apart as `name@owner`."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self._kinds: dict[str, str] = {}
+        self._sent: dict[str, Any] = {}
+        self._sent_at = 0.0
+        self._frontier: Frontier | None = None
+        crawler.signals.connect(self._share, signals.spider_opened)
+        crawler.signals.connect(self._share_all, signals.spider_closed)
+
+    def set_value(self, key: str, value: Any, spider: Spider | None = None) -> None:
+        """Set a value of this process."""
+        self._kinds[key] = "set"
+        super().set_value(key, value)
+
+    def max_value(self, key: str, value: Any, spider: Spider | None = None) -> None:
+        """Keep the largest value, here and over all processes."""
+        self._kinds[key] = "max"
+        super().max_value(key, value)
+
+    def min_value(self, key: str, value: Any, spider: Spider | None = None) -> None:
+        """Keep the smallest value, here and over all processes."""
+        self._kinds[key] = "min"
+        super().min_value(key, value)
+
+    def _share(self) -> None:
+        self._frontier = frontier_of(self._crawler)
+        self._frontier.listeners.stats = self._changes
+
+    def _share_all(self) -> None:
+        self._sent_at = 0.0  # the good-bye takes the last values along
+
+    def _changes(self) -> list[StatChange]:
+        """What changed since the last call, at most once a second; the frontier puts it into its next exchange."""
+        assert self._frontier is not None
+        now = self._frontier.now()
+        if now - self._sent_at < INTERVAL_S:
+            return []
+        self._sent_at = now
+        changes = []
+        for key, value in self._stats.items():
+            before = self._sent.get(key)
+            if before == value and type(before) is type(value):
+                continue
+            self._sent[key] = value
+            changes.append(self._change(key, before, value))
+        return changes
+
+    def _change(self, key: str, before: Any, value: Any) -> StatChange:
+        kind = self._kinds.get(key)
+        if type(value) in (int, float) and kind in ("max", "min"):
+            return StatChange(kind, key, repr(value))  # type: ignore[arg-type]  # one of the two
+        if type(value) in (int, float) and kind is None:
+            known = before if type(before) in (int, float) else 0
+            return StatChange("add", key, repr(value - known))
+        assert self._frontier is not None
+        text = value.isoformat() if isinstance(value, datetime) else str(value)
+        return StatChange("set", f"{key}@{self._frontier.owner}", text)

@@ -1,0 +1,100 @@
+"""The thread that talks to Redis, so that the reactor never waits.
+
+A thread with redis-py's own synchronous client serves every reactor, and every way to connect that redis-py knows (TLS, ACL users, unix sockets,
+Sentinel, Cluster, a client class of the user's) without a line of ours. It costs about 4 µs of CPU per page (`docs/decisions/0002-transport.md`).
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import redis
+
+from .scripts import script
+
+logger = logging.getLogger(__name__)
+
+
+class Clock(Protocol):
+    """Time and turns of the thread that owns the frontier: a reactor, an event loop, or a test."""
+
+    def now(self) -> float:
+        """Seconds, never going back."""
+
+    def call_later(self, delay_s: float, call: Callable[[], None]) -> Callable[[], None]:
+        """Run `call` after `delay_s` seconds; returns a function that cancels it."""
+
+    def call_soon_threadsafe(self, call: Callable[[], None]) -> None:
+        """Run `call` in the owning thread soon; may be called from any thread."""
+
+
+class Exchanger(Protocol):
+    """Carries one exchange at a time."""
+
+    def send(self, keys: dict[str, str], args: dict[str, Any], answer: Callable[[Any], None]) -> None:
+        """Run `exchange.lua`; later call `answer` in the owning thread with the raw reply or the exception."""
+
+    def close(self) -> None:
+        """End after what was sent is answered; closing twice is allowed."""
+
+
+class ThreadTransport:
+    """One daemon thread with one synchronous client.
+
+    While there is nothing to exchange it keeps the owner alive by itself, so that a callback that computes for long does not cost its process the leases.
+    """
+
+    def __init__(self, client: redis.Redis, clock: Clock, *, beat_s: float) -> None:
+        self._client = client
+        self._clock = clock
+        self._beat_s = beat_s
+        self._jobs: queue.SimpleQueue[tuple[dict[str, str], dict[str, Any], Callable[[Any], None]] | None] = queue.SimpleQueue()
+        self._beat: tuple[str, dict[str, Any]] | None = None
+        self._thread = threading.Thread(target=self._run, name="trawl-exchange", daemon=True)
+        self._thread.start()
+
+    def keep_alive(self, owners_key: str, owner: str, ttl_ms: int) -> None:
+        """Beat for `owner` from now on; the thread reads this once for each beat."""
+        self._beat = (owners_key, {"owner": owner, "ttl_ms": ttl_ms})
+
+    def send(self, keys: dict[str, str], args: dict[str, Any], answer: Callable[[Any], None]) -> None:
+        """Run `exchange.lua` in the thread; `answer` gets the raw reply or the exception, in the owning thread."""
+        self._jobs.put((keys, args, answer))
+
+    def close(self) -> None:
+        """Let the thread end after the jobs it has."""
+        self._beat = None
+        self._jobs.put(None)
+
+    def _run(self) -> None:
+        exchange = script("exchange")
+        while True:
+            try:
+                job = self._jobs.get(timeout=self._beat_s)
+            except queue.Empty:
+                self._send_beat()
+                continue
+            if job is None:
+                return
+            keys, args, answer = job
+            try:
+                reply = exchange(self._client, keys, args)
+            except Exception as exc:  # whatever it is, the frontier decides: it sends the same message again
+                reply = exc
+            try:
+                self._clock.call_soon_threadsafe(lambda answer=answer, reply=reply: answer(reply))  # type: ignore[misc]
+            except RuntimeError:  # the event loop is closed: nobody is left to hear it
+                return
+
+    def _send_beat(self) -> None:
+        if self._beat is None:
+            return
+        owners_key, args = self._beat
+        try:
+            script("heartbeat")(self._client, {"owners": owners_key}, args)
+        except redis.RedisError as exc:
+            logger.debug("heartbeat not sent: %s", exc)  # the next exchange tells the operator

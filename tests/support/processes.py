@@ -1,0 +1,96 @@
+"""Waiting with a reason, and counting processes: what tests of real processes need."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import psutil
+import pytest
+
+T = TypeVar("T")
+
+
+def wait_until(
+    predicate: Callable[[], T], reason: str | Callable[[], str], timeout_s: float = 10.0, *, every_s: float = 0.02
+) -> T:
+    """Call `predicate` until it returns something true, and return that.
+
+    `reason` says what was waited for ("the worker is ready"); as a function it may tell more, such as the log so far. After
+    `timeout_s` the test fails with the reason and the last value. An exception of `predicate` counts as a value: a server that
+    is not up yet may refuse the connection.
+    """
+    deadline = time.monotonic() + timeout_s
+    while True:
+        last: T | Exception
+        try:
+            last = predicate()
+        except Exception as exc:  # whatever it is, the failure below shows it
+            last = exc
+        else:
+            if last:
+                return last
+        if time.monotonic() > deadline:
+            said = reason if isinstance(reason, str) else reason()
+            pytest.fail(f"waited {timeout_s:g} s in vain: {said}; last value: {last!r}")
+        time.sleep(every_s)
+
+
+def family() -> list[psutil.Process]:
+    """Every process below this one that is alive, zombies left out."""
+    return [p for p in psutil.Process().children(recursive=True) if _alive(p)]
+
+
+def marked(variable: str, value: str) -> list[psutil.Process]:
+    """Every process on the machine with this environment variable: also those that left our family (new session, new parent).
+
+    A process passes its environment on to whatever it starts, so a mark that a test sets is on all its descendants.
+    """
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and process.environ().get(variable) == value and _alive(process):
+                found.append(process)
+        except psutil.Error:  # gone meanwhile, or another user's
+            continue
+    return found
+
+
+@contextmanager
+def none_left(marker: tuple[str, str] | None = None, *, timeout_s: float = 10.0) -> Iterator[None]:
+    """Fail when processes that were started inside the block outlive it by `timeout_s`; they are killed, so later tests are safe.
+
+    Counts the descendants of this process that were not there before, and with `marker=(variable, value)` also those that
+    carry this mark in their environment wherever they hang by now.
+    """
+    before = set(family())
+
+    def left() -> set[psutil.Process]:
+        return {*family(), *(marked(*marker) if marker else ())} - before
+
+    yield
+    try:
+        wait_until(lambda: not left(), lambda: f"no process is left, but there are {_describe(left())}", timeout_s)
+    finally:
+        for process in left():
+            process.kill()
+
+
+def _alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _describe(processes: set[psutil.Process]) -> list[str]:
+    lines = []
+    for process in processes:
+        try:
+            lines.append(f"{process.pid} {' '.join(process.cmdline())[:160]}")
+        except psutil.Error:
+            lines.append(f"{process.pid} (gone)")
+    return lines

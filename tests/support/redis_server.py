@@ -1,0 +1,121 @@
+"""A real server for tests: private, on its own free port, with a password, in a folder of its own."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import tempfile
+from pathlib import Path
+from types import TracebackType
+
+import redis
+
+from redis_components.embedded.binary import choose
+from redis_components.embedded.server import PortTaken, Server, ServerConfig, free_port
+
+
+class RedisServer:
+    """A server that a test may stop, kill, freeze and restart; it keeps port, password and folder for its life.
+
+        with RedisServer(aof=True) as server:
+            server.client().set("a", 1)
+            server.kill()
+            server.start()  # with aof=True what was synced is there again
+
+    Without `aof` it starts empty each time. It ends with the thread that starts it: use it from the main thread. When no
+    server binary is found, `RedisUnavailable` says what to install; tests do not skip.
+    """
+
+    def __init__(self, *, aof: bool = False, directory: Path | None = None) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="trawl-test-redis-")
+        self._binary = choose()
+        self._directory = directory or Path(self._folder.name)
+        self._aof = aof
+        self._clients: list[redis.Redis] = []
+        self._server = self._new()
+
+    def start(self) -> RedisServer:
+        """Start, or start again on the same port, and wait until it answers."""
+        if self._server.running:
+            return self
+        for _ in range(5):
+            try:
+                self._server.start()
+            except PortTaken:
+                self._server = self._new()
+            else:
+                return self
+        raise PortTaken("five free ports were taken before the server could listen on them: run the test again")
+
+    def stop(self) -> None:
+        """SIGTERM, as an operator's restart does it."""
+        self._server.stop()
+
+    def kill(self) -> None:
+        """SIGKILL: with AOF at most the last second is lost, without it everything."""
+        self._server.kill()
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def pause(self) -> None:
+        """SIGSTOP: connections stay open and nobody answers."""
+        if self._server.process:
+            self._server.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        if self._server.process:
+            self._server.process.send_signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        """Stop and remove everything; the end of the `with` block does it."""
+        for client in self._clients:
+            client.close()
+        self.resume()  # a frozen process does not hear SIGTERM
+        self.stop()
+        self._folder.cleanup()
+
+    @property
+    def url(self) -> str:
+        return self._server.config.url
+
+    @property
+    def port(self) -> int:
+        return self._server.config.port
+
+    @property
+    def password(self) -> str:
+        return self._server.config.password
+
+    @property
+    def directory(self) -> Path:
+        return self._directory
+
+    @property
+    def pid(self) -> int | None:
+        return self._server.pid
+
+    @property
+    def running(self) -> bool:
+        return self._server.running
+
+    def log(self) -> str:
+        """What the server has said since it was first started."""
+        return self._server.config.log.read_text(errors="replace")
+
+    def client(self, *, decode_responses: bool = False) -> redis.Redis:
+        """A client with a connection pool of its own, closed with the server."""
+        client = redis.Redis.from_url(self.url, decode_responses=decode_responses)
+        self._clients.append(client)
+        return client
+
+    def _new(self) -> Server:
+        config = ServerConfig(directory=self._directory, port=free_port(), password=secrets.token_hex(16), aof=self._aof)
+        return Server(self._binary, config)
+
+    def __enter__(self) -> RedisServer:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,115 @@
+"""What `/control` accepts, and what fate each page draws."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter
+
+import pytest
+
+from demo.forum.behaviour import Behaviour, ControlError
+from demo.forum.bodies import Bodies, MissingPageError, page_count, page_number
+from demo.forum.life import live
+from demo.forum.misbehave import Mischief, Spoilt
+
+
+def test_a_change_touches_only_what_it_names() -> None:
+    assert Behaviour(rate=3, latency_ms=5).changed({"rate": 7}) == Behaviour(rate=7, latency_ms=5)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"rat": 1}, "unknown setting 'rat'; known: rate, latency_ms, error_rate, throttle_rate, reset_rate, slow_body_rate"),
+        ({"rate": -1}, "rate must be a number from 0 to 5000, got -1"),
+        ({"rate": "5"}, "rate must be a number from 0 to 5000, got '5'"),
+        ({"rate": True}, "rate must be a number from 0 to 5000, got True"),
+        ({"latency_ms": math.inf}, "latency_ms must be a number from 0 to 60000, got inf"),
+        ({"error_rate": math.nan}, "error_rate must be a number from 0 to 1, got nan"),
+        ({"reset_rate": 1.01}, "reset_rate must be a number from 0 to 1, got 1.01"),
+        ({"reset_rate": 0.6, "error_rate": 0.6}, "must not exceed 1, it would be 1.2"),
+        ([1], "must be a JSON object"),
+        (None, "must be a JSON object"),
+    ],
+)
+def test_a_wrong_setting_is_refused_with_its_name_and_what_is_allowed(wanted: object, said: str) -> None:
+    with pytest.raises(ControlError) as refused:
+        Behaviour().changed(wanted)
+
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_each_fate_comes_as_often_as_its_share_says() -> None:
+    behaviour = Behaviour(error_rate=0.1, throttle_rate=0.2, reset_rate=0.05, slow_body_rate=0.15)
+    mischief = Mischief(seed=3)
+
+    fates = Counter(mischief.next(behaviour) for _ in range(10_000))
+
+    wanted = {Spoilt.ERROR: 1_000, Spoilt.THROTTLED: 2_000, Spoilt.RESET: 500, Spoilt.SLOW: 1_500, Spoilt.NOT: 5_000}
+    assert all(abs(fates[fate] - count) < 150 for fate, count in wanted.items()), fates
+
+
+def test_the_same_seed_draws_the_same_fates_also_after_a_quiet_phase() -> None:
+    spoiling = Behaviour(error_rate=0.5)
+    one, other = Mischief(seed=3), Mischief(seed=3)
+    for _ in range(10):
+        assert other.next(Behaviour(rate=9, latency_ms=1)) is Spoilt.NOT
+
+    assert [one.next(spoiling) for _ in range(100)] == [other.next(spoiling) for _ in range(100)]
+
+
+def test_a_share_of_one_spoils_every_page() -> None:
+    mischief = Mischief(seed=3)
+
+    assert {mischief.next(Behaviour(reset_rate=1)) for _ in range(100)} == {Spoilt.RESET}
+
+
+def test_a_page_is_rendered_once_per_revision_and_old_revisions_are_dropped() -> None:
+    bodies, rendered = Bodies(), Counter[int]()
+
+    def get(revision: int, page: int) -> bytes:
+        def render() -> bytes:
+            rendered[page] += 1
+            return f"{revision}/{page}".encode()
+
+        return bodies.get("f1", revision, page, render)
+
+    assert [get(1, 1), get(1, 1), get(1, 2), get(2, 1), get(2, 1)] == [b"1/1", b"1/1", b"1/2", b"2/1", b"2/1"]
+    assert rendered == {1: 2, 2: 1}
+
+
+@pytest.mark.parametrize(("entries", "pages"), [(0, 1), (1, 1), (20, 1), (21, 2), (40, 2), (41, 3)])
+def test_twenty_entries_fill_a_page_and_none_make_one_empty_page(entries: int, pages: int) -> None:
+    assert page_count(entries) == pages
+
+
+@pytest.mark.parametrize("asked", ["0", "4", "-1", "", "x", "1.0", " 1", "²", "١", "9" * 5_000])
+def test_a_page_outside_the_range_or_no_number_is_missing(asked: str) -> None:
+    with pytest.raises(MissingPageError, match=r"^forum f1 has pages 1 to 3, not "):
+        page_number(asked, 3, "forum f1")
+
+
+def test_life_goes_at_its_rate_follows_a_change_and_freezes_at_zero() -> None:
+    async def watch() -> list[int]:
+        rate, events, seen = 500.0, 0, []
+
+        def advance() -> None:
+            nonlocal events
+            events += 1
+
+        life = asyncio.create_task(live(lambda: rate, advance))
+        for new_rate in (0.0, 50.0):
+            await asyncio.sleep(0.4)
+            seen.append(events)
+            rate = new_rate
+        await asyncio.sleep(0.4)
+        seen.append(events)
+        life.cancel()
+        return seen
+
+    fast, frozen, slow = asyncio.run(watch())
+    assert 100 <= fast <= 220, "500/s for 0.4 s"
+    assert frozen == fast
+    assert 5 <= slow - frozen <= 25, "50/s for 0.4 s"

@@ -1,0 +1,61 @@
+"""The fleet's services and the size that each should have.
+
+A service is a spider. `TRAWL_FLEET` names the services and their size until somebody scales them; what was scaled is in Redis.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from redis_components.errors import ConfigError
+from redis_components.registry import Registry
+
+DEFAULT_FLEET = "forum_list=1,forum_detail=1"
+MAX_CRAWLERS = 1000  # of one service: more is a typing error
+_SERVICE = re.compile(r"([A-Za-z_][\w.-]*)=(\d+)", re.ASCII)
+
+
+def default_fleet() -> dict[str, int]:
+    """The services with their size until somebody scales them, from `TRAWL_FLEET`. Raises ConfigError."""
+    return parse_fleet(os.environ.get("TRAWL_FLEET", DEFAULT_FLEET))
+
+
+def parse_fleet(text: str) -> dict[str, int]:
+    """`{"forum_list": 1, "forum_detail": 2}` for `forum_list=1,forum_detail=2`. Raises ConfigError."""
+    fleet: dict[str, int] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        if not (m := _SERVICE.fullmatch(part)):
+            raise ConfigError(f"TRAWL_FLEET: {part!r} is not of the form spider=number; an example: {DEFAULT_FLEET}")
+        if m[1] in fleet:
+            raise ConfigError(f"TRAWL_FLEET: {m[1]} is named twice; name each spider once")
+        fleet[m[1]] = check_size(m[1], int(m[2]))
+    if not fleet:
+        raise ConfigError(f"TRAWL_FLEET is empty; name at least one service, such as {DEFAULT_FLEET}")
+    return fleet
+
+
+def check_size(service: str, size: object) -> int:
+    """`size` if it can be the size of a service. Raises ConfigError."""
+    if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size <= MAX_CRAWLERS:
+        raise ConfigError(f"{service}={size!r}: the number of crawlers is a whole number from 0 to {MAX_CRAWLERS}")
+    return size
+
+
+def desired_fleet(registry: Registry) -> dict[str, int]:
+    """What is desired now: the default, over it what somebody has scaled. A service that `TRAWL_FLEET` does not name has none."""
+    scaled = registry.desired()
+    return {service: scaled.get(service, n) for service, n in default_fleet().items()}
+
+
+def scale(registry: Registry, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Set the desired size of some services; return that of all. Checks everything before anything is set. Raises ConfigError."""
+    services = default_fleet()
+    for service, size in sizes.items():
+        if service not in services:
+            raise ConfigError(f"unknown service {service!r}; TRAWL_FLEET names {', '.join(sorted(services))}")
+        check_size(service, size)
+    for service, size in sizes.items():
+        registry.set_desired(service, size)
+    return desired_fleet(registry)

@@ -1,0 +1,58 @@
+"""Scrapy's settings for the fleet, a reason for each line. `docs/settings.md` lists those that are Trawl's own.
+
+The environment overrides what differs from machine to machine: TRAWL_REDIS_URL, TRAWL_LOG_LEVEL.
+"""
+
+from __future__ import annotations
+
+import os
+
+from redis_components.embedded import redis_url
+
+BOT_NAME = "trawl"
+SPIDER_MODULES = ["workers.spiders"]
+NEWSPIDER_MODULE = "workers.spiders"
+USER_AGENT = "trawl/0.1 (+a crawl fleet; set USER_AGENT to something that says who you are)"
+
+# The shared frontier.
+REDIS_URL = redis_url()  # Scrapy loads this module once, when a crawl begins; the embedded server is started here where no URL is given
+SCHEDULER = "redis_components.scheduler.Scheduler"
+DUPEFILTER_CLASS = "redis_components.dupefilter.RFPDupeFilter"
+STATS_CLASS = "redis_components.stats.RedisStatsCollector"
+ITEM_PIPELINES = {
+    "workers.pipelines.TaskPipeline": 100,  # tasks for the next service leave the item path first
+    "redis_components.pipelines.RedisPipeline": 300,
+}
+SCHEDULER_PERSIST = True  # a continuous crawl is never over: closing one crawler must not delete what the others work on
+
+# Politeness towards one site, until limits are shared by the whole fleet.
+ROBOTSTXT_OBEY = False  # the demo's forum has none; a site file will say so for each site
+CONCURRENT_REQUESTS = 32
+CONCURRENT_REQUESTS_PER_DOMAIN = 32  # a fleet crawls few sites, each with many pages; Scrapy's 8 is for one crawler of many sites
+DOWNLOAD_TIMEOUT = 30  # s; a forum page that takes longer is tried again, Scrapy's 180 s would hold a place for minutes
+RETRY_TIMES = 4  # a busy forum answers 500 and 429 in bursts
+RETRY_HTTP_CODES = [408, 429, 500, 502, 503, 504, 522, 524]
+DOWNLOAD_WARNSIZE = 4 * 1024 * 1024
+DOWNLOAD_MAXSIZE = 64 * 1024 * 1024  # no forum page is larger; Scrapy's 1 GiB would be the end of a crawler
+
+# Speed: each line was measured (../shared/facts.md, "Life of a request in Scrapy 2.19").
+CONCURRENT_ITEMS = 4  # Scrapy starts this many tasks for each response; its 100 halve the pages per second
+COOKIES_ENABLED = False  # the forums are read without a login
+HTTPPROXY_ENABLED = False
+REFERER_ENABLED = False
+AUTOTHROTTLE_ENABLED = False
+DNSCACHE_ENABLED = True
+REACTOR_THREADPOOL_MAXSIZE = 20  # threads for DNS; ten are soon busy with a slow resolver
+
+# Safety: both would let whoever reaches the port run code in the crawler, and Scrapy has them on.
+TELNETCONSOLE_ENABLED = False
+REMOTE_CONTROL_ENABLED = False
+MEMUSAGE_ENABLED = False  # it reads ru_maxrss, which a child inherits from its parent; the supervisor watches the memory
+
+# Logs: one line per event that an operator acts on.
+LOG_LEVEL = os.environ.get("TRAWL_LOG_LEVEL", "INFO")
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+LOG_DATEFORMAT = "%Y-%m-%d %H:%M:%S"
+LOG_VERSIONS: list[str] = []  # a restarted crawler must not fill its log with the versions of its libraries
+LOGSTATS_INTERVAL = 60.0
+STATS_DUMP = False  # the stats are in Redis
