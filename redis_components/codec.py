@@ -1,7 +1,8 @@
 """Exact msgpack: what comes back is what went in, or it is refused with the name of the field.
 
-Plain msgpack silently turns tuples and sets into lists and refuses or changes dates, decimals and the like. Here every value either comes back with the
-same type and content, or `Unserializable` says which field holds what. A payload starts with one byte, the codec's version.
+Plain msgpack silently turns tuples and sets into lists and refuses or changes dates, decimals and the like. Here every value
+either comes back with the same type and content, or `Unserializable` says which field holds what. A payload starts with one
+byte, the codec's version.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ _decode = msgspec.msgpack.Decoder(ext_hook=_from_ext).decode
 
 
 def exact(value: Any, path: str) -> Any:
-    """`value`, or a copy in which every non-plain value is tagged. Raises Unserializable naming `path` for what cannot be stored exactly."""
+    """`value`, or a copy in which every non-plain value is tagged. Raises Unserializable naming `path` for what cannot be
+    stored exactly.
+    """
     kind = type(value)
     if kind in _PLAIN:
         return value if kind is not int or _INT64_MIN <= value <= _UINT64_MAX else _tagged(value, path)
@@ -96,7 +99,9 @@ def dumps(fields: dict[str, Any]) -> bytes:
 def loads(payload: bytes) -> dict[str, Any]:
     """The fields of a payload. Raises Undecodable with the reason."""
     if payload[:1] != _PREFIX:
-        raise Undecodable(f"payload starts with {payload[:1]!r}, not with codec version {VERSION}: foreign, or written by another Trawl")
+        raise Undecodable(
+            f"payload starts with {payload[:1]!r}, not with codec version {VERSION}: foreign, or written by another Trawl"
+        )
     try:
         fields = _decode(memoryview(payload)[1:])
     except Undecodable:

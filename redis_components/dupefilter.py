@@ -1,4 +1,6 @@
-"""Which requests were seen before. Within the Scheduler the check happens in the step that stores the request; used alone it is one SADD."""
+"""Which requests were seen before. Within the Scheduler the check happens in the step that stores the request; used alone it
+is one SADD.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,15 @@ logger = logging.getLogger(__name__)
 
 
 class RFPDupeFilter(BaseDupeFilter):
-    """Dupefilter by request fingerprint in the Redis set `key`. Members are the raw bytes of the fingerprint (20 for Scrapy's own fingerprinter)."""
+    """Dupefilter by request fingerprint in the Redis set `key`. Members are the raw bytes of the fingerprint (20 for Scrapy's
+    own fingerprinter).
+    """
 
     logger = logger
 
-    def __init__(self, server: redis.Redis, key: str, debug: bool = False, *, fingerprinter: RequestFingerprinterProtocol | None = None) -> None:
+    def __init__(
+        self, server: redis.Redis, key: str, debug: bool = False, *, fingerprinter: RequestFingerprinterProtocol | None = None
+    ) -> None:
         self.server = server
         self.key = key
         self.debug = debug
@@ -68,7 +74,8 @@ class RFPDupeFilter(BaseDupeFilter):
             self.logger.debug("Filtered duplicate request: %(request)s", {"request": request}, extra={"spider": spider})
         elif self.logdupes:
             self.logger.debug(
-                "Filtered duplicate request %(request)s - no more duplicates will be shown (see DUPEFILTER_DEBUG to show all duplicates)",
+                "Filtered duplicate request %(request)s - no more duplicates will be shown"
+                " (see DUPEFILTER_DEBUG to show all duplicates)",
                 {"request": request},
                 extra={"spider": spider},
             )

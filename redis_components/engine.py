@@ -1,6 +1,7 @@
 """What Trawl needs of Scrapy's engine: the one point where a request is finished, a way to wake it, and its clock.
 
-Everything that touches an internal of Scrapy is in this file; `tests/integration/test_engine_contract.py` checks each assumption against the installed Scrapy.
+Everything that touches an internal of Scrapy is in this file; `tests/integration/test_engine_contract.py` checks each
+assumption against the installed Scrapy.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class ReactorClock:
         else:
             from twisted.internet import reactor
 
-            self._call = reactor.callFromThread  # type: ignore[attr-defined]
+            self._call = reactor.callFromThread
 
     def now(self) -> float:
         """Seconds, never going back."""
@@ -63,9 +64,9 @@ class ReactorClock:
 class InProgress(set[Request]):
     """The engine slot's set of requests in progress, which tells when one is finished.
 
-    In Scrapy 2.19 every scheduled request leaves this set exactly once and last of all: its callback's output is exhausted, its items are through the
-    pipelines, its children are with the scheduler; also after errors, retries, redirects and robots.txt. There is no public signal for it yet
-    (scrapy/scrapy#7978 proposes `finish_request`).
+    In Scrapy 2.19 every scheduled request leaves this set exactly once and last of all: its callback's output is exhausted,
+    its items are through the pipelines, its children are with the scheduler; also after errors, retries, redirects and
+    robots.txt. There is no public signal for it yet (scrapy/scrapy#7978 proposes `finish_request`).
     """
 
     def __init__(self, finished: Callable[[Request], None]) -> None:
@@ -121,7 +122,10 @@ def _config(crawler: Crawler) -> FrontierConfig:
     queue_class = load_object(settings.get("SCHEDULER_QUEUE_CLASS", defaults.SCHEDULER_QUEUE_CLASS))
     order = getattr(queue_class, "order", None)
     if order is None:
-        raise ConfigError(f"SCHEDULER_QUEUE_CLASS {settings['SCHEDULER_QUEUE_CLASS']!r}: only the classes of redis_components.queue are leased from yet")
+        raise ConfigError(
+            f"SCHEDULER_QUEUE_CLASS {settings['SCHEDULER_QUEUE_CLASS']!r}: "
+            "only the classes of redis_components.queue are leased from yet"
+        )
     feeds = getattr(crawler.spidercls, "feeds", None)
     return FrontierConfig(
         keys=keys_of(crawler),
@@ -136,7 +140,9 @@ def _config(crawler: Crawler) -> FrontierConfig:
 
 
 def frontier_of(crawler: Crawler) -> Frontier:
-    """The one frontier of `crawler`, shared by its scheduler, pipeline, spider and stats; made at the first call, in the reactor's thread."""
+    """The one frontier of `crawler`, shared by its scheduler, pipeline, spider and stats; made at the first call, in the
+    reactor's thread.
+    """
     frontier = _frontiers.get(crawler)
     if frontier is None:
         config = _config(crawler)

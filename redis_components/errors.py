@@ -1,13 +1,13 @@
 """Errors of `redis_components`, each with one sentence that says what to do.
 
-    TrawlError
-    ├── ConfigError          a setting, option or file is wrong: the message names it and the fix
-    ├── RedisUnavailable     no Redis can be reached or started
-    ├── IncompatibleEngine   this Scrapy version lacks the point where a request is finished
-    ├── LayoutError          the keys in Redis were written by another layout version
-    └── CodecError           a request or payload cannot be turned into the other form
-        ├── Unserializable   a request holds something that cannot be stored exactly
-        └── Undecodable      a payload in Redis is corrupt, foreign, or from another version
+TrawlError
+├── ConfigError          a setting, option or file is wrong: the message names it and the fix
+├── RedisUnavailable     no Redis can be reached or started
+├── IncompatibleEngine   this Scrapy version lacks the point where a request is finished
+├── LayoutError          the keys in Redis were written by another layout version
+└── CodecError           a request or payload cannot be turned into the other form
+    ├── Unserializable   a request holds something that cannot be stored exactly
+    └── Undecodable      a payload in Redis is corrupt, foreign, or from another version
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What one exchange carries to Redis and back. The grammar is that of `lua/exchange.lua`; its only caller is `frontier.Frontier`."""
+"""What one exchange carries to Redis and back. The grammar is that of `lua/exchange.lua`; its only caller is
+`frontier.Frontier`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class Order(StrEnum):
 
 
 class NewRequest(NamedTuple):
-    """A request to store: `fingerprint` (NO_FILTER: always), `score` (-priority as text, exact for any integer that a double holds), `payload`."""
+    """A request to store: `fingerprint` (NO_FILTER: always), `score` (-priority as text, exact for any integer that a double
+    holds), `payload`.
+    """
 
     fingerprint: bytes
     score: str
@@ -158,7 +162,9 @@ class Outbox:
         return batch
 
     def put_first(self, batches: Iterable[Outbox]) -> None:
-        """Put the writes of `batches` (not their acks, releases and burials: those leases are gone) before everything that waits."""
+        """Put the writes of `batches` (not their acks, releases and burials: those leases are gone) before everything that
+        waits.
+        """
         for batch in reversed(list(batches)):
             self.requests.extendleft(reversed(batch.requests))
             self.tasks.extendleft(reversed(batch.tasks))

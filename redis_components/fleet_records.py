@@ -133,6 +133,7 @@ class Renewal:
 class ErrorRecord:
     """One line of the fleet's error list."""
 
-    at: float  # epoch s, Redis's clock
+    at: float  # epoch s, Redis's clock: the last time it happened
     where: str
     what: str
+    times: int = 1  # in a row, or nearly

@@ -1,7 +1,9 @@
 """The frontier as one crawler process sees it: a local buffer of leases, an outbox, and one numbered exchange in flight.
 
-Nothing here waits and nothing here knows Scrapy. `Scheduler`, `RedisPipeline`, `RedisSpider` and `RedisStatsCollector` put into the outbox and take
-from the buffers; this module decides when to exchange and what an answer means. All methods are called in one thread, that of the `Clock`.
+Nothing here waits and nothing here knows Scrapy. `Scheduler`, `RedisPipeline`, `RedisSpider` and `RedisStatsCollector` put
+into the outbox and take
+from the buffers; this module decides when to exchange and what an answer means. All methods are called in one thread, that of
+the `Clock`.
 """
 
 from __future__ import annotations
@@ -375,7 +377,10 @@ class Frontier:
         if reply.outcome == "layout":
             self.stop()
             self.listeners.refused(
-                LayoutError(f"{self.config.keys.counters()}: layout version {reply.ready}, this process knows 1: upgrade it, or use another key pattern")
+                LayoutError(
+                    f"{self.config.keys.counters()}: layout version {reply.ready}, this process knows 1: "
+                    "upgrade it, or use another key pattern"
+                )
             )
             return
         if reply.outcome == "fenced":
@@ -390,7 +395,9 @@ class Frontier:
         flight.tries += 1
         if self._down_since is None:
             self._down_since = self._clock.now()
-            logger.warning("Redis does not take the exchange (%s: %s); keeping everything, trying again", type(error).__name__, error)
+            logger.warning(
+                "Redis does not take the exchange (%s: %s); keeping everything, trying again", type(error).__name__, error
+            )
         self._clock.call_later(min(2.0, 0.05 * 2 ** min(flight.tries, 6)), self._send)
 
     def _applied(self, flight: _Flight, reply: Reply, now: float) -> None:
@@ -429,9 +436,12 @@ class Frontier:
             self._journal.popleft()
 
     def _start_over(self, flight: _Flight) -> None:
-        """Redis does not know us: taken for dead, or it came back with an older state. Forget the leases, replay the last writes under a new name."""
+        """Redis does not know us: taken for dead, or it came back with an older state. Forget the leases, replay the last
+        writes under a new name.
+        """
         logger.warning(
-            "fenced: this process was taken for dead, or Redis came back with an older state; dropping %d unstarted requests, replaying %d exchanges",
+            "fenced: this process was taken for dead, or Redis came back with an older state;"
+            " dropping %d unstarted requests, replaying %d exchanges",
             len(self._buffer),
             len(self._journal) + 1,
         )

@@ -1,4 +1,6 @@
-"""Looking at a crawl from outside, in constant time, and the few acts of an operator on it. The exporter, `trawl status` and the supervisor use this."""
+"""Looking at a crawl from outside, in constant time, and the few acts of an operator on it. The exporter, `trawl status` and
+the supervisor use this.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +31,10 @@ class CrawlSnapshot:
     stats: dict[str, str]  # shared stats; `name@owner` for those of one process
 
 
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
 _SIZES = {"none": None, "list": "LLEN", "set": "SCARD", "zset": "ZCARD"}
 
 
@@ -36,11 +42,11 @@ def snapshot(client: redis.Redis, spider: str, keys: CrawlKeys | None = None) ->
     """The sizes of the crawl of `spider`, in two round trips."""
     keys = keys or CrawlKeys.for_spider(spider)
     seconds, micros = client.time()
-    kind = client.type(keys.start_tasks()).decode()
+    kind = _text(client.type(keys.start_tasks()))
     pipe = client.pipeline(transaction=False)
     size = _SIZES.get(kind)
     if size:
-        pipe.execute_command(size, keys.start_tasks())
+        pipe.execute_command(size, keys.start_tasks())  # type: ignore[no-untyped-call]
     else:
         pipe.exists("")
     pipe.zcard(keys.ready())
@@ -76,14 +82,23 @@ def expire_owner(client: redis.Redis, keys: CrawlKeys, owner: str) -> bool:
 
 
 def wipe(client: redis.Redis, keys: CrawlKeys, *, but_not_for: str) -> str:
-    """Delete a crawl's queue and dupefilter, unless a live owner other than `but_not_for` works with them; the outcome is a sentence's end."""
+    """Delete a crawl's queue and dupefilter, unless a live owner other than `but_not_for` works with them; the outcome is a
+    sentence's end.
+    """
     seconds, micros = client.time()
-    live = [owner.decode() for owner in client.zrangebyscore(keys.owners(), seconds * 1000 + micros // 1000, "+inf", start=0, num=2)]
+    live = [
+        _text(owner) for owner in client.zrangebyscore(keys.owners(), seconds * 1000 + micros // 1000, "+inf", start=0, num=2)
+    ]
     others = [owner for owner in live if owner != but_not_for]
     if others:
         return f"not done, {others[0]} is crawling with this queue"
-    stale = [owner.decode() for owner in client.zrange(keys.owners(), 0, 999)]
+    stale = [_text(owner) for owner in client.zrange(keys.owners(), 0, 999)]
     client.delete(
-        keys.ready(), keys.dupefilter, keys.owners(), keys.numbers(), keys.counters(), *(keys.leases(owner) for owner in {*stale, but_not_for})
+        keys.ready(),
+        keys.dupefilter,
+        keys.owners(),
+        keys.numbers(),
+        keys.counters(),
+        *(keys.leases(owner) for owner in {*stale, but_not_for}),
     )
     return "wiped"

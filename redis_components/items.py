@@ -7,7 +7,7 @@
         ...                                                     # store them and commit
         stream.settle(token, len(payloads), bad=[], done=[])    # only now they leave Redis
 
-Between `peek` and `settle` the items are in both places, so a crash means that they are stored twice: storing has to be idempotent.
+Between `peek` and `settle` items are in both places: after a crash they are stored once more, so storing has to be idempotent.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import json
 import secrets
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import cast
 
 import msgspec
 import redis
@@ -53,7 +54,9 @@ def bad_item(payload: bytes, reason: str) -> bytes:
 
 
 class ItemStream:
-    """One spider's item stream, for one writer at a time. Not for use by two threads.
+    """One spider's item stream, for one writer at a time. Not for use by two threads; `client` must not decode responses.
+
+    Methods raise `redis.RedisError` when Redis does not answer.
 
     `lock_s` is how long a writer that died keeps others away; it has to be longer than storing one batch takes.
     """
@@ -66,10 +69,10 @@ class ItemStream:
 
     def __len__(self) -> int:
         """Items that wait."""
-        return int(self._client.execute_command("LLEN", self.keys.item_stream()))
+        return int(self._client.llen(self.keys.item_stream()))
 
     def lock(self, token: str) -> Lock:
-        """Take the writer's lock, or keep it. After `ACQUIRED`, batches that were read before must not be settled: read them again."""
+        """Take the writer's lock, or keep it. After `ACQUIRED`, what was read before must not be settled: read it again."""
         held = Lock(self._run("writer_lock", {"writer": self.keys.writer()}, {"token": token, "ttl_ms": self._ttl_ms}))
         if held is Lock.ACQUIRED:
             self._settled = 0
@@ -81,8 +84,7 @@ class ItemStream:
 
     def peek(self, n: int) -> list[bytes]:
         """The oldest `n` items at most, oldest first; they stay where they are."""
-        found: list[bytes] = self._client.execute_command("LRANGE", self.keys.item_stream(), 0, n - 1, NEVER_DECODE=True)
-        return found
+        return cast("list[bytes]", self._client.lrange(self.keys.item_stream(), 0, n - 1))
 
     def settle(self, token: str, n: int, bad: Sequence[bytes], done: Sequence[str]) -> Settled:
         """Take the first `n` items out of the stream, in one step with what follows from them; keeps the lock.
@@ -102,7 +104,7 @@ class ItemStream:
             "token": token,
             "number": number,
             "count": n,
-            "refused": msgspec.msgpack.encode([entry.decode() for entry in bad]),
+            "refused": msgspec.msgpack.encode([entry.decode() for entry in bad]),  # Lua's msgpack knows no bytes, only text
             "done": msgspec.msgpack.encode(list(done)),
             "keep": BAD_ITEMS_KEPT,
             "ttl_ms": self._ttl_ms,

@@ -46,14 +46,16 @@ class CrawlKeys:
         )
 
     def ready(self) -> str:
-        """ZSET: READY requests. Score = -priority (0 for FIFO, LIFO and random), member = 8 bytes of order, 1 byte of attempts, payload.
+        """ZSET: READY requests. Score = -priority (0 for FIFO, LIFO and random), member = 8 bytes of order, 1 byte of
+        attempts, payload.
 
         Written and read by `exchange.lua`; its size is read by the inspector.
         """
         return self.requests
 
     def leases(self, owner: str) -> str:
-        """HASH: LEASED requests and start tasks of one crawler process. Field = lease id `<exchange>.<n>`, value = `<kind><score>|<member>`.
+        """HASH: LEASED requests and start tasks of one crawler process. Field = lease id `<exchange>.<n>`, value =
+        `<kind><score>|<member>`.
 
         Written and read by `exchange.lua`; moved back by whoever reclaims a dead owner.
         """
@@ -74,14 +76,16 @@ class CrawlKeys:
         return f"{self.requests}:numbers"
 
     def counters(self) -> str:
-        """HASH: `layout` (version), `order` (last order number given), `leased` (requests), `leased_tasks` (start tasks), `acked`, `reclaimed`.
+        """HASH: `layout` (version), `order` (last order number given), `leased` (requests), `leased_tasks` (start tasks),
+        `acked`, `reclaimed`.
 
         Written by `exchange.lua`; read by the inspector.
         """
         return f"{self.requests}:counters"
 
     def dead(self) -> str:
-        """LIST: DEAD requests and start tasks, as one line of JSON (`at_ms`, `kind`, `reason`, `score`) and the payload; kept until replayed or purged.
+        """LIST: DEAD requests and start tasks, as one line of JSON (`at_ms`, `kind`, `reason`, `score`) and the payload; kept
+        until replayed or purged.
 
         Written by `exchange.lua`; read by the inspector.
         """
@@ -95,7 +99,8 @@ class CrawlKeys:
         return self.start_urls
 
     def start_tokens(self) -> str:
-        """HASH: last change token of each start task that another service made (task id -> token), so that an unchanged thread makes no task.
+        """HASH: last change token of each start task that another service made (task id -> token), so that an unchanged thread
+        makes no task.
 
         Written and read by `exchange.lua` of the service before.
         """
@@ -165,7 +170,8 @@ class FleetKeys:
         return f"{self.prefix}:slot:{spider}/{number}"
 
     def fences(self) -> str:
-        """HASH: highest fencing token handed out for each slot (`spider/number` -> token), so that an old holder cannot come back.
+        """HASH: highest fencing token handed out for each slot (`spider/number` -> token), so that an old holder cannot come
+        back.
 
         Written and read by the slot scripts.
         """
@@ -186,7 +192,7 @@ class FleetKeys:
         return f"{self.prefix}:launch:{spider}/{number}"
 
     def errors(self) -> str:
-        """LIST: last errors of the fleet as JSON `{"at", "where", "what"}`, newest first, at most 100.
+        """LIST: last errors of the fleet as JSON `{"at", "where", "what", "times"}`, newest first, at most 100.
 
         Written by supervisor, seeder and writer; read by `trawl status`.
         """

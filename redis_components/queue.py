@@ -1,9 +1,11 @@
-"""The orders in which requests are leased. The Scheduler reads `order`; used alone, each class is a synchronous queue on the same Redis key."""
+"""The orders in which requests are leased. The Scheduler reads `order`; used alone, each class is a synchronous queue on the
+same Redis key.
+"""
 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from . import exchange
 from .keys import CrawlKeys
@@ -39,12 +41,14 @@ class Base:
         self.server.zadd(self.key, {struct.pack(">QB", self.rank(number), 0) + payload: self.score(request)})
 
     def pop(self, timeout: int = 0) -> Request | None:
-        """Remove and return the next request, or None; `timeout` (s) waits for one. What is popped is not leased: a crash loses it."""
+        """Remove and return the next request, or None; `timeout` (s) waits for one. What is popped is not leased: a crash
+        loses it.
+        """
         if timeout > 0:
-            blocked = self.server.bzpopmin(self.key, timeout)
-            member = blocked[1] if blocked else None
+            blocked: Any = self.server.bzpopmin(self.key, timeout)
+            member: bytes | None = blocked[1] if blocked else None
         else:
-            popped = self.server.zpopmin(self.key)
+            popped: Any = self.server.zpopmin(self.key)
             member = popped[0][0] if popped else None
         return self._codec.decode(member[_PREFIX_BYTES:]) if member else None
 

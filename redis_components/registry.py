@@ -118,9 +118,9 @@ class Registry:
         if view.token is not None:
             self._client.hset(self._keys.orders(), f"{view.spider}/{view.number}", f"{view.token}|{order.word}|{order.reason}")
 
-    def slots(self, desired: Mapping[str, int]) -> list[SlotView]:
-        """Every slot that is desired, held, or was heard of: what `workers.reconciler.plan` decides on."""
-        records = {(r.spider, r.number): r for r in self.crawlers() if r.number is not None}
+    def slots(self, desired: Mapping[str, int], crawlers: Iterable[CrawlerRecord]) -> list[SlotView]:
+        """Every slot that is desired or was heard of in `crawlers`: what `workers.reconciler.plan` decides on."""
+        records = {(r.spider, r.number): r for r in crawlers if r.number is not None}
         wanted = {(spider, number) for spider, n in desired.items() for number in range(n)}
         names = sorted(wanted | records.keys())
         with self._client.pipeline(transaction=False) as pipe:
@@ -177,10 +177,19 @@ class Registry:
             self._client.hdel(self._keys.crawlers(), *gone)
 
     def report_error(self, where: str, what: str) -> None:
-        """Add a line to the fleet's errors, which `trawl status` shows; the newest 100 are kept."""
-        line = json.dumps({"at": self.now(), "where": where, "what": what})
+        """Add a line to the fleet's errors, which `trawl status` shows; the newest 100 are kept.
+
+        The same error again is counted, not added: one that comes with every beat must not push out the others.
+        """
+        times = 1
+        for line in self._client.lrange(self._keys.errors(), 0, 19):
+            known = json.loads(line)
+            if (known["where"], known["what"]) == (where, what):
+                times = known["times"] + 1
+                self._client.lrem(self._keys.errors(), 1, _text(line))
+                break
         with self._client.pipeline() as pipe:
-            pipe.lpush(self._keys.errors(), line)
+            pipe.lpush(self._keys.errors(), json.dumps({"at": self.now(), "where": where, "what": what, "times": times}))
             pipe.ltrim(self._keys.errors(), 0, KEPT_ERRORS - 1)
             pipe.execute()
 

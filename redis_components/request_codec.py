@@ -1,6 +1,7 @@
 """Scrapy requests to payloads and back, exactly; only what differs from a plain GET is written.
 
-`Request.to_dict` costs 26 µs because it looks through the whole spider for each callback; here a callback is looked up once (measured: `docs/performance.md`).
+`Request.to_dict` costs 26 µs because it looks through the whole spider for each callback; here a callback is looked up once
+(measured: `docs/performance.md`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from typing import Any
 
 import scrapy.http
 from scrapy import Request, Spider
-from scrapy.http.headers import Headers
 from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.misc import load_object
 
@@ -41,8 +41,8 @@ _ARGUMENTS = {
 class RequestCodec:
     """Encodes and decodes the requests of one spider.
 
-    `allowed` are request classes beside Scrapy's own that may be stored, as classes or dotted paths; any other class is refused on both ways, since a
-    payload must not be able to name code.
+    `allowed` are request classes beside Scrapy's own that may be stored, as classes or dotted paths; any other class is
+    refused on both ways, since a payload must not be able to name code.
     """
 
     def __init__(self, spider: Spider, allowed: Iterable[str | type[Request]] = ()) -> None:
@@ -88,20 +88,22 @@ class RequestCodec:
         cls = type(request)
         path = f"{cls.__module__}.{cls.__qualname__}"
         if self._classes.get(path) is not cls:
-            raise Unserializable(f"class: {path} is not among the request classes that may be stored; add it to SCHEDULER_REQUEST_CLASSES")
+            raise Unserializable(
+                f"class: {path} is not among the request classes that may be stored; add it to SCHEDULER_REQUEST_CLASSES"
+            )
         fields["_"] = path
         extra = {name: codec.exact(getattr(request, name), name) for name in cls.attributes if name not in Request.attributes}
         if extra:
             fields["x"] = extra
 
     def _name(self, method: Callable[..., Any], role: str) -> str:
-        function = getattr(method, "__func__", method)
-        name = self._names.get(function)
+        if method is NO_CALLBACK:
+            return _NO_CALLBACK
+        function = getattr(method, "__func__", None)
+        name = self._names.get(function) if function else None
         if name is None:
-            if method is NO_CALLBACK:
-                return _NO_CALLBACK
             name = getattr(function, "__name__", "")
-            if getattr(method, "__self__", None) is not self._spider or getattr(getattr(self._spider, name, None), "__func__", None) is not function:
+            if function is None or getattr(getattr(self._spider, name, None), "__func__", None) is not function:
                 raise Unserializable(f"{role}: {method!r} is not a method of spider {self._spider.name!r}; make it one")
             self._names[function] = name
         return name

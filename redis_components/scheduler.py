@@ -1,6 +1,6 @@
 """Scrapy's scheduler on the shared frontier: synchronous, never waiting for Redis.
 
-    SCHEDULER = "redis_components.scheduler.Scheduler"
+SCHEDULER = "redis_components.scheduler.Scheduler"
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from twisted.python.failure import Failure
 
     from .frontier import Frontier
 
@@ -50,6 +52,7 @@ class Scheduler(BaseScheduler):
         self._max_seen = max_seen
         self._seen: set[bytes] = set()
         self._leases: dict[Request, str] = {}
+        self._given_up: dict[Request, str] = {}
         self._unserializable: deque[Request] = deque()
         self._reasons: set[str] = set()
         assert crawler.stats is not None
@@ -84,6 +87,7 @@ class Scheduler(BaseScheduler):
         listeners.refused = self._refused
         if self.flush_on_start:
             self.flush()
+        self._crawler.signals.connect(self._callback_failed, signals.spider_error)
         self._crawler.signals.connect(self._leave, signals.engine_stopped)
         self._frontier.open()
 
@@ -159,8 +163,28 @@ class Scheduler(BaseScheduler):
     def finish_request(self, request: Request) -> None:
         """Scrapy is done with `request`: ack it (edge c). The name is that of scrapy/scrapy#7978."""
         lease_id = self._leases.pop(request, None)
-        if lease_id is not None:
+        reason = self._given_up.pop(request, None)
+        if lease_id is None:
+            return
+        if reason is None:
             self._frontier.ack(lease_id)
+        else:
+            logger.error("%s is set aside in %s: %s", request, self._frontier.config.keys.dead(), reason)
+            self.stats.inc_value("scheduler/given_up")
+            self._frontier.bury(lease_id, reason)
+
+    def give_up(self, request: Request, reason: str) -> None:
+        """When Scrapy is done with `request`, keep it among the dead ones with `reason` (edge f) instead of acking it."""
+        if request in self._leases:
+            self._given_up[request] = reason
+
+    def _callback_failed(self, failure: Failure, response: Response) -> None:
+        """A callback that raised leaves a page that was fetched and not understood; it can be replayed after the spider is
+        mended.
+        """
+        request = getattr(response, "request", None)  # an errback's failure comes without one
+        if request is not None:
+            self.give_up(request, f"{type(failure.value).__name__}: {failure.getErrorMessage()}")
 
     def _filtered(self, request: Request) -> None:
         self.df.log(request, self.spider)
@@ -173,6 +197,7 @@ class Scheduler(BaseScheduler):
 
     def _fenced(self) -> None:
         self._leases.clear()
+        self._given_up.clear()
         self._seen.clear()
         self._wake()
 
@@ -205,7 +230,9 @@ class Scheduler(BaseScheduler):
 
         def too_late() -> None:
             if not done.called:
-                logger.warning("Redis did not answer within %.0f s; what it does not know yet will be crawled again", CLOSE_TIMEOUT_S)
+                logger.warning(
+                    "Redis did not answer within %.0f s; what it does not know yet will be crawled again", CLOSE_TIMEOUT_S
+                )
                 done.callback(None)
 
         timer = call_later(CLOSE_TIMEOUT_S, too_late)

@@ -6,7 +6,8 @@ Each `lua/<name>.lua` starts with a header that is parsed, not only read:
     -- (more lines of prose, if needed)
     --
     -- KEYS[1] slot   (string)  what it holds
-    -- ARGV[1] token  (text)    what it means, with its unit; an argument whose type says `any number` is the last and takes a list
+    -- ARGV[1] token  (text)    what it means, with its unit; an argument whose type says `any number` is the last and takes a
+    list
     -- Returns: what comes back
     -- Retry: safe | unsafe, and why
 
@@ -60,15 +61,17 @@ class Script:
         operands = self.operands(keys, args)
         # NEVER_DECODE: replies carry binary payloads, also for users who set decode_responses=True.
         try:
-            return client.execute_command("EVALSHA", self.sha, *operands, NEVER_DECODE=True)
+            return client.execute_command("EVALSHA", self.sha, *operands, NEVER_DECODE=True)  # type: ignore[no-untyped-call]  # redis-py has no types for it
         except NoScriptError:
-            return client.execute_command("EVAL", self.source, *operands, NEVER_DECODE=True)
+            return client.execute_command("EVAL", self.source, *operands, NEVER_DECODE=True)  # type: ignore[no-untyped-call]
 
 
 @cache
 def script(name: str) -> Script:
     """The script in `lua/<name>.lua`. Raises ValueError when its header is not of the form above."""
-    text = _INCLUDE.sub(lambda m: (LUA / "lib" / f"{m[1]}.lua").read_text("utf-8").rstrip(), (LUA / f"{name}.lua").read_text("utf-8"))
+    text = _INCLUDE.sub(
+        lambda m: (LUA / "lib" / f"{m[1]}.lua").read_text("utf-8").rstrip(), (LUA / f"{name}.lua").read_text("utf-8")
+    )
     names: dict[str, list[str]] = {"KEYS": [], "ARGV": []}
     returns = retry = False
     tail = None

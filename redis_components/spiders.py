@@ -15,9 +15,12 @@ from twisted.internet.defer import Deferred
 
 from . import defaults
 from .engine import frontier_of
+from .exchange import NextTask
+from .scheduler import Scheduler
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from twisted.python.failure import Failure
 
     from .exchange import Lease
 
@@ -40,7 +43,8 @@ class StartTask(msgspec.Struct, forbid_unknown_fields=True):
 class RedisMixin:
     """Reads start tasks from `redis_key` (a list, set or zset) for as long as the crawl lives.
 
-    A start task is leased until the requests made from it are in the frontier; one that cannot be understood is set aside with the reason.
+    A start task is leased until the requests made from it are in the frontier; one that cannot be understood is set aside with
+    the reason.
     """
 
     name: str
@@ -69,7 +73,9 @@ class RedisMixin:
                 raise ValueError(f"{attribute} must be an integer") from None
 
     async def start(self) -> AsyncIterator[Any]:
-        """The requests of one start task after the other; ends only when the whole crawl was idle for `max_idle_time` seconds (0: never)."""
+        """The requests of one start task after the other; ends only when the whole crawl was idle for `max_idle_time` seconds
+        (0: never).
+        """
         assert self.redis_batch_size is not None
         frontier = frontier_of(self.crawler)
         idle_since: float | None = None
@@ -107,7 +113,9 @@ class RedisMixin:
             listeners.tasks = lambda: None
 
     def _requests_of(self, lease: Lease) -> Iterable[Request]:
-        """The requests of one start task; it is acked when the engine asks for what comes after them, so they are in the outbox by then."""
+        """The requests of one start task; it is acked when the engine asks for what comes after them, so they are in the
+        outbox by then.
+        """
         frontier = frontier_of(self.crawler)
         assert self.crawler.stats is not None
         try:
@@ -123,8 +131,23 @@ class RedisMixin:
         self.crawler.stats.inc_value("start_tasks/taken")
         frontier.ack(lease.id)
 
+    def feed(self, task_id: str, token: str, data: bytes) -> None:
+        """Make a start task for the service named by `feeds`, unless `token` is the one it last had for `task_id`.
+
+        Called in a callback, it is stored before or together with the ack of the callback's request.
+        """
+        frontier_of(self.crawler).add_task(NextTask(task_id, token, data))
+
+    def set_aside(self, failure: Failure) -> None:
+        """An errback: the request is not forgotten but kept among the dead ones with the reason, to be replayed."""
+        request = failure.request  # type: ignore[attr-defined]  # the engine puts it there
+        scheduler = self.crawler.engine.scheduler if self.crawler.engine else None
+        if isinstance(scheduler, Scheduler):
+            scheduler.give_up(request, failure.getErrorMessage())
+
     def make_request_from_data(self, data: bytes) -> Request | Iterable[Request] | None:
-        """The request or requests of a start task: a bare URL, or JSON with the fields of `StartTask`. Override it for other formats.
+        """The request or requests of a start task: a bare URL, or JSON with the fields of `StartTask`. Override it for other
+        formats.
 
         Whatever it raises sets the task aside with that reason.
         """
@@ -135,7 +158,7 @@ class RedisMixin:
             method=task.method,
             headers=task.headers,
             body=task.body,
-            cookies=task.cookies,
+            cookies=task.cookies,  # type: ignore[arg-type]  # dict is invariant in its key
             meta=task.meta,
             priority=task.priority,
             dont_filter=task.dont_filter,

@@ -24,7 +24,9 @@ INTERVAL_S = 1.0
 
 
 class RedisStatsCollector(MemoryStatsCollector):
-    """Sums of counters, maxima and minima over all processes in the hash `STATS_KEY`; values that were set, apart as `name@owner`."""
+    """Sums of counters, maxima and minima over all processes in the hash `STATS_KEY`; values that were set, apart as
+    `name@owner`.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -35,17 +37,17 @@ class RedisStatsCollector(MemoryStatsCollector):
         crawler.signals.connect(self._share, signals.spider_opened)
         crawler.signals.connect(self._share_all, signals.spider_closed)
 
-    def set_value(self, key: str, value: Any, spider: Spider | None = None) -> None:
+    def set_value(self, key: str, value: Any, spider: Spider | None = None) -> None:  # noqa: ARG002  # Scrapy passes it
         """Set a value of this process."""
         self._kinds[key] = "set"
         super().set_value(key, value)
 
-    def max_value(self, key: str, value: Any, spider: Spider | None = None) -> None:
+    def max_value(self, key: str, value: Any, spider: Spider | None = None) -> None:  # noqa: ARG002  # Scrapy passes it
         """Keep the largest value, here and over all processes."""
         self._kinds[key] = "max"
         super().max_value(key, value)
 
-    def min_value(self, key: str, value: Any, spider: Spider | None = None) -> None:
+    def min_value(self, key: str, value: Any, spider: Spider | None = None) -> None:  # noqa: ARG002  # Scrapy passes it
         """Keep the smallest value, here and over all processes."""
         self._kinds[key] = "min"
         super().min_value(key, value)

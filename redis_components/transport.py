@@ -1,7 +1,8 @@
 """The thread that talks to Redis, so that the reactor never waits.
 
-A thread with redis-py's own synchronous client serves every reactor, and every way to connect that redis-py knows (TLS, ACL users, unix sockets,
-Sentinel, Cluster, a client class of the user's) without a line of ours. It costs about 4 µs of CPU per page (`docs/decisions/0002-transport.md`).
+A thread with redis-py's own synchronous client serves every reactor, and every way to connect that redis-py knows (TLS, ACL
+users, unix sockets, Sentinel, Cluster, a client class of the user's) without a line of ours. It costs about 4 µs of CPU per page
+(`docs/decisions/0002-transport.md`).
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class Exchanger(Protocol):
 class ThreadTransport:
     """One daemon thread with one synchronous client.
 
-    While there is nothing to exchange it keeps the owner alive by itself, so that a callback that computes for long does not cost its process the leases.
+    While there is nothing to exchange it keeps the owner alive by itself, so that a callback that computes for long does not
+    cost its process the leases.
     """
 
     def __init__(self, client: redis.Redis, clock: Clock, *, beat_s: float) -> None:

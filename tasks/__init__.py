@@ -1,0 +1,23 @@
+"""The fleet's Celery application and its tasks.
+
+from tasks import seed_forums
+seed_forums.delay(["python-help", "announcements"], site="example")
+"""
+
+from .app import app
+from .fleet import reconcile_fleet, run_crawler, scale_fleet
+from .seeding import refresh_posts, seed_forums
+from .storage import store_items
+
+__all__ = [  # noqa: RUF022 - in groups
+    "app",
+    # what people send
+    "seed_forums",
+    "refresh_posts",
+    "scale_fleet",
+    # what beat sends
+    "reconcile_fleet",
+    "store_items",
+    # what reconcile_fleet sends
+    "run_crawler",
+]

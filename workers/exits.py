@@ -76,7 +76,7 @@ class Exit:
 
     @classmethod
     def of(cls, code: int, *, lived_s: float, stopping: bool = False, hung: bool = False) -> Exit:
-        """Read an exit code. `stopping`: it had said that it was about to stop; `hung`: it was killed because it had fallen silent."""
+        """Read an exit code. `stopping`: it had said that it was stopping; `hung`: it was killed because it had fallen silent."""
         if hung:
             kind = ExitKind.HUNG
         elif code < 0:
@@ -113,6 +113,11 @@ class Decision:
     wait_s: float = 0.0
     quick_ends: int = 0  # in a row, this one included: hand it to the next `decide`
     crash_looping: bool = False
+
+    def __str__(self) -> str:
+        if self.restart:
+            return f"restart in {self.wait_s:.1f} s"
+        return "given up as crash-looping" if self.crash_looping else "not restarted"
 
 
 def decide(end: Exit, quick_ends: int, policy: RestartPolicy, *, luck: float = 0.5) -> Decision:

@@ -36,6 +36,21 @@ def parse_fleet(text: str) -> dict[str, int]:
     return fleet
 
 
+def node_crawlers() -> int:
+    """How many crawlers one node may host, from `TRAWL_NODE_CRAWLERS`; else 4, or the whole default fleet if that is more.
+
+    Each takes a pool process of the worker (30 MB) and, once it runs, a process of its own. Raises ConfigError.
+    """
+    text = os.environ.get("TRAWL_NODE_CRAWLERS")
+    if text is None:
+        return max(4, sum(default_fleet().values()))  # some room to scale without a restart
+    if not (text.isascii() and text.isdigit() and 0 < int(text) <= MAX_CRAWLERS):
+        raise ConfigError(
+            f"TRAWL_NODE_CRAWLERS={text!r}: how many crawlers a node may host is a whole number from 1 to {MAX_CRAWLERS}"
+        )
+    return int(text)
+
+
 def check_size(service: str, size: object) -> int:
     """`size` if it can be the size of a service. Raises ConfigError."""
     if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size <= MAX_CRAWLERS:

@@ -48,9 +48,9 @@ def plan(
 ) -> list[Action]:
     """What to do so that the fleet gets its desired size.
 
-    `live` is every slot that is desired, held, or was heard of (`Registry.slots`), `strangers` the records of crawlers without a slot
-    (started by hand), `now` Redis's time. Launches come lowest numbers first over all spiders, so that none is left without a
-    crawler while another gets all of a small node's room.
+    `live` is every slot that is desired, held, or was heard of (`Registry.slots`), `strangers` the records of crawlers without
+    a slot (started by hand), `now` Redis's time. Launches come lowest numbers first over all spiders, so that none is left
+    without a crawler while another gets all of a small node's room.
     """
     slots = {(view.spider, view.number): view for view in live}
     launches = sorted((number, spider) for spider, n in desired.items() for number in range(n))

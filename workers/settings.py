@@ -15,14 +15,13 @@ NEWSPIDER_MODULE = "workers.spiders"
 USER_AGENT = "trawl/0.1 (+a crawl fleet; set USER_AGENT to something that says who you are)"
 
 # The shared frontier.
-REDIS_URL = redis_url()  # Scrapy loads this module once, when a crawl begins; the embedded server is started here where no URL is given
+REDIS_URL = (
+    redis_url()
+)  # Scrapy loads this module once, when a crawl begins; the embedded server is started here where no URL is given
 SCHEDULER = "redis_components.scheduler.Scheduler"
 DUPEFILTER_CLASS = "redis_components.dupefilter.RFPDupeFilter"
 STATS_CLASS = "redis_components.stats.RedisStatsCollector"
-ITEM_PIPELINES = {
-    "workers.pipelines.TaskPipeline": 100,  # tasks for the next service leave the item path first
-    "redis_components.pipelines.RedisPipeline": 300,
-}
+ITEM_PIPELINES = {"redis_components.pipelines.RedisPipeline": 300}
 SCHEDULER_PERSIST = True  # a continuous crawl is never over: closing one crawler must not delete what the others work on
 
 # Politeness towards one site, until limits are shared by the whole fleet.

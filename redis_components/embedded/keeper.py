@@ -38,6 +38,8 @@ class Keeper:
     def __init__(self, place: Place, binary: ServerBinary) -> None:
         self.place = place
         self.binary = binary
+        # Opened once: should the folder be removed and made again, these users are still the ones we serve.
+        self.users = locks.unlocked(place.users)
         self.server: Server | None = None
         self.told_to_stop = False
 
@@ -57,24 +59,30 @@ class Keeper:
 
     def keep(self) -> None:
         """Return when the server is not needed any more, or cannot be kept up; it is stopped then."""
-        unused_since: float | None = None
         try:
-            while not self.told_to_stop:
-                time.sleep(POLL_S)
-                if self.server and not self.server.running:
-                    self._revive()
-                with locks.held(self.place.users) as nobody_else:
-                    if nobody_else is None:
-                        unused_since = None
-                    elif unused_since is None:
-                        unused_since = time.monotonic()
-                    elif time.monotonic() - unused_since > GRACE_S:
-                        # Stop while we hold the lock: who comes now waits for it, and then finds no server at all.
-                        self._stop("nobody uses it")
-                        return
-            self._stop("told to")
-        except (RedisUnavailable, OSError) as exc:  # OSError: the folder was removed under us
+            self._stop(self._watch())
+        except (RedisUnavailable, OSError) as exc:
             self._stop(str(exc))
+
+    def _watch(self) -> str:
+        """Keep the server up until there is a reason to stop it, and return that.
+
+        While nobody uses it we hold `users.lock` only for an instant at a time, so that a user can come within the grace time.
+        At the end we go on holding it: who comes now waits until we are gone, and then finds no server at all.
+        """
+        unused_since: float | None = None
+        while not self.told_to_stop:
+            time.sleep(POLL_S)
+            if self.server and not self.server.running:
+                self._revive()
+            if not locks.try_lock(self.users, exclusive=True):
+                unused_since = None
+                continue
+            unused_since = unused_since or time.monotonic()
+            if time.monotonic() - unused_since > GRACE_S:
+                return "nobody uses it"
+            locks.unlock(self.users)
+        return "told to"
 
     def _started(self) -> Server:
         new_port = False
@@ -99,11 +107,13 @@ class Keeper:
         for attempt in range(1, RESTARTS + 1):
             logger.error("the server ended unasked; starting it again (%d of %d)", attempt, RESTARTS)
             try:
-                return self.start()
+                self.start()
             except RedisUnavailable:
                 if attempt == RESTARTS:
                     raise
                 time.sleep(attempt * POLL_S)
+            else:
+                return
 
     def _stop(self, why: str) -> None:
         logger.info("stopping the server: %s", why)

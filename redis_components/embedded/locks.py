@@ -16,21 +16,37 @@ from pathlib import Path
 
 def acquire(path: Path, *, exclusive: bool, timeout_s: float = 0.0) -> int | None:
     """Lock the file (created 0600 if missing) and return its descriptor, to be closed to let go; None after `timeout_s`."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = unlocked(path)
     deadline = time.monotonic() + timeout_s
-    while True:
-        try:
-            fcntl.flock(fd, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-        except BlockingIOError:
+    try:
+        while not try_lock(fd, exclusive=exclusive):
             if time.monotonic() >= deadline:
                 os.close(fd)
                 return None
             time.sleep(0.005)
-        except BaseException:
-            os.close(fd)
-            raise
-        else:
-            return fd
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def unlocked(path: Path) -> int:
+    """A descriptor of the file (created 0600 if missing) that holds no lock yet."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def try_lock(fd: int, *, exclusive: bool) -> bool:
+    """Lock an open file, if nobody else's lock is in the way."""
+    try:
+        fcntl.flock(fd, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def unlock(fd: int) -> None:
+    """Let go, and keep the file open."""
+    fcntl.flock(fd, fcntl.LOCK_UN)
 
 
 @contextlib.contextmanager

@@ -132,6 +132,7 @@ def _start_keeper(place: Place, binary: ServerBinary, lock: int) -> None:
     """Start the keeper, which takes over `lock`, and wait until it says how the server fares."""
     _tell_of_other_data(place, binary)
     command = [sys.executable, "-m", "redis_components.embedded", "keep", str(place.root), str(binary.path), binary.source]
+    place.log.touch(mode=0o600)
     with place.log.open("ab") as log:
         starter = subprocess.Popen(
             command,

@@ -63,7 +63,9 @@ def test_tokens_rise_with_every_holder(registry: Registry) -> None:
     assert tokens == sorted(set(tokens))
 
 
-def test_renewing_keeps_the_slot_and_stores_the_record_with_the_servers_time(registry: Registry, redis_client: redis.Redis) -> None:
+def test_renewing_keeps_the_slot_and_stores_the_record_with_the_servers_time(
+    registry: Registry, redis_client: redis.Redis
+) -> None:
     slot = take(registry)
     redis_client.pexpire(SLOT, 100)
     assert registry.renew(slot, record()).held
@@ -114,6 +116,8 @@ def test_releasing_frees_the_slot_at_once_and_leaves_a_last_word(registry: Regis
     assert not redis_client.exists(SLOT)
     assert [r.state for r in registry.crawlers()] == [CrawlerState.STOPPED]
     assert registry.release(slot)  # sent again after a lost answer
+    assert not registry.renew(slot).held  # a renewal that was under way comes too late
+    assert not redis_client.exists(SLOT)
     assert registry.acquire("list", 0, "node-b") is not None
 
 

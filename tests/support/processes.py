@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 import psutil
@@ -47,7 +48,8 @@ def family() -> list[psutil.Process]:
 def marked(variable: str, value: str) -> list[psutil.Process]:
     """Every process on the machine with this environment variable: also those that left our family (new session, new parent).
 
-    A process passes its environment on to whatever it starts, so a mark that a test sets is on all its descendants.
+    A process passes its environment on to whatever it starts, so a mark that a test sets is on all its descendants, except
+    Redis servers: those overwrite it with their title; `inside` finds them.
     """
     found = []
     for process in psutil.process_iter():
@@ -59,17 +61,29 @@ def marked(variable: str, value: str) -> list[psutil.Process]:
     return found
 
 
+def inside(folder: Path) -> list[psutil.Process]:
+    """Every process on the machine, but this one, whose working directory is this folder or below it."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and Path(process.cwd()).is_relative_to(folder) and _alive(process):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
 @contextmanager
-def none_left(marker: tuple[str, str] | None = None, *, timeout_s: float = 10.0) -> Iterator[None]:
+def none_left(marker: tuple[str, str] | None = None, *, folder: Path | None = None, timeout_s: float = 10.0) -> Iterator[None]:
     """Fail when processes that were started inside the block outlive it by `timeout_s`; they are killed, so later tests are safe.
 
-    Counts the descendants of this process that were not there before, and with `marker=(variable, value)` also those that
-    carry this mark in their environment wherever they hang by now.
+    Counts the descendants of this process that were not there before; with `marker=(variable, value)` also those that carry
+    this mark in their environment, and with `folder` those that work in it, wherever they hang by now.
     """
     before = set(family())
 
     def left() -> set[psutil.Process]:
-        return {*family(), *(marked(*marker) if marker else ())} - before
+        return {*family(), *(marked(*marker) if marker else ()), *(inside(folder) if folder else ())} - before
 
     yield
     try:

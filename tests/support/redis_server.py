@@ -28,7 +28,7 @@ class RedisServer:
 
     def __init__(self, *, aof: bool = False, directory: Path | None = None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="trawl-test-redis-")
-        self._binary = choose()
+        self.binary = choose()
         self._directory = directory or Path(self._folder.name)
         self._aof = aof
         self._clients: list[redis.Redis] = []
@@ -112,7 +112,7 @@ class RedisServer:
 
     def _new(self) -> Server:
         config = ServerConfig(directory=self._directory, port=free_port(), password=secrets.token_hex(16), aof=self._aof)
-        return Server(self._binary, config)
+        return Server(self.binary, config)
 
     def __enter__(self) -> RedisServer:
         return self.start()

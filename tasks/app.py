@@ -1,0 +1,23 @@
+"""The Celery application: `celery -A tasks worker|beat|flower`, from the project's root."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from celery import Celery
+from celery.platforms import SecurityWarning
+from celery.signals import celeryd_init
+
+from .base import FleetTask
+from .node_step import NodeStep
+
+app = Celery("trawl", task_cls=FleetTask)
+app.config_from_object("celeryconfig")  # read when first needed: importing tasks opens nothing
+app.steps["worker"].add(NodeStep)
+
+
+@celeryd_init.connect
+def _root_is_fine(**_: Any) -> None:
+    # Celery warns root because of messages that could run code. There are none: only JSON is accepted (celeryconfig.py).
+    warnings.filterwarnings("ignore", message="You're running the worker with superuser privileges", category=SecurityWarning)

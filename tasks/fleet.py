@@ -1,0 +1,62 @@
+"""Tasks that keep the fleet at its size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redis_components.connection import connect
+from redis_components.registry import Order, OrderWord, Registry
+from workers.fleet import desired_fleet, scale
+from workers.node import NODE
+from workers.reconciler import Forget, Launch, Retire, plan
+
+from .app import app
+from .flower import CrawlingEvents
+
+LAUNCH_EXPIRES_S = 10.0  # a launch that no node has taken by then is sent again
+
+
+@app.task(bind=True, name="trawl.run_crawler", ignore_result=False)
+def run_crawler(self: Any, spider: str, number: int) -> str:
+    """Keep a crawler process in the slot `spider`/`number` of the fleet, for as long as this node lives and the slot is wanted.
+
+    Returns why it ended: `held` (another process has the slot), `full` (no room on this node), or a verdict of
+    `workers.supervisor`. Sent twice, the second one returns `held`.
+    """
+    events = CrawlingEvents(self)
+    try:
+        return NODE.host(spider, number, name=self.request.hostname, on_record=events.crawling)
+    finally:
+        events.stopped()
+
+
+@app.task(name="trawl.reconcile_fleet")
+def reconcile_fleet() -> list[str]:
+    """Launch what is missing and retire what is too much; returns what was done. Any number of them at once does no harm."""
+    registry = Registry(connect())
+    desired, crawlers = desired_fleet(registry), registry.crawlers()
+    done = []
+    for action in plan(desired, registry.slots(desired, crawlers), registry.now(), [r for r in crawlers if r.number is None]):
+        match action:
+            case Launch(spider=spider, number=number):
+                if registry.mark_launch(spider, number):
+                    run_crawler.apply_async((spider, number), expires=LAUNCH_EXPIRES_S)
+                    done.append(f"launch {spider}/{number}")
+            case Retire(slot=slot, reason=reason):
+                registry.order(slot, Order(word=OrderWord.RETIRE, reason=reason))
+                done.append(f"retire {slot.spider}/{slot.number}")
+            case Forget(name=name):
+                registry.forget([name])
+                done.append(f"forget {name}")
+    return done
+
+
+@app.task(name="trawl.scale_fleet", ignore_result=False)
+def scale_fleet(**sizes: int) -> dict[str, int]:
+    """`scale_fleet.delay(forum_detail=4)`: set how many crawlers a service has; returns the desired size of each service.
+
+    Raises ConfigError for an unknown service or a number that cannot be; nothing is changed then.
+    """
+    desired = scale(Registry(connect()), sizes)
+    reconcile_fleet.delay()
+    return desired

@@ -1,0 +1,55 @@
+"""What a worker's main process does for the crawlers that its pool hosts: tell them how many may be, and when to go.
+
+A step of the *worker*: steps of the consumer are stopped and started at each reconnection to the broker.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from celery import bootsteps
+
+from workers.node import NODE
+
+logger = logging.getLogger(__name__)
+
+
+class NodeStep(bootsteps.StartStopStep):
+    """Sets up `workers.node.NODE` before the pool is forked, and its drain flag however the worker ends."""
+
+    requires = ("celery.worker.components:Pool",)
+
+    def __init__(self, worker: Any, **kwargs: Any) -> None:
+        super().__init__(worker, **kwargs)
+        NODE.crawlers = room_for_crawlers(worker.concurrency, set(worker.app.amqp.queues.consume_from))
+
+    def start(self, worker: Any) -> None:
+        NODE.drain.clear()
+        # SIGQUIT: Celery sleeps here for the whole of worker_soft_shutdown_timeout, in its signal handler, and nobody tells the
+        # crawlers. There is no hook for it.
+        worker.wait_for_soft_shutdown = lambda: drain(worker)
+
+    def close(self, worker: Any) -> None:
+        """SIGTERM, SIGQUIT, Ctrl-C, or an error that the worker cannot survive."""
+        NODE.drain.set()
+
+
+def room_for_crawlers(processes: int, queues: set[str]) -> int:
+    """How many crawlers a pool of that size may host: some processes are kept for tasks that last seconds, if it serves those."""
+    from celeryconfig import RESERVED_PROCESSES
+
+    reserved = RESERVED_PROCESSES if "control" in queues else 0
+    return max(1, processes - reserved)
+
+
+def drain(worker: Any) -> None:
+    """End all crawlers of this node gracefully, and wait until they have gone, at most `worker_soft_shutdown_timeout`."""
+    NODE.drain.set()
+    room = NODE.room(worker.hostname)
+    deadline = time.monotonic() + worker.app.conf.worker_soft_shutdown_timeout
+    while (left := room.taken()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    if left:
+        logger.warning("%d crawlers did not end in time", left)

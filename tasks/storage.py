@@ -1,0 +1,18 @@
+"""Tasks that bring what was crawled into the database."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from redis_components.connection import connect
+from workers.fleet import default_fleet
+from workers.storing import store
+
+from .app import app
+
+
+@app.task(name="trawl.store_items")
+def store_items() -> dict[str, dict[str, Any]]:
+    """Move scraped items into the database; returns what was written, by service. One at a time: a second one finds it busy."""
+    return {service: asdict(report) for service, report in store(connect(), default_fleet()).items()}

@@ -1,0 +1,37 @@
+"""Databases for tests: each test that asks for `database` or `database_url` runs on SQLite and on a real PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.postgres_server import PostgresServer, binaries
+from workers.storage import Database
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """The session's own PostgreSQL; whoever stops it starts it again. Skips where PostgreSQL is not installed."""
+    found = binaries()
+    if found is None:
+        pytest.skip("PostgreSQL is not installed: no initdb in /usr/lib/postgresql/*/bin or on PATH (apt-get install postgresql)")
+    with PostgresServer(found) as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """URL of an empty database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'trawl.sqlite'}"
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    return server.new_database()
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    """An open, empty database of each kind."""
+    with Database.from_url(database_url) as opened:
+        yield opened

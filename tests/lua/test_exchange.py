@@ -1,0 +1,266 @@
+"""The exchange: each test states the whole situation before and after. The letters are those of docs/architecture.md."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import redis
+
+from redis_components.exchange import NextTask, Order
+from redis_components.inspector import expire_owner, snapshot
+from redis_components.keys import CrawlKeys
+from tests.support.owner import KEYS, Owner
+
+
+@pytest.fixture
+def one(redis_client: redis.Redis) -> Owner:
+    return Owner(redis_client, "one").open()
+
+
+def sizes(client: redis.Redis) -> dict[str, int]:
+    """The states of the crawl that are not empty."""
+    shot = snapshot(client, "s")
+    counts = {name: getattr(shot, name) for name in ("start_tasks", "ready", "leased", "leased_tasks", "dead", "items", "owners")}
+    return {name: count for name, count in counts.items() if count}
+
+
+def test_a_new_request_is_stored_once_and_leased_to_one_owner(one: Owner, redis_client: redis.Redis) -> None:
+    two = Owner(redis_client, "two").open()
+    one.add("a")
+    two.add("a")
+    one.advance()
+    two.advance()
+    assert two.duplicates == [b"a"]
+    assert (one.take_all(), two.take_all()) == (["a"], [])
+    assert sizes(redis_client) == {"leased": 1, "owners": 2}
+
+
+def test_equal_requests_that_pass_the_filter_are_all_kept(one: Owner, redis_client: redis.Redis) -> None:
+    for _ in range(3):
+        one.add("a", dont_filter=True)
+    assert one.take_all() == ["a", "a", "a"]
+    assert sizes(redis_client) == {"leased": 3, "owners": 1}
+
+
+def test_an_ack_ends_a_request(one: Owner, redis_client: redis.Redis) -> None:
+    one.add("a")
+    lease = one.take()
+    assert lease is not None
+    one.frontier.ack(lease[0])
+    one.advance()
+    assert sizes(redis_client) == {"owners": 1}
+    assert one.frontier.idle
+    assert snapshot(redis_client, "s").acked == 1
+
+
+def test_equal_priorities_come_first_in_first_out_and_higher_ones_before(one: Owner) -> None:
+    for payload, priority in (("a", 0), ("b", 5), ("c", 0), ("d", 5), ("e", -1), ("f", 2**40)):
+        one.add(payload, priority=priority)
+    one.advance()
+    assert one.take_all() == ["f", "b", "d", "a", "c", "e"]
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"), [(Order.FIFO, list("abcde")), (Order.LIFO, list("edcba")), (Order.PRIORITY, list("edcba"))]
+)
+def test_each_order_leases_in_its_way(redis_client: redis.Redis, order: Order, expected: list[str]) -> None:
+    owner = Owner(redis_client, "one", order=order)
+    for priority, payload in enumerate("abcde"):
+        owner.add(payload, priority=priority if order is Order.PRIORITY else 0)
+    assert owner.open().take_all() == expected
+
+
+def test_the_random_order_is_another_one_and_loses_nothing(redis_client: redis.Redis) -> None:
+    owner = Owner(redis_client, "one", order=Order.RANDOM, concurrency=100)
+    payloads = [f"p{number}" for number in range(100)]
+    for payload in payloads:
+        owner.add(payload)
+    taken = owner.open().take_all()
+    assert taken != payloads
+    assert sorted(taken) == sorted(payloads)
+
+
+def test_released_requests_go_back_to_their_old_place_and_no_attempt_is_counted(one: Owner, redis_client: redis.Redis) -> None:
+    for payload in "abc":
+        one.add(payload)
+    one.advance()
+    one.close()
+    assert sizes(redis_client) == {"ready": 3}
+    attempts = {member[8] for member in redis_client.zrange(KEYS.ready(), 0, 9)}
+    assert attempts == {0}
+    assert Owner(redis_client, "two").open().take_all() == ["a", "b", "c"]
+
+
+def test_leases_of_a_dead_owner_are_reclaimed_by_another_one(one: Owner, redis_client: redis.Redis) -> None:
+    one.add("a")
+    one.add("b")
+    one.take_all()
+    two = Owner(redis_client, "two").open()
+    assert two.take() is None
+    assert expire_owner(redis_client, KEYS, "one")
+    two.advance(5)
+    assert two.take_all() == ["a", "b"]
+    assert sizes(redis_client) == {"leased": 2, "owners": 1}
+    assert snapshot(redis_client, "s").reclaimed == 2
+
+
+def test_an_owner_taken_for_dead_learns_it_and_its_acks_do_not_count(one: Owner, redis_client: redis.Redis) -> None:
+    one.add("a")
+    lease = one.take()
+    assert lease is not None
+    expire_owner(redis_client, KEYS, "one")
+    two = Owner(redis_client, "two").open()
+    two.advance(5)
+    one.frontier.ack(lease[0])
+    one.add("child")
+    one.advance()
+    assert one.fenced == 1
+    assert sorted(two.take_all() + one.take_all()) == ["a", "child"]
+    assert sizes(redis_client) == {"leased": 2, "owners": 2}
+
+
+def test_a_request_whose_crawlers_keep_dying_is_given_up_with_the_reason(redis_client: redis.Redis) -> None:
+    Owner(redis_client, "seeder").open().add("poison")
+    first = Owner(redis_client, "seeder").open()
+    first.add("poison", fingerprint="p")
+    first.advance()
+    first.close()
+    for death in range(3):
+        owner = Owner(redis_client, f"o{death}", max_attempts=3).open()
+        owner.advance(5)
+        assert owner.take_all() == ["poison"]
+        expire_owner(redis_client, KEYS, f"o{death}")
+    last = Owner(redis_client, "last", max_attempts=3).open()
+    last.advance(5)
+    assert last.take_all() == []
+    assert sizes(redis_client) == {"dead": 1, "owners": 1}
+    head, _, payload = redis_client.lindex(KEYS.dead(), 0).partition(b"\n")
+    assert payload == b"poison"
+    assert json.loads(head)["reason"] == "attempts spent: its crawler died 3 times"
+
+
+def test_what_is_buried_is_kept_with_its_reason(one: Owner, redis_client: redis.Redis) -> None:
+    one.add("a")
+    lease = one.take()
+    assert lease is not None
+    one.frontier.bury(lease[0], 'not "a" request\n')
+    one.advance()
+    assert sizes(redis_client) == {"dead": 1, "owners": 1}
+    head, _, payload = redis_client.lindex(KEYS.dead(), 0).partition(b"\n")
+    assert (json.loads(head)["reason"], payload) == ('not "a" request\n', b"a")
+
+
+@pytest.mark.parametrize("lost", ["lose_replies", "lose_requests"])
+def test_an_exchange_that_is_sent_again_is_applied_once(one: Owner, redis_client: redis.Redis, lost: str) -> None:
+    one.add("known")
+    one.advance()
+    for payload in ("a", "known", "b"):
+        one.add(payload)
+    one.add("c", dont_filter=True)
+    one.frontier.add_item(b"item")
+    setattr(one.exchanger, lost, 3)
+    one.advance(5)
+    assert one.take_all() == ["known", "a", "b", "c"]
+    assert one.duplicates == [b"known"]
+    assert sizes(redis_client) == {"leased": 4, "items": 1, "owners": 1}
+
+
+def test_redis_with_an_older_state_gets_the_last_writes_again(one: Owner, redis_client: redis.Redis) -> None:
+    one.add("a")
+    lease = one.take()
+    assert lease is not None
+    older = {key: redis_client.dump(key) for key in redis_client.scan_iter("*")}
+    one.add("child")
+    one.frontier.add_item(b"item")
+    one.frontier.ack(lease[0])
+    one.advance()
+    redis_client.flushall()
+    for key, dumped in older.items():
+        redis_client.restore(key, 0, dumped)
+    one.advance(5)
+    assert one.fenced == 1
+    assert one.take_all() == ["a", "child"]
+    assert sizes(redis_client) == {"leased": 2, "items": 1, "owners": 1}
+
+
+@pytest.mark.parametrize("kind", ["list", "set", "zset"])
+def test_start_tasks_are_leased_from_every_type_of_key_and_go_back_to_it(redis_client: redis.Redis, kind: str) -> None:
+    match kind:
+        case "list":
+            redis_client.rpush(KEYS.start_tasks(), "t1", "t2")
+        case "set":
+            redis_client.sadd(KEYS.start_tasks(), "t1", "t2")
+        case _:
+            redis_client.zadd(KEYS.start_tasks(), {"t1": 7, "t2": 3})
+    one = Owner(redis_client, "one").open()
+    one.frontier.want_tasks(5)
+    one.advance()
+    assert sizes(redis_client) == {"leased_tasks": 2, "owners": 1}
+    expire_owner(redis_client, KEYS, "one")
+    two = Owner(redis_client, "two").open()
+    two.advance(5)
+    assert sizes(redis_client) == {"start_tasks": 2, "owners": 1}
+    if kind == "zset":
+        assert redis_client.zrange(KEYS.start_tasks(), 0, 9, withscores=True) == [(b"t2", 3.0), (b"t1", 7.0)]
+    assert redis_client.type(KEYS.start_tasks()).decode() == kind
+
+
+def test_a_start_task_is_done_only_when_its_requests_are_stored(redis_client: redis.Redis) -> None:
+    redis_client.rpush(KEYS.start_tasks(), "t")
+    one = Owner(redis_client, "one").open()
+    one.frontier.want_tasks(5)
+    one.advance()
+    task = one.frontier.take_task()
+    assert task is not None
+    assert not one.frontier.task_idle
+    one.add("from t")
+    one.frontier.ack(task.id)
+    one.advance()
+    assert sizes(redis_client) == {"leased": 1, "owners": 1}
+
+
+def test_the_next_service_gets_a_task_only_when_the_change_token_differs(redis_client: redis.Redis) -> None:
+    details = CrawlKeys.for_spider("details")
+    one = Owner(redis_client, "one", next_keys=details).open()
+    for token in ("1", "1", "2"):
+        one.frontier.add_task(NextTask("demo/p1", token, f"task {token}".encode()))
+        one.advance()
+    assert redis_client.lrange(details.start_tasks(), 0, 9) == [b"task 1", b"task 2"]
+
+
+def test_a_key_of_a_foreign_type_stops_nothing_half_way_and_the_crawl_goes_on_without_it(
+    one: Owner, redis_client: redis.Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    redis_client.set(KEYS.item_stream(), "foreign")
+    one.add("a")
+    one.advance(60)
+    assert redis_client.exists(KEYS.ready(), KEYS.dupefilter) == 0
+    assert [record.message for record in caplog.records if "WRONGTYPE" in record.message][1:] == []  # said once
+    assert "WRONGTYPE" in caplog.text
+    redis_client.delete(KEYS.item_stream())
+    one.advance(5)
+    assert one.take_all() == ["a"]
+
+
+def test_a_layout_from_the_future_is_refused(redis_client: redis.Redis) -> None:
+    redis_client.hset(KEYS.counters(), "layout", 99)
+    refused: list[str] = []
+    one = Owner(redis_client, "one")
+    one.frontier.listeners.refused = lambda error: refused.append(str(error))
+    one.add("a")
+    one.open()
+    assert refused == ["s:requests:counters: layout version 99, this process knows 1: upgrade it, or use another key pattern"]
+    assert redis_client.exists(KEYS.ready()) == 0
+
+
+def test_acks_never_travel_before_the_children(redis_client: redis.Redis) -> None:
+    one = Owner(redis_client, "one", batch=2).open()
+    one.add("parent")
+    lease = one.take()
+    assert lease is not None
+    for child in "abcde":
+        one.add(child)
+    one.frontier.ack(lease[0])
+    batch = one.frontier.outbox.take(2)
+    assert (len(batch.requests), len(batch.acks)) == (2, 0)

@@ -1,0 +1,162 @@
+"""A real PostgreSQL for tests: private, in a folder of its own, on a unix socket (no TCP), with a password."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psycopg
+from sqlalchemy import URL
+
+from tests.support.processes import wait_until
+
+USER = "trawl"
+
+
+def binaries() -> Path | None:
+    """Folder with `initdb` and `postgres`: the newest Debian one, else where PATH has them; None when PostgreSQL is not installed."""
+    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda found: int(found.parts[-3]))
+    if debian:
+        return debian[-1].parent
+    on_path = shutil.which("initdb")
+    return Path(on_path).resolve().parent if on_path else None
+
+
+class PostgresServer:
+    """A server that a test may stop and start again; it keeps its data and its URL.
+
+    with PostgresServer(binaries()) as server:
+        url = server.new_database()
+    """
+
+    def __init__(self, folder_of_binaries: Path) -> None:
+        self._bin = folder_of_binaries
+        self._folder = Path(tempfile.mkdtemp(prefix="trawl-pg-"))  # short: a socket's path has at most 107 bytes
+        self._password = secrets.token_hex(8)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._databases = 0
+
+    def start(self) -> None:
+        """Start, or start again, and wait until it answers."""
+        # fsync off: this data need not outlive the machine. Autovacuum off: nothing here lives long enough.
+        options = {"fsync": "off", "autovacuum": "off", "max_connections": "30"}
+        settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [self._bin / "postgres", "-D", self._data, "-k", self._folder, "-h", "", *settings],
+                stdout=log,
+                stderr=log,
+                **self._as_unprivileged(),
+            )
+        wait_until(self._answers, lambda: f"PostgreSQL answers; its log:\n{self._log.read_text()}", 30)
+
+    def stop(self) -> None:
+        """Fast shutdown: open transactions are rolled back, connections are cut."""
+        if self._process:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(30)
+            self._process = None
+
+    def new_database(self) -> str:
+        """URL of an empty database."""
+        self._databases += 1
+        name = f"test_{self._databases}"
+        self.execute(f"CREATE DATABASE {name}")
+        return self.url(name)
+
+    def url(self, database: str, *, user: str = USER, password: str | None = None) -> str:
+        return URL.create(
+            "postgresql+psycopg",
+            username=user,
+            password=password or self._password,
+            database=database,
+            query={"host": str(self._folder)},
+        ).render_as_string(hide_password=False)
+
+    def execute(self, statement: str, *, database: str = "postgres") -> None:
+        """One statement as the server's owner, outside any transaction."""
+        with self._connect(database) as connection:
+            connection.execute(statement.encode())
+
+    def _initialise(self) -> None:
+        secret = self._folder / "password"
+        secret.write_text(self._password)
+        if os.geteuid() == 0:
+            for path in (self._folder, secret):
+                shutil.chown(path, **self._owner())
+        subprocess.run(
+            [
+                self._bin / "initdb",
+                "-D",
+                self._data,
+                "-U",
+                USER,
+                "-A",
+                "scram-sha-256",
+                "--pwfile",
+                secret,
+                "-E",
+                "UTF8",
+                "--no-sync",
+            ],
+            check=True,
+            capture_output=True,
+            timeout=60,
+            cwd=self._folder,
+            **self._as_unprivileged(),
+        )
+
+    def _answers(self) -> bool:
+        if self._process and self._process.poll() is not None:
+            raise RuntimeError(f"PostgreSQL ended with exit code {self._process.returncode}")
+        with self._connect("postgres"):
+            return True
+
+    def _connect(self, database: str) -> psycopg.Connection[Any]:
+        return psycopg.connect(
+            host=str(self._folder), user=USER, password=self._password, dbname=database, autocommit=True, connect_timeout=5
+        )
+
+    @staticmethod
+    def _owner() -> dict[str, int]:
+        nobody = pwd.getpwnam("nobody")
+        return {"user": nobody.pw_uid, "group": nobody.pw_gid}
+
+    def _as_unprivileged(self) -> dict[str, Any]:
+        """Arguments for subprocess: PostgreSQL refuses to run as root, so as root it runs as `nobody`."""
+        return {**self._owner(), "extra_groups": []} if os.geteuid() == 0 else {}
+
+    @property
+    def _data(self) -> Path:
+        return self._folder / "data"
+
+    @property
+    def _log(self) -> Path:
+        return self._folder / "log"
+
+    def __enter__(self) -> Self:
+        try:
+            self._initialise()
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def close(self) -> None:
+        """Stop and remove everything."""
+        try:
+            self.stop()
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

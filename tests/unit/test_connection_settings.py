@@ -1,0 +1,90 @@
+"""`get_redis` and `from_settings`: what projects written for scrapy-redis rely on."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+import redis
+from scrapy.settings import Settings
+
+from redis_components import connection, defaults
+from redis_components.errors import ConfigError
+
+
+class Client:
+    """Notes how it was made."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        self.made_with = kwargs
+
+    @classmethod
+    def from_url(cls, url: str, **kwargs: Any) -> Client:
+        return cls(from_url=url, **kwargs)
+
+
+def made_by_settings(**settings: Any) -> dict[str, Any]:
+    settings["REDIS_PARAMS"] = {"redis_cls": Client, **settings.get("REDIS_PARAMS", {})}
+    client: Any = connection.from_settings(Settings(settings))
+    assert isinstance(client, Client)
+    return client.made_with
+
+
+def test_both_names_are_the_same_function() -> None:
+    assert connection.from_settings is connection.get_redis_from_settings
+
+
+def test_the_default_client_is_made_without_a_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        client = connection.from_settings(Settings())
+    assert type(client) is defaults.REDIS_CLS is redis.Redis
+    kwargs = client.connection_pool.connection_kwargs
+    assert (kwargs["host"], kwargs["port"], kwargs["db"]) == ("localhost", 6379, 0)
+
+
+def test_arguments_are_passed_on_exactly() -> None:
+    one: Any = connection.get_redis(redis_cls=Client, param="foo")
+    two: Any = connection.get_redis(redis_cls=Client, param="foo", url="redis://h:1/0")
+    assert one.made_with == {"param": "foo"}
+    assert two.made_with == {"param": "foo", "from_url": "redis://h:1/0"}
+
+
+def test_nothing_is_added_to_the_defaults() -> None:
+    assert made_by_settings() == defaults.REDIS_PARAMS
+
+
+def test_params_are_merged_over_the_defaults_and_leave_those_alone() -> None:
+    before = dict(defaults.REDIS_PARAMS)
+    assert made_by_settings(REDIS_PARAMS={"socket_timeout": 1, "db": 3}) == {**before, "socket_timeout": 1, "db": 3}
+    assert before == defaults.REDIS_PARAMS
+
+
+def test_each_setting_goes_to_its_parameter() -> None:
+    settings = {"REDIS_HOST": "h", "REDIS_PORT": 1, "REDIS_DB": 2, "REDIS_ENCODING": "latin-1", "REDIS_DECODE_RESPONSES": True}
+    expected = {"host": "h", "port": 1, "db": 2, "encoding": "latin-1", "decode_responses": True}
+    assert made_by_settings(**settings) == {**defaults.REDIS_PARAMS, **expected}
+
+
+def test_the_url_wins_over_host_and_port() -> None:
+    client = connection.from_settings(Settings({"REDIS_HOST": "other", "REDIS_PORT": 1, "REDIS_URL": "redis://:pw@h:7/3"}))
+    kwargs = client.connection_pool.connection_kwargs
+    assert [kwargs[name] for name in ("host", "port", "db", "password")] == ["h", 7, 3, "pw"]
+
+
+def test_empty_settings_do_not_count() -> None:
+    assert made_by_settings(REDIS_URL=None, REDIS_HOST="", REDIS_DB=0, REDIS_PARAMS={"db": 5}) == {
+        **defaults.REDIS_PARAMS,
+        "db": 5,
+    }
+
+
+def test_the_class_may_be_a_dotted_path() -> None:
+    assert made_by_settings(REDIS_PARAMS={"redis_cls": f"{__name__}.Client"}) == defaults.REDIS_PARAMS
+
+
+@pytest.mark.parametrize("path", ["Redis", "no.such.module.Redis", "redis.NoSuchClass", ""])
+def test_a_path_that_leads_nowhere_is_named(path: str) -> None:
+    with pytest.raises(ConfigError, match=r"REDIS_PARAMS\['redis_cls'\] = '.*' names no class"):
+        made_by_settings(REDIS_PARAMS={"redis_cls": path})

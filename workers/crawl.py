@@ -1,0 +1,205 @@
+"""One crawl on Scrapy's reactor in crochet's thread. The only module that uses crochet.
+
+What it knows about crochet and Scrapy (docs of neither say so; measured):
+- the reactor must be installed before `crochet.setup()`, which would install another one;
+- `EventualResult.cancel()` and `@wait_for` leave a crawl running untracked: results are polled here, never waited for;
+- `Crawler.stop_async()` before the engine runs is lost: the engine is polled, and stopped when it runs;
+- errors in a spider's `start()` do not come out of the crawl: its finish reason tells;
+- CrawlerRunner neither installs the caching DNS resolver nor sizes the thread pool, as CrawlerProcess does;
+- threads of the reactor's pool are no daemons: who uses this ends with `os._exit`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import crochet
+from scrapy import Spider, signals
+from scrapy.crawler import CrawlerRunner
+from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.misc import build_from_crawler, load_object
+from scrapy.utils.reactor import install_reactor
+
+from redis_components.errors import ConfigError
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+
+class _Eventual(Protocol):
+    """crochet's EventualResult: `wait(0)` returns the result, raises its error, or raises crochet.TimeoutError for "not yet"."""
+
+    def wait(self, timeout: float) -> Any: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """What the reactor said about the crawl when it was last asked."""
+
+    pages: int = 0  # responses received
+    items: int = 0  # items scraped
+    in_flight: int = 0  # requests being downloaded
+    running: bool = False  # the engine runs: the crawl is open and was not told to stop
+    lag_s: float = 0.0  # how long the answer took
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How the crawl ended."""
+
+    reason: str  # Scrapy's finish reason: `finished`, `shutdown`, `start_error`, ...
+    error: BaseException | None = None  # it could not be started, or the reactor is gone
+
+    @property
+    def failed(self) -> bool:
+        return self.error is not None or self.reason == "start_error"
+
+
+class Crawl:
+    """A spider's crawl: `start` it, `poll` it from the main thread, `stop` it. No method ever waits for the reactor."""
+
+    def __init__(self, runner: CrawlerRunner, spider: type[Spider], arguments: Mapping[str, str]) -> None:
+        self._runner = runner
+        self._spider = spider
+        self._arguments = dict(arguments)
+        self._crawler: Crawler | None = None
+        self._pages = 0
+        self._items = 0
+        self._reason = ""
+        self._result: _Eventual | None = None
+        self._probe: _Eventual | None = None
+        self._asked_at = self._answered_at = time.monotonic()
+        self._stop_asked = False
+        self._stopping: _Eventual | None = None
+        self.figures = Figures()
+        self.outcome: Outcome | None = None  # None while it runs
+
+    def start(self) -> None:
+        crochet.setup()
+        self._answered_at = time.monotonic()
+        self._result = crochet.run_in_reactor(self._begin)()
+
+    def poll(self) -> None:
+        """Look whether the crawl has ended, and collect what the reactor has said; then ask it again."""
+        self._poll_result()
+        self._poll_probe()
+
+    def silent_s(self) -> float:
+        """Seconds since the reactor last answered."""
+        return time.monotonic() - self._answered_at
+
+    def stop(self) -> None:
+        """Let the pages in flight finish, then close the spider; call it until there is an outcome."""
+        # Not before the engine runs: such a call is lost. Once it was stopped, it does not run any more.
+        if self.figures.running and not self._stop_asked:
+            self._stop_asked = True
+            self._stopping = crochet.run_in_reactor(self._halt)()
+        self._poll_stopping()
+
+    # in the reactor's thread
+
+    def _begin(self) -> Any:
+        from twisted.internet import reactor
+
+        settings = self._runner.settings
+        resolver: Any = load_object(settings["TWISTED_DNS_RESOLVER"])
+        # The runner in the crawler's place, as in Scrapy's own CrawlerProcess: resolvers need nothing but the settings.
+        runner: Any = self._runner
+        build_from_crawler(resolver, runner, reactor=reactor).install_on_reactor()
+        reactor.getThreadPool().adjustPoolsize(maxthreads=settings.getint("REACTOR_THREADPOOL_MAXSIZE"))
+        crawler = self._crawler = self._runner.create_crawler(self._spider)
+        # Counted here and not read from the stats: those may be shared with other processes.
+        crawler.signals.connect(self._count_page, signals.response_received)
+        crawler.signals.connect(self._count_item, signals.item_scraped)
+        crawler.signals.connect(self._keep_reason, signals.spider_closed)
+        return self._runner.crawl(crawler, **self._arguments)
+
+    def _count_page(self) -> None:
+        self._pages += 1
+
+    def _count_item(self) -> None:
+        self._items += 1
+
+    def _keep_reason(self, reason: str) -> None:
+        self._reason = reason
+
+    def _look(self) -> Figures:
+        engine = self._crawler._engine if self._crawler else None  # `Crawler.engine` raises before the crawl is open
+        return Figures(
+            pages=self._pages,
+            items=self._items,
+            in_flight=len(engine.downloader.active) if engine else 0,
+            running=bool(engine and engine.running),
+            lag_s=time.monotonic() - self._asked_at,
+        )
+
+    def _halt(self) -> Any:
+        engine = self._crawler._engine if self._crawler else None
+        if engine is None or not engine.running or self._crawler is None:
+            return None
+        self._crawler.crawling = False  # as `Crawler.stop_async` does
+        return deferred_from_coro(engine.stop_async())
+
+    # in the main thread
+
+    def _poll_result(self) -> None:
+        if self._result is None or self.outcome is not None:
+            return
+        try:
+            self._result.wait(0)
+        except crochet.TimeoutError:
+            return
+        except Exception as error:  # whatever a spider or a component raised while it was opened
+            logger.exception("the crawl could not be run")
+            self.outcome = Outcome(reason=self._reason or "error", error=error)
+        else:
+            self.outcome = Outcome(reason=self._reason or "finished")
+
+    def _poll_probe(self) -> None:
+        if self._probe is None:
+            self._asked_at = time.monotonic()
+            self._probe = crochet.run_in_reactor(self._look)()
+            return
+        try:
+            self.figures = self._probe.wait(0)
+        except crochet.TimeoutError:
+            return
+        except crochet.ReactorStopped:  # the result says so too
+            return
+        self._answered_at, self._probe = time.monotonic(), None
+
+    def _poll_stopping(self) -> None:
+        if self._stopping is None:
+            return
+        try:
+            self._stopping.wait(0)
+        except crochet.TimeoutError:
+            return
+        except Exception:  # the crawl's own result decides; this one only must not be dropped unseen
+            logger.warning("the engine did not stop cleanly", exc_info=True)
+        self._stopping = None
+
+
+def make_crawl(settings: Settings, spider: str, arguments: Mapping[str, str]) -> Crawl:
+    """Install the reactor that the settings name and find the spider. Raises ConfigError for an unknown one.
+
+    In this order: a spider's module may import `twisted.internet.reactor`, and then it is too late for another one.
+    """
+    install_reactor(settings["TWISTED_REACTOR"], settings["ASYNCIO_EVENT_LOOP"])
+    try:
+        runner = CrawlerRunner(settings)
+    except (ImportError, SyntaxError) as error:
+        logger.exception("a module of SPIDER_MODULES cannot be imported")
+        raise ConfigError(f"the spiders cannot be imported: {type(error).__name__}: {error}") from error
+    try:
+        return Crawl(runner, runner.spider_loader.load(spider), arguments)
+    except KeyError:
+        known = ", ".join(sorted(runner.spider_loader.list())) or "none; is this the folder of scrapy.cfg?"
+        raise ConfigError(f"unknown spider {spider!r}; there are: {known}") from None

@@ -1,0 +1,88 @@
+"""The crawler process: `python -m workers.crawler SPIDER [-a NAME=VALUE] [-s NAME=VALUE]`.
+
+Scrapy's reactor runs in crochet's thread, the main thread watches it (`workers.crawler_process`). A supervisor adds `--slot N
+--token T` and some more. Started by hand, without them, the crawler holds no slot, is not counted in the fleet, and is listed as
+`<spider>/hand-<pid>`. Exit codes: the table in `workers.exits`.
+
+Settings (Scrapy's, `-s`): WATCHDOG_TIMEOUT (15 s) without an answer of the reactor ends the process; SHUTDOWN_GRACE (10 s) is
+how long a stop may take; HEARTBEAT_INTERVAL (2 s).
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+import redis
+from scrapy.settings import Settings
+from scrapy.utils.log import configure_logging
+from scrapy.utils.project import get_project_settings
+
+from redis_components.connection import connect, explain
+from redis_components.embedded import redis_url
+from redis_components.errors import ConfigError, TrawlError
+from redis_components.registry import Registry
+
+from .crawler_options import CrawlerOptions, parse
+from .crawler_process import CrawlerProcess, StopSignals
+from .exits import ExitKind
+from .parent import Parent
+
+
+def load_settings(options: CrawlerOptions) -> Settings:
+    """The Scrapy project's settings, with those of the command line over them. Raises ConfigError, RedisUnavailable."""
+    try:
+        settings = get_project_settings()
+    except ImportError as error:
+        raise ConfigError(
+            f"Scrapy's settings module cannot be imported ({error}); see SCRAPY_SETTINGS_MODULE and scrapy.cfg"
+        ) from error
+    settings.setdict(options.settings, priority="cmdline")
+    return settings
+
+
+def reach_redis() -> Registry:
+    """The registry, once Redis has answered. Raises RedisUnavailable, ConfigError."""
+    url = redis_url()
+    registry = Registry(connect(url))
+    try:
+        registry.now()
+    except redis.RedisError as error:
+        raise explain(error, url) from error
+    return registry
+
+
+def main(arguments: Sequence[str] | None = None) -> ExitKind:
+    """Run one crawler; the caller leaves with the exit code of what is returned."""
+    options = parse(arguments)
+    signals = StopSignals()
+    signals.listen()
+    if options.parent:
+        Parent(options.parent).bind()
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1, all_threads=True)  # kill -USR1: where does every thread stand?
+    try:
+        settings = load_settings(options)
+        configure_logging(settings)
+        registry = reach_redis()
+        process = CrawlerProcess(options, settings, registry, signals)
+    except TrawlError as error:
+        print(f"trawl: {options.spider}: {error}", file=sys.stderr)  # noqa: T201 - a log line has no place before the log
+        return ExitKind.REFUSED if isinstance(error, ConfigError) else ExitKind.CRASHED
+    return process.run()
+
+
+def leave(kind: ExitKind) -> None:
+    """End the process now: threads of the reactor's pool are no daemons and may never end by themselves."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(kind.exit_code)
+
+
+if __name__ == "__main__":
+    leave(main())

@@ -1,0 +1,81 @@
+"""The command line of the crawler process: what people write, and what a supervisor adds."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from redis_components.registry import Slot
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrawlerOptions:
+    """What one crawler process is to do, and for whom. `to_arguments` and `parse` are each other's inverse."""
+
+    spider: str
+    arguments: dict[str, str] = field(default_factory=dict)  # of the spider
+    settings: dict[str, str] = field(default_factory=dict)  # Scrapy's
+    slot: Slot | None = None  # None: started by hand
+    node: str = ""  # the worker that supervises it
+    parent: int | None = None  # pid of the supervisor: end with it
+    pulse_fd: int | None = None  # pipe to the supervisor
+    restarts: int = 0
+    last_exit: str | None = None
+
+    def to_arguments(self) -> list[str]:
+        """What follows `python -m workers.crawler`."""
+        line = [self.spider]
+        if self.slot:
+            line += ["--slot", str(self.slot.number), "--token", str(self.slot.token)]
+        optional = {"node": self.node, "parent": self.parent, "pulse-fd": self.pulse_fd, "last-exit": self.last_exit}
+        line += [f"--{name}={value}" for name, value in optional.items() if value not in (None, "")]
+        if self.restarts:
+            line.append(f"--restarts={self.restarts}")
+        line += [part for pair in self.arguments.items() for part in ("-a", "=".join(pair))]
+        return line + [part for pair in self.settings.items() for part in ("-s", "=".join(pair))]
+
+
+def parse(arguments: Sequence[str] | None = None) -> CrawlerOptions:
+    """Read a command line; `None` reads this process's. A wrong one ends the process with one line and exit code 2."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if (given.slot is None) != (given.token is None):
+        parser.error("--slot and --token go together; leave both out to crawl without a slot")
+    slot = None
+    if given.slot is not None:
+        slot = Slot(spider=given.spider, number=given.slot, token=given.token, owner=given.node)
+    return CrawlerOptions(
+        spider=given.spider,
+        arguments=dict(given.a),
+        settings=dict(given.s),
+        slot=slot,
+        node=given.node,
+        parent=given.parent,
+        pulse_fd=given.pulse_fd,
+        restarts=given.restarts,
+        last_exit=given.last_exit,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m workers.crawler", description="Run one crawler in this process.")
+    parser.add_argument("spider", metavar="SPIDER", help="name of the spider; `scrapy list` shows them")
+    parser.add_argument("-a", metavar="NAME=VALUE", type=_pair, action="append", default=[], help="argument of the spider")
+    parser.add_argument("-s", metavar="NAME=VALUE", type=_pair, action="append", default=[], help="a Scrapy setting")
+    parser.add_argument("--slot", metavar="N", type=int, help="number of the slot that this crawler fills (supervised crawlers)")
+    parser.add_argument("--token", metavar="T", type=int, help="fencing token of the slot")
+    supervisor = parser.add_argument_group("added by a supervisor")
+    supervisor.add_argument("--node", default="", metavar="NAME", help="the worker that supervises it")
+    supervisor.add_argument("--parent", type=int, metavar="PID", help="end when this process does")
+    supervisor.add_argument("--pulse-fd", type=int, metavar="FD", help="write how it fares to this descriptor, as JSON lines")
+    supervisor.add_argument("--restarts", type=int, default=0, metavar="N", help="how often it was restarted")
+    supervisor.add_argument("--last-exit", metavar="TEXT", help="how the process before it ended")
+    return parser
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not (separator and name):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
+    return name, value

@@ -1,0 +1,187 @@
+"""What the main thread of a crawler process does while the reactor crawls in its own: hear, watch, say.
+
+It waits neither for the reactor (`workers.crawl`) nor for Redis (`workers.heartbeat`), so a signal, a dead supervisor or a hung
+reactor is noticed within a tick.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import os
+import signal
+import socket
+import time
+from collections import deque
+from types import FrameType
+
+import psutil
+import redis
+from scrapy.settings import Settings
+
+from redis_components.registry import CrawlerRecord, CrawlerState, Registry, Renewal
+
+from .crawl import make_crawl
+from .crawler_options import CrawlerOptions
+from .exits import ExitKind
+from .heartbeat import Heartbeat
+from .parent import Parent
+
+TICK_S = 0.1  # how often the main thread looks at everything
+RATE_OVER = 6  # heartbeats over which pages per second are measured
+
+logger = logging.getLogger(__name__)
+
+
+class StopSignals:
+    """SIGTERM and SIGINT, counted: the first asks for a graceful stop, the second for one at once.
+
+    The handler only counts. crochet, logging and `threading.Event` take locks that the interrupted code may hold.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def listen(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._hear)
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the form of a handler
+        self.count += 1
+
+
+class CrawlerProcess:
+    """One crawl and all that has to be watched beside it; `run` returns how it ended. Raises ConfigError."""
+
+    def __init__(self, options: CrawlerOptions, settings: Settings, registry: Registry, signals: StopSignals) -> None:
+        self._options = options
+        self._registry = registry
+        self._signals = signals
+        self._watchdog_s = settings.getfloat("WATCHDOG_TIMEOUT", 15.0)
+        self._grace_s = settings.getfloat("SHUTDOWN_GRACE", 10.0)
+        self._period_s = settings.getfloat("HEARTBEAT_INTERVAL", 2.0)
+        self._crawl = make_crawl(settings, options.spider, options.arguments)
+        self._parent = Parent(options.parent) if options.parent else None
+        self._pulse_fd = options.pulse_fd
+        self._slot = options.slot
+        self._heartbeat = Heartbeat(self._beat, period_s=self._period_s)
+        self._process = psutil.Process()
+        self._started_at = time.time()
+        self._pages: deque[tuple[float, int]] = deque(maxlen=RATE_OVER)
+        self._stopping_since: float | None = None
+        self._record = self._look()
+
+    def run(self) -> ExitKind:
+        self._crawl.start()
+        with self._heartbeat:
+            kind = self._watch()
+        self._record = self._look(CrawlerState.STOPPED, note=kind.label)
+        self._last_word(kind)
+        return kind
+
+    def _watch(self) -> ExitKind:
+        next_pulse = 0.0
+        while (kind := self._ended()) is None:
+            if self._asked_to_stop():
+                self._crawl.stop()
+            now = time.monotonic()
+            if now >= next_pulse:
+                next_pulse = now + self._period_s
+                self._record = self._look()
+                self._pulse()
+            time.sleep(TICK_S)
+            self._crawl.poll()
+        return kind
+
+    def _ended(self) -> ExitKind | None:
+        """Whether, and how, this process has to end now."""
+        outcome = self._crawl.outcome
+        if outcome:
+            logger.info("the crawl is over: %s", outcome.reason)
+            if outcome.failed:
+                return ExitKind.CRASHED
+            if outcome.reason == "refused":
+                return ExitKind.REFUSED
+            return ExitKind.STOPPED if self._stopping_since is not None else ExitKind.FINISHED
+        if self._heartbeat.lost:
+            logger.error("slot %s belongs to another process now; leaving at once", self._slot.name if self._slot else "?")
+            return ExitKind.LOST_SLOT
+        if self._crawl.silent_s() > self._watchdog_s:
+            logger.error("the reactor has not answered for %.0f s; where every thread stands:", self._crawl.silent_s())
+            faulthandler.dump_traceback(all_threads=True)
+            return ExitKind.HUNG
+        if self._stopping_since is not None:
+            late = time.monotonic() - self._stopping_since > self._grace_s
+            if late or self._signals.count > 1:
+                logger.warning(
+                    "not all pages were finished %s; leaving at once", "in time" if late else "before the second signal"
+                )
+                return ExitKind.ORPHANED if self._orphaned() else ExitKind.ABORTED
+        return None
+
+    def _asked_to_stop(self) -> bool:
+        if self._stopping_since is None and (self._signals.count or self._orphaned()):
+            self._stopping_since = time.monotonic()
+            why = "its supervisor is gone" if self._orphaned() else "a signal"
+            logger.info("stopping because of %s: pages in flight get %.0f s", why, self._grace_s)
+            self._record = self._look()
+            self._pulse()  # before the exit code, so that the supervisor can tell a stop from an end
+            self._heartbeat.now()
+        return self._stopping_since is not None
+
+    def _orphaned(self) -> bool:
+        return self._parent is not None and self._parent.gone()
+
+    def _look(self, state: CrawlerState | None = None, note: str | None = None) -> CrawlerRecord:
+        """Everything that others may know about this process."""
+        figures, silent_s = self._crawl.figures, self._crawl.silent_s()
+        self._pages.append((time.monotonic(), figures.pages))
+        (then, pages_then), (now, pages_now) = self._pages[0], self._pages[-1]
+        if state is None:
+            running = CrawlerState.RUNNING if figures.running else CrawlerState.STARTING
+            state = running if self._stopping_since is None else CrawlerState.STOPPING
+        return CrawlerRecord(
+            spider=self._options.spider,
+            number=self._slot.number if self._slot else None,
+            pid=os.getpid(),
+            node=self._options.node or socket.gethostname(),
+            state=state,
+            token=self._slot.token if self._slot else None,
+            started_at=self._started_at,
+            pages=figures.pages,
+            items=figures.items,
+            pages_per_s=round((pages_now - pages_then) / (now - then), 1) if now > then else 0.0,
+            in_flight=figures.in_flight,
+            rss_bytes=self._process.memory_info().rss,
+            lag_s=round(figures.lag_s if silent_s < 1 else silent_s, 3),
+            restarts=self._options.restarts,
+            last_exit=self._options.last_exit,
+            note=note,
+        )
+
+    def _pulse(self) -> None:
+        """Tell the supervisor, through the pipe: it hears this also when Redis is away."""
+        if self._pulse_fd is None:
+            return
+        try:
+            os.write(self._pulse_fd, self._record.to_json().encode() + b"\n")
+        except BlockingIOError:
+            pass  # the supervisor is frozen; it will have to judge by what it finds when it comes back
+        except OSError:
+            self._pulse_fd = None  # it is gone; `_orphaned` says so too
+
+    def _beat(self) -> Renewal | None:
+        """In the heartbeat's thread: a crawler whose reactor does not answer lets its slot run out."""
+        if self._crawl.silent_s() > 2 * self._period_s + 1:
+            return None
+        return self._registry.renew(self._slot, self._record) if self._slot else self._registry.note(self._record)
+
+    def _last_word(self, kind: ExitKind) -> None:
+        """A supervisor speaks for its crawler and gives the slot back; without one it is for the crawler to do."""
+        try:
+            if self._slot is None:
+                self._registry.forget([self._record.name])
+            elif self._orphaned() and kind is not ExitKind.LOST_SLOT:
+                self._registry.release(self._slot, self._record)
+        except redis.RedisError as error:
+            logger.warning("no last word to Redis: %s", error)

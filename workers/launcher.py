@@ -1,0 +1,116 @@
+"""Launching a crawler process, hearing its pulse, and ending it together with everything that it started."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from redis_components.registry import CrawlerRecord
+
+from .crawler_options import CrawlerOptions
+from .logs import SlotLog
+
+logger = logging.getLogger(__name__)
+
+
+class LaunchedCrawler:
+    """A crawler process in a session of its own; made by `launch`. Ask `poll` and `pulse` often; neither waits."""
+
+    def __init__(self, process: subprocess.Popen[bytes], pulse_fd: int) -> None:
+        self._process = process
+        self._pulse_fd = pulse_fd
+        self._unread = b""
+        self._started_at = self._heard_at = time.monotonic()
+        self.record: CrawlerRecord | None = None  # what it last said
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def lived_s(self) -> float:
+        """Seconds since it was launched."""
+        return time.monotonic() - self._started_at
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds since it last said something, or since its launch."""
+        return time.monotonic() - self._heard_at
+
+    def poll(self) -> int | None:
+        """Its exit code, negative for a signal; None while it runs."""
+        return self._process.poll()
+
+    def pulse(self) -> bool:
+        """Read what it has said; True when that was something new (then see `record`)."""
+        try:
+            while data := os.read(self._pulse_fd, 65_536):
+                self._unread += data
+        except BlockingIOError:
+            pass
+        *lines, self._unread = self._unread.split(b"\n")
+        if not lines:
+            return False
+        self._heard_at = time.monotonic()
+        try:
+            self.record = CrawlerRecord.from_json(lines[-1])
+        except (ValueError, TypeError, KeyError):
+            logger.warning("crawler %s said something that is no record: %.100r", self.pid, lines[-1])
+            return False
+        return True
+
+    def terminate(self) -> None:
+        """SIGTERM: finish the pages in flight. Only to the crawler, which ends its own children as it sees fit."""
+        if self.poll() is None:
+            self._process.terminate()
+
+    def kill(self) -> None:
+        """SIGKILL to its whole group, and wait for it to be gone."""
+        self._signal_group(signal.SIGKILL)
+        self._process.wait()
+
+    def close(self) -> None:
+        """After its end: end what it left behind, and release the pipe."""
+        self._signal_group(signal.SIGKILL)
+        os.close(self._pulse_fd)
+
+    def _signal_group(self, number: int) -> None:
+        # The group has the crawler's pid as its id: that is not given to anybody else while one member is left.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+
+def launch(options: CrawlerOptions, log: SlotLog, environment: Mapping[str, str]) -> LaunchedCrawler:
+    """Start `python -m workers.crawler` as a child of this *thread*: it ends when the thread does, so launch from one that stays.
+
+    `environment` is added to this process's. Raises OSError when no process can be made.
+    """
+    read_fd, write_fd = os.pipe()
+    os.set_blocking(read_fd, False)
+    os.set_blocking(write_fd, False)  # a supervisor that is frozen must not hold up its crawler
+    line = replace(options, parent=os.getpid(), pulse_fd=write_fd).to_arguments()
+    log_fd = log.open()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "workers.crawler", *line],
+            stdin=subprocess.DEVNULL,
+            stdout=log_fd,
+            stderr=log_fd,
+            env={**os.environ, **environment},
+            pass_fds=(write_fd,),
+            start_new_session=True,  # Ctrl-C in the worker's terminal is for the worker; it tells its crawlers itself
+        )
+    except OSError:
+        os.close(read_fd)
+        raise
+    finally:
+        os.close(write_fd)
+        os.close(log_fd)
+    return LaunchedCrawler(process, read_fd)

@@ -1,0 +1,56 @@
+"""A node hosts crawlers: the body of the task `run_crawler`, and what its worker's main process and its pool share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from redis_components.connection import connect
+from redis_components.embedded import data_dir
+from redis_components.inspector import expire_owner
+from redis_components.keys import CrawlKeys
+from redis_components.registry import CrawlerRecord, Registry
+
+from .crawler_options import CrawlerOptions
+from .drain import DrainFlag
+from .room import Room
+from .supervisor import Supervisor, Surroundings
+
+HELD = "held"  # another process has the slot: this launch came twice
+FULL = "full"  # this node has no place left: another one, or a later launch, will do it
+
+
+class Node:
+    """This worker. Made once, in its main process and before the pool is forked."""
+
+    def __init__(self) -> None:
+        self.drain = DrainFlag()
+        self.crawlers = 1  # how many it may host
+
+    def room(self, name: str, folder: Callable[[], Path] = data_dir) -> Room:
+        return Room(folder() / "run", name, self.crawlers)
+
+    def host(self, spider: str, number: int, *, name: str, on_record: Callable[[CrawlerRecord], None]) -> str:
+        """Keep a crawler in the slot until this node is drained, the slot is not wanted any more, or it is hopeless.
+
+        Returns `held`, `full`, or the supervisor's verdict. Raises redis.RedisError when Redis is away at the start.
+        """
+        client = connect()
+        registry = Registry(client)
+        registry.clear_launch(spider, number)
+        with self.room(name).place() as there_is_room:
+            if self.drain.is_set() or not there_is_room:
+                return FULL
+            slot = registry.acquire(spider, number, name)
+            if slot is None:
+                return HELD
+            surroundings = Surroundings(
+                node=name,
+                draining=self.drain.is_set,
+                on_record=on_record,
+                expire_owner=lambda spider, owner: expire_owner(client, CrawlKeys.for_spider(spider), owner),
+            )
+            return Supervisor(slot, registry, options=CrawlerOptions(spider=spider), surroundings=surroundings).run()
+
+
+NODE = Node()

@@ -1,0 +1,30 @@
+"""Where crawled data ends up: typed records, tables, idempotent bulk upserts, export. SQLite and PostgreSQL."""
+
+from .database import Database, default_url
+from .errors import StorageError
+from .export import export
+from .records import Comment, InvalidItem, Item, Post, Scan, parse, task_of_scan
+from .tables import comments, metadata, posts, scans
+from .upsert import Refused
+
+__all__ = [  # noqa: RUF022 - in groups
+    # the database
+    "Database",
+    "StorageError",
+    "default_url",
+    "export",
+    # what it stores
+    "Comment",
+    "InvalidItem",
+    "Item",
+    "Post",
+    "Refused",
+    "Scan",
+    "parse",
+    "task_of_scan",
+    # its tables, for queries
+    "comments",
+    "metadata",
+    "posts",
+    "scans",
+]

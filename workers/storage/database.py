@@ -1,0 +1,119 @@
+"""The database that crawled posts, comments and scan reports end up in.
+
+    with Database.from_url("sqlite:///data/trawl.sqlite") as database:
+        refused = database.write([post, comment])
+
+Open it in the process that uses it, not before a fork.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy import URL, Engine, Row, Select, make_url
+from sqlalchemy.exc import SQLAlchemyError
+
+from redis_components.embedded import data_dir
+
+from .engine import WRITING, build, sqlite_file
+from .errors import masked, not_a_url, storage_error, wrong_kind
+from .records import Item
+from .schema import prepare
+from .upsert import Refused, store
+
+_ROWS_AT_ONCE = 1000
+
+
+def default_url() -> str:
+    """TRAWL_DATABASE_URL, else the file `trawl.sqlite` in the project's data directory."""
+    given = os.environ.get("TRAWL_DATABASE_URL")
+    return given or URL.create("sqlite", database=str(data_dir() / "trawl.sqlite")).render_as_string(hide_password=False)
+
+
+class Database:
+    """A SQLite or PostgreSQL database with Trawl's tables. Every failure of it is a StorageError, one line for the operator."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    @classmethod
+    def from_url(cls, url: str | None = None) -> Self:
+        """The database at a SQLAlchemy URL (None: `default_url()`). Does not connect yet.
+
+        Raises StorageError for text that is no URL, another kind of database, or a driver that is not installed.
+        """
+        text = url or default_url()
+        try:
+            parsed = make_url(text)
+        except (SQLAlchemyError, ValueError) as error:  # ValueError: a port that is no number
+            raise not_a_url(text) from error
+        if parsed.get_backend_name() not in ("sqlite", "postgresql"):
+            raise wrong_kind(parsed)
+        try:
+            engine = build(parsed)
+        except (SQLAlchemyError, ImportError) as error:
+            raise storage_error(parsed, error) from error
+        if engine.dialect.is_async:
+            raise wrong_kind(parsed)
+        return cls(engine)
+
+    @property
+    def name(self) -> str:
+        """The URL for people, its password masked."""
+        return masked(self.engine.url)
+
+    def open(self) -> Self:
+        """Connect, and create folder, file and tables where they are missing. Calling it again does no harm."""
+        try:
+            with self._translated():
+                if path := sqlite_file(self.engine.url):
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                prepare(self.engine)
+        except BaseException:
+            self.close()  # there may be a connection in the pool, and nobody will close what did not open
+            raise
+        return self
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    def write(self, items: Sequence[Item]) -> list[Refused]:
+        """Upsert `items` in one transaction and commit it; returns those that the database did not take, with the reasons.
+
+        After a StorageError nothing of the batch is stored, or (a connection lost during the commit) all of it: write it again.
+        """
+        with (
+            self._translated(),
+            self.engine.connect().execution_options(**WRITING) as connection,
+            connection.begin(),
+        ):
+            return store(connection, items)
+
+    def stream(self, query: Select[*tuple[Any, ...]]) -> Generator[Row[*tuple[Any, ...]], None, None]:
+        """The rows of `query`, a thousand in memory at a time (a server-side cursor in PostgreSQL), all of one moment.
+
+        Who may stop before the last row closes the generator (`contextlib.closing`), which gives the connection back.
+        """
+        with (
+            self._translated(),
+            self.engine.connect().execution_options(yield_per=_ROWS_AT_ONCE) as connection,
+            connection.execute(query) as rows,
+        ):
+            yield from rows
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (SQLAlchemyError, OSError) as error:
+            raise storage_error(self.engine.url, error) from error
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,76 @@
+"""SQLAlchemy engines as Trawl needs them, one function per kind of database. Nothing here connects.
+
+SQLite: WAL, so that readers and the writer do not wait for each other. `synchronous=NORMAL`: a killed process loses nothing, a
+power cut may lose the last commits (never the file), also settled ones. Transactions that write begin with `BEGIN IMMEDIATE`,
+because one that turns into a writing one half-way fails at once where it should wait.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+
+LOCK_WAIT_S = 10.0  # SQLite: wait so long for another process's write lock; `?timeout=` in the URL overrides it
+CONNECT_S = 10  # PostgreSQL: give up connecting after this; `?connect_timeout=` in the URL overrides it
+WRITING = {"trawl_begin": "BEGIN IMMEDIATE"}  # execution options of a connection that is going to write
+
+
+def build(url: URL) -> Engine:
+    """The engine for `url`, which is of SQLite or PostgreSQL. Raises what SQLAlchemy raises for a driver that is not there."""
+    return _sqlite(url) if url.get_backend_name() == "sqlite" else _postgresql(url)
+
+
+def sqlite_file(url: URL) -> Path | None:
+    """The file that holds the database, or None: another kind of database, in memory, or an SQLite URI (`file:…?uri=true`)."""
+    name = url.database
+    if url.get_backend_name() != "sqlite" or not name or name == ":memory:" or name.startswith("file:"):
+        return None
+    return Path(name)
+
+
+def _sqlite(url: URL) -> Engine:
+    engine = create_engine(url, connect_args={} if "timeout" in url.query else {"timeout": LOCK_WAIT_S})
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: Any, _record: object) -> None:
+        connection.isolation_level = None  # the driver must not begin transactions by itself: `_begin` does
+        cursor = connection.cursor()
+        _into_wal(cursor)
+        cursor.execute("PRAGMA synchronous = NORMAL")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql(connection.get_execution_options().get("trawl_begin", "BEGIN"))
+
+    return engine
+
+
+def _into_wal(cursor: sqlite3.Cursor) -> None:
+    """Switch the file to WAL once; it remembers. The switch does not wait for locks by itself, so this does."""
+    deadline = time.monotonic() + LOCK_WAIT_S
+    while True:
+        try:
+            if cursor.execute("PRAGMA journal_mode").fetchone()[0] not in ("wal", "memory"):
+                cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            code = error.sqlite_errorcode & 0xFF
+            if code == sqlite3.SQLITE_READONLY:
+                return  # good enough for an export; the first write says what is wrong
+            if code not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _postgresql(url: URL) -> Engine:
+    defaults = {"connect_timeout": CONNECT_S, "application_name": "trawl"}
+    # pre_ping: after a restart of the server the first use finds the dead connection and makes a new one.
+    return create_engine(
+        url, pool_pre_ping=True, connect_args={name: value for name, value in defaults.items() if name not in url.query}
+    )

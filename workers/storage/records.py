@@ -1,0 +1,120 @@
+"""What travels in the item stream: posts, comments and scan reports, checked when they are read.
+
+The fields are the columns of the tables of the same names (`tables.py`), which say what they mean. Fields that are not known here
+are ignored, so that a newer spider can feed an older writer.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from redis_components.errors import TrawlError
+
+# 255 characters are at most 1,020 bytes: two of them fit into PostgreSQL's index rows (2,704 bytes), whatever a site's ids are.
+Name = Annotated[str, Meta(min_length=1, max_length=255)]
+Moment = Annotated[datetime, Meta(tz=True)]
+BigInt = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+
+
+class InvalidItem(TrawlError):  # noqa: N818 - named as its siblings in redis_components.errors
+    """An item lacks a field or has a wrong one; it is set aside with this reason, its neighbours go on."""
+
+
+class Post(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="post"):
+    """A thread's opening post, as it was at `fetched_at`."""
+
+    site: Name
+    id: Name
+    forum_id: Name
+    title: str
+    body: str
+    author: str | None
+    created_at: Moment | None
+    views: BigInt | None
+    reply_count: BigInt | None
+    last_reply_at: Moment | None
+    url: str
+    fetched_at: Moment
+
+
+class Comment(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="comment"):
+    """A reply, as it was at `fetched_at`."""
+
+    site: Name
+    id: Name
+    post_id: Name
+    parent_id: Name | None
+    author: str | None
+    body: str
+    created_at: Moment | None
+    url: str
+    fetched_at: Moment
+
+
+class Scan(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="scan"):
+    """The report of one scan of a forum's list pages."""
+
+    site: Name
+    forum_id: Name
+    started_at: Moment
+    finished_at: Moment
+    pages: Count
+    threads: Count
+    changed: Count
+    outcome: Literal["complete", "failed"]
+    reason: str | None
+
+
+Item = Post | Comment | Scan
+
+_decoder: msgspec.json.Decoder[Item] = msgspec.json.Decoder(Item)
+_AT_FIELD = re.compile(r"(?P<what>.+) - at `\$\.(?P<field>\w+)`")
+_SHOWN = 80  # characters of a wrong value that the reason quotes
+
+
+def parse(payload: bytes) -> Item:
+    """The item in `payload` (JSON). Raises InvalidItem, whose message names the field and the value."""
+    try:
+        return _decoder.decode(payload)
+    # RecursionError: thousands of nested brackets in a field that is skipped.
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidItem(_reason(payload, error)) from error
+
+
+def task_of_scan(payload: bytes) -> str | None:
+    """Task id (`<site>/<forum_id>`) of a scan report, also of one that `parse` refuses: bad or not, its scan has ended."""
+    raw = _raw(payload)
+    site, forum_id = raw.get("site"), raw.get("forum_id")
+    if raw.get("kind") != "scan" or not isinstance(site, str) or not isinstance(forum_id, str):
+        return None
+    return f"{site}/{forum_id}"
+
+
+def _raw(payload: bytes) -> dict[str, Any]:
+    try:
+        raw = msgspec.json.decode(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return {}
+    return raw if isinstance(raw, dict) else {}
+
+
+def _reason(payload: bytes, error: Exception) -> str:
+    if not isinstance(error, msgspec.ValidationError):
+        return f"not JSON: {error}"
+    text = str(error)
+    found = _AT_FIELD.fullmatch(text)
+    if not found:
+        return text.replace("`", "")
+    field = found["field"]
+    value = repr(_raw(payload).get(field))
+    if len(value) > _SHOWN:
+        value = value[:_SHOWN] + "…"
+    if field == "kind":
+        return f"kind: {value} is unknown; known are 'post', 'comment' and 'scan'"
+    return f"{field}: {found['what'].replace('`', '')}; the value is {value}"

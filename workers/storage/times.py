@@ -1,0 +1,42 @@
+"""Times in the database: aware UTC `datetime` on the Python side, whatever the database can hold on the other.
+
+PostgreSQL has `TIMESTAMP WITH TIME ZONE`. SQLite has no type for times; there they are text of one width, such as
+`2026-01-02T03:04:05.000000Z`: it sorts and compares as time does, SQLite's own date functions read it, and so does a person with
+`sqlite3`. (An integer would save 19 bytes a row and be unreadable in every query.)
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import DateTime, Dialect, String
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+_WIDTH = len("2026-01-02T03:04:05.000000Z")
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A moment. Takes aware datetimes of any zone, gives back UTC. A naive one is a ValueError: nobody knows when it was."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(String(_WIDTH) if dialect.name == "sqlite" else DateTime(timezone=True))
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | str | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"the time {value.isoformat()} has no time zone")
+        utc = value.astimezone(UTC)
+        if dialect.name != "sqlite":
+            return utc
+        return utc.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - SQLAlchemy's signature
+        if value is None:
+            return None
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        return moment.astimezone(UTC)

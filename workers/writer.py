@@ -1,0 +1,128 @@
+"""Moving the item stream into the database: read in place, check, upsert, commit, and only then remove from the stream.
+
+A writer may die at any instant. Before the commit nothing has changed; after it, and before settling, the next writer stores the
+batch once more, without effect, because rows are upserted by their natural keys. So each item has its effect exactly once.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import redis
+
+from redis_components.items import ItemStream, Lock, Settled, bad_item, new_token
+from workers.storage import Database, InvalidItem, Item, Post, Scan, parse, task_of_scan
+
+logger = logging.getLogger(__name__)
+
+
+class Outcome(StrEnum):
+    """Why a drain ended."""
+
+    EMPTY = "empty"  # the stream was empty
+    BUDGET = "budget"  # its time was spent; the rest waits for the next one
+    BUSY = "busy"  # another writer has the lock; nothing was done
+    LOCK_LOST = "lock_lost"  # it took longer than the lock lives; the last batch is stored and will be stored again
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteReport:
+    """What one drain did. Counts are of items that left the stream; an item that came twice counts twice."""
+
+    outcome: Outcome
+    seconds: float
+    batches: int = 0
+    posts: int = 0
+    comments: int = 0
+    scans: int = 0
+    bad: int = 0  # set aside with their reasons
+
+    @property
+    def items(self) -> int:
+        return self.posts + self.comments + self.scans + self.bad
+
+
+@dataclass(kw_only=True)
+class _Batch:
+    """What became of the items of one batch."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    bad: list[bytes] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+
+
+def drain(stream: ItemStream, database: Database, *, batch: int = 1000, budget_s: float = 30.0) -> WriteReport:
+    """Move the stream into the (open) database, `batch` items per transaction, until it is empty or `budget_s` seconds are spent.
+
+    At least one batch is moved, whatever the budget. Raises StorageError when the database fails and `redis.RedisError` when
+    Redis does: what was not settled by then is still in the stream.
+    """
+    started = time.monotonic()
+    token = new_token()
+    if stream.lock(token) is Lock.BUSY:
+        return WriteReport(outcome=Outcome.BUSY, seconds=time.monotonic() - started)
+    totals: Counter[str] = Counter()
+    try:
+        outcome = _drain(stream, database, token, batch, started + budget_s, totals)
+    finally:
+        _unlock(stream, token)
+    return WriteReport(outcome=outcome, seconds=time.monotonic() - started, **totals)
+
+
+def _drain(stream: ItemStream, database: Database, token: str, size: int, deadline: float, totals: Counter[str]) -> Outcome:
+    while True:
+        payloads = stream.peek(size)
+        if not payloads:
+            return Outcome.EMPTY
+        batch = _store(database, payloads)
+        if stream.settle(token, len(payloads), batch.bad, batch.done) is Settled.LOCK_LOST:
+            logger.warning(
+                "%s: the writer's lock ran out while %d items were stored; they stay and are stored again",
+                stream.keys.items,
+                len(payloads),
+            )
+            return Outcome.LOCK_LOST
+        if batch.bad:
+            logger.warning(
+                "%s: %d of %d items set aside in %s", stream.keys.items, len(batch.bad), len(payloads), stream.keys.bad_items()
+            )
+        totals.update(batch.counts, batches=1)
+        if time.monotonic() >= deadline:
+            return Outcome.BUDGET
+
+
+def _store(database: Database, payloads: Sequence[bytes]) -> _Batch:
+    """Check and store one batch; when this returns, it is committed."""
+    batch = _Batch()
+    good: list[tuple[bytes, Item]] = []
+    for payload in payloads:
+        try:
+            item = parse(payload)
+        except InvalidItem as error:
+            batch.bad.append(bad_item(payload, str(error)))
+            if task := task_of_scan(payload):  # the scan has ended all the same: its forum must be seeded again one day
+                batch.done.append(task)
+        else:
+            good.append((payload, item))
+    refused = {one.place: one.reason for one in database.write([item for _, item in good])} if good else {}
+    for place, (payload, item) in enumerate(good):
+        if place in refused:
+            batch.bad.append(bad_item(payload, refused[place]))
+        else:
+            batch.counts["posts" if isinstance(item, Post) else "scans" if isinstance(item, Scan) else "comments"] += 1
+        if isinstance(item, Scan):
+            batch.done.append(f"{item.site}/{item.forum_id}")
+    batch.counts["bad"] = len(batch.bad)
+    return batch
+
+
+def _unlock(stream: ItemStream, token: str) -> None:
+    try:
+        stream.unlock(token)
+    except redis.RedisError as error:  # Redis is away: the lock runs out by itself, and the first error matters more
+        logger.warning("%s: the writer's lock could not be given back: %s", stream.keys.items, error)
