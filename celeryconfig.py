@@ -1,4 +1,4 @@
-"""Every Celery setting that differs from the default, with its reason. Read when Celery first needs it, not when `tasks` is imported.
+"""Every Celery setting that differs from the default, with its reason. Read when Celery first needs it, not with `import tasks`.
 
 The rules behind them, measured with Celery 5.7 on Redis (docs/architecture.md, "Celery"):
 - Messages are acknowledged early and nothing relies on their redelivery: what is missing, `reconcile_fleet` sends again.
@@ -11,16 +11,24 @@ TRAWL_FLEET names the services and their size, TRAWL_NODE_CRAWLERS how many craw
 
 from __future__ import annotations
 
-from kombu import Queue
+from click import ClickException
+from kombu.entity import Queue
 
 from redis_components.embedded import data_dir, redis_url
+from redis_components.errors import TrawlError
 from workers.fleet import default_fleet, node_crawlers
+from workers.reach_redis import check_login
+
+try:
+    _redis, _services, _crawlers = check_login(redis_url()), sorted(default_fleet()), node_crawlers()
+except TrawlError as error:
+    raise ClickException(str(error)) from error  # Celery's command line shows it as one line, exit code 1
 
 RESERVED_PROCESSES = 3  # for the tasks that last seconds: one that writes, one that seeds, one that reconciles
 BEAT = {"seed_forums": 5.0, "reconcile_fleet": 2.0, "store_items": 1.0}  # s
 
 # Broker and results: the Redis that everything else is in, too.
-broker_url = redis_url()  # TRAWL_REDIS_URL, else the project's own server, which is started here
+broker_url = _redis  # TRAWL_REDIS_URL, else the project's own server, which is started here
 result_backend = broker_url
 broker_connection_retry_on_startup = True  # a worker may be started before its Redis is
 broker_connection_max_retries = None  # the default gives up after 100 tries: a worker has to outlast any outage
@@ -45,16 +53,17 @@ event_serializer = "json"
 
 # Queues: each service has its own, so that nodes can be kept for one of them (`celery -A tasks worker -Q crawlers.forum_list`).
 task_default_queue = "control"
-task_queues = [Queue(name, routing_key=name) for name in ("control", *(f"crawlers.{service}" for service in default_fleet()))]
+task_queues = [
+    Queue(name, routing_key=name)  # type: ignore[no-untyped-call]
+    for name in ("control", *(f"crawlers.{service}" for service in _services))
+]
 task_routes = ("tasks.routing.route",)  # run_crawler to the queue of its service, the rest to control
 task_create_missing_queues = True  # a service may be named by one node's TRAWL_FLEET before another has restarted
 
 # Delivery.
 task_acks_late = False  # on Redis a late acknowledgement means: run again after each visibility timeout, while it still runs
-worker_prefetch_multiplier = (
-    1  # a message fetched too early is stuck behind a task that lasts for days, although other nodes are free...
-)
-worker_disable_prefetch = True  # ...and a multiplier of 1 still fetches one; this fetches only for a process that is free
+worker_prefetch_multiplier = 1  # a message fetched too early is stuck behind a task of days, while other nodes are free
+worker_disable_prefetch = True  # a multiplier of 1 still fetches one too many; this fetches only for a process that is free
 worker_cancel_long_running_tasks_on_connection_loss = False  # crawlers outlive an outage of the broker
 
 # Results: who sends a command may ask for its answer; what beat sends has none.
@@ -67,7 +76,7 @@ task_send_sent_event = True  # also those that nobody has taken yet
 task_track_started = True  # a crawler's task is never finished: "started" is what there is to see
 
 # Processes.
-worker_concurrency = node_crawlers() + RESERVED_PROCESSES  # a crawler occupies the process that supervises it, for its life
+worker_concurrency = _crawlers + RESERVED_PROCESSES  # a crawler occupies the process that supervises it, for its life
 worker_proc_alive_timeout = 30.0  # s; the default of 4 kills pool processes that start slowly on a busy machine
 worker_soft_shutdown_timeout = (
     20.0  # s; SIGQUIT: crawlers may finish their pages; the node is gone as soon as they have (tasks/node_step.py)
@@ -79,12 +88,12 @@ task_annotations = {
     f"trawl.{name}": _SHORT for name in ("seed_forums", "refresh_posts", "reconcile_fleet", "scale_fleet", "store_items")
 }
 
-# Beat. Messages expire, so that they do not pile up while no worker is there; each task does no harm when two beats send it twice.
+# Beat. Messages expire, so that they do not pile up while no worker is there. Sent twice, by two beats, each task does no harm.
 beat_schedule = {
     name: {"task": f"trawl.{name}", "schedule": every, "options": {"expires": every, "ignore_result": True}}
     for name, every in BEAT.items()
 }
-beat_scheduler = "celery.beat:Scheduler"  # in memory: with periods of seconds there is nothing to remember, and no file for two beats to fight over
+beat_scheduler = "celery.beat:Scheduler"  # in memory: periods of seconds need no memory, two beats no file to fight over
 beat_schedule_filename = str(data_dir() / "celerybeat-schedule")  # for who asks for another scheduler with -S
 beat_max_loop_interval = 1  # s; look often, periods are short
 

@@ -25,6 +25,7 @@ from .keys import CrawlKeys
 from .scripts import script
 
 BAD_ITEMS_KEPT = 10_000
+BAD_ITEM_CHARS = 100_000
 LOCK_S = 30.0
 
 
@@ -49,8 +50,14 @@ def new_token() -> str:
 
 
 def bad_item(payload: bytes, reason: str) -> bytes:
-    """An entry for the list of bad items: JSON with the reason and the item as text; bytes that are not UTF-8 become `\\xNN`."""
-    return json.dumps({"reason": reason, "item": payload.decode("utf-8", "backslashreplace")}).encode()
+    """An entry for the list of bad items: JSON with the reason and the item as text.
+
+    Bytes that are not UTF-8 become `\\xNN`; of a very long item the first 100,000 characters are kept, and the reason says so.
+    """
+    text = payload.decode("utf-8", "backslashreplace")
+    if len(text) > BAD_ITEM_CHARS:
+        text, reason = text[:BAD_ITEM_CHARS], f"{reason} (cut: it has {len(text)} characters)"
+    return json.dumps({"reason": reason, "item": text}).encode()
 
 
 class ItemStream:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import msgspec
 from scrapy import Request, Spider
+from scrapy.spidermiddlewares.httperror import HttpError
 from scrapy.spiders import CrawlSpider
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
     from .exchange import Lease
 
 logger = logging.getLogger(__name__)
+
+
+def reason_of(failure: Failure) -> str:
+    """Why a request failed, for people: `HTTP 404`, or the error's name and text."""
+    if isinstance(failure.value, HttpError):
+        return f"HTTP {failure.value.response.status}"
+    return f"{type(failure.value).__name__}: {failure.getErrorMessage()}"
 
 
 class StartTask(msgspec.Struct, forbid_unknown_fields=True):
@@ -143,7 +151,7 @@ class RedisMixin:
         request = failure.request  # type: ignore[attr-defined]  # the engine puts it there
         scheduler = self.crawler.engine.scheduler if self.crawler.engine else None
         if isinstance(scheduler, Scheduler):
-            scheduler.give_up(request, failure.getErrorMessage())
+            scheduler.give_up(request, reason_of(failure))
 
     def make_request_from_data(self, data: bytes) -> Request | Iterable[Request] | None:
         """The request or requests of a start task: a bare URL, or JSON with the fields of `StartTask`. Override it for other

@@ -18,6 +18,6 @@ class FleetTask(Task):
 
     throws = (TrawlError,)
 
-    def on_failure(self, exc: Exception, task_id: str, args: Any, kwargs: Any, einfo: Any) -> None:
+    def on_failure(self, exc: Exception, *_: Any) -> None:
         with contextlib.suppress(redis.RedisError, TrawlError):  # without Redis there is no list to put it in
             Registry(connect()).report_error(self.name, " ".join(f"{type(exc).__name__}: {exc}".split()))

@@ -31,7 +31,7 @@ class NodeStep(bootsteps.StartStopStep):
         # crawlers. There is no hook for it.
         worker.wait_for_soft_shutdown = lambda: drain(worker)
 
-    def close(self, worker: Any) -> None:
+    def close(self, worker: Any) -> None:  # noqa: ARG002 - the form of a step
         """SIGTERM, SIGQUIT, Ctrl-C, or an error that the worker cannot survive."""
         NODE.drain.set()
 

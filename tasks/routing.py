@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
-def route(
-    name: str, args: Sequence[Any], kwargs: Mapping[str, Any], options: Mapping[str, Any], task: Any = None, **_: Any
-) -> dict[str, str] | None:
+def route(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], *_: Any, **__: Any) -> dict[str, str] | None:
     """`run_crawler` goes to the nodes that serve its spider, everything else to the default queue."""
     if name != "trawl.run_crawler":
         return None

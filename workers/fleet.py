@@ -45,9 +45,7 @@ def node_crawlers() -> int:
     if text is None:
         return max(4, sum(default_fleet().values()))  # some room to scale without a restart
     if not (text.isascii() and text.isdigit() and 0 < int(text) <= MAX_CRAWLERS):
-        raise ConfigError(
-            f"TRAWL_NODE_CRAWLERS={text!r}: how many crawlers a node may host is a whole number from 1 to {MAX_CRAWLERS}"
-        )
+        raise ConfigError(f"TRAWL_NODE_CRAWLERS={text!r}: the crawlers of one node are a whole number from 1 to {MAX_CRAWLERS}")
     return int(text)
 
 

@@ -57,7 +57,7 @@ class Surroundings:
 
     draining: Callable[[], bool] = lambda: False  # whether this node is being shut down
     on_record: Callable[[CrawlerRecord], None] = lambda _: None  # told the crawler's last word, in another thread; never raises
-    expire_owner: Callable[[str, str], None] = lambda _spider, _owner: None  # take back the leases of a crawler that died (e)
+    expire_owner: Callable[[str, str], object] = lambda _spider, _owner: None  # take back the leases of a crawler that died (e)
     node: str = ""
 
 

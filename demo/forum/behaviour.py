@@ -11,7 +11,7 @@ MAX_RATE = 5_000.0
 MAX_LATENCY_MS = 60_000.0
 
 
-class ControlError(TrawlError):
+class BadControl(TrawlError):
     """A setting of `/control` is unknown or out of range; the message names it and what is allowed."""
 
 
@@ -29,15 +29,13 @@ class Behaviour:
     def changed(self, wanted: object) -> Behaviour:
         """This behaviour with the settings of `wanted`, a dict of names and numbers; nothing else changes.
 
-        Raises ControlError for anything else, and then nothing has changed at all.
+        Raises BadControl for anything else, and then nothing has changed at all.
         """
         if not isinstance(wanted, dict):
-            raise ControlError(
-                f'/control: the body must be a JSON object, for example {{"rate": 5}}; known: {", ".join(_LIMITS)}'
-            )
+            raise BadControl(f'/control: the body must be a JSON object, for example {{"rate": 5}}; known: {", ".join(_LIMITS)}')
         changed = replace(self, **{name: _checked(name, value) for name, value in wanted.items()})
         if changed.misbehaving_share > 1 + 1e-9:
-            raise ControlError(f"/control: {' + '.join(SHARES)} must not exceed 1, it would be {changed.misbehaving_share:g}")
+            raise BadControl(f"/control: {' + '.join(SHARES)} must not exceed 1, it would be {changed.misbehaving_share:g}")
         return changed
 
     @property
@@ -52,8 +50,8 @@ _LIMITS: dict[str, float] = {"rate": MAX_RATE, "latency_ms": MAX_LATENCY_MS, **d
 
 def _checked(name: object, value: object) -> float:
     if not isinstance(name, str) or name not in _LIMITS:
-        raise ControlError(f"/control: unknown setting {str(name)[:40]!r}; known: {', '.join(_LIMITS)}")
+        raise BadControl(f"/control: unknown setting {str(name)[:40]!r}; known: {', '.join(_LIMITS)}")
     # bool is an int in Python: {"rate": true} is a mistake, not one event per second.
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value) or not 0 <= value <= _LIMITS[name]:
-        raise ControlError(f"/control: {name} must be a number from 0 to {_LIMITS[name]:g}, got {repr(value)[:40]}")
+        raise BadControl(f"/control: {name} must be a number from 0 to {_LIMITS[name]:g}, got {repr(value)[:40]}")
     return float(value)

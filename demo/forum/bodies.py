@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 PAGE_SIZE = 20
 
 
-class MissingPageError(Exception):
+class NoSuchPage(Exception):
     """There is no such forum, post or page; the message says which and what there is."""
 
 
@@ -37,10 +37,10 @@ def page_count(entries: int) -> int:
 
 
 def page_number(text: str, pages: int, what: str) -> int:
-    """The page that `text` asks for; MissingPageError where it is no number from 1 to `pages`."""
+    """The page that `text` asks for; NoSuchPage where it is no number from 1 to `pages`."""
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
     if not 1 <= number <= pages:
-        raise MissingPageError(f"{what} has pages 1 to {pages}, not {text[:40]!r}")
+        raise NoSuchPage(f"{what} has pages 1 to {pages}, not {text[:40]!r}")
     return number
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from demo.forum.bodies import Bodies, MissingPageError, page_count, page_number, page_slice
+from demo.forum.bodies import Bodies, NoSuchPage, page_count, page_number, page_slice
 from demo.forum.records import Comment, Forum, Thread
 from demo.forum.world import World
 
@@ -51,19 +51,19 @@ class JsonPages:
 
 
 def find_forum(world: World, forum_id: str) -> Forum:
-    """The forum, or MissingPageError."""
+    """The forum, or NoSuchPage."""
     try:
         return world.forums[forum_id]
     except KeyError:
-        raise MissingPageError(f"no forum {forum_id[:40]!r}; there are f1 to f{len(world.forums)}, see /forums") from None
+        raise NoSuchPage(f"no forum {forum_id[:40]!r}; there are f1 to f{len(world.forums)}, see /forums") from None
 
 
 def find_thread(world: World, post_id: str) -> Thread:
-    """The thread of a post, or MissingPageError."""
+    """The thread of a post, or NoSuchPage."""
     try:
         return world.threads[post_id]
     except KeyError:
-        raise MissingPageError(f"no post {post_id[:40]!r}; see /list/{{forum_id}}/{{page}} for those there are") from None
+        raise NoSuchPage(f"no post {post_id[:40]!r}; see /list/{{forum_id}}/{{page}} for those there are") from None
 
 
 def forum_rows(world: World) -> list[dict[str, Any]]:

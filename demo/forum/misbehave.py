@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from contextlib import suppress
 from enum import Enum
 from random import Random
 
@@ -56,34 +57,32 @@ class Mischief:
 
 async def send_half_and_reset(request: web.Request, response: web.Response) -> web.StreamResponse:
     """Promise the whole body, send half of it, and reset the connection."""
-    body = response.body
-    assert isinstance(body, bytes)
-    started = await _start(request, response, len(body))
-    transport = request.transport
-    if transport is None:  # the client was faster
-        return started
-    await started.write(body[: len(body) // 2])
-    connection = transport.get_extra_info("socket")
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
-    transport.abort()
+    started, body = _promised(response)
+    with suppress(ConnectionError):  # a client that hung up first gets nothing, and that is no error of ours
+        await started.prepare(request)
+        await started.write(body[: len(body) // 2])
+        if transport := request.transport:
+            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
+            transport.abort()
     return started
 
 
 async def send_slowly(request: web.Request, response: web.Response) -> web.StreamResponse:
     """Send the body in ten pieces over `SLOW_BODY_S`; the length is announced at once."""
+    started, body = _promised(response)
+    piece = -(-len(body) // _DRIBBLES) or 1
+    with suppress(ConnectionError):
+        await started.prepare(request)
+        for offset in range(0, len(body), piece):
+            await asyncio.sleep(SLOW_BODY_S / _DRIBBLES)
+            await started.write(body[offset : offset + piece])
+    return started
+
+
+def _promised(response: web.Response) -> tuple[web.StreamResponse, bytes]:
+    """An answer with the same head, to be sent by hand, and the body that it promises."""
     body = response.body
     assert isinstance(body, bytes)
-    started = await _start(request, response, len(body))
-    piece = -(-len(body) // _DRIBBLES) or 1
-    for offset in range(0, len(body), piece):
-        await asyncio.sleep(SLOW_BODY_S / _DRIBBLES)
-        await started.write(body[offset : offset + piece])
-    await started.write_eof()
-    return started
-
-
-async def _start(request: web.Request, response: web.Response, length: int) -> web.StreamResponse:
-    started = web.StreamResponse(status=response.status, headers={"Content-Type": response.headers["Content-Type"]})
-    started.content_length = length
-    await started.prepare(request)
-    return started
+    started = web.StreamResponse(status=response.status, headers=response.headers)
+    started.content_length = len(body)
+    return started, body

@@ -19,7 +19,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 from urllib.parse import urlsplit
 
 from redis_components.errors import TrawlError
@@ -28,9 +28,10 @@ _START_S = 30.0
 _STOP_S = 5.0
 _ANSWER_S = 10.0
 _POLL_S = 0.02
+_SAID = 2_000  # bytes of the server's stderr that an error shows
 
 
-class ForumError(TrawlError):
+class ForumFailed(TrawlError):
     """The demo forum did not start, or did not answer as it should; the message holds what it said."""
 
 
@@ -52,7 +53,7 @@ class ForumProcess:
     ) -> None:
         given = {"seed": seed, "forums": forums, "threads": threads, "comments": comments, "rate": rate, "port": port}
         self._options = [f"--{name}={value}" for name, value in given.items() if value is not None]
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._errors: BinaryIO | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self.url = ""
         self.pid = 0
@@ -64,21 +65,22 @@ class ForumProcess:
         self.stop()
 
     def start(self) -> Self:
-        """Start the server and wait until it listens. Raises ForumError with its stderr where it does not."""
-        self._folder = tempfile.TemporaryDirectory(prefix="trawl-forum-")
-        ready, errors = Path(self._folder.name) / "ready.json", Path(self._folder.name) / "stderr"
-        command = [sys.executable, "-m", "demo.forum", *self._options, f"--ready-file={ready}", f"--parent-pid={os.getpid()}"]
-        with errors.open("wb") as stderr:  # a file, not a pipe: nobody has to read it for the server to go on
-            self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True)
-        try:
-            self._wait_for(ready, errors)
-        except BaseException:
-            self.stop()
-            raise
+        """Start the server and wait until it listens. Raises ForumFailed with its stderr where it does not."""
+        # An unnamed file, not a pipe: nobody has to read it for the server to go on, and nothing is left if we are killed.
+        self._errors = tempfile.TemporaryFile()
+        with tempfile.TemporaryDirectory(prefix="trawl-forum-") as folder:
+            ready = Path(folder) / "ready.json"
+            command = [sys.executable, "-m", "demo.forum", *self._options, f"--ready-file={ready}", f"--parent-pid={os.getpid()}"]
+            try:
+                self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=self._errors, start_new_session=True)
+                self._wait_for(ready)
+            except BaseException:
+                self.stop()
+                raise
         return self
 
     def stop(self) -> int | None:
-        """End the server and everything in its process group; returns its exit code, None if it never ran."""
+        """End the server and everything in its process group; returns its exit code, None if it does not run."""
         process, self._process = self._process, None
         if process is not None:
             process.terminate()
@@ -88,9 +90,9 @@ class ForumProcess:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
+        if self._errors is not None:
+            self._errors.close()
+            self._errors = None
         return process.returncode if process else None
 
     def truth(self) -> dict[str, Any]:
@@ -104,21 +106,30 @@ class ForumProcess:
     def control(self, **settings: float) -> dict[str, Any]:
         """Change some of rate, latency_ms, error_rate, throttle_rate, reset_rate, slow_body_rate; returns all of them.
 
-        Raises ForumError with the forum's own words where it refuses.
+        Raises ForumFailed with the forum's own words where it refuses.
         """
         return self._ask("POST", "/control", json.dumps(settings))
 
-    def _wait_for(self, ready: Path, errors: Path) -> None:
+    def _wait_for(self, ready: Path) -> None:
         assert self._process is not None
         until = time.monotonic() + _START_S
         while not ready.exists():
             if self._process.poll() is not None:
-                raise ForumError(f"the forum ended with code {self._process.returncode} at its start: {_said(errors)}")
+                raise ForumFailed(f"the forum ended with code {self._process.returncode} at its start: {self._said()}")
             if time.monotonic() > until:
-                raise ForumError(f"the forum does not listen after {_START_S:g} s; it said: {_said(errors)}")
+                raise ForumFailed(f"the forum does not listen after {_START_S:g} s; it said: {self._said()}")
             time.sleep(_POLL_S)
         listening = json.loads(ready.read_text("utf-8"))
         self.url, self.pid = listening["url"], listening["pid"]
+
+    def _said(self) -> str:
+        """The end of what the server wrote to stderr."""
+        if self._errors is None:
+            return "(it does not run)"
+        descriptor = self._errors.fileno()
+        # pread: the server shares the file's position, and goes on writing there.
+        written = os.pread(descriptor, _SAID, max(0, os.fstat(descriptor).st_size - _SAID))
+        return written.decode("utf-8", "replace").strip() or "(nothing on stderr)"
 
     def _ask(self, method: str, path: str, body: str | None = None) -> dict[str, Any]:
         connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=_ANSWER_S)
@@ -127,13 +138,11 @@ class ForumProcess:
             response = connection.getresponse()
             content: dict[str, Any] = json.loads(response.read())
         except (OSError, http.client.HTTPException, ValueError) as broken:
-            raise ForumError(f"{method} {self.url}{path}: no usable answer ({broken!r}); is the forum still running?") from broken
+            raise ForumFailed(
+                f"{method} {self.url}{path}: no usable answer ({broken!r}); is the forum still running?"
+            ) from broken
         finally:
             connection.close()
         if response.status != 200:
-            raise ForumError(f"{method} {self.url}{path}: {response.status} {content.get('error', '')}")
+            raise ForumFailed(f"{method} {self.url}{path}: {response.status} {content.get('error', '')}")
         return content
-
-
-def _said(errors: Path) -> str:
-    return errors.read_text("utf-8", "replace").strip()[-2_000:] or "(nothing on stderr)"

@@ -23,7 +23,7 @@ from redis_components.errors import TrawlError
 _GOODBYE_S = 1.0  # pages under way get this long to finish
 
 
-class ServeError(TrawlError):
+class CannotServe(TrawlError):
     """The forum cannot listen or cannot write its ready file; the message says where and how to mend it."""
 
 
@@ -40,7 +40,7 @@ class Options:
 
 
 async def run(world: World, options: Options) -> None:
-    """Serve `world` until SIGTERM or SIGINT. Raises ServeError."""
+    """Serve `world` until SIGTERM or SIGINT. Raises CannotServe."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -71,7 +71,7 @@ async def _listen(runner: web.AppRunner, options: Options) -> str:
         await web.TCPSite(runner, options.host, options.port).start()
     except OSError as refused:
         reason = os.strerror(refused.errno) if refused.errno and refused.errno > 0 else str(refused)
-        raise ServeError(
+        raise CannotServe(
             f"forum: cannot listen on {options.host} port {options.port}: {reason}; "
             "choose another --port (0 takes any free one) or --host"
         ) from refused
@@ -88,7 +88,7 @@ def _write_ready(path: Path, url: str) -> None:
     except OSError as refused:
         with contextlib.suppress(OSError):
             unfinished.unlink(missing_ok=True)
-        raise ServeError(
+        raise CannotServe(
             f"forum: cannot write --ready-file {path}: {refused.strerror}; name a file in a folder that exists"
         ) from refused
 
@@ -100,7 +100,7 @@ def main(options: Options) -> int:
     gc.freeze()  # the content stays: no collection needs to look at it again
     try:
         asyncio.run(run(world, options))
-    except ServeError as refused:
+    except CannotServe as refused:
         print(refused, file=sys.stderr)
         return 1
     return 0

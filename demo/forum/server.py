@@ -16,8 +16,8 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from demo.forum.behaviour import Behaviour, ControlError
-from demo.forum.bodies import Bodies, MissingPageError
+from demo.forum.behaviour import BadControl, Behaviour
+from demo.forum.bodies import Bodies, NoSuchPage
 from demo.forum.html_pages import HtmlPages, not_found
 from demo.forum.json_pages import JsonPages, encode
 from demo.forum.misbehave import Mischief, Spoilt, send_half_and_reset, send_slowly
@@ -96,7 +96,7 @@ class ForumServer:
     async def _control(self, request: web.Request) -> web.Response:
         try:
             self.behaviour = self.behaviour.changed(json.loads(await request.read()))
-        except ControlError as wrong:
+        except BadControl as wrong:
             return _answer({"error": str(wrong)}, status=400)
         except (ValueError, RecursionError) as wrong:
             return _answer({"error": f"/control: the body is not JSON: {wrong}"}, status=400)
@@ -112,13 +112,13 @@ def _asked_page(request: web.Request) -> str:
 
 
 def _no_such_address(request: web.Request) -> bytes:
-    raise MissingPageError(f"no page at {request.path[:80]!r}; start at / or /forums")
+    raise NoSuchPage(f"no page at {request.path[:80]!r}; start at / or /forums")
 
 
 def _rendered(view: View, request: web.Request, headers: dict[str, str]) -> web.Response:
     try:
         return web.Response(body=view(request), headers=headers)
-    except MissingPageError as missing:
+    except NoSuchPage as missing:
         if headers is _HTML:
             return web.Response(body=not_found(str(missing)), status=404, headers=_HTML)
         return _answer({"error": str(missing)}, status=404)

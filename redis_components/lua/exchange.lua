@@ -179,13 +179,17 @@ else
   if message.want > 0 then
     local popped = redis.call('ZPOPMIN', ready, message.want)
     for i = 1, #popped, 2 do
-      n = n + 1
       local member, score = popped[i], popped[i + 1]
-      member = with_attempts(member, attempts_of(member) + 1)
-      local id = number .. '.' .. n
-      redis.call('HSET', leases, id, lease_value(REQUEST, score, member))
-      out_leases[#out_leases + 1] = id
-      out_leases[#out_leases + 1] = string.sub(member, 10)
+      if #member < 9 then
+        bury(dead, now, 'not a request of ours: no order and attempts before the payload', 'f', score, member)
+      else
+        n = n + 1
+        member = with_attempts(member, attempts_of(member) + 1)
+        local id = number .. '.' .. n
+        redis.call('HSET', leases, id, lease_value(REQUEST, score, member))
+        out_leases[#out_leases + 1] = id
+        out_leases[#out_leases + 1] = string.sub(member, 10)
+      end
     end
     if n > 0 then redis.call('HINCRBY', counters, 'leased', n) end
   end

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import redis
 
-from redis_components.items import BAD_ITEMS_KEPT, ItemStream, Lock, Settled, bad_item
+from redis_components.items import BAD_ITEM_CHARS, BAD_ITEMS_KEPT, ItemStream, Lock, Settled, bad_item
 from redis_components.keys import CrawlKeys
 from redis_components.scripts import script
 from tests.support.redis_server import RedisServer
@@ -35,7 +35,7 @@ def state(client: redis.Redis) -> dict[str, Any]:
 def settle(client: redis.Redis, token: str, number: int, count: int, *, bad: tuple[str, ...] = (), done: tuple[str, ...] = ()) -> bytes:
     """The script itself, with any number."""
     keys = {"items": KEYS.item_stream(), "writer": KEYS.writer(), "bad": KEYS.bad_items(), "pending": KEYS.pending()}
-    refused = [bad_item(b"{}", reason) for reason in bad]
+    refused = [bad_item(b"{}", reason).decode() for reason in bad]
     args = {"token": token, "number": number, "count": count, "keep": 10, "ttl_ms": 30_000}
     packed = {"refused": msgspec.msgpack.encode(refused), "done": msgspec.msgpack.encode(done)}
     answer: bytes = script("settle")(client, keys=keys, args=args | packed)
@@ -99,6 +99,11 @@ def test_a_bad_item_is_kept_with_reason_text_and_redis_time(redis_client: redis.
     entry = json.loads(redis_client.lindex(KEYS.bad_items(), 0))
     assert entry.pop("at") == pytest.approx(redis_client.time()[0], abs=5)
     assert entry == {"reason": 'views: "x" is bad', "item": '{"title": "\\xff\x00 \\u00fc / \\""}'}
+
+
+def test_a_bad_item_is_bounded() -> None:
+    entry = json.loads(bad_item(b"x" * 1_000_000, "too long"))
+    assert entry == {"reason": "too long (cut: it has 1000000 characters)", "item": "x" * BAD_ITEM_CHARS}
 
 
 def test_who_does_not_hold_the_lock_changes_nothing(redis_client: redis.Redis, stream: ItemStream) -> None:

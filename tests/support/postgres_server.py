@@ -9,6 +9,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -85,6 +87,25 @@ class PostgresServer:
         """One statement as the server's owner, outside any transaction."""
         with self._connect(database) as connection:
             connection.execute(statement.encode())
+
+    @contextmanager
+    def holding_a_lock(self, table: str, *, database: str) -> Iterator[None]:
+        """Inside the block nobody else can read or write this table."""
+        connection = self._connect(database)
+        try:
+            connection.execute(b"BEGIN")
+            connection.execute(f"LOCK TABLE {table}".encode())
+            yield
+        finally:
+            connection.close()
+
+    def waiting_for_locks(self, database: str) -> int:
+        """How many connections to this database wait for a lock."""
+        with self._connect(database) as connection:
+            row = connection.execute(
+                b"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            ).fetchone()
+            return int(row[0]) if row else 0
 
     def _initialise(self) -> None:
         secret = self._folder / "password"

@@ -27,9 +27,12 @@ class RedisServer:
     """
 
     def __init__(self, *, aof: bool = False, directory: Path | None = None) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="trawl-test-redis-")
         self.binary = choose()
-        self._directory = directory or Path(self._folder.name)
+        self._own: tempfile.TemporaryDirectory[str] | None = None
+        if directory is None:
+            self._own = tempfile.TemporaryDirectory(prefix="trawl-test-redis-")
+            directory = Path(self._own.name)
+        self._directory = directory
         self._aof = aof
         self._clients: list[redis.Redis] = []
         self._server = self._new()
@@ -69,12 +72,13 @@ class RedisServer:
             self._server.process.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """Stop and remove everything; the end of the `with` block does it."""
+        """Stop, and remove the folder unless it was given; the end of the `with` block does it."""
         for client in self._clients:
             client.close()
         self.resume()  # a frozen process does not hear SIGTERM
         self.stop()
-        self._folder.cleanup()
+        if self._own:
+            self._own.cleanup()
 
     @property
     def url(self) -> str:

@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 
-from demo.forum.behaviour import Behaviour, ControlError
-from demo.forum.bodies import Bodies, MissingPageError, page_count, page_number
+from demo.forum.behaviour import BadControl, Behaviour
+from demo.forum.bodies import Bodies, NoSuchPage, page_count, page_number
 from demo.forum.life import live
 from demo.forum.misbehave import Mischief, Spoilt
 
@@ -34,7 +34,7 @@ def test_a_change_touches_only_what_it_names() -> None:
     ],
 )
 def test_a_wrong_setting_is_refused_with_its_name_and_what_is_allowed(wanted: object, said: str) -> None:
-    with pytest.raises(ControlError) as refused:
+    with pytest.raises(BadControl) as refused:
         Behaviour().changed(wanted)
 
     assert said in str(refused.value)
@@ -87,7 +87,7 @@ def test_twenty_entries_fill_a_page_and_none_make_one_empty_page(entries: int, p
 
 @pytest.mark.parametrize("asked", ["0", "4", "-1", "", "x", "1.0", " 1", "²", "١", "9" * 5_000])
 def test_a_page_outside_the_range_or_no_number_is_missing(asked: str) -> None:
-    with pytest.raises(MissingPageError, match=r"^forum f1 has pages 1 to 3, not "):
+    with pytest.raises(NoSuchPage, match=r"^forum f1 has pages 1 to 3, not "):
         page_number(asked, 3, "forum f1")
 
 

@@ -10,7 +10,7 @@ import msgspec
 from scrapy import Request
 from scrapy.spidermiddlewares.httperror import HttpError
 
-from redis_components.spiders import RedisSpider
+from redis_components.spiders import RedisSpider, reason_of
 from workers.sites import Site, load_site
 
 from .task_data import ForumTask, PostTask, encode
@@ -83,7 +83,7 @@ class ForumListSpider(RedisSpider):
         request: Request = failure.request  # type: ignore[attr-defined]  # the engine puts it there
         kwargs = request.cb_kwargs
         gone = isinstance(failure.value, HttpError) and failure.value.response.status == 404 and kwargs["page"] > 1
-        reason = None if gone else f"page {kwargs['page']}: {failure.getErrorMessage()}"
+        reason = None if gone else f"page {kwargs['page']}: {reason_of(failure)}"
         if reason:
             self.logger.warning("scan of %s/%s failed: %s", kwargs["site_name"], kwargs["forum"], reason)
         yield self._report(kwargs["site_name"], kwargs["forum"], kwargs["scan"], "failed" if reason else "complete", reason)

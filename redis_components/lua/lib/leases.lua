@@ -1,6 +1,7 @@
 -- A lease is a field of the owner's hash: id -> kind score '|' member.
 --   kind 'r'            a request; member = 8 bytes of order, 1 byte of attempts, payload
 --   kind 'l', 's', 'z'  a start task from a list, set or zset; member = the task as its producer wrote it
+-- (and 'f' among the dead: a foreign member of the queue)
 local REQUEST = 'r'
 
 local function lease_value(kind, score, member)

@@ -1,0 +1,122 @@
+"""`trawl export`: what is stored, as JSON lines or CSV."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+from redis_components.errors import ConfigError, TrawlError
+
+if TYPE_CHECKING:
+    from workers.storage import Database
+
+_AGE = re.compile(r"(\d{1,6})([smhd])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+class Table(StrEnum):
+    """What can be exported."""
+
+    POSTS = "posts"
+    COMMENTS = "comments"
+    SCANS = "scans"
+
+
+class Format(StrEnum):
+    """How a row is written."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
+
+
+class ExportError(TrawlError):
+    """The export cannot be read or written; the message says where and how to mend it."""
+
+
+def export(
+    table: Annotated[Table, typer.Argument(help="What to export.")] = Table.POSTS,
+    site: Annotated[str | None, typer.Option(help="Only rows of this site.", show_default=False)] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(help="Only rows fetched since then: 2h, 7d, 2026-01-31 or 2026-01-31T12:00:00Z.", show_default=False),
+    ] = None,
+    fmt: Annotated[Format, typer.Option("--format", "-f", help="One JSON object a line, or CSV with a header.")] = Format.JSONL,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="A file; none: standard output.", show_default=False)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> int:
+    """Write stored posts, comments or scan reports as JSON lines or CSV.
+
+    Rows are streamed, all as of one moment, so that an export of any size needs little memory and may run during a crawl. A file
+    appears only when it is complete. The database is TRAWL_DATABASE_URL, else data/trawl.sqlite.
+
+    **Examples:**  trawl export | head -3  |  trawl export comments --since 24h -f csv -o comments.csv
+    """
+    from workers.storage import export as write_rows
+
+    from .output import print_json
+
+    moment = parse_since(since) if since else None
+    with _stored_data() as database, _opened(output) as out:
+        rows = write_rows(database, table.value, fmt.value, out, site=site, since=moment)
+    target = str(output) if output else "standard output"
+    if as_json and output:
+        print_json({"table": table.value, "rows": rows, "file": target})
+    else:  # not into the data
+        print(f"{rows:,} {table.value} written to {target}", file=sys.stderr)
+    return 0
+
+
+def parse_since(text: str, now: datetime | None = None) -> datetime:
+    """The moment that `2h`, `2026-01-31` or `2026-01-31T12:00:00Z` names; without a zone it is UTC. Raises ConfigError."""
+    if age := _AGE.fullmatch(text):
+        return (now or datetime.now(UTC)) - timedelta(**{_UNITS[age[2]]: int(age[1])})
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        forms = "2h (s, m, h, d), 2026-01-31 or 2026-01-31T12:00:00Z"
+        raise ConfigError(f"--since {text!r} is no time: write {forms}") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+@contextmanager
+def _stored_data() -> Iterator[Database]:
+    """The database, which an export must not create."""
+    from workers.storage import Database
+    from workers.storage.engine import sqlite_file
+
+    database = Database.from_url()
+    file = sqlite_file(database.engine.url)
+    if file and not file.exists():
+        raise ExportError(
+            f"database {file} does not exist yet: crawl something first (trawl up, trawl seed), or name it in TRAWL_DATABASE_URL"
+        )
+    with database:
+        yield database
+
+
+@contextmanager
+def _opened(path: Path | None) -> Iterator[TextIO]:
+    """Standard output, or a file that gets its name when everything is in it."""
+    if path is None:
+        sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]  # the csv module writes its own line ends
+        yield sys.stdout
+        return
+    draft = path.with_name(f"{path.name}.part")
+    try:
+        with draft.open("w", encoding="utf-8", newline="") as out:
+            yield out
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise ExportError(f"cannot write {path}: {error.strerror}: name a file in a folder that can be written") from error
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise

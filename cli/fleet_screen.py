@@ -1,0 +1,139 @@
+"""A FleetView as tables on one screen."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from redis_components.registry import CrawlerRecord, CrawlerState, ErrorRecord
+
+from .fleet_view import FleetView, ServiceView, iso
+
+_STATE_STYLES = {
+    CrawlerState.STARTING: "yellow",
+    CrawlerState.RUNNING: "green",
+    CrawlerState.STOPPING: "yellow",
+    CrawlerState.BACKING_OFF: "magenta",
+    CrawlerState.CRASH_LOOPING: "bold red",
+    CrawlerState.REFUSED: "bold red",
+    CrawlerState.STOPPED: "dim",
+}
+
+
+def screen(view: FleetView) -> RenderableType:
+    """Services, crawlers, what is wrong."""
+    parts: list[RenderableType] = [services_table(view), "", crawlers_table(view)]
+    if view.errors:
+        parts += ["", errors_table(view)]
+    if hint := _hint(view):
+        parts += ["", Text(hint, style="yellow")]
+    return Group(*parts)
+
+
+def services_table(view: FleetView) -> Table:
+    """One line per service: crawlers, what waits, what was done."""
+    table = _table()
+    table.add_column("service", no_wrap=True)
+    for name in ("crawlers", "tasks", "ready", "leased", "dead", "pages", "pages/s", "items", "to store", "refused"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in view.services:
+        table.add_row(one.name, *_figures(one))
+    return table
+
+
+def _figures(one: ServiceView) -> list[Text]:
+    crawl = one.crawl
+    enough = one.alive >= one.desired
+    return [
+        Text(f"{one.alive}/{one.desired}", style="green" if enough else "yellow"),
+        _count(crawl.start_tasks),
+        _count(crawl.ready),
+        _count(crawl.leased + crawl.leased_tasks),
+        _count(crawl.dead, bad=True),
+        _count(one.pages),
+        Text(f"{one.pages_per_s:,.0f}"),
+        _count(one.scraped),
+        _count(crawl.items),
+        _count(crawl.bad_items, bad=True),
+    ]
+
+
+def _count(number: int, *, bad: bool = False) -> Text:
+    return Text(f"{number:,}", style="bold red" if bad and number else "" if number else "dim")
+
+
+def crawlers_table(view: FleetView) -> RenderableType:
+    """One line per crawler slot, also of those that are empty at the moment."""
+    if not view.crawlers:
+        return Text("No crawler has been heard of.", style="dim")
+    table = _table()
+    table.add_column("crawler", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    for name in ("pid", "pages/s", "in flight", "memory", "heard", "restarts"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("node", no_wrap=True, overflow="ellipsis", max_width=24)
+    table.add_column("last end", overflow="ellipsis", no_wrap=True)
+    for one in view.crawlers:
+        table.add_row(*_crawler(one, view.now))
+    return table
+
+
+def _crawler(one: CrawlerRecord, now: float) -> list[str | Text]:
+    alive, age = one.alive(now), now - one.beat_at
+    gone = one.state.has_process and not alive  # it says that it runs, but nobody has heard it for long
+    return [
+        one.name,
+        Text("gone", style="bold red") if gone else Text(one.state, style=_STATE_STYLES[one.state]),
+        str(one.pid) if alive and one.pid else "-",
+        f"{one.pages_per_s:,.0f}" if alive else "-",
+        f"{one.in_flight:,}" if alive else "-",
+        f"{one.rss_bytes / 2**20:,.0f} MiB" if alive and one.rss_bytes else "-",
+        duration(age),
+        f"{one.restarts}",
+        one.node,
+        one.last_exit or "-",
+    ]
+
+
+def errors_table(view: FleetView) -> Table:
+    """The last errors, newest first."""
+    table = _table()
+    table.add_column("last errors", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("")
+    for one in view.errors:
+        table.add_row(*_error(one, view.now))
+    return table
+
+
+def _error(one: ErrorRecord, now: float) -> list[Text]:
+    return [Text(f"{duration(now - one.at)} ago", style="dim"), Text(one.where), Text(" ".join(one.what.split()))]
+
+
+def _hint(view: FleetView) -> str | None:
+    """What a newcomer wonders about: why nothing happens."""
+    if any(one.desired for one in view.services) and not any(one.alive for one in view.services):
+        return "No crawler is alive. Start the fleet with `trawl up`, or a node with `celery -A tasks worker` (and beat once)."
+    short = [one for one in view.services if one.alive < one.desired]
+    if short:
+        names = ", ".join(f"{one.name} has {one.alive} of {one.desired} crawlers" for one in short)
+        return f"{names}: they are starting, or the nodes have no room (a worker's --concurrency)."
+    return None
+
+
+def headline(view: FleetView, redis_name: str) -> Text:
+    """When this was, and whose Redis it is."""
+    return Text.assemble(("trawl", "bold"), f"  {iso(view.now)}  {redis_name}", style="")
+
+
+def duration(seconds: float) -> str:
+    """`0.4 s`, `12 s`, `5 min`, `3 h`, `2 d`: as much as an eye needs."""
+    for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+        if seconds < limit:
+            return f"{max(seconds, 0) / size:.{1 if size == 1 and seconds < 10 else 0}f} {unit}"
+    return f"{seconds / 86_400:.0f} d"
+
+
+def _table() -> Table:
+    return Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))

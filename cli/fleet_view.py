@@ -1,0 +1,140 @@
+"""The whole fleet at one moment, read from Redis: what `trawl status` and the demo show."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import redis
+
+from redis_components.inspector import CrawlSnapshot, snapshot
+from redis_components.registry import CrawlerRecord, ErrorRecord, Registry
+from workers.fleet import desired_fleet
+
+ERRORS_SHOWN = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceView:
+    """One service: a spider, its crawlers and its queues."""
+
+    name: str
+    desired: int
+    alive: int  # crawlers that were heard lately
+    pages_per_s: float  # of those together
+    crawl: CrawlSnapshot
+
+    @property
+    def pages(self) -> int:
+        """Responses received since the stats began."""
+        return self._stat("downloader/response_count")
+
+    @property
+    def scraped(self) -> int:
+        """Items scraped since the stats began."""
+        return self._stat("item_scraped_count")
+
+    @property
+    def retried(self) -> int:
+        """Requests that were sent again after an error."""
+        return self._stat("retry/count")
+
+    def _stat(self, name: str) -> int:
+        return int(float(self.crawl.stats.get(name, 0)))
+
+    @property
+    def idle(self) -> bool:
+        """Nothing waits, nothing is being worked on, nothing is on its way to the database."""
+        crawl = self.crawl
+        return not (crawl.start_tasks or crawl.ready or crawl.leased or crawl.leased_tasks or crawl.items)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FleetView:
+    """All services, crawlers and the last errors; `now` is Redis's time in epoch seconds."""
+
+    now: float
+    services: tuple[ServiceView, ...]
+    crawlers: tuple[CrawlerRecord, ...]
+    errors: tuple[ErrorRecord, ...]
+
+    def service(self, name: str) -> ServiceView:
+        return next(one for one in self.services if one.name == name)
+
+    def to_json(self) -> dict[str, Any]:
+        """For `trawl status --json`: names as in the tables, times in ISO 8601."""
+        return {
+            "at": iso(self.now),
+            "services": [_service_json(one) for one in self.services],
+            "crawlers": [_crawler_json(one, self.now) for one in self.crawlers],
+            "errors": [{"at": iso(one.at), "where": one.where, "what": one.what} for one in self.errors],
+        }
+
+
+def look(client: redis.Redis) -> FleetView:
+    """Read everything; a few round trips for each service. Raises ConfigError for a wrong TRAWL_FLEET, `redis.RedisError`."""
+    registry = Registry(client)
+    desired, crawlers, now = desired_fleet(registry), registry.crawlers(), registry.now()
+    names = sorted({*desired, *(one.spider for one in crawlers)}, key=_in_order_of_work)
+    return FleetView(
+        now=now,
+        services=tuple(
+            _service(name, desired.get(name, 0), [one for one in crawlers if one.spider == name and one.alive(now)], client)
+            for name in names
+        ),
+        crawlers=tuple(crawlers),
+        errors=tuple(registry.errors(ERRORS_SHOWN)),
+    )
+
+
+def _service(name: str, desired: int, alive: list[CrawlerRecord], client: redis.Redis) -> ServiceView:
+    return ServiceView(
+        name=name,
+        desired=desired,
+        alive=len(alive),
+        pages_per_s=round(sum(one.pages_per_s for one in alive), 1),
+        crawl=snapshot(client, name),
+    )
+
+
+def _in_order_of_work(name: str) -> tuple[bool, str]:
+    return name != "forum_list", name  # the list service feeds the others
+
+
+def iso(at: float) -> str:
+    """Epoch seconds as ISO 8601 in UTC."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _service_json(view: ServiceView) -> dict[str, Any]:
+    crawl = view.crawl
+    return {
+        "service": view.name,
+        "desired": view.desired,
+        "alive": view.alive,
+        "start_tasks": crawl.start_tasks,
+        "ready": crawl.ready,
+        "leased": crawl.leased,
+        "leased_tasks": crawl.leased_tasks,
+        "dead": crawl.dead,
+        "items_waiting": crawl.items,
+        "bad_items": crawl.bad_items,
+        "pages": view.pages,
+        "pages_per_s": view.pages_per_s,
+        "items": view.scraped,
+        "retried": view.retried,
+        "reclaimed": crawl.reclaimed,
+    }
+
+
+def _crawler_json(record: CrawlerRecord, now: float) -> dict[str, Any]:
+    fields = asdict(record)
+    beat_at, started_at = fields.pop("beat_at"), fields.pop("started_at")
+    return {
+        "crawler": record.name,
+        "alive": record.alive(now),
+        **fields,
+        "started_at": iso(started_at) if started_at else None,
+        "heartbeat_age_s": round(now - beat_at, 1),
+    }

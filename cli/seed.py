@@ -1,0 +1,71 @@
+"""`trawl seed`: give the fleet forums to scan."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    import redis
+
+# How `workers.seeding` begins its sentence about a forum that it could not take.
+_REFUSED = ("unknown forum", "several sites")
+
+
+def seed(
+    forums: Annotated[list[str] | None, typer.Argument(help="Forums to scan; none: all that are due.", show_default=False)] = None,
+    site: Annotated[str | None, typer.Option(help="Only forums of this site (sites/<site>.toml).", show_default=False)] = None,
+    force: Annotated[bool, typer.Option("--force", help="Also forums that are not due yet.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the outcomes as one line of JSON.")] = False,
+) -> int:
+    """Queue forums for a scan, which finds their new and changed threads.
+
+    What you name is scanned now; without names, every forum whose interval has passed. A forum that waits already, or is being
+    scanned, is never queued twice. While **trawl up** runs, beat seeds by itself.
+
+    **Examples:**  trawl seed  |  trawl seed f1 f2 --site demo  |  trawl seed --force
+    """
+    from workers import seeding
+    from workers.sites import SiteError, sites_dir
+
+    from .output import print_json
+    from .redis_access import redis_client
+
+    with redis_client() as client:
+        outcomes = seeding.seed(client, forums or None, site, force)
+        awaited = _somebody_scans(client)
+    if not outcomes:
+        raise SiteError(f"there is no site file in {sites_dir()}: copy sites/demo.toml there, or set TRAWL_SITES_DIR")
+    if as_json:
+        print_json(outcomes)
+    else:
+        _show(outcomes)
+        if not awaited:
+            print("No crawler runs yet: what was seeded waits for `trawl up`.", file=sys.stderr)
+    refused = {forum: said for forum, said in outcomes.items() if said.startswith(_REFUSED)}
+    for forum, said in refused.items():
+        print(f"trawl: {forum}: {said}", file=sys.stderr)
+    return 1 if refused else 0
+
+
+def _somebody_scans(client: redis.Redis) -> bool:
+    from redis_components.registry import Registry
+
+    registry = Registry(client)
+    now = registry.now()
+    return any(crawler.spider == "forum_list" and crawler.alive(now) for crawler in registry.crawlers())
+
+
+def _show(outcomes: Mapping[str, str]) -> None:
+    from rich.table import Table
+
+    from .output import console
+
+    table = Table("forum", "outcome", box=None, pad_edge=False, header_style="bold")
+    for forum, said in outcomes.items():
+        style = "green" if said == "seeded" else "red" if said.startswith(_REFUSED) else "yellow"
+        table.add_row(forum, Text(said, style=style))
+    console().print(table)

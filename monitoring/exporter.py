@@ -1,0 +1,126 @@
+"""`python -m monitoring.exporter`: serve metrics and the status page until SIGTERM or SIGINT.
+
+Exit code 0 after a signal, 1 if it cannot serve, 2 for wrong use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+from redis_components.errors import TrawlError
+
+DEFAULT_SERVICES = "forum_list,forum_detail"
+DEFAULT_PORT = 9410
+
+_SERVICE = re.compile(r"([A-Za-z_][\w.-]*)(?:=(\d{1,9}))?", re.ASCII)
+
+
+class ServeError(TrawlError):
+    """The exporter cannot listen; the message says where and how to mend it."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the exporter; the exit code."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _leave)  # uvicorn stops on these, and then sends them on to us
+    options = _options(arguments)
+    from redis_components.embedded import redis_url  # after the signal handlers: loading takes a while, and a signal may come
+
+    from .app import create_app
+    from .reading import Source
+
+    try:
+        source = Source(redis_url(), options.spiders)
+        with _listen(options.host, options.port) as listener:
+            sys.stdout.write(f"exporter at {_url(listener)} (/metrics, /healthz), reading {source.name}\n")
+            sys.stdout.flush()
+            serve(create_app(source), listener)
+    except TrawlError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+def serve(app: object, listener: socket.socket) -> None:
+    """Answer requests until a signal comes."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,  # type: ignore[arg-type]  # its type is known where it is made
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=2,  # s; a scrape that waits for Redis is not worth more
+    )
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def _leave(_signal: int, _frame: FrameType | None) -> None:
+    sys.exit(0)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A bound socket. Made here and not by uvicorn, so that a port in use is one line."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server(address[:2], family=family, backlog=128)  # type: ignore[arg-type]  # a host and a port
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        raise ServeError(
+            f"exporter: cannot listen on {host} port {port}: {reason}; choose another --port (0 takes any free one) or --host"
+        ) from error
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+# the command line
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m monitoring.exporter", description="Serve the fleet's metrics for Prometheus, and a status page."
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=_port, default=DEFAULT_PORT, help="default: %(default)s; 0 takes any free one")
+    parser.add_argument(
+        "--spiders",
+        type=parse_services,
+        default=os.environ.get("TRAWL_FLEET") or DEFAULT_SERVICES,  # a text, so that it is checked as an argument is
+        metavar="NAME[=N],...",
+        help="the services to look at, with the number of crawlers that each should have until it is scaled "
+        f"(default: TRAWL_FLEET, else {DEFAULT_SERVICES})",
+    )
+    return parser.parse_args(arguments)
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= 65_535):
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 65535, got {text!r}")
+    return int(text)
+
+
+def parse_services(text: str) -> dict[str, int | None]:
+    """`{"forum_list": 1, "other": None}` for `forum_list=1,other`: the form of TRAWL_FLEET, where a number may be missing."""
+    services: dict[str, int | None] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        if not (m := _SERVICE.fullmatch(part)):
+            raise argparse.ArgumentTypeError(f"{part!r} is not a spider's name; an example: {DEFAULT_SERVICES}")
+        services[m[1]] = int(m[2]) if m[2] else None
+    if not services:
+        raise argparse.ArgumentTypeError(f"names no spider; an example: {DEFAULT_SERVICES}")
+    return services
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,210 @@
+"""What Prometheus gets: one table, from which the exposition and the reference in docs/monitoring.md are made.
+
+A service is a spider, so the labels `service` and `spider` have the same value; both are there because dashboards and alerts
+written for the collector_* metrics select by either.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from redis_components.inspector import CrawlSnapshot
+from redis_components.registry import CrawlerRecord, CrawlerState
+
+from .reading import Reading
+
+GONE = "gone"  # state of a crawler that should be alive and was not heard for 15 s
+
+_STATUS = "downloader/response_status_count/"
+
+Samples = Iterable[tuple[tuple[str, ...], float]]  # label values, value
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricSpec:
+    """One metric: its name as Prometheus gets it, and how its samples come out of a reading."""
+
+    name: str
+    kind: Literal["counter", "gauge"]
+    help: str
+    labels: tuple[str, ...]
+    samples: Callable[[Reading], Samples]
+
+
+def _crawl(name: str, kind: Literal["counter", "gauge"], help: str, value: Callable[[CrawlSnapshot], float]) -> MetricSpec:
+    """A figure of each crawl."""
+
+    def samples(reading: Reading) -> Samples:
+        return [((crawl.spider, crawl.spider), value(crawl)) for crawl in reading.crawls]
+
+    return MetricSpec(name=name, kind=kind, help=help, labels=("service", "spider"), samples=samples)
+
+
+def _crawler(name: str, kind: Literal["counter", "gauge"], help: str, value: Callable[[CrawlerRecord], float]) -> MetricSpec:
+    """A figure of each crawler process that is alive: the last figures of one that is gone say nothing about now."""
+
+    def samples(reading: Reading) -> Samples:
+        return [((r.spider, r.spider, r.name), value(r)) for r in reading.crawlers if r.alive(reading.now)]
+
+    return MetricSpec(name=name, kind=kind, help=help, labels=("service", "spider", "crawler"), samples=samples)
+
+
+def state_of(record: CrawlerRecord, now: float) -> str:
+    """The state to show: what the crawler last said, or `gone` when it should be there and is silent."""
+    return GONE if record.state.has_process and not record.alive(now) else str(record.state)
+
+
+def up(reading: Reading, service: str) -> int:
+    """Live crawlers that fill a slot of this service; those started by hand do not count."""
+    return sum(r.spider == service and r.number is not None and r.alive(reading.now) for r in reading.crawlers)
+
+
+def _services(reading: Reading) -> list[str]:
+    """Those that were asked for and those that crawlers were heard of."""
+    if "fleet" in reading.unreadable or reading.failure:
+        return []
+    return list(dict.fromkeys([*reading.services, *reading.desired, *(r.spider for r in reading.crawlers)]))
+
+
+def _states(reading: Reading) -> Samples:
+    counts = Counter((r.spider, state_of(r, reading.now)) for r in reading.crawlers)
+    for service in _services(reading):
+        for state in (*CrawlerState, GONE):
+            yield (service, service, str(state)), counts[service, str(state)]
+
+
+def _stat(crawl: CrawlSnapshot, name: str) -> float:
+    return _number(crawl.stats.get(name, "0")) or 0.0
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:  # a stat of that name that somebody has set to a text
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _statuses(reading: Reading) -> Samples:
+    for crawl in reading.crawls:
+        for name, text in sorted(crawl.stats.items()):
+            code = name.removeprefix(_STATUS)
+            # Three digits and nothing else: a label's values must be bounded, whatever was written to Redis.
+            if name.startswith(_STATUS) and re.fullmatch(r"\d{3}", code, re.ASCII) and (value := _number(text)) is not None:
+                yield (crawl.spider, crawl.spider, code), value
+
+
+METRICS: tuple[MetricSpec, ...] = (
+    # The names of the article that Trawl grew out of (docs/monitoring.md); they stay as they are.
+    _crawl("collector_task_queue_size", "gauge", "Start tasks that wait for a crawler.", lambda c: c.start_tasks),
+    _crawl("collector_request_queue_size", "gauge", "Requests that wait in the shared frontier.", lambda c: c.ready),
+    _crawl("collector_dupefilter_size", "gauge", "Fingerprints of requests ever stored.", lambda c: c.fingerprints),
+    _crawl(
+        "collector_downloader_request_count",
+        "counter",
+        "Requests sent, over all crawlers.",
+        lambda c: _stat(c, "downloader/request_count"),
+    ),
+    _crawl(
+        "collector_downloader_response_count",
+        "counter",
+        "Responses received, over all crawlers.",
+        lambda c: _stat(c, "downloader/response_count"),
+    ),
+    _crawl(
+        "collector_downloader_response_bytes",
+        "counter",
+        "Bytes of the responses received, over all crawlers.",
+        lambda c: _stat(c, "downloader/response_bytes"),
+    ),
+    MetricSpec(
+        name="collector_downloader_response_status_count",
+        kind="counter",
+        help="Responses received, by HTTP status.",
+        labels=("service", "spider", "status_code"),
+        samples=_statuses,
+    ),
+    _crawl(
+        "collector_scraped_item_count", "counter", "Items scraped, over all crawlers.", lambda c: _stat(c, "item_scraped_count")
+    ),
+    # The frontier.
+    _crawl("trawl_leased_requests", "gauge", "Requests that crawlers work on now.", lambda c: c.leased),
+    _crawl("trawl_leased_start_tasks", "gauge", "Start tasks that are becoming requests.", lambda c: c.leased_tasks),
+    _crawl("trawl_dead_requests", "gauge", "Requests and start tasks given up, kept with their reasons.", lambda c: c.dead),
+    _crawl("trawl_items_waiting", "gauge", "Items that wait for the writer.", lambda c: c.items),
+    _crawl("trawl_bad_items", "gauge", "Items that the database refused (the newest 10,000 are kept).", lambda c: c.bad_items),
+    _crawl("trawl_crawl_owners", "gauge", "Crawler processes that hold or may hold leases.", lambda c: c.owners),
+    _crawl("trawl_acked_requests_total", "counter", "Requests that were finished.", lambda c: c.acked),
+    _crawl("trawl_reclaimed_leases_total", "counter", "Leases taken back from crawlers that died.", lambda c: c.reclaimed),
+    # The fleet.
+    MetricSpec(
+        name="trawl_crawlers_desired",
+        kind="gauge",
+        help="Crawlers that there should be.",
+        labels=("service", "spider"),
+        samples=lambda reading: [((service, service), n) for service, n in reading.desired.items()],
+    ),
+    MetricSpec(
+        name="trawl_crawlers_up",
+        kind="gauge",
+        help="Crawlers with a slot that were heard in the last 15 s.",
+        labels=("service", "spider"),
+        samples=lambda reading: [((service, service), up(reading, service)) for service in _services(reading)],
+    ),
+    MetricSpec(
+        name="trawl_crawlers",
+        kind="gauge",
+        help="Crawlers by state; gone: should be alive and was not heard for 15 s.",
+        labels=("service", "spider", "state"),
+        samples=_states,
+    ),
+    MetricSpec(
+        name="trawl_crawler_heartbeat_age_seconds",
+        kind="gauge",
+        help="Time since a crawler was last heard.",
+        labels=("service", "spider", "crawler"),
+        samples=lambda reading: [
+            ((r.spider, r.spider, r.name), max(0.0, reading.now - r.beat_at)) for r in reading.crawlers if r.state.has_process
+        ],
+    ),
+    _crawler("trawl_crawler_restarts_total", "counter", "How often the crawler's supervisor restarted it.", lambda r: r.restarts),
+    _crawler("trawl_crawler_resident_memory_bytes", "gauge", "Resident memory of the crawler process.", lambda r: r.rss_bytes),
+    _crawler("trawl_crawler_pages_per_second", "gauge", "Pages per second over the last heartbeats.", lambda r: r.pages_per_s),
+    _crawler("trawl_crawler_requests_in_flight", "gauge", "Requests being downloaded.", lambda r: r.in_flight),
+    _crawler("trawl_crawler_reactor_lag_seconds", "gauge", "How long the crawler's reactor took to answer.", lambda r: r.lag_s),
+    # The exporter itself.
+    MetricSpec(
+        name="trawl_redis_up",
+        kind="gauge",
+        help="Whether Redis answered; if not, only this and the scrape's duration are exported.",
+        labels=(),
+        samples=lambda reading: [((), float(reading.failure is None))],
+    ),
+    MetricSpec(
+        name="trawl_readable",
+        kind="gauge",
+        help="Whether this part (a service, or `fleet`) could be read; 0: a key has another type or a foreign value.",
+        labels=("part",),
+        samples=lambda reading: (
+            [] if reading.failure else [((part,), float(part not in reading.unreadable)) for part in reading.parts]
+        ),
+    ),
+    MetricSpec(
+        name="trawl_scrape_duration_seconds",
+        kind="gauge",
+        help="How long reading Redis took.",
+        labels=(),
+        samples=lambda reading: [((), reading.seconds)],
+    ),
+)
+
+
+def reference() -> str:
+    """The table in docs/monitoring.md."""
+    rows = [f"| `{m.name}` | {m.kind} | {', '.join(f'`{label}`' for label in m.labels)} | {m.help} |" for m in METRICS]
+    return "\n".join(["| metric | type | labels | what it is |", "|---|---|---|---|", *rows])

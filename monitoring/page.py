@@ -1,0 +1,134 @@
+"""The status page: one screen of HTML, rendered here, that loads nothing and asks again by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from html import escape
+
+from redis_components.inspector import CrawlSnapshot
+from redis_components.registry import CrawlerRecord, CrawlerState, ErrorRecord
+
+from .metrics import GONE, state_of, up
+from .page_style import STYLE
+from .reading import Reading
+
+REFRESH_S = 3
+
+_GOOD = {CrawlerState.RUNNING}
+_BAD = {CrawlerState.CRASH_LOOPING, CrawlerState.REFUSED, GONE}
+
+
+def page(reading: Reading, source: str) -> str:
+    """The whole page. `source` is the name of the Redis that was read; every value is escaped."""
+    body = _trouble(reading) if reading.failure else _tables(reading)
+    state = _badge("Redis is away", "bad") if reading.failure else _badge("Redis answers", "good")
+    when = "" if reading.failure else f'<span class="faint">{_clock(reading.now)}</span>'
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Trawl</title>'
+        f'<meta http-equiv="refresh" content="{REFRESH_S}"><meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<style>{STYLE}</style></head><body><header><h1>Trawl</h1>{state}{when}</header>{body}"
+        f"<footer>{escape(source)} · read in {reading.seconds * 1000:.0f} ms · every {REFRESH_S} s · "
+        '<a href="/metrics">metrics</a> · <a href="/healthz">health</a></footer></body></html>'
+    )
+
+
+def _trouble(reading: Reading) -> str:
+    return f'<p class="alarm bad">{escape(reading.failure or "")}</p>'
+
+
+def _tables(reading: Reading) -> str:
+    unreadable = "".join(
+        f'<p class="alarm bad">{escape(part)} cannot be read: {escape(why)}</p>' for part, why in reading.unreadable.items()
+    )
+    return unreadable + _services(reading) + _crawlers(reading) + _errors(reading)
+
+
+def _services(reading: Reading) -> str:
+    head = "service|crawlers|#pages/s|#start tasks|#waiting|#in work|#dead|#items waiting|#bad items|#pages|#items|#known"
+    return _table("Services", head, [_service(reading, crawl) for crawl in reading.crawls], "No service can be read.")
+
+
+def _service(reading: Reading, crawl: CrawlSnapshot) -> str:
+    alive, desired = up(reading, crawl.spider), reading.desired.get(crawl.spider)
+    pages_per_s = sum(r.pages_per_s for r in reading.crawlers if r.spider == crawl.spider and r.alive(reading.now))
+    fleet = _badge(
+        f"{alive} of {desired}" if desired is not None else str(alive),
+        "good" if alive >= (desired or 0) else "bad" if alive == 0 else "wait",
+    )
+    return (
+        f"<th>{escape(crawl.spider)}</th><td>{fleet}</td>{_number(f'{pages_per_s:.1f}')}{_number(crawl.start_tasks)}"
+        f"{_number(crawl.ready)}{_number(crawl.leased)}{_number(crawl.dead, alarm=True)}{_number(crawl.items)}"
+        f"{_number(crawl.bad_items, alarm=True)}{_number(_stat(crawl, 'downloader/response_count'))}"
+        f"{_number(_stat(crawl, 'item_scraped_count'))}{_number(crawl.fingerprints)}"
+    )
+
+
+def _crawlers(reading: Reading) -> str:
+    head = "crawler|state|#pid|node|#heard|#pages/s|#in flight|#pages|#items|#memory|#restarts|last exit"
+    rows = [_crawler(r, reading.now) for r in reading.crawlers]
+    return _table("Crawlers", head, rows, "No crawler has been heard of. Is a worker running? (celery -A tasks worker)")
+
+
+def _crawler(record: CrawlerRecord, now: float) -> str:
+    state, alive = state_of(record, now), record.alive(now)
+    figures = (record.pages_per_s, record.in_flight, record.pages, record.items) if alive else ("", "", "", "")
+    memory = f"{record.rss_bytes / 1e6:.0f} MB" if alive and record.rss_bytes else ""
+    said = " · ".join(filter(None, (record.last_exit, record.note)))
+    return (
+        f"<th>{escape(record.name)}</th><td>{_badge(state, 'good' if state in _GOOD else 'bad' if state in _BAD else 'wait')}</td>"
+        f"{_number(str(record.pid) if alive else '')}<td>{escape(record.node)}</td>{_number(f'{_ago(now - record.beat_at)} ago')}"
+        f"{''.join(_number(figure) for figure in figures)}{_number(memory)}{_number(record.restarts)}"
+        f'<td class="text">{escape(said)}</td>'
+    )
+
+
+def _errors(reading: Reading) -> str:
+    rows = [_error(error, reading.now) for error in reading.errors]
+    return _table("Last errors", "when|where|what", rows, "None.")
+
+
+def _error(error: ErrorRecord, now: float) -> str:
+    return (
+        f'<td title="{_clock(error.at)}">{_ago(now - error.at)} ago</td><td>{escape(str(error.where))}</td>'
+        f'<td class="text">{escape(str(error.what))}</td>'
+    )
+
+
+# pieces
+
+
+def _table(title: str, head: str, rows: Iterable[str], empty: str) -> str:
+    """`head` names the columns, apart by `|`; `#` marks one of numbers."""
+    cells = "".join(f'<th class="n">{name[1:]}</th>' if name.startswith("#") else f"<th>{name}</th>" for name in head.split("|"))
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    table = f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<section><h2>{title}</h2><div class="wide">{table if body else f"<p class=empty>{empty}</p>"}</div></section>'
+
+
+def _badge(text: str, tone: str) -> str:
+    return f'<span class="badge {tone}">{escape(text)}</span>'
+
+
+def _number(value: float | str, *, alarm: bool = False) -> str:
+    """A cell with a number; `alarm`: any but 0 is bad news."""
+    text = f"{value:,}" if isinstance(value, int) else str(value)
+    zero = text in ("0", "0.0")
+    return f'<td class="n{" zero" if zero else ""}">{_badge(text, "bad") if alarm and not zero else escape(text)}</td>'
+
+
+def _stat(crawl: CrawlSnapshot, name: str) -> int:
+    text = crawl.stats.get(name, "0")
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def _clock(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _ago(seconds: float) -> str:
+    """`3 s`, `12 min`, `5 h`, `9 days`."""
+    for unit, length in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"

@@ -1,0 +1,110 @@
+"""One look at Redis: everything that the exporter and the status page show, of one moment, in a bounded number of round trips."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+import redis
+
+from redis_components.connection import connect, explain, masked
+from redis_components.inspector import CrawlSnapshot, snapshot
+from redis_components.registry import CrawlerRecord, ErrorRecord, Registry
+
+ERRORS_SHOWN = 10
+ANSWER_S = 3  # longest wait for Redis; Prometheus waits 10 s for the whole scrape
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What Redis said. Where it did not answer, `failure` says why in one line and all else is empty: nothing stale is kept."""
+
+    services: tuple[str, ...] = ()  # those that were looked at
+    failure: str | None = None
+    seconds: float = 0.0  # how long the look took
+    now: float = 0.0  # Redis's clock, epoch s
+    crawls: tuple[CrawlSnapshot, ...] = ()
+    crawlers: tuple[CrawlerRecord, ...] = ()
+    desired: Mapping[str, int] = field(default_factory=dict)  # service -> crawlers
+    errors: tuple[ErrorRecord, ...] = ()  # newest first
+    unreadable: Mapping[str, str] = field(default_factory=dict)  # part (a service or "fleet") -> why it is left out
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What can be unreadable by itself."""
+        return (*self.services, "fleet")
+
+
+class Source:
+    """Looks at the Redis at `url`. `services` are the spiders to look at, each with its size until somebody scales it, if known.
+
+    Raises ConfigError for a URL of another form; nothing is sent before the first look.
+    """
+
+    def __init__(self, url: str, services: Mapping[str, int | None]) -> None:
+        self._url = url
+        self._services = dict(services)
+        # Of two values for one option redis-py takes the first: a timeout in the user's own URL wins.
+        options = f"socket_timeout={ANSWER_S}&socket_connect_timeout={ANSWER_S}"
+        self._client = connect(f"{url}{'&' if '?' in url else '?'}{options}")
+        self._registry = Registry(self._client)
+
+    @property
+    def name(self) -> str:
+        """The URL without its password."""
+        return masked(self._url)
+
+    def check(self) -> str | None:
+        """Why Redis cannot be used, in one line; None when it answers."""
+        try:
+            self._registry.now()
+        except (redis.RedisError, OSError) as error:
+            return self._explain(error)
+        return None
+
+    def look(self) -> Reading:
+        """Read everything. Never raises because of Redis: see `Reading.failure` and `Reading.unreadable`."""
+        started = time.monotonic()
+        services = tuple(self._services)
+        try:
+            reading = self._read(services, started)
+        except (redis.RedisError, OSError) as error:
+            return Reading(services=services, failure=self._explain(error), seconds=time.monotonic() - started)
+        return reading
+
+    def _read(self, services: tuple[str, ...], started: float) -> Reading:
+        unreadable: dict[str, str] = {}
+
+        def part(name: str, read: Callable[[], T]) -> T | None:
+            try:
+                return read()
+            except (redis.ResponseError, ValueError, TypeError, KeyError) as error:
+                # A key of another type, or a value that somebody else wrote: the rest is shown all the same.
+                unreadable[name] = " ".join(f"{type(error).__name__}: {error}".split())
+                return None
+
+        now = self._registry.now()
+        crawls = [part(service, partial(snapshot, self._client, service)) for service in services]
+        crawlers, scaled, errors = part("fleet", self._fleet) or ([], {}, [])
+        known = {service: size for service, size in self._services.items() if size is not None}
+        return Reading(
+            services=services,
+            seconds=time.monotonic() - started,
+            now=now,
+            crawls=tuple(crawl for crawl in crawls if crawl is not None),
+            crawlers=tuple(crawlers),
+            desired={} if "fleet" in unreadable else {**known, **scaled},
+            errors=tuple(errors),
+            unreadable=unreadable,
+        )
+
+    def _fleet(self) -> tuple[list[CrawlerRecord], dict[str, int], list[ErrorRecord]]:
+        return self._registry.crawlers(), self._registry.desired(), self._registry.errors(ERRORS_SHOWN)
+
+    def _explain(self, error: Exception) -> str:
+        return str(explain(error, self._url))

@@ -1,0 +1,109 @@
+"""Real `scrapy crawl` processes on the link site."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import redis
+
+from redis_components.keys import CrawlKeys
+
+from .processes import wait_until
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(kw_only=True)
+class Crawl:
+    """One crawl: its site, its Redis, and the processes that work on it."""
+
+    site: str
+    redis_url: str
+    folder: Path
+    pages: int
+    spider: str = "links"
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def keys(self) -> CrawlKeys:
+        return CrawlKeys.for_spider(self.spider)
+
+    def client(self) -> redis.Redis:
+        return redis.Redis.from_url(self.redis_url)
+
+    def seed(self, *tasks: str) -> None:
+        with self.client() as client:
+            client.rpush(self.keys.start_tasks(), *(tasks or (f"{self.site}/1",)))
+
+    def start(self, **settings: object) -> subprocess.Popen[bytes]:
+        """A new crawler process; its log is in `log()`."""
+        options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+        environment = {
+            **os.environ,
+            "TRAWL_REDIS_URL": self.redis_url,
+            "SCRAPY_SETTINGS_MODULE": "tests.support.link_settings",
+            "PYTHONPATH": str(ROOT),
+        }
+        with (self.folder / f"crawler-{len(self.processes)}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-W", "error", "-m", "scrapy", "crawl", self.spider, *options],
+                cwd=ROOT,
+                env=environment,
+                stdout=log,
+                stderr=log,
+            )
+        self.processes.append(process)
+        return process
+
+    def finish(self, timeout_s: float = 60) -> None:
+        """Wait until every process has ended by itself."""
+        for process in self.processes:
+            wait_until(lambda process=process: process.poll() is not None, lambda: f"the crawl ends\n{self.log()}", timeout_s)  # type: ignore[misc]
+
+    def log(self) -> str:
+        return "\n".join(path.read_text(errors="replace") for path in sorted(self.folder.glob("crawler-*.log")))
+
+    def hits(self) -> dict[int, int]:
+        """How often the site served each page."""
+        with urllib.request.urlopen(f"{self.site}/hits", timeout=10) as answer:
+            return {int(page): count for page, count in json.load(answer).items()}
+
+    def items(self) -> list[int]:
+        """The page numbers of the items that are stored."""
+        with self.client() as client:
+            stored = client.lrange(self.keys.item_stream(), 0, 100_000)
+        return sorted(int(json.loads(item)["url"].rpartition("/")[2]) for item in stored)
+
+    def missing(self) -> tuple[list[int], list[int]]:
+        """Pages never fetched, and pages without an item."""
+        everything = set(range(1, self.pages + 1))
+        return sorted(everything - set(self.hits())), sorted(everything - set(self.items()))
+
+
+@contextmanager
+def crawl(redis_url: str, folder: Path, *, pages: int = 300, latency_s: float = 0.0, spider: str = "links") -> Iterator[Crawl]:
+    """A site of `pages` pages and a crawl on it; everything is stopped at the end."""
+    port_file = folder / "port.json"
+    site = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.link_site", str(port_file), "--pages", str(pages), "--latency", str(latency_s)],
+        cwd=ROOT,
+    )
+    begun = None
+    try:
+        wait_until(port_file.exists, "the site listens")
+        begun = Crawl(
+            site=f"http://127.0.0.1:{port_file.read_text()}", redis_url=redis_url, folder=folder, pages=pages, spider=spider
+        )
+        yield begun
+    finally:
+        for process in (*(begun.processes if begun else ()), site):
+            process.kill()
+            process.wait()

@@ -1,0 +1,63 @@
+"""Site files: what is right is read, what is wrong is one line with file, key, value and fix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from workers.sites import SiteError, load_site, load_sites
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
+    return tmp_path
+
+
+GOOD = 'base_url = "http://forum.example/api/"\nforums = ["a", "b"]\n'
+
+
+def test_a_site_builds_its_urls_from_the_templates(folder: Path) -> None:
+    (folder / "books.toml").write_text(GOOD + '[pages]\npost = "/t/{post}.json"\n')
+    site = load_site("books")
+    assert site.list_url("a", 2) == "http://forum.example/api/list/a/2"
+    assert site.post_url("1/../2?x") == "http://forum.example/api/t/1%2F..%2F2%3Fx.json"
+    assert site.comments_url("p1", 3) == "http://forum.example/api/comment/p1/3"
+    assert [one.name for one in load_sites()] == ["books"]
+
+
+def test_variables_come_from_the_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "books.toml").write_text('# ${IN_A_COMMENT}\nbase_url = "${BOOKS_URL:-http://127.0.0.1:1}"\nforums = ["a"]\n')
+    assert str(load_site("books").base_url) == "http://127.0.0.1:1/"
+    monkeypatch.setenv("BOOKS_URL", "http://127.0.0.1:2")
+    assert str(load_site("books").base_url) == "http://127.0.0.1:2/"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("base_url = ", "cannot be read as TOML"),
+        (GOOD + "interval_s = 0", "interval_s = 0: Input should be greater than 0"),
+        (GOOD + 'forum = "a"', "forum = 'a': Extra inputs are not permitted"),
+        ('base_url = "ftp://x/"\nforums = ["a"]', "base_url = 'ftp://x/': URL scheme should be 'http' or 'https'"),
+        ('base_url = "http://x/"\nforums = []', r"forums = \[\]: .* at least 1"),
+        ('base_url = "http://x/"', "forums = .*Field required"),
+        (GOOD + '[pages]\nlist = "/{thread}"', "pages.list = '/{thread}': .*may only hold"),
+        (GOOD.replace("http:", "${NOT_SET_ANYWHERE}"), "NOT_SET_ANYWHERE.* is not set"),
+        (GOOD + 'name = "other"', "must be 'books', as the file is named"),
+    ],
+)
+def test_a_wrong_file_is_one_line_that_names_file_key_and_value(folder: Path, text: str, said: str) -> None:
+    (folder / "books.toml").write_text(text)
+    with pytest.raises(SiteError, match=said) as caught:
+        load_site("books")
+    assert "books.toml" in str(caught.value)
+    assert "\n" not in str(caught.value) or "TOML" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["nope", "../books", ""])
+def test_an_unknown_site_is_answered_with_those_that_exist(folder: Path, name: str) -> None:
+    (folder / "books.toml").write_text(GOOD)
+    with pytest.raises(SiteError, match=r"unknown site .*are books; add"):
+        load_site(name)

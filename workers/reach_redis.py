@@ -1,0 +1,39 @@
+"""Looking whether Redis is there, once, when a process starts: a wrong URL or password is one line for the operator."""
+
+from __future__ import annotations
+
+import redis
+
+from redis_components.connection import connect, explain
+from redis_components.embedded import redis_url
+from redis_components.registry import Registry
+
+QUICK_S = 3.0
+
+
+def reach_redis() -> Registry:
+    """The registry, once Redis has answered. Raises RedisUnavailable, ConfigError."""
+    url = redis_url()
+    registry = Registry(connect(url))
+    try:
+        registry.now()
+    except redis.RedisError as error:
+        raise explain(error, url) from error
+    return registry
+
+
+def check_login(url: str) -> str:
+    """`url`, unless a Redis answers there that refuses the password: trying again, as workers do, would not help.
+
+    A Redis that is not there may still come. Raises RedisUnavailable.
+    """
+    client = redis.Redis.from_url(url, socket_connect_timeout=QUICK_S, socket_timeout=QUICK_S, retry=None)
+    try:
+        client.ping()
+    except redis.AuthenticationError as error:
+        raise explain(error, url) from error
+    except redis.RedisError:
+        pass
+    finally:
+        client.close()
+    return url
