@@ -84,7 +84,14 @@ def one(n: int, fetched: str) -> dict[str, object]:
     common = {"site": "demo", "author": f"user {n % 997}", "created_at": START.isoformat(), "fetched_at": fetched}
     if n % 4:
         url = f"http://127.0.0.1/comment/p{n // 4}/1"
-        return common | {"kind": "comment", "id": f"c{n}", "post_id": f"p{n // 4}", "parent_id": None, "body": "b" * 300, "url": url}
+        return common | {
+            "kind": "comment",
+            "id": f"c{n}",
+            "post_id": f"p{n // 4}",
+            "parent_id": None,
+            "body": "b" * 300,
+            "url": url,
+        }
     counts = {"views": n, "reply_count": 3, "last_reply_at": START.isoformat()}
     text = {"title": f"Title {n}", "body": "b" * 600, "url": f"http://127.0.0.1/post/p{n}"}
     return common | counts | text | {"kind": "post", "id": f"p{n // 4}", "forum_id": f"f{n % 20}"}

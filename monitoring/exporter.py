@@ -13,10 +13,14 @@ import socket
 import sys
 from collections.abc import Sequence
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from redis_components.errors import TrawlError
 
-DEFAULT_SERVICES = "forum_list,forum_detail"
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+DEFAULT_SERVICES = "forum_list=1,forum_detail=1"  # the same as `workers.fleet.DEFAULT_FLEET`, which is above this layer
 DEFAULT_PORT = 9410
 
 _SERVICE = re.compile(r"([A-Za-z_][\w.-]*)(?:=(\d{1,9}))?", re.ASCII)
@@ -48,12 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def serve(app: object, listener: socket.socket) -> None:
+def serve(app: FastAPI, listener: socket.socket) -> None:
     """Answer requests until a signal comes."""
     import uvicorn
 
     config = uvicorn.Config(
-        app,  # type: ignore[arg-type]  # its type is known where it is made
+        app,
         log_level="warning",
         access_log=False,
         lifespan="off",

@@ -74,9 +74,10 @@ def _crawler(record: CrawlerRecord, now: float) -> str:
     state, alive = state_of(record, now), record.alive(now)
     figures = (record.pages_per_s, record.in_flight, record.pages, record.items) if alive else ("", "", "", "")
     memory = f"{record.rss_bytes / 1e6:.0f} MB" if alive and record.rss_bytes else ""
+    tone = "good" if state in _GOOD else "bad" if state in _BAD else "wait"
     said = " · ".join(filter(None, (record.last_exit, record.note)))
     return (
-        f"<th>{escape(record.name)}</th><td>{_badge(state, 'good' if state in _GOOD else 'bad' if state in _BAD else 'wait')}</td>"
+        f"<th>{escape(record.name)}</th><td>{_badge(state, tone)}</td>"
         f"{_number(str(record.pid) if alive else '')}<td>{escape(record.node)}</td>{_number(f'{_ago(now - record.beat_at)} ago')}"
         f"{''.join(_number(figure) for figure in figures)}{_number(memory)}{_number(record.restarts)}"
         f'<td class="text">{escape(said)}</td>'

@@ -100,10 +100,12 @@ class RequestCodec:
         if method is NO_CALLBACK:
             return _NO_CALLBACK
         function = getattr(method, "__func__", None)
-        name = self._names.get(function) if function else None
+        if function is None:
+            raise Unserializable(f"{role}: {method!r} is not a method of spider {self._spider.name!r}; make it one")
+        name = self._names.get(function)
         if name is None:
-            name = getattr(function, "__name__", "")
-            if function is None or getattr(getattr(self._spider, name, None), "__func__", None) is not function:
+            name = function.__name__
+            if getattr(getattr(self._spider, name, None), "__func__", None) is not function:
                 raise Unserializable(f"{role}: {method!r} is not a method of spider {self._spider.name!r}; make it one")
             self._names[function] = name
         return name

@@ -25,8 +25,9 @@ def reach_redis() -> Registry:
 def check_login(url: str) -> str:
     """`url`, unless a Redis answers there that refuses the password: trying again, as workers do, would not help.
 
-    A Redis that is not there may still come. Raises RedisUnavailable.
+    A Redis that is not there may still come. Raises RedisUnavailable, and ConfigError for what is no URL.
     """
+    connect(url)  # checks its form
     client = redis.Redis.from_url(url, socket_connect_timeout=QUICK_S, socket_timeout=QUICK_S, retry=None)
     try:
         client.ping()

@@ -32,7 +32,9 @@ def state(client: redis.Redis) -> dict[str, Any]:
     }
 
 
-def settle(client: redis.Redis, token: str, number: int, count: int, *, bad: tuple[str, ...] = (), done: tuple[str, ...] = ()) -> bytes:
+def settle(
+    client: redis.Redis, token: str, number: int, count: int, *, bad: tuple[str, ...] = (), done: tuple[str, ...] = ()
+) -> bytes:
     """The script itself, with any number."""
     keys = {"items": KEYS.item_stream(), "writer": KEYS.writer(), "bad": KEYS.bad_items(), "pending": KEYS.pending()}
     refused = [bad_item(b"{}", reason).decode() for reason in bad]
@@ -79,7 +81,9 @@ def test_asking_again_and_settling_prolong_the_lock(redis_client: redis.Redis, s
 # settling
 
 
-def test_settling_removes_the_batch_sets_bad_items_aside_and_ends_pending_marks(redis_client: redis.Redis, stream: ItemStream) -> None:
+def test_settling_removes_the_batch_sets_bad_items_aside_and_ends_pending_marks(
+    redis_client: redis.Redis, stream: ItemStream
+) -> None:
     fill(redis_client)
     stream.lock("a")
     assert stream.peek(3) == [b"item 0", b"item 1", b"item 2"]
@@ -179,7 +183,9 @@ def test_a_batch_of_many_items_fits(redis_client: redis.Redis, stream: ItemStrea
 
 
 @pytest.mark.parametrize("key", [KEYS.item_stream(), KEYS.bad_items(), KEYS.pending()])
-def test_a_key_of_a_foreign_type_is_found_before_anything_is_written(redis_client: redis.Redis, stream: ItemStream, key: str) -> None:
+def test_a_key_of_a_foreign_type_is_found_before_anything_is_written(
+    redis_client: redis.Redis, stream: ItemStream, key: str
+) -> None:
     fill(redis_client)
     stream.lock("a")
     redis_client.delete(key)

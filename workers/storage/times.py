@@ -33,7 +33,7 @@ class UtcDateTime(TypeDecorator[datetime]):
         utc = value.astimezone(UTC)
         if dialect.name != "sqlite":
             return utc
-        return utc.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+        return utc.isoformat(timespec="microseconds")[: _WIDTH - 1] + "Z"  # instead of +00:00
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - SQLAlchemy's signature
         if value is None:

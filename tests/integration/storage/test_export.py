@@ -18,7 +18,13 @@ from workers.storage import Database, export, parse
 @pytest.fixture
 def filled(database: Database) -> Database:
     """Posts p1 (site a, minute 10), p1 (site b, minute 20), p2 (site a, minute 30); one comment; one scan."""
-    items = [post("p2", site="a", fetched_at=at(30)), post("p1", site="b", fetched_at=at(20)), post("p1", site="a"), comment(), scan()]
+    items = [
+        post("p2", site="a", fetched_at=at(30)),
+        post("p1", site="b", fetched_at=at(20)),
+        post("p1", site="a"),
+        comment(),
+        scan(),
+    ]
     database.write([parse(wire(item)) for item in items])
     return database
 

@@ -92,11 +92,22 @@ def test_the_same_id_on_two_sites_is_two_posts(database: Database) -> None:
 
 def test_a_scan_is_one_row_for_each_start(database: Database) -> None:
     write(database, scan(), scan(started_at=at(30), finished_at=at(31)), scan("f2", outcome="failed", reason="503"))
-    assert [(row["forum_id"], row["outcome"]) for row in rows(database, scans)] == [("f1", "complete"), ("f1", "complete"), ("f2", "failed")]
+    assert [(row["forum_id"], row["outcome"]) for row in rows(database, scans)] == [
+        ("f1", "complete"),
+        ("f1", "complete"),
+        ("f2", "failed"),
+    ]
 
 
 def test_large_numbers_long_ids_and_any_text_are_stored(database: Database) -> None:
-    item = post("ü" * 255, site="s" * 255, views=2**63 - 1, reply_count=-1, body="x" * 3_000_000, title="'; DROP TABLE posts; --\n\t\u2028")
+    item = post(
+        "ü" * 255,
+        site="s" * 255,
+        views=2**63 - 1,
+        reply_count=-1,
+        body="x" * 3_000_000,
+        title="'; DROP TABLE posts; --\n\t\u2028",
+    )
     assert write(database, item) == []
     [stored] = rows(database, posts)
     assert {name: stored[name] for name in ("id", "views", "reply_count", "body", "title")} == {
@@ -106,7 +117,9 @@ def test_large_numbers_long_ids_and_any_text_are_stored(database: Database) -> N
 
 def forbid(database: Database, word: str) -> None:
     """A rule of the operator's own that refuses posts with this title."""
-    sqlite = f"CREATE TRIGGER no_{word} BEFORE INSERT ON posts WHEN new.title = '{word}' BEGIN SELECT RAISE(ABORT, 'no {word}'); END"
+    sqlite = (
+        f"CREATE TRIGGER no_{word} BEFORE INSERT ON posts WHEN new.title = '{word}' BEGIN SELECT RAISE(ABORT, 'no {word}'); END"
+    )
     postgresql = f"ALTER TABLE posts ADD CONSTRAINT no_{word} CHECK (title <> '{word}')"
     with database.engine.begin() as connection:
         connection.execute(text(sqlite if connection.dialect.name == "sqlite" else postgresql))
@@ -153,7 +166,10 @@ def test_a_failure_of_the_database_stores_nothing_and_blames_no_row(database: Da
 
 def test_states_in_any_order_and_in_any_batches_lead_to_the_same_rows(database: Database) -> None:
     generator = random.Random(7)
-    states = [post(f"p{n % 20}", title=str(minute), fetched_at=at(minute)) for minute, n in enumerate(generator.choices(range(1000), k=300))]
+    states = [
+        post(f"p{n % 20}", title=str(minute), fetched_at=at(minute))
+        for minute, n in enumerate(generator.choices(range(1000), k=300))
+    ]
     newest = {state["id"]: state["title"] for state in states}  # in order of time: the last one of each id stays
     for _ in range(3):
         shuffled = generator.sample(states, len(states))

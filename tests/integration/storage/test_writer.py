@@ -44,7 +44,9 @@ def test_an_empty_stream_is_nothing_to_do(stream: ItemStream, database: Database
     assert report.items == report.batches == 0
 
 
-def test_everything_in_the_stream_ends_up_in_the_database(redis_client: redis.Redis, stream: ItemStream, database: Database) -> None:
+def test_everything_in_the_stream_ends_up_in_the_database(
+    redis_client: redis.Redis, stream: ItemStream, database: Database
+) -> None:
     send(redis_client, comment("c1"), post("p1"), scan("f1"), post("p2"), comment("c2"))
     report = drain(stream, database)
     assert report.outcome is Outcome.EMPTY
@@ -53,7 +55,9 @@ def test_everything_in_the_stream_ends_up_in_the_database(redis_client: redis.Re
     assert redis_client.keys() == []  # the stream is empty and the lock is given back
 
 
-def test_batches_follow_each_other_until_the_stream_is_empty(redis_client: redis.Redis, stream: ItemStream, database: Database) -> None:
+def test_batches_follow_each_other_until_the_stream_is_empty(
+    redis_client: redis.Redis, stream: ItemStream, database: Database
+) -> None:
     send(redis_client, *(post(f"p{n:03}") for n in range(250)))
     report = drain(stream, database, batch=100)
     assert (report.outcome, report.batches, report.posts) == (Outcome.EMPTY, 3, 250)
@@ -68,7 +72,9 @@ def test_when_its_time_is_spent_the_rest_waits(redis_client: redis.Redis, stream
     assert drain(stream, database).outcome is Outcome.EMPTY
 
 
-def test_a_bad_item_is_set_aside_and_its_neighbours_are_stored(redis_client: redis.Redis, stream: ItemStream, database: Database) -> None:
+def test_a_bad_item_is_set_aside_and_its_neighbours_are_stored(
+    redis_client: redis.Redis, stream: ItemStream, database: Database
+) -> None:
     send(redis_client, post("p1"), b"\xff not JSON", post("p2", views="many"), {"kind": "photo"}, post("p3"))
     report = drain(stream, database)
     assert counts(report) == {"batches": 1, "posts": 2, "comments": 0, "scans": 0, "bad": 3, "items": 5}
@@ -81,7 +87,9 @@ def test_a_bad_item_is_set_aside_and_its_neighbours_are_stored(redis_client: red
     ]
 
 
-def test_a_batch_of_nothing_but_bad_items_does_not_stop_the_stream(redis_client: redis.Redis, stream: ItemStream, database: Database) -> None:
+def test_a_batch_of_nothing_but_bad_items_does_not_stop_the_stream(
+    redis_client: redis.Redis, stream: ItemStream, database: Database
+) -> None:
     send(redis_client, *(b"bad" for _ in range(150)), post("p1"))
     assert drain(stream, database, batch=100).bad == 150
     assert ids(database, posts) == ["p1"]
@@ -97,7 +105,9 @@ def test_a_row_that_the_database_refuses_is_set_aside_with_its_reason(
     assert json.loads(json.loads(redis_client.lindex(KEYS.bad_items(), 0))["item"])["id"] == "p2"
 
 
-def test_a_finished_scan_ends_the_pending_mark_of_its_forum_only(redis_client: redis.Redis, stream: ItemStream, database: Database) -> None:
+def test_a_finished_scan_ends_the_pending_mark_of_its_forum_only(
+    redis_client: redis.Redis, stream: ItemStream, database: Database
+) -> None:
     redis_client.hset(KEYS.pending(), mapping={"demo/f1": 1, "demo/f2": 2, "demo/f3": 3, "other/f1": 4})
     send(redis_client, scan("f1"), post(), scan("f2", outcome="failed", reason="404"))
     drain(stream, database)
@@ -105,7 +115,9 @@ def test_a_finished_scan_ends_the_pending_mark_of_its_forum_only(redis_client: r
     assert [row.outcome for row in database.stream(scans.select().order_by(scans.c.forum_id))] == ["complete", "failed"]
 
 
-def test_a_scan_report_that_is_bad_ends_the_pending_mark_too(redis_client: redis.Redis, stream: ItemStream, database: Database) -> None:
+def test_a_scan_report_that_is_bad_ends_the_pending_mark_too(
+    redis_client: redis.Redis, stream: ItemStream, database: Database
+) -> None:
     redis_client.hset(KEYS.pending(), mapping={"demo/f1": 1, "demo/f2": 2})
     send(redis_client, scan("f1", pages="many"))
     assert drain(stream, database).bad == 1
@@ -121,7 +133,9 @@ def test_a_second_writer_returns_at_once(redis_client: redis.Redis, stream: Item
     assert redis_client.get(KEYS.writer()) == b"somebody else|0"
 
 
-def test_a_stream_that_is_written_twice_counts_twice_and_is_stored_once(redis_client: redis.Redis, stream: ItemStream, database: Database) -> None:
+def test_a_stream_that_is_written_twice_counts_twice_and_is_stored_once(
+    redis_client: redis.Redis, stream: ItemStream, database: Database
+) -> None:
     send(redis_client, post("p1", fetched_at=at(1)), post("p1", fetched_at=at(2)), post("p1", fetched_at=at(1)))
     assert drain(stream, database).posts == 3
     assert ids(database, posts) == ["p1"]

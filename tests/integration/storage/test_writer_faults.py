@@ -97,7 +97,9 @@ def test_killed_between_commit_and_settling_nothing_is_missing_or_doubled(
         assert_complete(redis_client, database, 40, good)
 
 
-def test_killed_at_any_instant_nothing_is_missing_or_doubled(redis_client: redis.Redis, redis_url: str, database_url: str) -> None:
+def test_killed_at_any_instant_nothing_is_missing_or_doubled(
+    redis_client: redis.Redis, redis_url: str, database_url: str
+) -> None:
     good = fill(redis_client, 6_000)
     for _ in range(4):
         before = redis_client.llen(KEYS.item_stream())
@@ -193,7 +195,7 @@ def test_a_database_server_that_stops_in_mid_transaction_costs_nothing(
             wait_until(lambda: postgres_server.waiting_for_locks(name), "the writer waits for the table")
             postgres_server.stop()
         try:
-            with pytest.raises(StorageError, match="terminating connection due to administrator command"):
+            with pytest.raises(StorageError, match="check that the server runs"):
                 drained.result(10)
             assert (len(stream), redis_client.exists(KEYS.bad_items(), KEYS.writer())) == (101, 0)
         finally:
@@ -237,7 +239,9 @@ def test_a_redis_that_goes_away_before_settling_costs_nothing(database: Database
         assert_complete(client, database, 100, good)
 
 
-def test_a_reply_that_is_lost_settles_its_batch_once(redis_server: RedisServer, redis_client: redis.Redis, database: Database) -> None:
+def test_a_reply_that_is_lost_settles_its_batch_once(
+    redis_server: RedisServer, redis_client: redis.Redis, database: Database
+) -> None:
     good = fill(redis_client, 100)
     with LosesReplies.in_front_of(redis_server.port) as proxy:
         client = redis.Redis(port=proxy.port, password=redis_server.password)

@@ -1,0 +1,205 @@
+"""`python -m workers.crawler` as a process: how it ends, what it says, what it leaves."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import psutil
+import pytest
+import redis
+
+from redis_components.keys import FleetKeys
+from redis_components.registry import CrawlerState, Registry
+from tests.support.fleet import Program, program, toy_environment
+from tests.support.processes import wait_until
+from workers.exits import ExitKind
+
+Run = Callable[..., AbstractContextManager[Program]]
+
+pytestmark = pytest.mark.usefixtures("no_process_left")
+
+
+@pytest.fixture
+def run(redis_url: str, tmp_path: Path) -> Run:
+    """Start a crawler on the toy project: `with run("toy", "-a", "mode=finish") as crawler`."""
+
+    def start(*arguments: str, url: str = redis_url) -> AbstractContextManager[Program]:
+        return program(["-m", "workers.crawler", *arguments], toy_environment(url, tmp_path), tmp_path / "log")
+
+    return start
+
+
+@pytest.fixture
+def registry(redis_client: redis.Redis) -> Registry:
+    return Registry(redis_client)
+
+
+@pytest.fixture
+def slow_page() -> Iterator[tuple[str, threading.Event]]:
+    """URL of a page that takes 1.5 s, and an event that says that it was asked for."""
+    asked = threading.Event()
+
+    class Slow(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.set()
+            time.sleep(1.5)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"at last")
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/", asked
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def crawling(registry: Registry) -> bool:
+    return any(r.state is CrawlerState.RUNNING and r.pages > 0 for r in registry.crawlers())
+
+
+def test_a_crawl_that_ends_by_itself_exits_with_0_and_leaves_no_record(run: Run, registry: Registry) -> None:
+    with run("toy", "-a", "mode=finish") as crawler:
+        assert crawler.wait() == ExitKind.FINISHED.exit_code
+        assert "the crawl is over: finished" in crawler.said()
+    assert registry.crawlers() == []
+
+
+def test_a_crawler_started_by_hand_is_listed_but_holds_no_slot(run: Run, registry: Registry, redis_client: redis.Redis) -> None:
+    with run("toy", "-s", "HEARTBEAT_INTERVAL=0.2") as crawler:
+        wait_until(lambda: crawling(registry), crawler.said)
+        (record,) = registry.crawlers()
+        assert record.name == f"toy/hand-{crawler.process.pid}"
+        assert record.alive(registry.now())
+        assert record.rss_bytes > 10_000_000
+        assert not list(redis_client.scan_iter(f"{FleetKeys().prefix}:slot:*"))
+        crawler.process.send_signal(signal.SIGINT)
+        assert crawler.wait() == 0
+    assert registry.crawlers() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "line"),
+    [
+        (["nix"], 2, "trawl: nix: unknown spider 'nix'; there are: toy, toy_two"),
+        (["toy", "-a", "mode"], 2, "'mode' is not of the form NAME=VALUE"),
+        (["toy", "--slot", "1"], 2, "--slot and --token go together"),
+        (["toy", "-a", "mode=raise"], 1, "RuntimeError: this spider cannot be made"),
+        (["toy", "-a", "mode=start-error"], 1, "this spider cannot start"),
+    ],
+)
+def test_what_cannot_run_says_why(arguments: list[str], code: int, line: str, run: Run) -> None:
+    with run(*arguments) as crawler:
+        assert crawler.wait() == code
+        assert line in crawler.said()
+
+
+@pytest.mark.parametrize(
+    ("url", "line"), [("redis://127.0.0.1:1/0", "is not running"), ("redis://:wrong@{}", "does not accept the password")]
+)
+def test_a_redis_that_cannot_be_used_is_one_line_and_exit_code_1(url: str, line: str, run: Run, redis_url: str) -> None:
+    with run("toy", url=url.format(redis_url.rpartition("@")[2])) as crawler:
+        assert crawler.wait() == 1
+        assert line in crawler.said()
+        assert len(crawler.said().splitlines()) == 1
+        assert "wrong" not in crawler.said()
+
+
+def test_sigterm_lets_the_page_in_flight_finish(run: Run, slow_page: tuple[str, threading.Event]) -> None:
+    url, asked = slow_page
+    with run("toy", "-a", "mode=fetch", "-a", f"url={url}") as crawler:
+        assert asked.wait(10), crawler.said()
+        crawler.process.terminate()
+        assert crawler.wait() == 0
+        assert "Closing spider (shutdown)" in crawler.said()
+        assert "'page': 'http" in crawler.said() or "1 items" in crawler.said() or "Scraped" in crawler.said()
+
+
+def test_a_second_sigterm_ends_it_at_once(run: Run, slow_page: tuple[str, threading.Event]) -> None:
+    url, asked = slow_page
+    with run("toy", "-a", "mode=fetch", "-a", f"url={url}") as crawler:
+        assert asked.wait(10), crawler.said()
+        crawler.process.terminate()
+        wait_until(lambda: "stopping because of a signal" in crawler.said(), crawler.said)
+        crawler.process.terminate()
+        assert crawler.wait(1.0) == ExitKind.ABORTED.exit_code
+
+
+def test_sigterm_while_it_starts_is_not_lost(run: Run) -> None:
+    with run("toy") as crawler:
+        wait_until(lambda: "Enabled addons" in crawler.said(), crawler.said, every_s=0.001)
+        crawler.process.terminate()
+        assert crawler.wait(8) == 0
+
+
+def test_a_hung_reactor_is_noticed_and_its_stacks_are_logged(run: Run) -> None:
+    with run("toy", "-a", "mode=hang", "-s", "WATCHDOG_TIMEOUT=1") as crawler:
+        assert crawler.wait() == ExitKind.HUNG.exit_code
+        assert "tests/support/toy/spiders.py" in crawler.said()
+
+
+def test_a_crawler_whose_slot_was_given_to_another_leaves_at_once(
+    run: Run, registry: Registry, redis_client: redis.Redis
+) -> None:
+    slot = registry.acquire("toy", 0, "node-a")
+    assert slot is not None
+    with run("toy", "--slot", "0", "--token", str(slot.token), "-s", "HEARTBEAT_INTERVAL=0.2") as crawler:
+        wait_until(lambda: crawling(registry), crawler.said)
+        redis_client.delete(FleetKeys().slot("toy", 0))  # as if it had run out while the process was frozen
+        registry.acquire("toy", 0, "node-b") or pytest.skip("the crawler renewed in between")
+        assert crawler.wait() == ExitKind.LOST_SLOT.exit_code
+        assert redis_client.exists(FleetKeys().slot("toy", 0))  # the other's
+
+
+def test_a_frozen_crawler_that_comes_back_too_late_is_fenced(run: Run, registry: Registry, redis_client: redis.Redis) -> None:
+    slot = registry.acquire("toy", 0, "node-a")
+    assert slot is not None
+    with run("toy", "--slot", "0", "--token", str(slot.token), "-s", "HEARTBEAT_INTERVAL=0.2") as crawler:
+        wait_until(lambda: crawling(registry), crawler.said)
+        crawler.process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: psutil.Process(crawler.process.pid).status() == psutil.STATUS_STOPPED, "it is frozen")
+        redis_client.delete(FleetKeys().slot("toy", 0))
+        assert registry.acquire("toy", 0, "node-b")
+        crawler.process.send_signal(signal.SIGCONT)
+        assert crawler.wait() == ExitKind.LOST_SLOT.exit_code
+
+
+SUPERVISOR_THAT_DIES = """
+import os, sys, time
+from pathlib import Path
+from redis_components.registry import Slot
+from workers.crawler_options import CrawlerOptions
+from workers.launcher import launch
+from workers.logs import SlotLog
+slot = Slot(spider="toy", number=0, token=int(sys.argv[1]), owner="node-a")
+launch(CrawlerOptions(spider="toy", slot=slot, settings={"HEARTBEAT_INTERVAL": "0.2"}), SlotLog(Path(sys.argv[2])), {})
+time.sleep(60)
+"""
+
+
+def test_a_crawler_whose_supervisor_is_killed_ends_and_gives_the_slot_back(
+    registry: Registry, redis_client: redis.Redis, redis_url: str, tmp_path: Path
+) -> None:
+    slot = registry.acquire("toy", 0, "node-a")
+    assert slot is not None
+    log = tmp_path / "crawler.log"
+    command = ["-c", SUPERVISOR_THAT_DIES, str(slot.token), str(log)]
+    with program(command, toy_environment(redis_url, tmp_path), tmp_path / "log") as supervisor:
+        wait_until(lambda: crawling(registry), supervisor.said)
+        (record,) = registry.crawlers()
+        crawler = psutil.Process(record.pid)
+        supervisor.process.kill()
+        crawler.wait(8)
+    assert "its supervisor is gone" in log.read_text()
+    assert not redis_client.exists(FleetKeys().slot("toy", 0))

@@ -1,0 +1,51 @@
+"""What Trawl assumes of the installed Scrapy's engine, each assumption by itself: this file fails first when Scrapy changes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+import scrapy
+from scrapy.core.engine import _Slot
+
+from redis_components.engine import InProgress, watch_finished
+from redis_components.errors import IncompatibleEngine
+
+
+def engine_with(slot: object) -> Any:
+    """The two attributes of a crawler that the hook looks at; the rest of these tests is real Scrapy."""
+    return Mock(engine=Mock(_slot=slot))
+
+
+def test_a_finished_request_leaves_the_slots_set_of_requests_in_progress() -> None:
+    finished: list[scrapy.Request] = []
+
+    async def in_the_loop() -> None:
+        slot = _Slot(False, Mock(), Mock())
+        wake = watch_finished(engine_with(slot), finished.append)
+        request = scrapy.Request("http://127.0.0.1/")
+        slot.add_request(request)
+        assert finished == []
+        slot.remove_request(request)
+        assert finished == [request]
+        assert wake == slot.nextcall.schedule
+        assert isinstance(slot.inprogress, InProgress)
+
+    asyncio.run(in_the_loop())
+
+
+@pytest.mark.parametrize("slot", [None, object(), Mock(inprogress=[]), Mock(inprogress={scrapy.Request("http://127.0.0.1/")})])
+def test_an_engine_without_that_point_is_refused_with_the_fix(slot: object) -> None:
+    with pytest.raises(IncompatibleEngine, match=r"has no known point .* install the Scrapy version that"):
+        watch_finished(engine_with(slot), lambda request: None)
+
+
+def test_requests_are_compared_by_identity_so_that_a_copy_never_acks_the_original() -> None:
+    request = scrapy.Request("http://127.0.0.1/")
+    assert len({request, request.copy()}) == 2
+
+
+def test_the_scheduler_is_reachable_while_a_spider_runs() -> None:
+    assert isinstance(scrapy.core.engine.ExecutionEngine.scheduler, property)
