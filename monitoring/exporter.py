@@ -75,7 +75,7 @@ def _listen(host: str, port: int) -> socket.socket:
     """A bound socket. Made here and not by uvicorn, so that a port in use is one line."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        return socket.create_server(address[:2], family=family, backlog=128)  # type: ignore[arg-type]  # a host and a port
+        return socket.create_server(address[:2], family=family, backlog=128)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         raise ServeError(

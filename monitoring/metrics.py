@@ -172,7 +172,13 @@ METRICS: tuple[MetricSpec, ...] = (
             ((r.spider, r.spider, r.name), max(0.0, reading.now - r.beat_at)) for r in reading.crawlers if r.state.has_process
         ],
     ),
-    _crawler("trawl_crawler_restarts_total", "counter", "How often the crawler's supervisor restarted it.", lambda r: r.restarts),
+    MetricSpec(
+        name="trawl_crawler_restarts_total",
+        kind="counter",
+        help="How often the slot's supervisor has restarted its crawler.",
+        labels=("service", "spider", "crawler"),
+        samples=lambda reading: [((r.spider, r.spider, r.name), r.restarts) for r in reading.crawlers],
+    ),
     _crawler("trawl_crawler_resident_memory_bytes", "gauge", "Resident memory of the crawler process.", lambda r: r.rss_bytes),
     _crawler("trawl_crawler_pages_per_second", "gauge", "Pages per second over the last heartbeats.", lambda r: r.pages_per_s),
     _crawler("trawl_crawler_requests_in_flight", "gauge", "Requests being downloaded.", lambda r: r.in_flight),

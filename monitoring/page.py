@@ -65,23 +65,28 @@ def _service(reading: Reading, crawl: CrawlSnapshot) -> str:
 
 
 def _crawlers(reading: Reading) -> str:
-    head = "crawler|state|#pid|node|#heard|#pages/s|#in flight|#pages|#items|#memory|#restarts|last exit"
+    head = "crawler|state|#pid|node|#heard|#pages/s|#in flight|#pages|#items|#memory|#restarts"
     rows = [_crawler(r, reading.now) for r in reading.crawlers]
     return _table("Crawlers", head, rows, "No crawler has been heard of. Is a worker running? (celery -A tasks worker)")
 
 
 def _crawler(record: CrawlerRecord, now: float) -> str:
     state, alive = state_of(record, now), record.alive(now)
-    figures = (record.pages_per_s, record.in_flight, record.pages, record.items) if alive else ("", "", "", "")
-    memory = f"{record.rss_bytes / 1e6:.0f} MB" if alive and record.rss_bytes else ""
     tone = "good" if state in _GOOD else "bad" if state in _BAD else "wait"
-    said = " · ".join(filter(None, (record.last_exit, record.note)))
+    speed, memory = f"{record.pages_per_s:.1f}", f"{record.rss_bytes / 1e6:.0f} MB"
+    figures = (speed, record.in_flight, record.pages, record.items, memory) if alive else ("",) * 5
     return (
-        f"<th>{escape(record.name)}</th><td>{_badge(state, tone)}</td>"
-        f"{_number(str(record.pid) if alive else '')}<td>{escape(record.node)}</td>{_number(f'{_ago(now - record.beat_at)} ago')}"
-        f"{''.join(_number(figure) for figure in figures)}{_number(memory)}{_number(record.restarts)}"
-        f'<td class="text">{escape(said)}</td>'
+        f"<th>{escape(record.name)}</th><td>{_badge(state, tone)}</td>{_number(str(record.pid) if alive else '')}"
+        f"<td>{escape(record.node)}</td>{_number(f'{_ago(now - record.beat_at)} ago')}"
+        f"{''.join(_number(figure) for figure in figures)}{_number(record.restarts)}{_story(record)}"
     )
+
+
+def _story(record: CrawlerRecord) -> str:
+    """A row of its own below the crawler's: why it is in its state, and how the process before it ended."""
+    before = f"before: {record.last_exit}" if record.last_exit else None
+    said = " · ".join(filter(None, (record.note, before)))
+    return f'</tr><tr class="story"><td colspan="11">{escape(said)}</td>' if said else ""
 
 
 def _errors(reading: Reading) -> str:

@@ -15,12 +15,13 @@ h2 { margin: 1.75rem 0 .5rem; font-size: 1rem; }
 .faint, footer { color: var(--faint); }
 .wide { overflow-x: auto; background: var(--card); border: 1px solid var(--line); border-radius: .6rem; }
 table { width: 100%; border-collapse: collapse; white-space: nowrap; font-variant-numeric: tabular-nums; }
-th, td { padding: .5rem .8rem; text-align: left; border-top: 1px solid var(--line); }
+th, td { padding: .5rem .75rem; text-align: left; border-top: 1px solid var(--line); }
 thead th { border-top: 0; color: var(--faint); font-weight: 500; font-size: .82rem; }
 tbody th { font-weight: 600; }
 .n { text-align: right; }
 .zero { color: var(--faint); }
 td.text { white-space: normal; overflow-wrap: anywhere; min-width: 16rem; }
+.story td { border-top: 0; padding-top: 0; white-space: normal; overflow-wrap: anywhere; color: var(--faint); font-size: .87rem; }
 .badge { display: inline-block; padding: .08rem .6rem; border-radius: 1rem; font-size: .85rem; font-weight: 500; }
 .good { color: var(--good); background: var(--good-ground); }
 .bad { color: var(--bad); background: var(--bad-ground); }

@@ -67,7 +67,7 @@ class ForumProcess:
     def start(self) -> Self:
         """Start the server and wait until it listens. Raises ForumFailed with its stderr where it does not."""
         # An unnamed file, not a pipe: nobody has to read it for the server to go on, and nothing is left if we are killed.
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (stop() closes it)
         with tempfile.TemporaryDirectory(prefix="trawl-forum-") as folder:
             ready = Path(folder) / "ready.json"
             command = [sys.executable, "-m", "demo.forum", *self._options, f"--ready-file={ready}", f"--parent-pid={os.getpid()}"]
@@ -139,7 +139,7 @@ class ForumProcess:
             content: dict[str, Any] = json.loads(response.read())
         except (OSError, http.client.HTTPException, ValueError) as broken:
             raise ForumFailed(
-                f"{method} {self.url}{path}: no usable answer ({broken!r}); is the forum still running?"
+                f"{method} {self.url}{path}: no usable answer ({broken!r}); the forum said: {self._said()}"
             ) from broken
         finally:
             connection.close()

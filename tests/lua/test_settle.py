@@ -100,7 +100,7 @@ def test_a_bad_item_is_kept_with_reason_text_and_redis_time(redis_client: redis.
     fill(redis_client)
     stream.lock("a")
     stream.settle("a", 1, [bad_item(b'{"title": "\xff\x00 \\u00fc / \\""}', 'views: "x" is bad')], [])
-    entry = json.loads(redis_client.lindex(KEYS.bad_items(), 0))
+    entry = json.loads(redis_client.lrange(KEYS.bad_items(), 0, 0)[0])
     assert entry.pop("at") == pytest.approx(redis_client.time()[0], abs=5)
     assert entry == {"reason": 'views: "x" is bad', "item": '{"title": "\\xff\x00 \\u00fc / \\""}'}
 

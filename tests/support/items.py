@@ -14,7 +14,7 @@ def at(minutes: float) -> str:
     return (START + timedelta(minutes=minutes)).isoformat().replace("+00:00", "Z")
 
 
-def post(id: str = "p1", **changes: Any) -> dict[str, Any]:
+def post(id: Any = "p1", **changes: Any) -> dict[str, Any]:
     return {
         "kind": "post",
         "site": "demo",
@@ -32,7 +32,7 @@ def post(id: str = "p1", **changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def comment(id: str = "c1", **changes: Any) -> dict[str, Any]:
+def comment(id: Any = "c1", **changes: Any) -> dict[str, Any]:
     return {
         "kind": "comment",
         "site": "demo",
@@ -47,7 +47,7 @@ def comment(id: str = "c1", **changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def scan(forum_id: str = "f1", **changes: Any) -> dict[str, Any]:
+def scan(forum_id: Any = "f1", **changes: Any) -> dict[str, Any]:
     return {
         "kind": "scan",
         "site": "demo",

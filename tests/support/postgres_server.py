@@ -24,7 +24,7 @@ USER = "trawl"
 
 
 def binaries() -> Path | None:
-    """Folder with `initdb` and `postgres`: the newest Debian one, else where PATH has them; None when PostgreSQL is not installed."""
+    """Folder with `initdb` and `postgres`: the newest of Debian's, else those on PATH; None where there are none."""
     debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda found: int(found.parts[-3]))
     if debian:
         return debian[-1].parent

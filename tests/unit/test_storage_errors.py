@@ -63,7 +63,7 @@ def test_text_that_is_no_url_is_refused_with_an_example(url: str, monkeypatch: p
     "url", ["mysql://h/d", "redis://h/0", "sqlite+aiosqlite:///x", "postgresql+asyncpg://h/d", "sqlite+nosuch:///x"]
 )
 def test_an_unknown_kind_of_database_or_driver_is_refused_with_an_example(url: str) -> None:
-    with pytest.raises(StorageError, match="use sqlite:///data/trawl.sqlite or postgresql"):
+    with pytest.raises(StorageError, match=r"use sqlite:///data/trawl\.sqlite or postgresql"):
         Database.from_url(url)
 
 

@@ -29,7 +29,7 @@ _FIXES = (
     (r"password authentication|no password supplied|role .* does not exist|Ident authentication|Peer authentication",
      "check user and password in TRAWL_DATABASE_URL"),
     (r"database \S+ does not exist", "create it first (createdb), or correct its name in TRAWL_DATABASE_URL"),
-    (r"connection (to server|failed|is bad|is lost|timeout)|server closed the connection|terminating connection|host name|shutting down",
+    (r"connection (to server|failed|is bad|is lost|timeout)|closed the connection|terminating connection|host name|shutting down",
      "check that the server runs and that host and port in TRAWL_DATABASE_URL are right"),
     (r"permission denied for", "grant this user the rights to create and write the tables"),
     (r"disk is full|No space left|could not extend", "make room on its disk"),

@@ -22,7 +22,7 @@ BigInt = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
-class InvalidItem(TrawlError):  # noqa: N818 - named as its siblings in redis_components.errors
+class InvalidItem(TrawlError):
     """An item lacks a field or has a wrong one; it is set aside with this reason, its neighbours go on."""
 
 

@@ -7,6 +7,7 @@ import io
 import json
 import tracemalloc
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -29,9 +30,9 @@ def filled(database: Database) -> Database:
     return database
 
 
-def lines(database: Database, table: str = "posts", **filters: object) -> list[dict[str, object]]:
+def lines(database: Database, table: str = "posts", **filters: Any) -> list[dict[str, object]]:
     out = io.StringIO()
-    count = export(database, table, "jsonl", out, **filters)  # type: ignore[arg-type] - forwarded as they are
+    count = export(database, table, "jsonl", out, **filters)
     found = [json.loads(line) for line in out.getvalue().splitlines()]
     assert count == len(found)
     return found
@@ -97,7 +98,7 @@ def test_an_empty_table_is_no_line_or_only_the_header(database: Database) -> Non
         ("threads", "jsonl", None, "table 'threads' is unknown; use one of posts, comments, scans"),
         ("trawl_schema", "jsonl", None, "table 'trawl_schema' is unknown"),
         ("posts", "xml", None, "export format 'xml' is unknown; use one of jsonl, csv"),
-        ("posts", "csv", datetime(2026, 1, 1), "since 2026-01-01T00:00:00 has no time zone"),  # noqa: DTZ001 - that is the case
+        ("posts", "csv", datetime(2026, 1, 1), "since 2026-01-01T00:00:00 has no time zone"),
     ],
 )
 def test_wrong_use_is_one_line_and_writes_nothing(

@@ -102,7 +102,7 @@ def test_a_row_that_the_database_refuses_is_set_aside_with_its_reason(
     report = drain(stream, database)
     assert (report.posts, report.bad) == (2, 1)
     assert reasons(redis_client) == ["the database refused it: date value out of range"]
-    assert json.loads(json.loads(redis_client.lindex(KEYS.bad_items(), 0))["item"])["id"] == "p2"
+    assert json.loads(json.loads(redis_client.lrange(KEYS.bad_items(), 0, 0)[0])["item"])["id"] == "p2"
 
 
 def test_a_finished_scan_ends_the_pending_mark_of_its_forum_only(

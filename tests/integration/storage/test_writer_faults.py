@@ -1,4 +1,4 @@
-"""The writer under fire: killed, doubled, cut off, without its database, without Redis. Nothing is lost and nothing is there twice."""
+"""The writer under fire: killed, doubled, cut off, without its database, without Redis. Nothing is lost, nothing is there twice."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -77,6 +78,14 @@ def expire_lock(client: redis.Redis) -> None:
     client.delete(KEYS.writer())
 
 
+def kill_after_settling(process: subprocess.Popen[bytes], client: redis.Redis) -> None:
+    """SIGKILL somewhere in the writer's work: as soon as the stream is seen to be shorter."""
+    before = client.llen(KEYS.item_stream())
+    wait_until(lambda: client.llen(KEYS.item_stream()) < before or process.poll() is not None, "the writer settles", 60)
+    process.kill()
+    process.wait(10)
+
+
 def writer(how: str, redis_url: str, database_url: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", WRITER, how, redis_url, database_url])
 
@@ -102,11 +111,7 @@ def test_killed_at_any_instant_nothing_is_missing_or_doubled(
 ) -> None:
     good = fill(redis_client, 6_000)
     for _ in range(4):
-        before = redis_client.llen(KEYS.item_stream())
-        process = writer("lives", redis_url, database_url)
-        wait_until(lambda: redis_client.llen(KEYS.item_stream()) < before or process.poll() is not None, "the writer settles", 60)
-        process.kill()
-        process.wait(10)
+        kill_after_settling(writer("lives", redis_url, database_url), redis_client)
         expire_lock(redis_client)
     with Database.from_url(database_url) as database:
         assert drain(ItemStream(redis_client, KEYS), database).outcome is Outcome.EMPTY
@@ -157,9 +162,9 @@ def test_two_writers_take_turns(redis_server: RedisServer, redis_client: redis.R
         class AsksTheOther(ItemStream):
             """While one writer is between commit and settling, the other one tries."""
 
-            def settle(self, *batch: object) -> Settled:
+            def settle(self, *batch: Any) -> Settled:
                 assert drain(ItemStream(redis_server.client(), KEYS), other).outcome is Outcome.BUSY
-                return super().settle(*batch)  # type: ignore[arg-type] - forwarded as it is
+                return super().settle(*batch)
 
         assert drain(AsksTheOther(redis_client, KEYS), one, batch=300).outcome is Outcome.EMPTY
         assert_complete(redis_client, one, 1_000, good)
@@ -225,9 +230,9 @@ def test_a_redis_that_goes_away_before_settling_costs_nothing(database: Database
         good = fill(client, 100)
 
         class LosesRedis(ItemStream):
-            def settle(self, *batch: object) -> Settled:
+            def settle(self, *batch: Any) -> Settled:
                 server.kill()
-                return super().settle(*batch)  # type: ignore[arg-type] - forwarded as it is
+                return super().settle(*batch)
 
         with pytest.raises(redis.ConnectionError):
             drain(LosesRedis(client, KEYS), database)
@@ -247,9 +252,9 @@ def test_a_reply_that_is_lost_settles_its_batch_once(
         client = redis.Redis(port=proxy.port, password=redis_server.password)
 
         class LosesTheReply(ItemStream):
-            def settle(self, *batch: object) -> Settled:
+            def settle(self, *batch: Any) -> Settled:
                 proxy.lose_next_reply = True
-                return super().settle(*batch)  # type: ignore[arg-type] - forwarded as it is
+                return super().settle(*batch)
 
         report = drain(LosesTheReply(client, KEYS), database, batch=30)
         client.close()

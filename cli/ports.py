@@ -1,0 +1,24 @@
+"""TCP ports of this machine for the services that people look at."""
+
+from __future__ import annotations
+
+from redis_components.embedded.server import free_port, is_free
+from redis_components.errors import TrawlError
+
+
+class PortInUse(TrawlError):  # noqa: N818 - named as its siblings in redis_components.errors
+    """Another program listens on this port; free it, or choose another."""
+
+
+def take(port: int, *, of: str, option: str) -> int:
+    """`port` if nothing listens there; any free one for 0. Raises PortInUse, which names the option to choose another with."""
+    if port == 0:
+        return free_port()
+    if not is_free(port):
+        raise PortInUse(f"port {port} for {of} is in use by another program: end that, or choose another with {option} (0: any)")
+    return port
+
+
+def prefer(port: int) -> int:
+    """`port` if nothing listens there, else any free one."""
+    return port if is_free(port) else free_port()
