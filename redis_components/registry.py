@@ -167,7 +167,7 @@ class Registry:
         for raw in self._client.hvals(self._keys.crawlers()):  # one per slot: bounded by the fleet's size
             try:
                 found.append(CrawlerRecord.from_json(raw))
-            except (ValueError, TypeError, KeyError):
+            except ValueError:
                 continue
         return sorted(found, key=lambda r: (r.spider, r.number is None, r.number or 0, r.pid))
 

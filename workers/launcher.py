@@ -61,7 +61,7 @@ class LaunchedCrawler:
         self._heard_at = time.monotonic()
         try:
             self.record = CrawlerRecord.from_json(lines[-1])
-        except (ValueError, TypeError, KeyError):
+        except ValueError:
             logger.warning("crawler %s said something that is no record: %.100r", self.pid, lines[-1])
             return False
         return True

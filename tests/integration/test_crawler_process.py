@@ -22,6 +22,8 @@ from workers.exits import ExitKind
 
 Run = Callable[..., AbstractContextManager[Program]]
 
+SLOT = FleetKeys().slot("toy", 0)
+
 pytestmark = pytest.mark.usefixtures("no_process_left")
 
 
@@ -122,8 +124,8 @@ def test_sigterm_lets_the_page_in_flight_finish(run: Run, slow_page: tuple[str, 
         assert asked.wait(10), crawler.said()
         crawler.process.terminate()
         assert crawler.wait() == 0
+        assert f"parsed {url}" in crawler.said()
         assert "Closing spider (shutdown)" in crawler.said()
-        assert "'page': 'http" in crawler.said() or "1 items" in crawler.said() or "Scraped" in crawler.said()
 
 
 def test_a_second_sigterm_ends_it_at_once(run: Run, slow_page: tuple[str, threading.Event]) -> None:
@@ -156,10 +158,10 @@ def test_a_crawler_whose_slot_was_given_to_another_leaves_at_once(
     assert slot is not None
     with run("toy", "--slot", "0", "--token", str(slot.token), "-s", "HEARTBEAT_INTERVAL=0.2") as crawler:
         wait_until(lambda: crawling(registry), crawler.said)
-        redis_client.delete(FleetKeys().slot("toy", 0))  # as if it had run out while the process was frozen
-        registry.acquire("toy", 0, "node-b") or pytest.skip("the crawler renewed in between")
+        # As if it had run out; again, should a heartbeat come in between.
+        wait_until(lambda: redis_client.delete(SLOT) and registry.acquire("toy", 0, "node-b"), "another node has the slot")
         assert crawler.wait() == ExitKind.LOST_SLOT.exit_code
-        assert redis_client.exists(FleetKeys().slot("toy", 0))  # the other's
+        assert redis_client.exists(SLOT)  # the other's
 
 
 def test_a_frozen_crawler_that_comes_back_too_late_is_fenced(run: Run, registry: Registry, redis_client: redis.Redis) -> None:
@@ -169,7 +171,7 @@ def test_a_frozen_crawler_that_comes_back_too_late_is_fenced(run: Run, registry:
         wait_until(lambda: crawling(registry), crawler.said)
         crawler.process.send_signal(signal.SIGSTOP)
         wait_until(lambda: psutil.Process(crawler.process.pid).status() == psutil.STATUS_STOPPED, "it is frozen")
-        redis_client.delete(FleetKeys().slot("toy", 0))
+        redis_client.delete(SLOT)
         assert registry.acquire("toy", 0, "node-b")
         crawler.process.send_signal(signal.SIGCONT)
         assert crawler.wait() == ExitKind.LOST_SLOT.exit_code
@@ -202,4 +204,4 @@ def test_a_crawler_whose_supervisor_is_killed_ends_and_gives_the_slot_back(
         supervisor.process.kill()
         crawler.wait(8)
     assert "its supervisor is gone" in log.read_text()
-    assert not redis_client.exists(FleetKeys().slot("toy", 0))
+    assert not redis_client.exists(SLOT)

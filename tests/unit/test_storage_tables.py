@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 from sqlalchemy import Column
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateTable
 
 from workers.storage.schema import VERSION, mismatch
-from workers.storage.tables import metadata
+from workers.storage.tables import metadata, posts
 from workers.storage.upsert import TABLE_OF
 
 
@@ -29,6 +33,11 @@ def test_the_indexes_serve_the_threads_of_a_forum_and_the_comments_of_a_post() -
         "ix_posts_site_forum_id_last_reply_at": ["site", "forum_id", "last_reply_at"],
         "ix_comments_site_post_id": ["site", "post_id"],
     }
+
+
+def test_postgresql_sorts_names_and_ids_by_their_bytes() -> None:
+    ddl = str(CreateTable(posts).compile(dialect=postgresql.dialect()))
+    assert re.findall(r'(\w+) TEXT COLLATE "C" NOT NULL', ddl) == ["site", "id", "forum_id"]
 
 
 def test_tables_of_this_version_are_accepted_and_others_say_what_to_do() -> None:

@@ -69,6 +69,9 @@ def versions(table: Table[Any], rows: Sequence[_Row]) -> dict[tuple[Any, ...], l
     for same in by_key.values():
         if len(same) > 1:
             same.sort(key=lambda row: row.values[version])
+            if "first_seen_at" in table.c:  # however the stream is cut into batches, the oldest state counts
+                for row in same:
+                    row.values["first_seen_at"] = same[0].values[version]
     return dict(sorted(by_key.items()))
 
 

@@ -81,7 +81,8 @@ def test_a_state_of_the_same_time_overwrites(database: Database) -> None:
 def test_several_states_in_one_batch_leave_the_newest(database: Database) -> None:
     states = [post(title=str(minute), fetched_at=at(minute)) for minute in (3, 9, 1, 7)]
     assert write(database, *states, comment(), comment(body="again")) == []
-    assert [row["title"] for row in rows(database, posts)] == ["9"]
+    [stored] = rows(database, posts)
+    assert (stored["title"], stored["first_seen_at"]) == ("9", START + timedelta(minutes=1))
     assert [row["body"] for row in rows(database, comments)] == ["again"]
 
 

@@ -1,4 +1,4 @@
-"""The writer under fire: killed, doubled, cut off, without its database, without Redis. Nothing is lost, nothing is there twice."""
+"""The writer under fire: killed, doubled, cut off, without its database, without Redis. Nothing is lost or there twice."""
 
 from __future__ import annotations
 

@@ -41,6 +41,8 @@ class Toy(scrapy.Spider):
     def parse(self, response: Response) -> Any:
         if self.mode == "hang":
             time.sleep(3600)
+        if self.mode == "fetch":
+            self.logger.info("parsed %s", response.url)
         yield {"page": response.url}
 
 

@@ -1,0 +1,214 @@
+"""What Prometheus gets, from readings made by hand."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
+
+from monitoring.exposition import FleetCollector, exposition
+from monitoring.metrics import METRICS, reference
+from monitoring.reading import Reading
+from redis_components.inspector import CrawlSnapshot
+from redis_components.registry import CrawlerRecord, CrawlerState
+
+ROOT = Path(__file__).parents[2]
+NOW = 1_767_225_600.0
+CRAWL = CrawlSnapshot(
+    spider="forum_list",
+    start_tasks=1,
+    ready=2,
+    leased=3,
+    leased_tasks=4,
+    dead=5,
+    fingerprints=6,
+    items=7,
+    bad_items=8,
+    owners=9,
+    acked=10,
+    reclaimed=11,
+    stats={
+        "downloader/request_count": "12",
+        "downloader/response_count": "13",
+        "downloader/response_bytes": "14",
+        "item_scraped_count": "15",
+        "downloader/response_status_count/200": "16",
+        "downloader/response_status_count/404": "17",
+    },
+)
+CRAWLER = CrawlerRecord(
+    spider="forum_list",
+    number=0,
+    pid=4711,
+    state=CrawlerState.RUNNING,
+    beat_at=NOW - 2,
+    pages_per_s=18.5,
+    in_flight=19,
+    rss_bytes=20,
+    lag_s=0.25,
+    restarts=21,
+)
+READING = Reading(
+    services=("forum_list",), seconds=0.5, now=NOW, crawls=(CRAWL,), crawlers=(CRAWLER,), desired={"forum_list": 22}
+)
+
+
+def _text(reading: Reading) -> str:
+    registry = CollectorRegistry()
+    registry.register(FleetCollector(lambda: reading))
+    return exposition(registry).decode()
+
+
+def _samples(reading: Reading) -> dict[str, float]:
+    """`name{label="value",...}` without service and spider -> value."""
+    found = {}
+    for line in _text(reading).splitlines():
+        if not line.startswith("#"):
+            name, _, value = line.rpartition(" ")
+            found[re.sub(r',?(service|spider)="[^"]*"', "", name).replace("{,", "{").replace("{}", "")] = float(value)
+    return found
+
+
+def test_every_figure_comes_out_under_its_name() -> None:
+    samples = _samples(READING)
+    assert {name: value for name, value in samples.items() if not name.startswith("trawl_crawlers{")} == {
+        "collector_task_queue_size": 1,
+        "collector_request_queue_size": 2,
+        "trawl_leased_requests": 3,
+        "trawl_leased_start_tasks": 4,
+        "trawl_dead_requests": 5,
+        "collector_dupefilter_size": 6,
+        "trawl_items_waiting": 7,
+        "trawl_bad_items": 8,
+        "trawl_crawl_owners": 9,
+        "trawl_acked_requests_total": 10,
+        "trawl_reclaimed_leases_total": 11,
+        "collector_downloader_request_count": 12,
+        "collector_downloader_response_count": 13,
+        "collector_downloader_response_bytes": 14,
+        "collector_scraped_item_count": 15,
+        'collector_downloader_response_status_count{status_code="200"}': 16,
+        'collector_downloader_response_status_count{status_code="404"}': 17,
+        'trawl_crawler_pages_per_second{crawler="forum_list/0"}': 18.5,
+        'trawl_crawler_requests_in_flight{crawler="forum_list/0"}': 19,
+        'trawl_crawler_resident_memory_bytes{crawler="forum_list/0"}': 20,
+        'trawl_crawler_reactor_lag_seconds{crawler="forum_list/0"}': 0.25,
+        'trawl_crawler_restarts_total{crawler="forum_list/0"}': 21,
+        'trawl_crawler_heartbeat_age_seconds{crawler="forum_list/0"}': 2,
+        "trawl_crawlers_desired": 22,
+        "trawl_crawlers_up": 1,
+        "trawl_redis_up": 1,
+        'trawl_readable{part="forum_list"}': 1,
+        'trawl_readable{part="fleet"}': 1,
+        "trawl_scrape_duration_seconds": 0.5,
+    }
+
+
+def test_each_sample_carries_the_type_that_the_table_says_under_exactly_its_name() -> None:
+    types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", _text(READING), re.MULTILINE))
+    assert types == {spec.name: spec.kind for spec in METRICS}
+    for line in _text(READING).splitlines():
+        if not line.startswith("#"):
+            assert re.split(r"[{ ]", line)[0] in types
+
+
+def test_prometheus_reads_the_old_counters_as_counters() -> None:
+    families = {family.name: family for family in text_string_to_metric_families(_text(READING))}
+    assert families["collector_scraped_item_count"].type == "counter"
+    assert families["collector_request_queue_size"].type == "gauge"
+
+
+def test_service_and_spider_are_the_labels_of_every_crawl() -> None:
+    assert 'collector_request_queue_size{service="forum_list",spider="forum_list"} 2.0' in _text(READING)
+
+
+def test_counters_start_at_zero_before_the_first_page() -> None:
+    samples = _samples(replace(READING, crawls=(replace(CRAWL, stats={}),)))
+    assert samples["collector_scraped_item_count"] == 0
+    assert not [name for name in samples if "status_code" in name]
+
+
+def test_stats_that_are_no_numbers_or_no_status_make_no_samples() -> None:
+    stats = {
+        "item_scraped_count": "many",
+        "downloader/response_status_count/200": "nan",
+        "downloader/response_status_count/teapot": "1",
+        "downloader/response_status_count/4041": "1",
+        "item_scraped_count@crawler-1": "99",
+    }
+    samples = _samples(replace(READING, crawls=(replace(CRAWL, stats=stats),)))
+    assert samples["collector_scraped_item_count"] == 0
+    assert not [name for name in samples if "status_code" in name]
+
+
+def test_when_redis_is_away_nothing_is_left_of_what_it_once_said() -> None:
+    away = Reading(services=("forum_list",), failure="Redis is not running", seconds=3.0)
+    assert _samples(away) == {"trawl_redis_up": 0, "trawl_scrape_duration_seconds": 3.0}
+
+
+def test_what_cannot_be_read_is_left_out_and_said() -> None:
+    samples = _samples(Reading(services=("forum_list", "other"), now=NOW, unreadable={"other": "WRONGTYPE", "fleet": "bad"}))
+    assert samples == {
+        "trawl_redis_up": 1,
+        "trawl_scrape_duration_seconds": 0,
+        'trawl_readable{part="forum_list"}': 1,
+        'trawl_readable{part="other"}': 0,
+        'trawl_readable{part="fleet"}': 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "up"),
+    [
+        ({}, "running", 1),
+        ({"beat_at": NOW - 16}, "gone", 0),
+        ({"state": CrawlerState.STOPPED, "beat_at": NOW - 16}, "stopped", 0),
+        ({"state": CrawlerState.CRASH_LOOPING}, "crash-looping", 0),
+        ({"number": None}, "running", 0),  # started by hand: alive, but it fills no slot
+    ],
+)
+def test_a_crawler_counts_as_up_only_with_a_slot_a_process_and_a_fresh_heartbeat(
+    changes: dict[str, object], state: str, up: int
+) -> None:
+    samples = _samples(replace(READING, crawlers=(replace(CRAWLER, **changes),)))  # type: ignore[arg-type]
+    states = {name: value for name, value in samples.items() if name.startswith("trawl_crawlers{") and value}
+    assert states == {f'trawl_crawlers{{state="{state}"}}': 1}
+    assert samples["trawl_crawlers_up"] == up
+
+
+def test_the_last_figures_of_a_crawler_that_is_gone_are_not_shown_as_todays() -> None:
+    samples = _samples(replace(READING, crawlers=(replace(CRAWLER, beat_at=NOW - 100),)))
+    assert {name for name in samples if name.startswith("trawl_crawler_")} == {
+        'trawl_crawler_heartbeat_age_seconds{crawler="forum_list/0"}',
+        'trawl_crawler_restarts_total{crawler="forum_list/0"}',
+    }
+
+
+def test_a_service_without_any_crawler_is_zero_and_not_missing() -> None:
+    samples = _samples(replace(READING, crawlers=(), desired={"forum_list": 2}))
+    assert samples["trawl_crawlers_up"] == 0
+    assert samples['trawl_crawlers{state="running"}'] == 0
+
+
+def test_a_hostile_name_cannot_add_lines() -> None:
+    evil = 'x"} 1\n# TYPE collector_request_queue_size_total counter\ntrawl_redis_up 0\n'
+    text = _text(replace(READING, crawlers=(replace(CRAWLER, spider=evil),)))
+    assert [line for line in text.splitlines() if line.startswith("trawl_redis_up")] == ["trawl_redis_up 1.0"]
+    list(text_string_to_metric_families(text))
+
+
+def test_the_reference_in_the_docs_is_the_table_of_the_code() -> None:
+    assert reference() in (ROOT / "docs/monitoring.md").read_text(), (
+        "put `python -c 'from monitoring.metrics import reference; print(reference())'` into docs/monitoring.md"
+    )
+
+
+def test_every_metric_that_an_alert_or_the_docs_name_exists() -> None:
+    known = {spec.name for spec in METRICS}
+    for file in ("docs/monitoring.md", "deploy/prometheus/alerts.yml"):
+        named = set(re.findall(r"\b(?:collector|trawl)_[a-z_]*[a-z]\b(?!\w|\.)", (ROOT / file).read_text()))
+        assert named - known == set(), file

@@ -1,0 +1,88 @@
+"""The status page, from readings made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html.parser import HTMLParser
+
+from monitoring.page import page
+from monitoring.reading import Reading
+from redis_components.registry import CrawlerState, ErrorRecord
+from tests.unit.test_exporter_metrics import CRAWL, CRAWLER, NOW, READING
+
+EVIL = "<script>alert('x')</script>&\""
+
+
+class _Page(HTMLParser):
+    """The text and the tags of a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.links += [value or "" for name, value in attrs if name in ("href", "src")]
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.tags[-1:]:
+            self.text += f"{data} "
+
+
+def test_it_shows_services_crawlers_queues_and_errors() -> None:
+    error = ErrorRecord(at=NOW - 300, where="trawl.store_items", what="the database is locked")
+    shown = _Page(page(replace(READING, errors=(error,)), "redis://:***@redis:6379/0")).text
+    for part in ("Redis answers", "forum_list", "1 of 22", "running", "4711", "18.5", "2 s ago", "5 min ago", "database is locked"):
+        assert part in shown, part
+
+
+def test_every_value_from_redis_is_escaped() -> None:
+    evil = Reading(
+        services=(EVIL,),
+        now=NOW,
+        crawls=(replace(CRAWL, spider=EVIL),),
+        crawlers=(replace(CRAWLER, spider=EVIL, node=EVIL, last_exit=EVIL, note=EVIL),),
+        errors=(ErrorRecord(at=NOW, where=EVIL, what=EVIL),),
+        unreadable={EVIL: EVIL},
+    )
+    html = page(evil, EVIL)
+    assert "<script" not in html
+    assert _Page(html).text.count(EVIL) >= 9
+
+
+def test_it_loads_nothing_and_asks_again_by_itself() -> None:
+    html = page(READING, "redis://redis:6379/0")
+    assert set(_Page(html).links) == {"/metrics", "/healthz"}
+    assert 'http-equiv="refresh"' in html
+    assert "url(" not in html
+    assert "@import" not in html
+
+
+def test_when_redis_is_away_it_says_why_and_shows_no_table() -> None:
+    shown = _Page(page(Reading(failure="Redis at redis://redis:6379/0 is not running: start it"), "redis://redis:6379/0"))
+    assert "Redis is away" in shown.text
+    assert "is not running: start it" in shown.text
+    assert "table" not in shown.tags
+
+
+def test_a_crawler_that_is_gone_is_shown_without_its_last_figures() -> None:
+    shown = _Page(page(replace(READING, crawlers=(replace(CRAWLER, beat_at=NOW - 7200),)), "")).text
+    assert "gone" in shown
+    assert "2 h ago" in shown
+    assert "18.5" not in shown
+    assert "4711" not in shown
+
+
+def test_a_crawler_tells_why_it_was_given_up() -> None:
+    given_up = replace(CRAWLER, state=CrawlerState.REFUSED, note="unknown spider", last_exit="exit code 2")
+    shown = _Page(page(replace(READING, crawlers=(given_up,)), "")).text
+    assert "unknown spider · before: exit code 2" in shown
+
+
+def test_an_empty_fleet_says_what_to_do() -> None:
+    shown = _Page(page(replace(READING, crawlers=()), "")).text
+    assert "celery -A tasks worker" in shown
+    assert "0 of 22" in shown
