@@ -49,15 +49,20 @@ def export(
         typer.Option(help="Only rows fetched since then: 2h, 7d, 2026-01-31 or 2026-01-31T12:00:00Z.", show_default=False),
     ] = None,
     fmt: Annotated[Format, typer.Option("--format", "-f", help="One JSON object a line, or CSV with a header.")] = Format.JSONL,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="A file; none: standard output.", show_default=False)] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="A file; none: standard output.", show_default=False)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> int:
     """Write stored posts, comments or scan reports as JSON lines or CSV.
 
     Rows are streamed, all as of one moment, so that an export of any size needs little memory and may run during a crawl. A file
-    appears only when it is complete. The database is TRAWL_DATABASE_URL, else data/trawl.sqlite.
+    appears only when it is complete. The database is TRAWL_DATABASE_URL, else `data/trawl.sqlite`.
 
-    **Examples:**  trawl export | head -3  |  trawl export comments --since 24h -f csv -o comments.csv
+    **Examples:**
+
+        trawl export | head -3
+        trawl export comments --since 24h -f csv -o comments.csv
     """
     from workers.storage import export as write_rows
 

@@ -16,7 +16,8 @@ class Interrupts:
     def listen(self) -> None:
         """From now on count SIGINT, SIGTERM and SIGHUP (the terminal was closed). From the main thread."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._hear)
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup: the terminal may go
+                signal.signal(number, self._hear)
 
     @property
     def asked(self) -> bool:

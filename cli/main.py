@@ -43,16 +43,14 @@ def trawl() -> None:
 
     **First steps**, in two terminals:
 
-        trawl up                  start everything on this machine
+        trawl up                start everything on this machine
+        trawl seed              give it the forums that are due
+        trawl status --watch    see it work
+        trawl export posts      what it has stored, as JSON lines
 
-        trawl seed                give it the forums that are due
-
-        trawl status --watch      see it work
-
-        trawl export posts        what it has stored, as JSON lines
-
-    Without **TRAWL_REDIS_URL** the project's own Redis is started and stopped by itself. Sites are declared in
-    **sites/<site>.toml**; everything that is stored is in **data/**.
+    Without TRAWL_REDIS_URL the project's own Redis is started and stopped by itself. Sites are declared in `sites/*.toml`;
+    everything that is stored is in `data/`. Exit codes: 0 done, 1 failed, 2 wrong use. TRAWL_DEBUG=1 shows where an error
+    comes from.
     """
 
 

@@ -45,7 +45,7 @@ def node_services(flower: FlowerAccess, exporter_port: int) -> list[Service]:
     return [
         # Not celery@host: a worker started by hand on the same machine, or a second `trawl up`, needs a name of its own.
         Service(name="worker", command=_celery("worker", f"--hostname=up-{os.getpid()}@%h", "--loglevel=INFO")),
-        Service(name="beat", command=_celery("beat", "--pidfile="), stop_s=HELPER_STOP_S),
+        Service(name="beat", command=_celery("beat", "--loglevel=WARNING"), stop_s=HELPER_STOP_S),
         Service(
             name="flower",
             command=_celery("flower", "--address=127.0.0.1", f"--port={flower.port}"),
@@ -61,4 +61,4 @@ def node_services(flower: FlowerAccess, exporter_port: int) -> list[Service]:
 
 
 def _celery(command: str, *options: str) -> tuple[str, ...]:
-    return (sys.executable, "-m", "celery", "-A", "tasks", command, *options)
+    return (sys.executable, "-m", "celery", "-A", "tasks", "--quiet", command, *options)

@@ -6,7 +6,7 @@ from redis_components.embedded.server import free_port, is_free
 from redis_components.errors import TrawlError
 
 
-class PortInUse(TrawlError):  # noqa: N818 - named as its siblings in redis_components.errors
+class PortInUse(TrawlError):
     """Another program listens on this port; free it, or choose another."""
 
 

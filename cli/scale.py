@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 import typer
@@ -17,7 +17,10 @@ def scale(
     A service is a spider. Its size is kept in Redis and counts for all machines together. 0 stops a service: its crawlers finish
     their pages and end, and what is queued waits.
 
-    **Examples:**  trawl scale forum_detail=4  |  trawl scale forum_list=1 forum_detail=0
+    **Examples:**
+
+        trawl scale forum_detail=4
+        trawl scale forum_list=1 forum_detail=0
     """
     from redis_components.registry import Registry
     from workers import fleet
@@ -31,8 +34,13 @@ def scale(
     if as_json:
         print_json(desired)
     else:
-        print("desired: " + ", ".join(f"{service}={n}" for service, n in sorted(desired.items())))
+        print(f"desired: {sentence(desired)}")
     return 0
+
+
+def sentence(sizes: Mapping[str, int]) -> str:
+    """`forum_detail=2, forum_list=1`."""
+    return ", ".join(f"{service}={n}" for service, n in sorted(sizes.items()))
 
 
 def parse_sizes(words: Iterable[str]) -> dict[str, int]:
@@ -41,7 +49,7 @@ def parse_sizes(words: Iterable[str]) -> dict[str, int]:
     from workers.fleet import check_size
 
     sizes: dict[str, int] = {}
-    for word in (part.strip() for words_ in words for part in words_.split(",")):
+    for word in (part.strip() for joined in words for part in joined.split(",")):
         service, equals, number = word.partition("=")
         if not (service and equals and number.isascii() and number.isdigit()):
             raise ConfigError(f"{word!r} is not of the form service=number: write for example forum_detail=2")

@@ -16,7 +16,9 @@ _REFUSED = ("unknown forum", "several sites")
 
 
 def seed(
-    forums: Annotated[list[str] | None, typer.Argument(help="Forums to scan; none: all that are due.", show_default=False)] = None,
+    forums: Annotated[
+        list[str] | None, typer.Argument(help="Forums to scan; none: all that are due.", show_default=False)
+    ] = None,
     site: Annotated[str | None, typer.Option(help="Only forums of this site (sites/<site>.toml).", show_default=False)] = None,
     force: Annotated[bool, typer.Option("--force", help="Also forums that are not due yet.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcomes as one line of JSON.")] = False,
@@ -24,9 +26,13 @@ def seed(
     """Queue forums for a scan, which finds their new and changed threads.
 
     What you name is scanned now; without names, every forum whose interval has passed. A forum that waits already, or is being
-    scanned, is never queued twice. While **trawl up** runs, beat seeds by itself.
+    scanned, is never queued twice. While `trawl up` runs, beat seeds by itself.
 
-    **Examples:**  trawl seed  |  trawl seed f1 f2 --site demo  |  trawl seed --force
+    **Examples:**
+
+        trawl seed
+        trawl seed f1 f2 --site demo
+        trawl seed --force
     """
     from workers import seeding
     from workers.sites import SiteError, sites_dir
@@ -61,6 +67,7 @@ def _somebody_scans(client: redis.Redis) -> bool:
 
 def _show(outcomes: Mapping[str, str]) -> None:
     from rich.table import Table
+    from rich.text import Text
 
     from .output import console
 

@@ -40,7 +40,7 @@ OnLine = Callable[[str, str], None]
 """Called with a service's name and a line of its output, in a thread of that service."""
 
 
-class ServiceFailed(TrawlError):  # noqa: N818 - named as its siblings in redis_components.errors
+class ServiceFailed(TrawlError):
     """A service does not stay up; the message holds its exit and its last words."""
 
 

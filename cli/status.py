@@ -24,7 +24,11 @@ def status(
     a crawler, **leased** ones are being worked on, **dead** ones were given up and kept with the reason.
     **items** were scraped, of which **to store** wait for the database and **refused** were not taken.
 
-    **Examples:**  trawl status  |  trawl status --watch  |  trawl status --json
+    **Examples:**
+
+        trawl status
+        trawl status --watch
+        trawl status --json | jq '.services[].ready'
     """
     if not watch:
         _show(_look(), as_json)

@@ -32,9 +32,9 @@ class ServeError(TrawlError):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the exporter; the exit code."""
+    options = _options(arguments)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _leave)  # uvicorn stops on these, and then sends them on to us
-    options = _options(arguments)
     from redis_components.embedded import redis_url  # after the signal handlers: loading takes a while, and a signal may come
 
     from .app import create_app

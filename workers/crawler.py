@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> ExitKind:
     if options.parent:
         Parent(options.parent).bind()
     faulthandler.enable()
-    faulthandler.register(signal.SIGUSR1, all_threads=True)  # kill -USR1: where does every thread stand?
+    faulthandler.register(signal.SIGUSR1, all_threads=True)  # kill -USR1 tells where every thread stands; supervisors use it
     try:
         settings = load_settings(options)
         configure_logging(settings)

@@ -68,6 +68,7 @@ class CrawlerProcess:
         self._process = psutil.Process()
         self._started_at = time.time()
         self._pages: deque[tuple[float, int]] = deque(maxlen=RATE_OVER)
+        self._begun = False
         self._stopping_since: float | None = None
         self._record = self._look()
 
@@ -84,11 +85,12 @@ class CrawlerProcess:
         while (kind := self._ended()) is None:
             if self._asked_to_stop():
                 self._crawl.stop()
-            now = time.monotonic()
-            if now >= next_pulse:
-                next_pulse = now + self._period_s
-                self._record = self._look()
-                self._pulse()
+            begins = self._crawl.figures.running and self._record.state is CrawlerState.STARTING
+            if begins or time.monotonic() >= next_pulse:
+                next_pulse = time.monotonic() + self._period_s
+                self._say()
+            if begins:
+                self._heartbeat.now()  # who waits for this crawler need not wait for its next beat
             time.sleep(TICK_S)
             self._crawl.poll()
         return kind
@@ -113,9 +115,8 @@ class CrawlerProcess:
         if self._stopping_since is not None:
             late = time.monotonic() - self._stopping_since > self._grace_s
             if late or self._signals.count > 1:
-                logger.warning(
-                    "not all pages were finished %s; leaving at once", "in time" if late else "before the second signal"
-                )
+                why = "the grace time is over" if late else "it was asked a second time"
+                logger.warning("leaving with pages in flight: %s", why)
                 return ExitKind.ORPHANED if self._orphaned() else ExitKind.ABORTED
         return None
 
@@ -124,8 +125,7 @@ class CrawlerProcess:
             self._stopping_since = time.monotonic()
             why = "its supervisor is gone" if self._orphaned() else "a signal"
             logger.info("stopping because of %s: pages in flight get %.0f s", why, self._grace_s)
-            self._record = self._look()
-            self._pulse()  # before the exit code, so that the supervisor can tell a stop from an end
+            self._say()  # before the exit code: the supervisor has to tell a stop from an end
             self._heartbeat.now()
         return self._stopping_since is not None
 
@@ -135,11 +135,12 @@ class CrawlerProcess:
     def _look(self, state: CrawlerState | None = None, note: str | None = None) -> CrawlerRecord:
         """Everything that others may know about this process."""
         figures, silent_s = self._crawl.figures, self._crawl.silent_s()
+        self._begun = self._begun or figures.running
         self._pages.append((time.monotonic(), figures.pages))
         (then, pages_then), (now, pages_now) = self._pages[0], self._pages[-1]
         if state is None:
-            running = CrawlerState.RUNNING if figures.running else CrawlerState.STARTING
-            state = running if self._stopping_since is None else CrawlerState.STOPPING
+            state = CrawlerState.RUNNING if self._begun else CrawlerState.STARTING
+            state = CrawlerState.STOPPING if self._stopping_since is not None else state
         return CrawlerRecord(
             spider=self._options.spider,
             number=self._slot.number if self._slot else None,
@@ -159,8 +160,9 @@ class CrawlerProcess:
             note=note,
         )
 
-    def _pulse(self) -> None:
-        """Tell the supervisor, through the pipe: it hears this also when Redis is away."""
+    def _say(self) -> None:
+        """Tell the supervisor, through the pipe: it hears this also when Redis is away. The heartbeat tells everybody."""
+        self._record = self._look()
         if self._pulse_fd is None:
             return
         try:

@@ -71,6 +71,13 @@ class LaunchedCrawler:
         if self.poll() is None:
             self._process.terminate()
 
+    def dump_stacks(self) -> None:
+        """Have it write to its log where every thread stands; works also while C code holds the interpreter."""
+        if self.poll() is None:
+            self._process.send_signal(signal.SIGUSR1)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(0.5)
+
     def kill(self) -> None:
         """SIGKILL to its whole group, and wait for it to be gone."""
         self._signal_group(signal.SIGKILL)

@@ -45,7 +45,7 @@ class SupervisorConfig:
     """How patient a supervisor is."""
 
     grace_s: float = 13.0  # from SIGTERM to SIGKILL; more than the crawler's own SHUTDOWN_GRACE
-    silence_s: float = 20.0  # a crawler that has said nothing for so long is killed; more than its own WATCHDOG_TIMEOUT
+    silence_s: float = 12.0  # a crawler whose main thread has said nothing for so long is killed: frozen, or stuck in C code
     start_s: float = 60.0  # the same before its first word: a cold disk can be slow
     period_s: float = 2.0  # between renewals of the slot
     restarts: RestartPolicy = field(default_factory=RestartPolicy)
@@ -142,6 +142,7 @@ class Supervisor:
                 self._heard = crawler.record
             if crawler.silent_s > (self._config.silence_s if crawler.record else self._config.start_s):
                 logger.error("%s: crawler %d has fallen silent; killing it", self._slot.name, crawler.pid)
+                crawler.dump_stacks()
                 crawler.kill()
                 return self._bury(crawler, -9, hung=True)
             time.sleep(TICK_S)

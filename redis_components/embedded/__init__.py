@@ -8,7 +8,7 @@ is gone, however it went, the server is stopped and nothing is left but its data
     server.py    one server process                       locks.py, wire.py, die_with_parent.py   what these stand on
 """
 
-from .place import ServerState, data_dir
+from .place import ServerState, data_dir, project_dir
 from .session import redis_url, status, stop
 
-__all__ = ["ServerState", "data_dir", "redis_url", "status", "stop"]
+__all__ = ["ServerState", "data_dir", "project_dir", "redis_url", "status", "stop"]

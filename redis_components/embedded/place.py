@@ -13,15 +13,16 @@ from redis_components.errors import RedisUnavailable
 from .server import free_port, write_private
 
 
-def data_dir() -> Path:
-    """The folder for everything that Trawl stores: TRAWL_DATA_DIR, else `data` beside the nearest `scrapy.cfg` at or above
-    the working directory, else `data` in it. Absolute; it need not exist yet.
-    """
-    if named := os.environ.get("TRAWL_DATA_DIR"):
-        return Path(named).expanduser().absolute()
+def project_dir() -> Path:
+    """The folder of the nearest `scrapy.cfg` at or above the working directory, else the working directory."""
     here = Path.cwd()
-    project = next((folder for folder in (here, *here.parents) if (folder / "scrapy.cfg").is_file()), here)
-    return project / "data"
+    return next((folder for folder in (here, *here.parents) if (folder / "scrapy.cfg").is_file()), here)
+
+
+def data_dir() -> Path:
+    """The folder for everything that Trawl stores: TRAWL_DATA_DIR, else `data` in `project_dir()`."""
+    named = os.environ.get("TRAWL_DATA_DIR")
+    return Path(named).expanduser().absolute() if named else project_dir() / "data"
 
 
 @dataclass(frozen=True, kw_only=True)

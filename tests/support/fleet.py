@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from redis_components.registry import CrawlerRecord, CrawlerState, Registry
+
+from .processes import marked, wait_until
+from .redis_server import RedisServer
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -56,3 +61,77 @@ def program(command: list[str], environment: dict[str, str], log: Path) -> Itera
         if running.process.poll() is None:
             running.process.kill()
         running.process.wait()
+
+
+class ToyFleet:
+    """A Redis of its own, a beat, and as many Celery workers ("nodes") as a test starts; all of them real processes.
+
+    with ToyFleet(tmp_path, "toy=2") as fleet:
+        node = fleet.node("a")
+        fleet.wait_whole()
+    """
+
+    def __init__(self, folder: Path, sizes: str, **environment: str) -> None:
+        self.folder = folder
+        self.redis = RedisServer()
+        self._sizes = sizes
+        self._more = environment
+        self._running: list[Program] = []
+
+    def __enter__(self) -> ToyFleet:
+        self.redis.start()
+        self.registry = Registry(self.redis.client())
+        mark = {"TRAWL_TEST_FLEET": str(self.folder)}
+        self.environment = toy_environment(self.redis.url, self.folder / "data", TRAWL_FLEET=self._sizes, **mark, **self._more)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for running in self._running:
+            if running.process.poll() is None:
+                running.process.kill()
+            running.process.wait()
+        self.redis.close()
+
+    def node(self, name: str = "a", *options: str) -> Program:
+        """Start `celery -A tasks worker`, with options only where a test needs them."""
+        return self._start(name, "worker", "-n", f"{name}@test", *options)
+
+    def beat(self) -> Program:
+        return self._start("beat", "beat")
+
+    def ask(self, expression: str) -> str:
+        """What `python -c "from tasks import *; print(EXPRESSION)"` prints: a user's shell."""
+        command = [sys.executable, "-c", f"from tasks import *; print({expression})"]
+        done = subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=30, check=False)
+        return done.stdout.strip() if done.returncode == 0 else done.stderr.strip()
+
+    def crawlers(self) -> dict[str, CrawlerRecord]:
+        """The crawlers that crawl, by slot."""
+        now = self.registry.now()
+        return {r.name: r for r in self.registry.crawlers() if r.state is CrawlerState.RUNNING and r.alive(now)}
+
+    def wait_whole(self, *slots: str, but_not: Iterable[int] = (), timeout_s: float = 20.0) -> dict[str, CrawlerRecord]:
+        """Wait until exactly these slots have a crawler that crawls, none of them with a pid of `but_not`."""
+
+        found: dict[str, CrawlerRecord] = {}
+
+        def whole() -> bool:
+            found.clear()
+            found.update({name: r for name, r in self.crawlers().items() if r.pid not in set(but_not)})
+            return set(found) == set(slots) and {r.pid for r in found.values()} == self.processes()
+
+        wait_until(whole, lambda: f"{slots} have one crawler each; {self.crawlers()}\n{self.said()}", timeout_s)
+        return found
+
+    def processes(self) -> set[int]:
+        """Every crawler process of this fleet, wherever it hangs by now."""
+        return {p.pid for p in marked("TRAWL_TEST_FLEET", str(self.folder)) if "workers.crawler" in p.cmdline()}
+
+    def said(self) -> str:
+        return "\n".join(f"--- {p.log.name}\n{p.said()[-3000:]}" for p in self._running)
+
+    def _start(self, name: str, *command: str) -> Program:
+        log = self.folder / f"{name}-{len(self._running)}.log"
+        running = Program([sys.executable, "-m", "celery", "-A", "tasks", *command], self.environment, log)
+        self._running.append(running)
+        return running

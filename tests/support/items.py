@@ -56,7 +56,6 @@ def scan(forum_id: Any = "f1", **changes: Any) -> dict[str, Any]:
         "finished_at": at(1),
         "pages": 3,
         "threads": 60,
-        "changed": 7,
         "outcome": "complete",
         "reason": None,
     } | changes

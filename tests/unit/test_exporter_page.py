@@ -35,7 +35,17 @@ class _Page(HTMLParser):
 def test_it_shows_services_crawlers_queues_and_errors() -> None:
     error = ErrorRecord(at=NOW - 300, where="trawl.store_items", what="the database is locked")
     shown = _Page(page(replace(READING, errors=(error,)), "redis://:***@redis:6379/0")).text
-    for part in ("Redis answers", "forum_list", "1 of 22", "running", "4711", "18.5", "2 s ago", "5 min ago", "database is locked"):
+    for part in (
+        "Redis answers",
+        "forum_list",
+        "1 of 22",
+        "running",
+        "4711",
+        "18.5",
+        "2 s ago",
+        "5 min ago",
+        "database is locked",
+    ):
         assert part in shown, part
 
 

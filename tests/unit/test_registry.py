@@ -7,7 +7,6 @@ import redis
 from redis_components.keys import FleetKeys
 from redis_components.registry import KEPT_ERRORS, CrawlerRecord, CrawlerState, Registry, SlotView
 
-
 RECORD_OF_WRONG_TYPE = '{"spider": "a", "state": "running", "beat_at": "yesterday"}'
 
 

@@ -6,8 +6,7 @@ import re
 
 import msgspec
 import pytest
-from sqlalchemy import Column
-from sqlalchemy.dialects import postgresql
+from sqlalchemy import Column, make_url
 from sqlalchemy.schema import CreateTable
 
 from workers.storage.schema import VERSION, mismatch
@@ -36,7 +35,7 @@ def test_the_indexes_serve_the_threads_of_a_forum_and_the_comments_of_a_post() -
 
 
 def test_postgresql_sorts_names_and_ids_by_their_bytes() -> None:
-    ddl = str(CreateTable(posts).compile(dialect=postgresql.dialect()))
+    ddl = str(CreateTable(posts).compile(dialect=make_url("postgresql+psycopg://").get_dialect()()))
     assert re.findall(r'(\w+) TEXT COLLATE "C" NOT NULL', ddl) == ["site", "id", "forum_id"]
 
 

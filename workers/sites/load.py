@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from redis_components.embedded import data_dir
+from redis_components.embedded import project_dir
 
 from .model import Site, SiteError
 
@@ -17,8 +17,8 @@ _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
 def sites_dir() -> Path:
-    """TRAWL_SITES_DIR, else the folder `sites` beside the data folder."""
-    return Path(os.environ.get("TRAWL_SITES_DIR") or data_dir().parent / "sites")
+    """TRAWL_SITES_DIR, else the folder `sites` of the project."""
+    return Path(os.environ.get("TRAWL_SITES_DIR") or project_dir() / "sites")
 
 
 def load_site(name: str) -> Site:

@@ -19,8 +19,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from redis_components.embedded import data_dir
 
-from .engine import WRITING, build, sqlite_file
-from .errors import masked, not_a_url, storage_error, wrong_kind
+from .engine import WRITING, build, file_identity, sqlite_file
+from .errors import file_gone, masked, not_a_url, storage_error, wrong_kind
 from .records import Item
 from .schema import prepare
 from .upsert import Refused, store
@@ -39,6 +39,7 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self._file: tuple[int, int] | None = None
 
     @classmethod
     def from_url(cls, url: str | None = None) -> Self:
@@ -73,6 +74,7 @@ class Database:
                 if path := sqlite_file(self.engine.url):
                     path.parent.mkdir(parents=True, exist_ok=True)
                 prepare(self.engine)
+                self._file = file_identity(self.engine.url)
         except BaseException:
             self.close()  # there may be a connection in the pool, and nobody will close what did not open
             raise
@@ -85,13 +87,17 @@ class Database:
         """Upsert `items` in one transaction and commit it; returns those that the database did not take, with the reasons.
 
         After a StorageError nothing of the batch is stored, or (a connection lost during the commit) all of it: write it again.
+        Also when an SQLite file was removed or replaced while it was open: close this database and open it afresh.
         """
         with (
             self._translated(),
             self.engine.connect().execution_options(**WRITING) as connection,
             connection.begin(),
         ):
-            return store(connection, items)
+            refused = store(connection, items)
+        if file_identity(self.engine.url) != self._file:  # SQLite went on in a file that has no name any more
+            raise file_gone(self.engine.url)
+        return refused
 
     def stream(self, query: Select[*tuple[Any, ...]]) -> Generator[Row[*tuple[Any, ...]], None, None]:
         """The rows of `query`, a thousand in memory at a time (a server-side cursor in PostgreSQL), all of one moment.

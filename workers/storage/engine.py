@@ -32,6 +32,15 @@ def sqlite_file(url: URL) -> Path | None:
     return Path(name)
 
 
+def file_identity(url: URL) -> tuple[int, int] | None:
+    """What tells the database's file from another one at the same place; None when there is no file."""
+    path = sqlite_file(url)
+    if path is None or not path.exists():
+        return None
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
 def _sqlite(url: URL) -> Engine:
     engine = create_engine(url, connect_args={} if "timeout" in url.query else {"timeout": LOCK_WAIT_S})
 

@@ -68,6 +68,10 @@ def not_a_url(url: str) -> StorageError:
     return StorageError(f"database {masked(url)}: this is no database URL; use {_EXAMPLES}")
 
 
+def file_gone(url: URL) -> StorageError:
+    return StorageError(f"database {masked(url)}: its file was removed or replaced while it was open; run this again")
+
+
 def wrong_kind(url: URL) -> StorageError:
     return StorageError(f"database {masked(url)}: Trawl knows no database {url.drivername!r}; use {_EXAMPLES}")
 

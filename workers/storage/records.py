@@ -66,7 +66,6 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="sca
     finished_at: Moment
     pages: Count
     threads: Count
-    changed: Count
     outcome: Literal["complete", "failed"]
     reason: str | None
 

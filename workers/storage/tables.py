@@ -64,7 +64,6 @@ class ScanColumns(TypedColumns):
     finished_at: Named[datetime] = Column(UtcDateTime, comment="When it ended, by the crawler's clock.")
     pages: Named[int] = Column(Integer, comment="List pages read.")
     threads: Named[int] = Column(Integer, comment="Threads seen on them.")
-    changed: Named[int] = Column(Integer, comment="Threads that were new or changed and became tasks.")
     outcome: Named[str] = Column(Text, comment="complete or failed.")
     reason: Named[str | None] = Column(Text, comment="Why it failed.")
 

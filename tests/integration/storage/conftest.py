@@ -27,7 +27,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'trawl.sqlite'}"
     server: PostgresServer = request.getfixturevalue("postgres_server")
-    return server.new_database()
+    return server.new_schema()
 
 
 @pytest.fixture

@@ -94,6 +94,22 @@ def test_a_read_only_database_can_be_read_and_says_so_when_written(tmp_path: Pat
             database.write([parse(wire(post()))])
 
 
+@pytest.mark.parametrize("put_back", [False, True], ids=["removed", "replaced"])
+def test_a_file_that_is_removed_while_it_is_open_does_not_swallow_rows(tmp_path: Path, put_back: bool) -> None:
+    url = f"sqlite:///{tmp_path}/trawl.sqlite"
+    with Database.from_url(url) as database:
+        database.write([parse(wire(post("p1")))])
+        for path in tmp_path.iterdir():
+            path.unlink()
+        if put_back:
+            Database.from_url(url).open().close()
+        with pytest.raises(StorageError, match="removed or replaced while it was open"):
+            database.write([parse(wire(post("p2")))])
+    with Database.from_url(url) as again:
+        assert again.write([parse(wire(post("p2")))]) == []
+        assert [row.id for row in again.stream(metadata.tables["posts"].select())] == ["p2"]
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run a process as somebody else; other users see the same by chmod")
 def test_a_folder_of_somebody_else_is_one_line(tmp_path: Path) -> None:
     # As root every folder can be written, so a process without that right has to try. `setpriv` keeps root's id, which may read

@@ -1,0 +1,95 @@
+"""The folder of one run of the demo: a database, a Redis and logs of its own, so that it never touches the user's data."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from redis_components.embedded import data_dir, locks
+from redis_components.errors import TrawlError
+
+KEPT_RUNS = 3  # older ones are removed when a new one begins
+MARK = "TRAWL_DEMO_RUN"  # environment variable that every process of a run has
+_NAME = re.compile(r"\d{8}-\d{6}(-\d+)?")
+_PROJECT = Path(__file__).resolve().parents[1]
+
+
+class PlaceError(TrawlError):
+    """The demo cannot write its folder; the message names it and how to mend it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlace:
+    """`<data>/demo/<date>-<time>`."""
+
+    folder: Path
+
+    @classmethod
+    def fresh(cls) -> RunPlace:
+        """A new, empty folder; removes those of old runs. Raises PlaceError."""
+        runs = data_dir() / "demo"
+        try:
+            runs.mkdir(parents=True, exist_ok=True)
+            _remove_old(runs)
+            return cls(folder=_new_folder(runs))
+        except OSError as error:
+            raise PlaceError(
+                f"cannot write to {runs} ({error.strerror}): make it writable, or set TRAWL_DATA_DIR to another folder"
+            ) from error
+
+    @property
+    def logs(self) -> Path:
+        return self.folder / "logs"
+
+    @property
+    def database(self) -> Path:
+        return self.folder / "trawl.sqlite"
+
+    @property
+    def shown(self) -> str:
+        """The folder as a person would type it."""
+        here = Path.cwd()
+        return str(self.folder.relative_to(here) if self.folder.is_relative_to(here) else self.folder)
+
+    def take_over_environment(self, forum_url: str, fleet: str) -> None:
+        """From now on this process, and every one that it starts, works with this folder and the demo's forum."""
+        for name in ("TRAWL_REDIS_URL", "TRAWL_DATABASE_URL", "TRAWL_NODE_CRAWLERS", "TRAWL_MAX_PENDING"):
+            os.environ.pop(name, None)
+        os.environ.update(
+            {
+                MARK: self.folder.name,
+                "TRAWL_DATA_DIR": str(self.folder),
+                "TRAWL_SITES_DIR": str(_PROJECT / "sites"),
+                "TRAWL_DEMO_URL": forum_url,
+                "TRAWL_FLEET": fleet,
+                "SCRAPY_SETTINGS_MODULE": "workers.settings",
+            }
+        )
+
+
+def _new_folder(runs: Path) -> Path:
+    name = datetime.now().strftime("%Y%m%d-%H%M%S")  # noqa: DTZ005 - the clock on the user's wall
+    for suffix in ("", *(f"-{n}" for n in range(2, 100))):
+        folder = runs / f"{name}{suffix}"
+        try:
+            folder.mkdir()
+        except FileExistsError:  # another demo began in the same second
+            continue
+        (folder / "logs").mkdir()
+        return folder
+    raise FileExistsError(17, "a hundred demos began in one second", str(runs))
+
+
+def _remove_old(runs: Path) -> None:
+    finished = [folder for folder in runs.iterdir() if _NAME.fullmatch(folder.name) and not _in_use(folder)]
+    for folder in sorted(finished)[: -KEPT_RUNS + 1 or None]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _in_use(folder: Path) -> bool:
+    keeper = folder / "redis" / "keeper.lock"
+    return keeper.exists() and locks.is_held(keeper)

@@ -1,0 +1,95 @@
+"""Everything that plays in the demo: Redis, the forum, the node's services. Started step by step, stopped in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+import redis
+
+from cli.node_services import EXPORTER_PORT, FLOWER_PORT, FlowerAccess, node_services
+from cli.ports import prefer
+from cli.services import Services
+from redis_components import embedded
+from redis_components.connection import connect
+from redis_components.embedded.server import free_port
+from redis_components.errors import TrawlError
+from workers.storage import Database
+
+from .forum.process import ForumProcess
+from .options import DemoOptions
+from .place import RunPlace
+
+BOARDS = 4  # as many as sites/demo.toml names
+FLEET = "forum_list=1,forum_detail=1"
+SITE = "demo"
+
+
+class Stage:
+    """What runs. After `start_redis`, `client` is set; after `open_database`, `database`."""
+
+    client: redis.Redis
+    database: Database
+
+    def __init__(self, options: DemoOptions, place: RunPlace) -> None:
+        self.options = options
+        self.place = place
+        self.flower = FlowerAccess.on(prefer(FLOWER_PORT))
+        self.exporter_port = prefer(EXPORTER_PORT)
+        port = free_port()
+        place.take_over_environment(f"http://127.0.0.1:{port}", FLEET)
+        self.forum = ForumProcess(
+            seed=options.seed, forums=BOARDS, threads=options.threads, comments=options.comments, port=port
+        )
+        self._logs: dict[str, IO[str]] = {}
+        self._services = Services(node_services(self.flower, self.exporter_port), self._log)
+
+    @property
+    def exporter_url(self) -> str:
+        return f"http://127.0.0.1:{self.exporter_port}"
+
+    def start_redis(self) -> None:
+        self.client = connect(embedded.redis_url())
+        self.client.ping()
+
+    def open_database(self) -> None:
+        self.database = Database.from_url().open()
+
+    def start_forum(self) -> None:
+        """It stands still and is well-behaved until `misbehave` and `live`."""
+        self.forum.start()
+
+    def misbehave(self) -> None:
+        """Slow pages and refused ones, as a real site has them."""
+        self.forum.control(
+            latency_ms=self.options.latency_ms,
+            error_rate=self.options.error_rate,
+            throttle_rate=self.options.throttle_rate,
+        )
+
+    def start_services(self) -> None:
+        self._services.start()
+
+    def tend(self) -> None:
+        """Restart a service that has died. Raises ServiceFailed when that does not help."""
+        self._services.tend()
+
+    def stop(self, hurry: Callable[[], bool]) -> None:
+        """Stop everything that was started, also after half a start."""
+        self._services.stop(hurry=hurry)
+        self.forum.stop()
+        if hasattr(self, "database"):
+            self.database.close()
+        with suppress(TrawlError):  # what does not stop is found as left over
+            embedded.stop()
+        for log in self._logs.values():
+            log.close()
+
+    def _log(self, service: str, line: str) -> None:
+        """From the threads that read what services say: each has a file of its own."""
+        if service not in self._logs:
+            self._logs[service] = Path(self.place.logs / f"{service}.log").open("a", encoding="utf-8", buffering=1)  # noqa: SIM115
+        with suppress(ValueError):  # closed: a last word that came too late
+            self._logs[service].write(line + "\n")

@@ -1,0 +1,274 @@
+"""docker-compose.yml, Dockerfile and deploy/: everything that they name exists, and nothing is forgotten.
+
+There is no Docker engine where these tests run. What the files start is run by `test_compose_services.py`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from flower.options import default_options
+
+from tests.support import compose_file
+from tests.support.compose_file import ROOT, ComposeService, MissingVariable
+from workers.fleet import parse_fleet
+from workers.sites import load_site
+from workers.supervisor import SupervisorConfig
+
+SERVICES = compose_file.services(compose_file.example())
+OURS = {name: service for name, service in SERVICES.items() if name != "redis"}
+WORKERS = {name: service for name, service in OURS.items() if "worker" in service.command}
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PACKAGES = [name.rstrip("*") for name in PROJECT["tool"]["setuptools"]["packages"]["find"]["include"]]
+
+
+# variables
+
+
+def test_nothing_starts_without_the_passwords_and_the_message_says_where_to_set_them() -> None:
+    required = {name: complaint for name, complaint in compose_file.variables().items() if complaint is not None}
+    assert set(required) == {"TRAWL_REDIS_PASSWORD", "FLOWER_BASIC_AUTH"} == set(compose_file.example())
+    for name, complaint in required.items():
+        assert "deploy/.env.example" in (complaint or "")
+        for value in ({}, {name: ""}):
+            with pytest.raises(MissingVariable, match=name):
+                compose_file.services({**compose_file.example(), name: "", **value})
+
+
+def test_the_example_offers_every_variable_with_its_default() -> None:
+    named = compose_file.variables()
+    offered = compose_file.commented_example()
+    assert {**compose_file.example(), **offered}.keys() == named.keys()
+    text = (ROOT / "docker-compose.yml").read_text()
+    for name, value in offered.items():
+        default = re.search(rf"\$\{{{name}:-([^}}]*)\}}", text)
+        assert default, name
+        assert value == default[1] or name == "TRAWL_DATABASE_URL", (
+            f"{name}: the example says {value}, the default is {default[1]}"
+        )
+
+
+def test_every_variable_that_a_service_gets_is_read_by_somebody() -> None:
+    sources = [path.read_text() for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    sources += [path.read_text() for path in (ROOT / "sites").glob("*.toml")]
+    for name in {*compose_file.image_environment(), *(key for service in OURS.values() for key in service.environment)}:
+        if name in ("PATH", "PYTHONUNBUFFERED"):
+            continue
+        if name.startswith("FLOWER_"):
+            assert name.removeprefix("FLOWER_").lower() in default_options, name
+        elif name == "TRAWL_NODE":
+            assert all("$TRAWL_NODE@" in service.healthcheck[2] for service in WORKERS.values())
+        else:
+            assert any(name in source for source in sources), f"nobody reads {name}"
+
+
+def test_the_fleet_fits_into_its_workers() -> None:
+    fleet = parse_fleet(SERVICES["beat"].environment["TRAWL_FLEET"])
+    room = {_queues(service)[0].partition(".")[2]: int(service.option("--concurrency") or 0) for service in WORKERS.values()}
+    for spider, size in fleet.items():
+        assert size <= room[spider], f"{spider}: {size} crawlers desired, room for {room[spider]}"
+
+
+# commands
+
+
+def _queues(service: ComposeService) -> list[str]:
+    return service.command[service.command.index("-Q") + 1].split(",")
+
+
+def test_every_command_names_a_program_that_the_image_has() -> None:
+    scripts = {"celery", "trawl"}
+    for name, service in OURS.items():
+        program, *rest = service.command
+        if program == "python":
+            assert rest[0] == "-m"
+            assert importlib.util.find_spec(rest[1]) is not None, f"{name}: there is no module {rest[1]}"
+        else:
+            assert program in scripts, f"{name}: {program}"
+            assert rest[:2] == ["-A", "tasks"]
+            assert rest[2] in ("worker", "beat", "flower")
+
+
+def test_every_queue_has_exactly_one_service_that_works_on_it() -> None:
+    queues = sorted(queue for service in WORKERS.values() for queue in _queues(service))
+    environment = {**os.environ, **SERVICES["beat"].environment, "TRAWL_REDIS_URL": "redis://127.0.0.1:1"}
+    code = "import celeryconfig, json; print(json.dumps([queue.name for queue in celeryconfig.task_queues]))"
+    asked = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert queues == sorted(json.loads(asked.stdout))
+
+
+def test_each_worker_is_asked_for_its_health_under_its_own_name() -> None:
+    for name, service in WORKERS.items():
+        node = service.command[service.command.index("-n") + 1]
+        assert node == f"{service.environment['TRAWL_NODE']}@%h", name
+
+
+def test_a_service_with_a_port_is_asked_for_its_health_there() -> None:
+    for name, service in OURS.items():
+        if port := service.option("--port"):
+            assert f"http://127.0.0.1:{port}/" in service.healthcheck[-1], name
+            assert service.option("--host") == "0.0.0.0" or service.option("--address") == "0.0.0.0", name
+
+
+def test_ports_are_published_on_this_machine_only_and_redis_not_at_all() -> None:
+    published = {name: ports for name, service in SERVICES.items() if (ports := service.raw.get("ports"))}
+    assert published.keys() == {"flower", "exporter"}
+    for name, ports in published.items():
+        port = SERVICES[name].option("--port")
+        assert ports == [f"127.0.0.1:{port}:{port}"]
+
+
+def test_the_demos_site_is_where_the_forum_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(ROOT / "sites"))
+    monkeypatch.setenv("TRAWL_DEMO_URL", SERVICES["worker-list"].environment["TRAWL_DEMO_URL"])
+    assert str(load_site("demo").base_url) == f"http://forum:{SERVICES['forum'].option('--port')}/"
+    assert SERVICES["forum"].raw["profiles"] == ["demo"]
+
+
+# life and data
+
+
+def test_a_worker_has_time_to_end_its_crawlers_before_it_is_killed() -> None:
+    for service in WORKERS.values():
+        grace_s = int(service.raw["stop_grace_period"].removesuffix("s"))
+        assert grace_s >= 2 * SupervisorConfig().grace_s
+
+
+def test_every_service_comes_back_has_an_init_and_waits_for_redis() -> None:
+    for name, service in SERVICES.items():
+        assert service.raw["restart"] == "unless-stopped", name
+        assert service.raw["init"] is True, name
+        if name not in ("redis", "forum"):
+            assert service.raw["depends_on"] == {"redis": {"condition": "service_healthy"}}, name
+
+
+def test_redis_keeps_its_data_and_forgets_nothing_when_it_is_full() -> None:
+    service = SERVICES["redis"]
+    assert (service.option("--appendonly"), service.option("--maxmemory-policy")) == ("yes", "noeviction")
+    assert service.option("--requirepass") == compose_file.example()["TRAWL_REDIS_PASSWORD"]
+    assert service.volumes == {"/data": "redis-data"}
+    for name in OURS.keys() - {"forum"}:
+        url = f"redis://:{service.option('--requirepass')}@redis:6379/0"
+        assert SERVICES[name].environment["TRAWL_REDIS_URL"] == url, name
+
+
+def test_one_service_alone_writes_the_database() -> None:
+    writers = [name for name, service in SERVICES.items() if "TRAWL_DATABASE_URL" in service.environment]
+    holders = [name for name, service in SERVICES.items() if "database" in service.volumes.values()]
+    assert writers == holders == ["worker-control"]
+    url = SERVICES["worker-control"].environment["TRAWL_DATABASE_URL"]
+    assert url.startswith(f"sqlite:///{compose_file.image_environment()['TRAWL_DATA_DIR']}/")
+
+
+def test_every_volume_is_declared_or_a_folder_of_the_repository() -> None:
+    declared = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["volumes"]
+    used = {source for service in SERVICES.values() for source in service.volumes.values()}
+    assert {source for source in used if not source.startswith(".")} == declared.keys()
+    for source in used - declared.keys():
+        assert (ROOT / source).is_dir(), source
+    assert compose_file.image_environment()["TRAWL_SITES_DIR"] in SERVICES["worker-list"].volumes
+
+
+# the image
+
+
+def _sent(path: str) -> bool:
+    """Whether the build gets this file: .dockerignore excludes everything and lets some of it in again."""
+    kept = [line[1:].rstrip("/") for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    return any(path == name or path.startswith(f"{name}/") for name in kept)
+
+
+def test_the_build_gets_every_file_that_it_needs_and_none_that_is_secret() -> None:
+    needed = [*PACKAGES, PROJECT["project"]["readme"], *PROJECT["project"]["license-files"], "scrapy.cfg", "sites"]
+    needed += [f"{module}.py" for module in PROJECT["tool"]["setuptools"]["py-modules"]]
+    for stage in compose_file.instructions():
+        copied = [words for name, rest in stage if name == "COPY" and "--from" not in rest for words in rest.split()[:-1]]
+        needed += [name for name in copied if name != "."]
+    for path in needed:
+        assert (ROOT / path).exists(), path
+        assert _sent(path), f"{path} is kept out by .dockerignore"
+    for path in (".env", ".git/config", "data/trawl.sqlite", ".venv/bin/python", "tests/conftest.py"):
+        assert not _sent(path), path
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    assert next(line for line in lines if not line.startswith("#")) == "*"
+
+
+def test_every_file_that_is_no_python_is_installed_with_its_package() -> None:
+    data: dict[str, list[str]] = PROJECT["tool"]["setuptools"]["package-data"]
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*"):
+            inside = path.relative_to(ROOT / package)
+            if path.is_dir() or path.suffix in (".py", ".pyc"):
+                continue
+            found = any(_matches(inside, pattern) for pattern in data.get(package, []))
+            assert found, f"{package}/{inside} is not in [tool.setuptools.package-data]: the image would lack it"
+
+
+def _matches(path: Path, pattern: str) -> bool:
+    """As setuptools does: `*` stays within a folder, `**/` is any number of folders."""
+    *folders, name = pattern.split("/")
+    if "**" in folders:
+        fixed = folders[: folders.index("**")]
+        return list(path.parts[: len(fixed)]) == fixed and fnmatch(path.name, name)
+    return len(path.parts) == len(folders) + 1 and all(map(fnmatch, path.parts, [*folders, name]))
+
+
+def test_the_image_installs_what_is_pinned_and_runs_without_root() -> None:
+    build, final = compose_file.instructions()
+    installs = [rest for name, rest in build if name == "RUN" and "pip install" in rest]
+    assert any("-c constraints.txt" in rest for rest in installs)
+    assert all("-c constraints.txt" in rest or "--no-deps" in rest for rest in installs)
+    extras = re.findall(r"optional-dependencies'\]\['(\w+)'\]", " ".join(installs))
+    assert extras
+    assert set(extras) <= PROJECT["project"]["optional-dependencies"].keys()
+    users = [rest for name, rest in final if name == "USER"]
+    assert users == ["trawl"]
+    assert final.index(("USER", "trawl")) > max(place for place, (name, _) in enumerate(final) if name in ("RUN", "COPY"))
+    assert final[0][1].startswith("python:3.")
+
+
+def test_no_file_names_a_registrys_host() -> None:
+    for file in ("Dockerfile", "docker-compose.yml", "deploy/.env.example"):
+        text = re.sub(r"https?://(127\.0\.0\.1|forum)\b", "", (ROOT / file).read_text())
+        assert "https://" not in text
+        assert "http://" not in text
+        assert "index-url" not in text
+    images = {service.raw["image"] for service in SERVICES.values()}
+    assert images == {"redis:7-alpine", "trawl:latest"}
+
+
+# what deploy/ holds for Prometheus
+
+
+def test_prometheus_scrapes_services_at_the_ports_where_they_listen() -> None:
+    config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
+    targets = [target for job in config["scrape_configs"] for group in job["static_configs"] for target in group["targets"]]
+    assert targets
+    for target in targets:
+        name, _, port = target.partition(":")
+        assert SERVICES[name].option("--port") == port
+    for file in config["rule_files"]:
+        assert (ROOT / "deploy/prometheus" / file).is_file()
+
+
+def test_every_alert_says_what_is_wrong_and_names_are_used_once() -> None:
+    rules = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yml").read_text())["groups"][0]["rules"]
+    names = [rule["alert"] for rule in rules]
+    assert len(names) == len(set(names))
+    for rule in rules:
+        assert rule["annotations"]["summary"]
+        assert rule["labels"]["severity"] in ("critical", "warning")
+        assert "flower_worker_online" not in rule["expr"], "it stays 1 after a worker was killed"

@@ -1,0 +1,129 @@
+"""What the exporter reads from a real Redis."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import redis
+
+from monitoring.reading import ANSWER_S, Source
+from redis_components.errors import ConfigError
+from redis_components.exchange import StatChange
+from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.registry import CrawlerRecord, CrawlerState, Registry
+from tests.support.owner import Owner
+from tests.support.redis_server import RedisServer
+
+LIST = CrawlKeys.for_spider("forum_list")
+
+
+def test_it_reads_a_crawl_as_the_frontier_left_it(redis_client: redis.Redis, redis_url: str) -> None:
+    owner = Owner(redis_client, "crawler-1", keys=LIST).open()
+    owner.frontier.listeners.stats = lambda: [StatChange("set", "downloader/response_count", "41")]
+    for payload in ("one", "two", "three"):
+        owner.add(payload)
+    owner.advance()
+    assert owner.take() is not None
+
+    reading = Source(redis_url, {"forum_list": None, "forum_detail": None}).look()
+
+    assert (reading.failure, reading.unreadable) == (None, {})
+    assert [crawl.spider for crawl in reading.crawls] == ["forum_list", "forum_detail"]
+    crawl = reading.crawls[0]
+    assert (crawl.ready + crawl.leased, crawl.fingerprints, crawl.owners) == (3, 3, 1)
+    assert crawl.stats["downloader/response_count"] == "41"
+    assert abs(reading.now - time.time()) < 60
+
+
+def test_it_reads_the_fleet_and_a_size_that_was_set_wins_over_the_default(redis_client: redis.Redis, redis_url: str) -> None:
+    registry = Registry(redis_client)
+    registry.note(CrawlerRecord(spider="forum_list", number=0, state=CrawlerState.RUNNING, pages=7))
+    registry.set_desired("forum_list", 3)
+    registry.report_error("here", "something happened")
+
+    reading = Source(redis_url, {"forum_list": 1, "forum_detail": 2, "other": None}).look()
+
+    assert reading.desired == {"forum_list": 3, "forum_detail": 2}
+    assert [(r.name, r.pages, r.alive(reading.now)) for r in reading.crawlers] == [("forum_list/0", 7, True)]
+    assert [error.what for error in reading.errors] == ["something happened"]
+
+
+def test_a_key_of_another_type_hides_its_own_service_only(redis_client: redis.Redis, redis_url: str) -> None:
+    redis_client.set(LIST.ready(), "not a zset")
+    reading = Source(redis_url, {"forum_list": None, "forum_detail": None}).look()
+    assert reading.failure is None
+    assert [crawl.spider for crawl in reading.crawls] == ["forum_detail"]
+    assert "WRONGTYPE" in reading.unreadable["forum_list"]
+
+
+def test_a_foreign_value_in_the_fleets_keys_hides_the_fleet_only(redis_client: redis.Redis, redis_url: str) -> None:
+    redis_client.hset(FleetKeys().desired(), "forum_list", "many")
+    reading = Source(redis_url, {"forum_list": 1}).look()
+    assert reading.failure is None
+    assert len(reading.crawls) == 1
+    assert set(reading.unreadable) == {"fleet"}
+    assert reading.desired == {}
+
+
+def test_a_redis_that_is_away_is_one_line_and_no_numbers() -> None:
+    with RedisServer() as server:
+        source = Source(server.url, {"forum_list": 1})
+        assert source.check() is None
+        server.stop()
+        reading = source.look()
+        for said in (reading.failure, source.check()):
+            assert said is not None
+            assert "is not running" in said
+            assert server.password not in said
+        assert (reading.crawls, reading.crawlers, reading.desired) == ((), (), {})
+        server.start()
+        assert source.look().failure is None, "the first look after its return works again"
+
+
+def test_a_redis_that_hangs_holds_up_a_look_for_a_bounded_time() -> None:
+    with RedisServer() as server:
+        source = Source(server.url, {"forum_list": 1})
+        assert source.look().failure is None
+        server.pause()
+        started = time.monotonic()
+        failure = source.look().failure
+        server.resume()
+        assert failure is not None
+        assert "does not answer in time" in failure
+        assert time.monotonic() - started < 2 * ANSWER_S
+
+
+def test_a_wrong_password_is_said_without_the_password(redis_server: RedisServer) -> None:
+    url = redis_server.url.replace(redis_server.password, "wr0ng-one")
+    failure = Source(url, {"forum_list": 1}).look().failure
+    assert failure is not None
+    assert "does not accept the password" in failure
+    assert "wr0ng-one" not in failure
+
+
+def test_a_url_of_another_form_is_refused_at_once() -> None:
+    with pytest.raises(ConfigError, match="is no Redis URL"):
+        Source("http://127.0.0.1:6379", {"forum_list": 1})
+
+
+def test_it_needs_a_fixed_number_of_commands_whatever_there_is(redis_client: redis.Redis, redis_url: str) -> None:
+    """No KEYS, no SCAN, and not one command per request, item or crawler."""
+    source = Source(redis_url, {"forum_list": 1})
+    source.look()  # connect
+
+    def commands() -> tuple[int, set[str]]:
+        redis_client.config_resetstat()
+        source.look()
+        stats = redis_client.info("commandstats")
+        names = {name.removeprefix("cmdstat_") for name in stats}
+        return sum(int(value["calls"]) for value in stats.values()), names
+
+    empty, _ = commands()
+    redis_client.zadd(LIST.ready(), {f"member-{n}": n for n in range(5000)})
+    redis_client.rpush(LIST.item_stream(), *(f"item-{n}" for n in range(5000)))
+    for n in range(20):
+        Registry(redis_client).note(CrawlerRecord(spider="forum_list", number=n, state=CrawlerState.RUNNING))
+    full, names = commands()
+    assert full <= empty + 1  # the type of a key decides between two commands
+    assert names.isdisjoint({"keys", "scan", "smembers", "zrange", "hscan", "sscan", "zscan"})

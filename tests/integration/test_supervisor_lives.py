@@ -1,0 +1,217 @@
+"""A supervisor and the real crawler processes of its slot: whatever happens to them, there is one, or there is a reason."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+import pytest
+import redis
+
+from redis_components.keys import FleetKeys
+from redis_components.registry import CrawlerRecord, CrawlerState, Order, OrderWord, Registry, Slot
+from tests.support.fleet import ROOT, toy_environment
+from tests.support.processes import marked, wait_until
+from tests.support.redis_server import RedisServer
+from workers.crawler_options import CrawlerOptions
+from workers.exits import RestartPolicy
+from workers.logs import SlotLog
+from workers.supervisor import Supervisor, SupervisorConfig, Surroundings, Verdict
+
+SLOT = FleetKeys().slot("toy", 0)
+QUICK = SupervisorConfig(
+    grace_s=2.0,
+    silence_s=1.5,
+    period_s=0.2,
+    restarts=RestartPolicy(first_wait_s=0.05, max_quick_failures=2),
+)
+
+pytestmark = pytest.mark.usefixtures("no_process_left")
+
+
+@dataclass
+class Stage:
+    """A supervisor at work in a thread, and what it did to its surroundings."""
+
+    supervisor: Supervisor
+    registry: Registry
+    slot: Slot
+    log: SlotLog
+    draining: threading.Event
+    expired: list[tuple[str, str]]
+    heard: list[CrawlerRecord] = field(default_factory=list)
+    verdict: Verdict | None = None
+
+    def crawler(self, *, not_pid: int = 0) -> CrawlerRecord:
+        """The crawler in the slot, once it crawls."""
+
+        found: list[CrawlerRecord] = []
+
+        def look() -> bool:
+            found[:] = [r for r in self.registry.crawlers() if r.state is CrawlerState.RUNNING and r.pages and r.pid != not_pid]
+            return bool(found)
+
+        wait_until(look, lambda: f"a crawler crawls; its log:\n{self.said()}", 15)
+        return found[0]
+
+    def said(self) -> str:
+        return "\n".join(self.log.tail(30))
+
+    def last_record(self) -> CrawlerRecord:
+        (record,) = self.registry.crawlers()
+        return record
+
+
+class Act(Protocol):
+    """`with act(mode="crawl") as stage`: supervise slot 0 until the block ends."""
+
+    def __call__(self, spider: str = "toy", mode: str = "crawl", url: str = "") -> AbstractContextManager[Stage]: ...
+
+
+@pytest.fixture
+def act(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Act:
+    @contextmanager
+    def begin(spider: str = "toy", mode: str = "crawl", url: str = "") -> Iterator[Stage]:
+        url = url or redis_url
+        monkeypatch.chdir(ROOT)
+        for name, value in toy_environment(url, tmp_path, STAGE=str(tmp_path)).items():
+            monkeypatch.setenv(name, value)
+        client = redis.Redis.from_url(url)
+        registry = Registry(client)
+        slot = registry.acquire(spider, 0, "node-a")
+        assert slot is not None
+        expired: list[tuple[str, str]] = []
+        draining, log = threading.Event(), SlotLog(tmp_path / "crawler.log")
+        supervisor = Supervisor(
+            slot,
+            registry,
+            options=CrawlerOptions(spider=spider, arguments={"mode": mode}, settings={"HEARTBEAT_INTERVAL": "0.2"}),
+            log=log,
+            config=QUICK,
+            surroundings=Surroundings(
+                node="node-a",
+                draining=draining.is_set,
+                expire_owner=lambda of, owner: expired.append((of, owner)),
+                on_record=lambda record: stage.heard.append(record),
+            ),
+        )
+        stage = Stage(supervisor=supervisor, registry=registry, slot=slot, log=log, draining=draining, expired=expired)
+
+        def run() -> None:
+            stage.verdict = supervisor.run()
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield stage
+        finally:
+            draining.set()
+            thread.join(15)
+            assert not thread.is_alive(), stage.said()
+            client.close()
+
+    return begin
+
+
+def crawlers_in_the_slot(tmp_path: Path) -> int:
+    return len([p for p in marked("STAGE", str(tmp_path)) if "workers.crawler" in p.cmdline()])
+
+
+def test_a_killed_crawler_is_back_at_once_and_never_two_are_in_one_slot(act: Act, tmp_path: Path) -> None:
+    with act() as stage:
+        first = stage.crawler()
+        psutil.Process(first.pid).kill()
+        killed_at = time.monotonic()
+        most = 0
+        while not any(r.pid != first.pid and r.state is CrawlerState.RUNNING for r in stage.registry.crawlers()):
+            most = max(most, crawlers_in_the_slot(tmp_path))
+            assert time.monotonic() - killed_at < 10, stage.said()
+        second = stage.crawler(not_pid=first.pid)
+        assert most <= 1
+        assert (second.restarts, second.last_exit, second.token) == (1, "killed (SIGKILL)", first.token)
+        assert stage.expired == [("toy", f"toy/0#{first.token}.0")]
+        assert "killed (SIGKILL) after" in stage.registry.errors()[0].what
+
+
+def test_draining_finishes_the_crawl_and_frees_the_slot_within_seconds(act: Act, redis_client: redis.Redis) -> None:
+    with act() as stage:
+        stage.crawler()
+        asked_at = time.monotonic()
+        stage.draining.set()
+        wait_until(lambda: stage.verdict, stage.said)
+        assert time.monotonic() - asked_at < 3
+    assert stage.verdict is Verdict.DRAINED
+    assert not redis_client.exists(SLOT)
+    assert stage.last_record().state is CrawlerState.STOPPED
+    assert stage.last_record().last_exit == "stopped"
+    assert stage.expired == []
+    assert stage.heard
+    assert "Closing spider (shutdown)" in stage.log.path.read_text()
+
+
+def test_an_order_to_retire_is_obeyed(act: Act) -> None:
+    with act() as stage:
+        stage.crawler()
+        (view,) = stage.registry.slots({}, stage.registry.crawlers())
+        stage.registry.order(view, Order(word=OrderWord.RETIRE, reason="scaled to toy=0"))
+        wait_until(lambda: stage.verdict is Verdict.RETIRED, stage.said)
+
+
+def test_a_crawler_that_dies_again_and_again_is_given_up_with_its_last_words(act: Act) -> None:
+    with act(mode="exit") as stage:
+        wait_until(lambda: stage.verdict is Verdict.CRASH_LOOPING, stage.said, 15)
+    record = stage.last_record()
+    assert record.state is CrawlerState.CRASH_LOOPING
+    assert record.last_exit == "crashed (exit code 9)"
+    assert "Spider opened" in (record.note or "")
+    assert any("given up as crash-looping" in error.what for error in stage.registry.errors())
+
+
+def test_a_crawler_that_cannot_run_as_configured_is_not_tried_again(act: Act) -> None:
+    with act(spider="nix") as stage:
+        wait_until(lambda: stage.verdict is Verdict.REFUSED, stage.said, 15)
+    assert stage.last_record().state is CrawlerState.REFUSED
+    assert "unknown spider 'nix'; there are: toy, toy_two" in (stage.last_record().note or "")
+    assert len(stage.expired) == 1
+
+
+def test_a_frozen_crawler_is_replaced(act: Act) -> None:
+    with act() as stage:
+        first = stage.crawler()
+        psutil.Process(first.pid).send_signal(signal.SIGSTOP)
+        assert stage.crawler(not_pid=first.pid).last_exit == "hung (SIGKILL)"
+
+
+def test_a_supervisor_that_lost_its_slot_ends_its_crawler_at_once(act: Act, redis_client: redis.Redis) -> None:
+    with act() as stage:
+        stage.crawler()
+        wait_until(lambda: redis_client.delete(SLOT) and stage.registry.acquire("toy", 0, "node-b"), "the slot is another's")
+        wait_until(lambda: stage.verdict is Verdict.LOST, stage.said)
+    assert redis_client.exists(SLOT)
+
+
+def test_a_crawler_that_does_not_stop_in_time_is_killed_and_its_leases_are_taken_back(act: Act) -> None:
+    with act(mode="hang") as stage:
+        wait_until(lambda: stage.heard, stage.said)
+        stage.draining.set()
+        wait_until(lambda: stage.verdict is Verdict.DRAINED, stage.said)
+    assert stage.expired == [("toy", f"toy/0#{stage.slot.token}.0")]
+    assert stage.last_record().last_exit == "killed (SIGKILL)"
+
+
+def test_the_crawler_outlives_a_redis_that_comes_back_without_its_data(act: Act) -> None:
+    with RedisServer() as server, act(url=server.url) as stage:
+        before = stage.crawler()
+        server.kill()
+        time.sleep(1.0)  # a few heartbeats that nobody hears
+        server.start()
+        after = stage.crawler()
+        assert (after.pid, after.token) == (before.pid, before.token)
+        assert stage.registry.acquire("toy", 0, "node-b") is None

@@ -1,0 +1,87 @@
+"""A node's places for crawlers, and its crawlers' log files."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import wait_until
+from workers.drain import DrainFlag
+from workers.logs import KEPT, SlotLog
+from workers.room import Room
+
+
+def test_a_node_hosts_as_many_crawlers_as_it_has_places(tmp_path: Path) -> None:
+    room = Room(tmp_path / "run", "celery@host/../1", 2)
+    with ExitStack() as stack:
+        assert [stack.enter_context(room.place()) for _ in range(3)] == [True, True, False]
+        assert room.taken() == 2
+        assert {path.parent for path in tmp_path.rglob("*.lock")} == {tmp_path / "run"}  # whatever a node is called
+    assert room.taken() == 0
+
+
+def test_nodes_do_not_share_their_places(tmp_path: Path) -> None:
+    with Room(tmp_path, "a", 1).place() as one, Room(tmp_path, "b", 1).place() as other:
+        assert one
+        assert other
+
+
+def test_the_place_of_a_process_that_is_killed_is_free(tmp_path: Path) -> None:
+    room = Room(tmp_path, "a", 1)
+    hold = "import sys, time; from pathlib import Path; from workers.room import Room\nwith Room(Path(sys.argv[1]), 'a', 1).place(): time.sleep(60)"
+    process = subprocess.Popen([sys.executable, "-c", hold, str(tmp_path)])
+    try:
+        wait_until(lambda: room.taken() == 1, "the process has the place")
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert room.taken() == 0
+
+
+def test_a_drain_flag_is_seen_across_a_fork() -> None:
+    flag = DrainFlag()
+    read, write = os.pipe()
+    if not (pid := os.fork()):
+        os.read(read, 1)
+        os._exit(42 if flag.is_set() else 1)
+    flag.set()
+    os.write(write, b"!")
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 42
+    flag.clear()
+    assert not flag.is_set()
+    os.close(read)
+    os.close(write)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> SlotLog:
+    return SlotLog(tmp_path / "logs" / "toy-0.log", rotate_bytes=10)
+
+
+def append(log: SlotLog, text: str) -> None:
+    fd = log.open()
+    os.write(fd, text.encode())
+    os.close(fd)
+
+
+def test_a_log_is_appended_to_until_it_is_large_and_then_rotated(log: SlotLog) -> None:
+    append(log, "one\n")
+    append(log, "two, too long\n")
+    assert log.tail() == ["one", "two, too long"]
+    for n in range(KEPT + 3):
+        append(log, f"number {n} is long\n")
+    assert sorted(path.name for path in log.path.parent.iterdir()) == ["toy-0.log", *(f"toy-0.log.{n + 1}" for n in range(KEPT))]
+    assert log.tail() == [f"number {KEPT + 2} is long"]
+    assert log.path.with_name("toy-0.log.1").read_text() == f"number {KEPT + 1} is long\n"
+
+
+def test_the_tail_is_the_last_lines_cut_to_a_screens_width(log: SlotLog) -> None:
+    assert log.tail() == []
+    append(log, "".join(f"line {n}\n" for n in range(1000)) + "x" * 500)
+    assert log.tail(2) == ["line 999", "x" * 200]
