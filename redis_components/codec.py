@@ -59,41 +59,78 @@ _decode = msgspec.msgpack.Decoder(ext_hook=_from_ext).decode
 
 
 def exact(value: Any, path: str) -> Any:
-    """`value`, or a copy in which every non-plain value is tagged. Raises Unserializable naming `path` for what cannot be
-    stored exactly.
+    """`value` itself where it is plain throughout, else a copy in which every non-plain value is tagged.
+
+    Raises Unserializable, which begins with `path` and the way from there, for what cannot be stored exactly.
     """
+    try:
+        return _exact(value)
+    except _Refused as refusal:
+        raise Unserializable(f"{path}{refusal.where}: cannot store {refusal.what}") from None
+
+
+class _Refused(Exception):
+    """What cannot be stored, and where it stands; the way is put together on the way up, so that it costs nothing otherwise."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = ""
+
+
+def _is_plain(value: Any) -> bool:
     kind = type(value)
-    if kind in _PLAIN:
-        return value if kind is not int or _INT64_MIN <= value <= _UINT64_MAX else _tagged(value, path)
+    return kind in _PLAIN and (kind is not int or _INT64_MIN <= value <= _UINT64_MAX)
+
+
+def _exact(value: Any) -> Any:
+    kind = type(value)
     if kind is dict:
         if all(type(key) is str for key in value):
-            return {key: exact(item, f"{path}[{key!r}]") for key, item in value.items()}
-        return _tagged(value, path)
+            return value if all(map(_is_plain, value.values())) else {key: _inner(item, key) for key, item in value.items()}
+        return _tagged(value)
     if kind is list:
-        return [exact(item, f"{path}[{place}]") for place, item in enumerate(value)]
-    return _tagged(value, path)
+        return value if all(map(_is_plain, value)) else [_inner(item, place) for place, item in enumerate(value)]
+    return value if _is_plain(value) else _tagged(value)
 
 
-def _tagged(value: Any, path: str) -> msgspec.msgpack.Ext:
+def _inner(value: Any, key: object) -> Any:
+    try:
+        return _exact(value)
+    except _Refused as refusal:
+        refusal.where = f"[{key!r}]{refusal.where}"
+        raise
+
+
+def _tagged(value: Any) -> msgspec.msgpack.Ext:
     kind = type(value)
     code = _CODES.get(kind)
     zone = getattr(value, "tzinfo", None)
     if code is None or (zone is not None and type(zone) is not timezone):
         what = f"{kind.__module__}.{kind.__qualname__}" if code is None else f"{kind.__name__} in time zone {zone!r}"
-        raise Unserializable(f"{path}: cannot store {what} exactly; use plain values, or the setting SCHEDULER_SERIALIZER")
-    return msgspec.msgpack.Ext(code, _pack(exact(_TYPES[code][1](value), path), path))
-
-
-def _pack(value: Any, path: str) -> bytes:
+        raise _Refused(f"{what} exactly; use plain values, or the setting SCHEDULER_SERIALIZER")
     try:
-        return _encode(value)
-    except (TypeError, ValueError, OverflowError, RecursionError) as exc:  # lone surrogates, depth
-        raise Unserializable(f"{path}: cannot store it: {exc}") from exc
+        return msgspec.msgpack.Ext(code, _encode(_exact(_TYPES[code][1](value))))
+    except (ValueError, OverflowError, RecursionError) as exc:  # lone surrogates, depth
+        raise _Refused(f"it: {exc}") from exc
 
 
 def dumps(fields: dict[str, Any]) -> bytes:
-    """A payload from `fields`, which holds plain values or what `exact` returned."""
-    return _PREFIX + _pack(fields, "request")
+    """A payload from `fields`, which holds plain values or what `exact` returned. Raises Unserializable for text that is no Unicode."""
+    try:
+        return _PREFIX + _encode(fields)
+    except (TypeError, ValueError, OverflowError, RecursionError) as exc:  # lone surrogates, depth
+        raise Unserializable(f"{_culprit(fields)}: cannot store it: {exc}") from exc
+
+
+def _culprit(fields: dict[str, Any]) -> str:
+    """The first field that cannot be encoded; only looked for when something went wrong."""
+    for name, value in fields.items():
+        try:
+            _encode(value)
+        except (TypeError, ValueError, OverflowError, RecursionError):
+            return name
+    return "request"
 
 
 def loads(payload: bytes) -> dict[str, Any]:

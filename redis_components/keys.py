@@ -128,14 +128,15 @@ class CrawlKeys:
         return self.items
 
     def writer(self) -> str:
-        """STRING with TTL: token of the one writer that may trim the item stream.
+        """STRING with TTL: `<token>|<number of its last settled batch>` of the one writer that may trim the item stream.
 
-        Written by `writer_lock.lua`, checked by `settle.lua`.
+        Written by `writer_lock.lua`, `writer_unlock.lua` and `settle.lua`, which checks it first.
         """
         return f"{self.items}:writer"
 
     def bad_items(self) -> str:
-        """LIST: items that the database refused, as JSON `{"reason", "item", "at"}`; the newest 10,000 are kept.
+        """LIST: items that the database refused, newest first, as JSON `{"reason", "item", "at"}` (epoch seconds of Redis, the item's
+        first 100,000 characters); the newest 10,000 are kept.
 
         Written by `settle.lua`; read by people and by the inspector.
         """

@@ -11,6 +11,7 @@ from typing import Any
 
 import scrapy.http
 from scrapy import Request, Spider
+from scrapy.http.headers import Headers
 from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.misc import load_object
 
@@ -36,6 +37,7 @@ _ARGUMENTS = {
     "f": "flags",
     "n": "encoding",
 }
+_STORED = frozenset({"u", "c", "e", *_ARGUMENTS})
 
 
 class RequestCodec:
@@ -63,7 +65,7 @@ class RequestCodec:
         if request.method != "GET":
             fields["m"] = request.method
         if request._headers:
-            fields["h"] = codec.exact(dict(request._headers), "headers")
+            fields["h"] = [[name, *values] for name, values in dict.items(request._headers)]
         if request.body:
             fields["b"] = request.body
         if request._cookies:
@@ -114,9 +116,13 @@ class RequestCodec:
         """The request of `payload`. Raises Undecodable with the reason."""
         fields = codec.loads(payload)
         try:
+            if "_" not in fields:
+                return self._plain(fields)
             url = fields.pop("u")
-            cls = self._class(fields.pop("_", None))
+            cls = self._class(fields.pop("_"))
             arguments = fields.pop("x", {})
+            if "h" in fields:
+                fields["h"] = [(name, values) for name, *values in fields["h"]]
             arguments["callback"] = self._method(fields.pop("c", None), "callback")
             arguments["errback"] = self._method(fields.pop("e", None), "errback")
             for letter, value in fields.items():
@@ -129,9 +135,37 @@ class RequestCodec:
         except Exception as exc:  # whatever a foreign payload makes a constructor raise
             raise Undecodable(f"payload does not make a request: {exc}") from exc
 
-    def _class(self, path: str | None) -> type[Request]:
-        if path is None:
-            return Request
+    def _plain(self, fields: dict[str, Any]) -> Request:
+        """A `Request`, built without its constructor: URL, method and headers were brought into their form when it was first made.
+
+        Takes about 2 µs, the constructor 5. A unit test compares all fields of many requests with the constructor's.
+        """
+        if not fields.keys() <= _STORED:
+            raise KeyError(*(fields.keys() - _STORED))
+        if "://" not in fields["u"] and not fields["u"].startswith(("about:", "data:")):
+            raise ValueError(f"Missing scheme in request url: {fields['u']}")
+        get = fields.get
+        request = Request.__new__(Request)
+        request._encoding = encoding = get("n", "utf-8")
+        request._url = fields["u"]
+        request.method = get("m", "GET")
+        request._meta = get("t")
+        request._body = get("b", b"")
+        request._cookies = get("k")
+        request._cb_kwargs = get("w")
+        request._flags = get("f")
+        request.priority = get("p", 0)
+        request.dont_filter = get("d", False)
+        request.callback = self._method(get("c"), "callback")
+        request.errback = self._method(get("e"), "errback")
+        request._headers = None
+        if "h" in fields:
+            request._headers = Headers(encoding=encoding)
+            for name, *values in fields["h"]:
+                dict.__setitem__(request._headers, name, values)
+        return request
+
+    def _class(self, path: str) -> type[Request]:
         try:
             return self._classes[path]
         except KeyError:

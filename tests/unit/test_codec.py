@@ -51,7 +51,7 @@ def round_trip(value: Any) -> Any:
 def shape(value: Any) -> Any:
     """The value with the types of everything in it."""
     if isinstance(value, dict):
-        return dict, {(shape(key), shape(item)) for key, item in value.items()} if value else ()
+        return dict, tuple((shape(key), shape(item)) for key, item in value.items())
     if isinstance(value, list | tuple):
         return type(value), tuple(shape(item) for item in value)
     if isinstance(value, set | frozenset):

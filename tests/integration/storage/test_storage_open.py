@@ -64,7 +64,7 @@ def test_several_processes_may_open_an_empty_database_at_once(database_url: str)
 def test_sqlite_makes_missing_folders_and_works_in_wal(tmp_path: Path) -> None:
     with Database.from_url(f"sqlite:///{tmp_path}/new/folder/trawl.sqlite") as database, database.engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
-        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 1  # NORMAL
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
         assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 10_000
     assert (tmp_path / "new/folder/trawl.sqlite").is_file()
 
