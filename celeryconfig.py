@@ -1,6 +1,6 @@
 """Every Celery setting that differs from the default, with its reason. Read when Celery first needs it, not with `import tasks`.
 
-The rules behind them, measured with Celery 5.7 on Redis (docs/architecture.md, "Celery"):
+The rules behind them, measured with Celery 5.7 on Redis:
 - Messages are acknowledged early and nothing relies on their redelivery: what is missing, `reconcile_fleet` sends again.
 - No `acks_late`, no ETA or countdown, no `retry()`, no `rate_limit`: a worker of Celery 5.7 that holds an unacknowledged message
   ends when Redis goes away (AttributeError in `restore_unacked_once`).

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -120,8 +120,7 @@ def _opened(path: Path | None) -> Iterator[TextIO]:
             yield out
         draft.replace(path)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise ExportError(f"cannot write {path}: {error.strerror}: name a file in a folder that can be written") from error
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    finally:
+        with suppress(OSError):  # there is none when all went well, and none where there is no folder for it
+            draft.unlink()

@@ -72,8 +72,8 @@ def crawlers_table(view: FleetView) -> RenderableType:
     table.add_column("state", no_wrap=True)
     for name in ("pid", "pages/s", "in flight", "memory", "heard", "restarts"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("node", no_wrap=True, overflow="ellipsis", max_width=24)
-    table.add_column("last end", overflow="ellipsis", no_wrap=True)
+    for name in ("node", "last end"):  # where there is no room, these two fold
+        table.add_column(name, overflow="fold", max_width=24)
     for one in view.crawlers:
         table.add_row(*_crawler(one, view.now))
     return table

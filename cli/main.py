@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = app(list(arguments) if arguments is not None else None, prog_name="trawl", standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # the latter is how typer ends when a pipe breaks
         # `trawl export | head`: the reader has enough. What is left in the buffer must not fail again when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE

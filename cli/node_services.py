@@ -6,6 +6,7 @@ import os
 import secrets
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from redis_components.errors import ConfigError
 
@@ -44,7 +45,11 @@ def node_services(flower: FlowerAccess, exporter_port: int) -> list[Service]:
     """In the order in which they are started; they are stopped the other way round, the worker with its crawlers last."""
     return [
         # Not celery@host: a worker started by hand on the same machine, or a second `trawl up`, needs a name of its own.
-        Service(name="worker", command=_celery("worker", f"--hostname=up-{os.getpid()}@%h", "--loglevel=INFO")),
+        Service(
+            name="worker",
+            command=_celery("worker", f"--hostname=up-{os.getpid()}@%h", "--loglevel=INFO"),
+            environment=_project(),
+        ),
         Service(name="beat", command=_celery("beat", "--loglevel=WARNING"), stop_s=HELPER_STOP_S),
         Service(
             name="flower",
@@ -58,6 +63,14 @@ def node_services(flower: FlowerAccess, exporter_port: int) -> list[Service]:
             stop_s=HELPER_STOP_S,
         ),
     ]
+
+
+def _project() -> dict[str, str]:
+    """Outside of a Scrapy project crawlers would know no spider: there they get Trawl's own."""
+    here = Path.cwd()
+    if "SCRAPY_SETTINGS_MODULE" in os.environ or any((folder / "scrapy.cfg").is_file() for folder in (here, *here.parents)):
+        return {}
+    return {"SCRAPY_SETTINGS_MODULE": "workers.settings"}
 
 
 def _celery(command: str, *options: str) -> tuple[str, ...]:

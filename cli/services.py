@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from shutil import which
 from typing import IO
 
 from redis_components.embedded import die_with_parent
@@ -70,14 +71,19 @@ class Services:
         """Look at each, and start what has died once more. Raises ServiceFailed when it dies again and again."""
         for one in self._running:
             if one.ended_unasked():
-                self._on_line("trawl", f"{one.service.name} ended ({one.exit}); starting it again")
                 one.restart_soon()
+                self._on_line("trawl", f"{one.service.name} ended ({one.exit}); starting it again")
             one.start_if_due()
 
     def stop(self, *, hurry: Callable[[], bool] = lambda: False) -> None:
-        """Stop all, the last started first. Each gets its time to end well, unless `hurry` says that somebody is impatient."""
+        """Stop all: told at once, the last started first. Each gets its time to end well, unless `hurry` says that somebody is
+        impatient.
+        """
+        told = [one for one in reversed(self._running) if one.terminate()]
+        now = time.monotonic()
         for one in reversed(self._running):
-            if one.stop(hurry):
+            one.end(now + one.service.stop_s, hurry)
+            if one in told:
                 self._on_line("trawl", f"{one.service.name} stopped ({one.exit})")
 
     def pids(self) -> dict[str, int]:
@@ -92,6 +98,7 @@ class _Running:
         self.service = service
         self._on_line = on_line
         self._process: subprocess.Popen[str] | None = None
+        self._group: int | None = None  # to be ended; its number may be somebody else's once it is empty
         self._reader: threading.Thread | None = None
         self._said: deque[str] = deque(maxlen=LAST_LINES)
         self._deaths: deque[float] = deque(maxlen=MAX_RESTARTS + 1)
@@ -110,6 +117,9 @@ class _Running:
         return f"exit code {code}" if code >= 0 else signal.Signals(-code).name
 
     def start(self) -> None:
+        if not which(self.service.command[0]):
+            raise ServiceFailed(f"{self.service.name} cannot be started: {self.service.command[0]} is no program")
+        self._said.clear()
         trampoline = (sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid()))
         try:
             self._process = subprocess.Popen(
@@ -125,7 +135,7 @@ class _Running:
         except OSError as error:
             raise ServiceFailed(f"{self.service.name} cannot be started: {error}") from error
         assert self._process.stdout
-        self._start_at = None
+        self._group, self._start_at = self._process.pid, None
         self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), name=self.service.name, daemon=True)
         self._reader.start()
 
@@ -146,26 +156,30 @@ class _Running:
         if self._start_at is not None and time.monotonic() >= self._start_at:
             self.start()
 
-    def stop(self, hurry: Callable[[], bool]) -> bool:
-        """End it and what it started; False when it was not running."""
-        process, self._start_at = self._process, None
-        if process is None or process.poll() is not None:
-            self._end_group()
+    def terminate(self) -> bool:
+        """SIGTERM; False when it does not run."""
+        self._start_at = None
+        if self._process is None or self._process.poll() is not None:
             return False
-        process.terminate()
-        deadline = time.monotonic() + self.service.stop_s
-        while process.poll() is None and time.monotonic() < deadline and not hurry():
+        self._process.terminate()
+        return True
+
+    def end(self, deadline: float, hurry: Callable[[], bool]) -> None:
+        """Wait for its end, at most until `deadline` (monotonic); then end it, and in any case what it has left behind."""
+        if self._process is None:
+            return
+        while self._process.poll() is None and time.monotonic() < deadline and not hurry():
             time.sleep(TICK_S)
         self._end_group()
         with suppress(subprocess.TimeoutExpired):
-            process.wait(KILLED_S)
-        return True
+            self._process.wait(KILLED_S)
 
     def _end_group(self) -> None:
-        """SIGKILL for what is left of it. Its pid is the group's, and not given to another process while a member is left."""
-        if self._process:
+        """SIGKILL, once, for what is left of it and of what it started in its session."""
+        if self._group is not None:
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+                os.killpg(self._group, signal.SIGKILL)
+            self._group = None
         if self._reader:
             self._reader.join(KILLED_S)  # its last words; a pipe that a grandchild holds open must not keep us
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -32,10 +33,9 @@ def status(
     """
     if not watch:
         _show(_look(), as_json)
-    elif as_json:
-        _repeat_json(every)
-    else:
-        _repeat(every)
+        return 0
+    with suppress(KeyboardInterrupt):  # how a watch ends
+        _repeat_json(every) if as_json else _repeat(every)
     return 0
 
 

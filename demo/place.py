@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -52,8 +53,7 @@ class RunPlace:
     @property
     def shown(self) -> str:
         """The folder as a person would type it."""
-        here = Path.cwd()
-        return str(self.folder.relative_to(here) if self.folder.is_relative_to(here) else self.folder)
+        return _from_here(self.folder)
 
     def take_over_environment(self, forum_url: str, fleet: str) -> None:
         """From now on this process, and every one that it starts, works with this folder and the demo's forum."""
@@ -71,8 +71,18 @@ class RunPlace:
         )
 
 
+def trawl_command() -> str:
+    """How to call `trawl` from here: it is beside the Python that runs the demo."""
+    return _from_here(Path(sys.executable).with_name("trawl"))
+
+
+def _from_here(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
 def _new_folder(runs: Path) -> Path:
-    name = datetime.now().strftime("%Y%m%d-%H%M%S")  # noqa: DTZ005 - the clock on the user's wall
+    name = datetime.now().strftime("%Y%m%d-%H%M%S")
     for suffix in ("", *(f"-{n}" for n in range(2, 100))):
         folder = runs / f"{name}{suffix}"
         try:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, replace
 
 from sqlalchemy import func, select
 
 from cli.fleet_view import FleetView, look
 from workers.storage import comments, posts
 
+from .figures import ForumFigures, ForumGauge, Speed
 from .stage import Stage
 
-COUNT_EVERY_S = 1.0  # rows and the forum's own figures; Redis is looked at each time
+COUNT_EVERY_S = 0.5  # rows and the forum's own figures; Redis is looked at each time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,14 +23,6 @@ class Event:
 
     at_s: float
     text: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class ForumFigures:
-    """The forum as it says itself."""
-
-    pieces: int  # posts and comments there are now
-    served: int  # pages, refused ones included
 
 
 class Scene:
@@ -42,8 +36,10 @@ class Scene:
         self.forum: ForumFigures | None = None
         self.stored: tuple[int, int] | None = None  # posts, comments
         self.living = False  # whether the forum grows
+        self.speed = Speed(5.0)  # of the forum's pages
+        self._speeds: defaultdict[str, Speed] = defaultdict(Speed)  # of each service's pages
+        self._gauge = ForumGauge(stage.forum)
         self._started = time.monotonic()
-        self._pieces_at_start: int | None = None
         self._counted_at = 0.0
 
     @property
@@ -63,25 +59,23 @@ class Scene:
 
     def look(self) -> None:
         """Read all figures that are there by now. Raises `redis.RedisError`, StorageError, ForumError."""
-        if hasattr(self.stage, "client"):
-            self.fleet = look(self.stage.client)
+        if self.stage.client:
+            self.fleet = self._measured(look(self.stage.client))
         if time.monotonic() - self._counted_at >= COUNT_EVERY_S:
-            self._counted_at = time.monotonic()
             self.count()
 
     def count(self) -> None:
         """Count the rows and ask the forum, now."""
-        if hasattr(self.stage, "database"):
+        self._counted_at = time.monotonic()
+        if self.stage.database:
             (stored_posts,) = next(self.stage.database.stream(select(func.count()).select_from(posts)))
             (stored_comments,) = next(self.stage.database.stream(select(func.count()).select_from(comments)))
             self.stored = stored_posts, stored_comments
         if self.stage.forum.url:
-            self.forum = self._ask_forum()
+            self.forum = self._gauge.read()
+            self.speed.add(self.clock_s, self.forum.pages)
 
-    def _ask_forum(self) -> ForumFigures:
-        said = self.stage.forum.stats()
-        if self._pieces_at_start is None:
-            truth = self.stage.forum.truth()
-            self._pieces_at_start = len(truth["posts"]) + len(truth["comments"]) - truth["revision"]
-        # Each event of its life is one post or one comment more.
-        return ForumFigures(pieces=self._pieces_at_start + said["revision"], served=said["total"])
+    def _measured(self, fleet: FleetView) -> FleetView:
+        """With the pages per second of the last seconds; the crawlers' own are means over longer, and go with a killed one."""
+        services = (replace(one, pages_per_s=self._speeds[one.name].add(self.clock_s, one.pages)) for one in fleet.services)
+        return replace(fleet, services=tuple(services))

@@ -16,6 +16,7 @@ from redis_components import embedded
 from redis_components.connection import connect
 from redis_components.embedded.server import free_port
 from redis_components.errors import TrawlError
+from workers import seeding
 from workers.storage import Database
 
 from .forum.process import ForumProcess
@@ -28,10 +29,7 @@ SITE = "demo"
 
 
 class Stage:
-    """What runs. After `start_redis`, `client` is set; after `open_database`, `database`."""
-
-    client: redis.Redis
-    database: Database
+    """What runs. `client` is there after `start_redis`, `database` after `open_database`."""
 
     def __init__(self, options: DemoOptions, place: RunPlace) -> None:
         self.options = options
@@ -40,9 +38,9 @@ class Stage:
         self.exporter_port = prefer(EXPORTER_PORT)
         port = free_port()
         place.take_over_environment(f"http://127.0.0.1:{port}", FLEET)
-        self.forum = ForumProcess(
-            seed=options.seed, forums=BOARDS, threads=options.threads, comments=options.comments, port=port
-        )
+        self.forum = ForumProcess(seed=options.seed, forums=BOARDS, threads=options.threads, comments=options.comments, port=port)
+        self.client: redis.Redis | None = None
+        self.database: Database | None = None
         self._logs: dict[str, IO[str]] = {}
         self._services = Services(node_services(self.flower, self.exporter_port), self._log)
 
@@ -51,23 +49,26 @@ class Stage:
         return f"http://127.0.0.1:{self.exporter_port}"
 
     def start_redis(self) -> None:
-        self.client = connect(embedded.redis_url())
-        self.client.ping()
+        client = connect(embedded.redis_url())
+        client.ping()
+        self.client = client
 
     def open_database(self) -> None:
         self.database = Database.from_url().open()
 
     def start_forum(self) -> None:
-        """It stands still and is well-behaved until `misbehave` and `live`."""
+        """Its pages are slow and sometimes refused, as those of a real site; it stands still until it is told to live."""
         self.forum.start()
-
-    def misbehave(self) -> None:
-        """Slow pages and refused ones, as a real site has them."""
         self.forum.control(
             latency_ms=self.options.latency_ms,
             error_rate=self.options.error_rate,
             throttle_rate=self.options.throttle_rate,
         )
+
+    def seed(self) -> None:
+        """What `trawl seed --force` does; a board that is being scanned already is left alone."""
+        assert self.client
+        seeding.seed(self.client, None, SITE, force=True)
 
     def start_services(self) -> None:
         self._services.start()
@@ -76,11 +77,11 @@ class Stage:
         """Restart a service that has died. Raises ServiceFailed when that does not help."""
         self._services.tend()
 
-    def stop(self, hurry: Callable[[], bool]) -> None:
+    def stop(self, *, hurry: Callable[[], bool]) -> None:
         """Stop everything that was started, also after half a start."""
         self._services.stop(hurry=hurry)
         self.forum.stop()
-        if hasattr(self, "database"):
+        if self.database:
             self.database.close()
         with suppress(TrawlError):  # what does not stop is found as left over
             embedded.stop()

@@ -12,13 +12,13 @@ from typing import TypeVar
 from sqlalchemy import func, select
 
 from redis_components.errors import TrawlError
+from redis_components.inspector import CrawlSnapshot
 from redis_components.registry import CrawlerRecord, CrawlerState
-from workers import seeding
 from workers.sites import load_site
 from workers.storage import scans
 
 from .scene import Scene
-from .stage import SITE
+from .stage import BOARDS, SITE
 from .truth import Coverage, compare
 
 START_TIMEOUT_S = 60.0
@@ -41,10 +41,9 @@ class Story:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self.stage = scene.stage
-        self.seeded_at_s = 0.0
+        self.crawling_since_s = 0.0
         self.killed: CrawlerRecord | None = None
         self.killed_at_s = 0.0
-        self.leased_at_kill = 0
         self.recovered_after_s: float | None = None
         self.frozen_at: datetime | None = None
         self.settled_at_s = 0.0
@@ -73,22 +72,19 @@ class Story:
             step()
         scene.count()
         assert scene.forum
-        scene.happened(
-            f"Redis, a forum with {scene.forum.pieces:,} posts and comments, worker, beat, Flower and exporter were started"
-        )
-        scene.now = "Beat sees that the fleet has no crawlers; the worker launches them as processes of their own."
+        scene.happened(f"Redis, a forum with {scene.forum.pieces:,} posts and comments, and four services are started")
+        stage.seed()
+        scene.happened(f"{BOARDS} boards are seeded: as tasks they wait in Redis for a crawler")
+        scene.now = "Beat finds that two crawlers are missing; the worker launches them as processes of their own."
         yield from self._until(self._whole, "for the crawlers to start", START_TIMEOUT_S)
-        stage.misbehave()
+        scene.happened("both crawlers run")
 
     def _crawl(self) -> Act[None]:
         scene, options = self.scene, self.stage.options
-        scene.happened("both crawlers are running")
-        seeding.seed(self.stage.client, None, SITE, force=True)
-        self.seeded_at_s = scene.clock_s
+        self.crawling_since_s = scene.clock_s
         self.stage.forum.control(rate=options.rate)
         scene.living = True
-        forums = load_site(SITE).forums
-        scene.happened(f"seeded {len(forums)} boards; the forum lives: {options.rate:g} new threads and replies a second")
+        scene.happened(f"the forum lives: {options.rate:g} new threads and replies a second")
         scene.now = "forum_list scans the boards; each new or changed thread becomes a task for forum_detail."
         yield from self._until(
             lambda: scene.stored_share >= options.kill_at,
@@ -99,35 +95,36 @@ class Story:
     def _kill(self) -> Act[None]:
         scene = self.scene
         victim = yield from self._until(self._victim, "for a forum_detail crawler at work", START_TIMEOUT_S)
-        self.leased_at_kill = self._detail().leased
+        leased = self._detail().leased + self._detail().leased_tasks
         os.kill(victim.pid, signal.SIGKILL)
         self.killed, self.killed_at_s = victim, scene.clock_s
-        scene.happened(f"SIGKILL to {victim.name} (pid {victim.pid}), which had {self.leased_at_kill} requests in its hands")
-        scene.now = f"{victim.name} was killed. Its supervisor starts a new one, which gets the requests that it left behind."
-        acked: int | None = None
+        scene.happened(f"SIGKILL to {victim.name} (pid {victim.pid}), which had {leased} requests and tasks in its hands")
+        scene.now = f"{victim.name} was killed: its supervisor starts another, which gets the requests it left."
+        acked = self._detail().acked
 
-        def back() -> bool:
+        def successor() -> CrawlerRecord | None:
+            """The new crawler, as soon as it has finished a request."""
             nonlocal acked
-            if acked is None:  # after the kill: what it had acknowledged before has arrived by now
-                acked = self._detail().acked
             new = self._crawler(victim.name)
-            return new is not None and new.pid not in (0, victim.pid) and self._detail().acked > acked
+            if new is None or new.pid in (0, victim.pid):
+                acked = self._detail().acked  # the last of the one that was killed
+                return None
+            return new if self._detail().acked > acked else None
 
-        yield from self._until(back, f"for {victim.name} to crawl again", RECOVERY_TIMEOUT_S)
+        new = yield from self._until(successor, f"for {victim.name} to crawl again", RECOVERY_TIMEOUT_S)
         self.recovered_after_s = scene.clock_s - self.killed_at_s
-        successor = self._crawler(victim.name)
-        assert successor
-        scene.happened(f"{victim.name} crawls again (pid {successor.pid}), {self.recovered_after_s:.1f} s after the kill")
+        scene.happened(f"{victim.name} crawls again (pid {new.pid}), {self.recovered_after_s:.1f} s after the kill")
 
     def _freeze(self) -> Act[None]:
         scene, options = self.scene, self.stage.options
         scene.now = "Crawling on; the forum lives on, and threads that change are fetched again."
         yield from self._until(
-            lambda: scene.clock_s - self.seeded_at_s >= options.live_s, "for the forum to have lived", options.live_s + 1
+            lambda: scene.clock_s - self.crawling_since_s >= options.live_s, "for the forum to have lived", options.live_s + 1
         )
         self.stage.forum.control(rate=0)
         scene.living = False
         self.frozen_at = datetime.now(UTC)
+        self.stage.seed()  # beat would; this saves its seconds
         scene.count()
         assert scene.forum
         scene.happened(f"the forum stands still now, with {scene.forum.pieces:,} posts and comments")
@@ -141,8 +138,7 @@ class Story:
 
         def settled() -> bool:
             nonlocal quiet, acked
-            detail = self._service_idle("forum_detail")
-            quiet = quiet + 1 if detail and self._detail().acked == acked else 0
+            quiet = quiet + 1 if self._idle() and self._detail().acked == acked else 0
             acked = self._detail().acked
             return quiet >= QUIET_LOOKS
 
@@ -154,11 +150,12 @@ class Story:
         scene = self.scene
         scene.now = "Comparing the database with the forum's own list, row by row."
         scene.count()
+        assert self.stage.database
         self.coverage = compare(self.stage.database, self.stage.forum.truth(), SITE)
 
     # what the acts wait for
 
-    def _until(self, done: Callable[[], T], what: str, timeout_s: float) -> Act[T]:
+    def _until(self, done: Callable[[], T | None], what: str, timeout_s: float) -> Act[T]:
         deadline = time.monotonic() + timeout_s
         while True:
             yield  # the audience looks, and so the figures are fresh
@@ -191,16 +188,16 @@ class Story:
         assert self.scene.fleet
         return self.scene.fleet.service("forum_detail").crawl
 
-    def _service_idle(self, name: str) -> bool:
+    def _idle(self) -> bool:
         assert self.scene.fleet
-        return self.scene.fleet.service(name).idle
+        return self.scene.fleet.service("forum_detail").idle
 
     def _scanned(self) -> bool:
         """Whether each board has been scanned to its end by a scan that began after the forum's last change."""
         assert self.frozen_at
-        query = (
-            select(func.count(func.distinct(scans.c.forum_id)))
-            .where(scans.c.site == SITE, scans.c.started_at > self.frozen_at, scans.c.outcome == "complete")
+        assert self.stage.database
+        query = select(func.count(func.distinct(scans.c.forum_id))).where(
+            scans.c.site == SITE, scans.c.started_at > self.frozen_at, scans.c.outcome == "complete"
         )
         (scanned,) = next(self.stage.database.stream(query))
         return bool(scanned >= len(load_site(SITE).forums))

@@ -51,7 +51,7 @@ class Burial(NamedTuple):
 
 
 class StatChange(NamedTuple):
-    """A change of one shared stat: `how` is add, set, max or min; `value` is a number or text."""
+    """A change of a stat: `how` is add, max or min (shared by all processes, a number) or set (this process's own, any text)."""
 
     how: Literal["add", "set", "max", "min"]
     field: str

@@ -24,6 +24,8 @@ from .transport import Clock, Exchanger
 logger = logging.getLogger(__name__)
 
 FASTEST_POLL_S = 0.01
+CLOSEST_S = 0.001
+"""Between two exchanges whatever happens: a process that is told again and again of work it does not get must not spin."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,7 +268,7 @@ class Frontier:
     def _due(self, now: float) -> float:
         ready = self._last.ready if self._last else 1
         if self._urgent or (self._starving and (self.outbox or ready) and not self._closing):
-            return now
+            return self._last_exchange + CLOSEST_S
         if self.outbox:
             return self._last_exchange + self.config.interval_s
         if self._want():
@@ -344,6 +346,7 @@ class Frontier:
             "stats": keys.stats_hash(),
             "next_tasks": next_keys.start_tasks() if self.config.next_keys else keys.dead(),
             "next_tokens": next_keys.start_tokens(),
+            "own_stats": keys.own_stats(self.owner),
             "dead_leases": keys.leases(self._reclaim or self.owner),
         }
 

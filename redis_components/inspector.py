@@ -28,7 +28,7 @@ class CrawlSnapshot:
     owners: int  # crawler processes with a heartbeat
     acked: int  # requests finished, ever
     reclaimed: int  # leases taken back from dead owners, ever
-    stats: dict[str, str]  # shared stats; `name@owner` for those of one process
+    stats: dict[str, str]  # stats over all processes
 
 
 def _text(value: object) -> str:

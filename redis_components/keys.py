@@ -143,11 +143,18 @@ class CrawlKeys:
         return f"{self.items}:dead"
 
     def stats_hash(self) -> str:
-        """HASH: Scrapy's stats over all processes (sums, maxima, minima), and per-process values as `name@owner`.
+        """HASH: Scrapy's stats over all processes: sums, maxima, minima.
 
         Written by `exchange.lua`; read by the exporter and the inspector.
         """
         return self.stats
+
+    def own_stats(self, owner: str) -> str:
+        """HASH with TTL: the stats that are one process's own (start time, finish reason, ...), kept for a day after its last change.
+
+        Written by `exchange.lua`; read by people.
+        """
+        return f"{self.stats}:{owner}"
 
 
 @dataclass(frozen=True, kw_only=True)

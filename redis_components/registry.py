@@ -113,6 +113,10 @@ class Registry:
         )
         return bool(outcome == b"released")
 
+    def is_held(self, spider: str, number: int) -> bool:
+        """Whether somebody holds the slot at this moment."""
+        return bool(self._client.exists(self._keys.slot(spider, number)))
+
     def order(self, view: SlotView, order: Order) -> None:
         """Tell the present holder of a slot what to do; its successor will not hear it."""
         if view.token is not None:

@@ -49,7 +49,7 @@ class RequestCodec:
 
     def __init__(self, spider: Spider, allowed: Iterable[str | type[Request]] = ()) -> None:
         self._spider = spider
-        self._names: dict[Callable[..., Any], str] = {}
+        self._names: dict[object, str] = {}
         self._classes: dict[str, type[Request]] = dict(_BUILT_IN)
         for entry in allowed:
             cls = load_object(entry)
@@ -101,13 +101,11 @@ class RequestCodec:
     def _name(self, method: Callable[..., Any], role: str) -> str:
         if method is NO_CALLBACK:
             return _NO_CALLBACK
-        function = getattr(method, "__func__", None)
-        if function is None:
-            raise Unserializable(f"{role}: {method!r} is not a method of spider {self._spider.name!r}; make it one")
+        function = getattr(method, "__func__", None)  # two bound methods of one function are two objects
         name = self._names.get(function)
         if name is None:
-            name = function.__name__
-            if getattr(getattr(self._spider, name, None), "__func__", None) is not function:
+            name = getattr(function, "__name__", "")
+            if function is None or getattr(getattr(self._spider, name, None), "__func__", None) is not function:
                 raise Unserializable(f"{role}: {method!r} is not a method of spider {self._spider.name!r}; make it one")
             self._names[function] = name
         return name

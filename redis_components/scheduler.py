@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-CLOSE_TIMEOUT_S = 20.0
+CLOSE_TIMEOUT_S = 8.0  # shorter than the grace time that a supervisor gives
 """Longest wait for Redis when a crawl closes; what is not stored by then is leased again by others."""
 
 

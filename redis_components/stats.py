@@ -24,8 +24,8 @@ INTERVAL_S = 1.0
 
 
 class RedisStatsCollector(MemoryStatsCollector):
-    """Sums of counters, maxima and minima over all processes in the hash `STATS_KEY`; values that were set, apart as
-    `name@owner`.
+    """Sums of counters, maxima and minima over all processes in the hash `STATS_KEY`; values that were set, in
+    a hash for each process.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -82,6 +82,4 @@ class RedisStatsCollector(MemoryStatsCollector):
         if type(value) in (int, float) and kind is None:
             known = before if type(before) in (int, float) else 0
             return StatChange("add", key, repr(value - known))
-        assert self._frontier is not None
-        text = value.isoformat() if isinstance(value, datetime) else str(value)
-        return StatChange("set", f"{key}@{self._frontier.owner}", text)
+        return StatChange("set", key, value.isoformat() if isinstance(value, datetime) else str(value))

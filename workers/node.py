@@ -39,7 +39,13 @@ class Node:
         registry = Registry(client)
         registry.clear_launch(spider, number)
         with self.room(name).place() as there_is_room:
-            if self.drain.is_set() or not there_is_room:
+            if registry.is_held(spider, number):
+                return HELD
+            if self.drain.is_set():
+                return FULL
+            if not there_is_room:
+                what = f"no place for {spider}/{number}: this node hosts {self.crawlers} crawlers"
+                registry.report_error(name, f"{what}; start another node, or raise TRAWL_NODE_CRAWLERS")
                 return FULL
             slot = registry.acquire(spider, number, name)
             if slot is None:

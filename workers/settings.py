@@ -15,9 +15,7 @@ NEWSPIDER_MODULE = "workers.spiders"
 USER_AGENT = "trawl/0.1 (+a crawl fleet; set USER_AGENT to something that says who you are)"
 
 # The shared frontier.
-REDIS_URL = (
-    redis_url()
-)  # Scrapy loads this module once, when a crawl begins; the embedded server is started here where no URL is given
+REDIS_URL = redis_url()  # read when a crawl begins; starts the embedded server where no TRAWL_REDIS_URL is given
 SCHEDULER = "redis_components.scheduler.Scheduler"
 DUPEFILTER_CLASS = "redis_components.dupefilter.RFPDupeFilter"
 STATS_CLASS = "redis_components.stats.RedisStatsCollector"
@@ -38,8 +36,7 @@ DOWNLOAD_MAXSIZE = 64 * 1024 * 1024  # no forum page is larger; Scrapy's 1 GiB w
 CONCURRENT_ITEMS = 4  # Scrapy starts this many tasks for each response; its 100 halve the pages per second
 COOKIES_ENABLED = False  # the forums are read without a login
 HTTPPROXY_ENABLED = False
-REFERER_ENABLED = False
-AUTOTHROTTLE_ENABLED = False
+METAREFRESH_ENABLED = False  # it searches each page's HTML for a redirect
 DNSCACHE_ENABLED = True
 REACTOR_THREADPOOL_MAXSIZE = 20  # threads for DNS; ten are soon busy with a slow resolver
 

@@ -189,7 +189,9 @@ class Supervisor:
             self._record = self._state(CrawlerState.BACKING_OFF, note=what)
             self._heartbeat.now()
         if not end.kind.clean:
-            line = f"{what}; {self._last_lines(1) or f'see {self._log.path.name}'}"
+            # What a process said last is the reason only where it ended by itself.
+            reason = self._last_lines(1) if end.code > 0 else None
+            line = f"{what}; {reason or f'see {self._log.path.name}'}"
             self._heartbeat.errand(lambda: self._registry.report_error(self._slot.name, line))
 
     def _wait(self, seconds: float) -> None:

@@ -15,6 +15,7 @@
 -- KEYS[11] next_tasks  (list)   start tasks of the service that this one feeds
 -- KEYS[12] next_tokens (hash)   task id -> last change token, of the service that this one feeds
 -- KEYS[13] dead_leases (hash)   leases of the owner named in message.reclaim
+-- KEYS[14] own_stats   (hash)   stats that are this owner's own
 -- ARGV[1] message      (msgpack map)  see redis_components/exchange.py, class Message
 -- ARGV[2] blobs        (binary, any number)  for each of message.requests its fingerprint ('' = no filter) and payload, for each of message.tasks its
 --                      data, then message.items items; apart from the message because Redis's cmsgpack does not know the binary type
@@ -23,9 +24,10 @@
 -- Retry: safe; a message is applied at most once for each owner and number
 local ready, seen, leases, owners, numbers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local counters, dead, start_tasks, items, stats = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local next_tasks, next_tokens, dead_leases = KEYS[11], KEYS[12], KEYS[13]
+local next_tasks, next_tokens, dead_leases, own_stats = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
 local message, blobs = cmsgpack.unpack(ARGV[1]), 2
 local LAYOUT = 1
+local OWN_STATS_S = 86400
 
 -- include: clock
 -- include: leases
@@ -63,7 +65,7 @@ end
 local layout = tonumber(redis.call('HGET', counters, 'layout') or LAYOUT)
 if layout ~= LAYOUT then return { 'layout', {}, {}, {}, layout, 0, 0, 0, '', 0 } end
 redis.call('ZCARD', ready) redis.call('SCARD', seen) redis.call('HLEN', leases) redis.call('LLEN', dead) redis.call('LLEN', items)
-redis.call('HLEN', stats) redis.call('LLEN', next_tasks) redis.call('HLEN', next_tokens) redis.call('HLEN', dead_leases) redis.call('ZCARD', owners)
+redis.call('HLEN', stats) redis.call('HLEN', own_stats) redis.call('LLEN', next_tasks) redis.call('HLEN', next_tokens) redis.call('HLEN', dead_leases) redis.call('ZCARD', owners)
 count_tasks()
 
 local known = redis.call('HGET', numbers, owner) or ''
@@ -155,9 +157,12 @@ else
     if how == 'add' then
       -- pcall: a field that somebody else filled with text must not stop the crawl
       if type(redis.pcall('HINCRBYFLOAT', stats, field, value)) == 'table' then redis.call('HSET', stats, field, value) end
+    elseif how == 'set' then
+      redis.call('HSET', own_stats, field, value)
+      redis.call('EXPIRE', own_stats, OWN_STATS_S)
     else
       local stored = tonumber(redis.call('HGET', stats, field) or nil)
-      if how == 'set' or not stored or (how == 'max' and tonumber(value) > stored) or (how == 'min' and tonumber(value) < stored) then
+      if not stored or (how == 'max' and tonumber(value) > stored) or (how == 'min' and tonumber(value) < stored) then
         redis.call('HSET', stats, field, value)
       end
     end

@@ -100,10 +100,14 @@ class ToyFleet:
         return self._start("beat", "beat")
 
     def ask(self, expression: str) -> str:
-        """What `python -c "from tasks import *; print(EXPRESSION)"` prints: a user's shell."""
-        command = [sys.executable, "-c", f"from tasks import *; print({expression})"]
+        """What `python -c "from tasks import *; print(EXPRESSION)"` prints: a user's shell. An error counts as printed."""
+        return self.run(f"from tasks import *; print({expression})")
+
+    def run(self, script: str) -> str:
+        """What a Python script prints that runs in the fleet's environment."""
+        command = [sys.executable, "-c", script]
         done = subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=30, check=False)
-        return done.stdout.strip() if done.returncode == 0 else done.stderr.strip()
+        return (done.stdout if done.returncode == 0 else done.stderr).strip()
 
     def crawlers(self) -> dict[str, CrawlerRecord]:
         """The crawlers that crawl, by slot."""

@@ -81,7 +81,12 @@ def test_stopping_runs_what_is_left_and_beats_no_more() -> None:
 
 def test_stopping_does_not_wait_for_a_redis_that_hangs() -> None:
     hanging = threading.Event()
-    heartbeat = Heartbeat(lambda: hanging.wait(30) and None, period_s=1)
+
+    def beat() -> Renewal:
+        hanging.wait(30)
+        return Renewal(held=True)
+
+    heartbeat = Heartbeat(beat, period_s=1)
     heartbeat.start()
     heartbeat.stop(0.05)
     hanging.set()

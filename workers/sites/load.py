@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from functools import lru_cache
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -38,9 +39,14 @@ def load_sites() -> list[Site]:
 def _read(path: Path) -> Site:
     try:
         text = path.read_text("utf-8")
-        fields = tomllib.loads(_expand(text, path))
+        return _parse(_expand(text, path), path)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         raise SiteError(f"{path}: cannot be read as TOML: {exc}") from exc
+
+
+@lru_cache(maxsize=1000)  # spiders ask for their site with each page; a file that was changed has another text
+def _parse(text: str, path: Path) -> Site:
+    fields = tomllib.loads(text)
     fields.setdefault("name", path.stem)
     try:
         site = Site.model_validate(fields)

@@ -1,0 +1,95 @@
+"""What the demo prints at its end."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from .live import clock
+from .place import trawl_command
+from .story import Story
+from .truth import Coverage
+
+IDS_SHOWN = 5
+
+
+def print_report(console: Console, story: Story) -> None:
+    """Coverage, figures, and where the data is."""
+    assert story.coverage
+    console.print()
+    print_coverage(console, story.coverage)
+    console.print()
+    console.print(_figures(story))
+    console.print()
+    _print_whereabouts(console, story)
+
+
+def print_coverage(console: Console, coverage: tuple[Coverage, ...]) -> None:
+    """The table, and for each fault the first ids that have it."""
+    console.print(_coverage_table(coverage))
+    for one in coverage:
+        _print_faults(console, one)
+
+
+def _coverage_table(coverage: tuple[Coverage, ...]) -> Table:
+    table = _table("database")
+    for name in ("expected", "stored", "missing", "duplicates", "wrong content", "unknown", "coverage"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in coverage:
+        bad = [len(one.missing), one.duplicates, len(one.wrong), len(one.unknown)]
+        cells = [Text(f"{n:,}", style="bold red" if n else "green") for n in bad]
+        total = Text(_percent(one.share), style="bold green" if one.complete else "bold red")
+        table.add_row(one.table, f"{one.expected:,}", f"{one.stored:,}", *cells, total)
+    return table
+
+
+def _percent(share: float) -> str:
+    """`100 %` only for all of it."""
+    return "100 %" if share >= 1 else f"{min(share * 100, 99.99):.2f} %"
+
+
+def _print_faults(console: Console, one: Coverage) -> None:
+    for what, ids in (("missing", one.missing), ("wrong", one.wrong), ("unknown", one.unknown)):
+        if ids:
+            more = f" and {len(ids) - IDS_SHOWN:,} more" if len(ids) > IDS_SHOWN else ""
+            console.print(f"{what} {one.table}: {', '.join(ids[:IDS_SHOWN])}{more}", style="red", soft_wrap=True)
+
+
+def _figures(story: Story) -> Table:
+    fleet, forum = story.scene.fleet, story.scene.forum
+    assert fleet
+    assert forum
+    table = _table("the run", header=False)
+    table.add_column()
+    refused = sum(pages for status, pages in forum.served.items() if status in ("429", "500"))
+    table.add_row("pages", f"{forum.pages:,} fetched, at best {story.scene.speed.best:.0f} a second over five seconds")
+    table.add_row("refused", f"{refused:,} of them with 500 or 429, on purpose: each was tried again")
+    table.add_row("given up", f"{sum(one.crawl.dead for one in fleet.services):,} requests, {_bad_items(story):,} items")
+    if story.killed and story.recovered_after_s is not None:
+        reclaimed = sum(one.crawl.reclaimed for one in fleet.services)
+        table.add_row("killed", f"{story.killed.name} at {clock(story.killed_at_s)}; {reclaimed:,} leases taken back")
+        table.add_row("crawling again", f"{story.recovered_after_s:.1f} s after the kill")
+    table.add_row("wall time", f"{story.scene.clock_s:.0f} s")
+    return table
+
+
+def _bad_items(story: Story) -> int:
+    assert story.scene.fleet
+    return sum(one.crawl.bad_items for one in story.scene.fleet.services)
+
+
+def _print_whereabouts(console: Console, story: Story) -> None:
+    place = story.stage.place
+    query = "select forum_id, count(*) from posts group by 1"
+    python = f"import sqlite3; print(sqlite3.connect('{place.shown}/trawl.sqlite').execute('{query}').fetchall())"
+    console.print(Text.assemble(("the data  ", "bold"), f"{place.shown}/trawl.sqlite"), soft_wrap=True)
+    console.print(Text(f'  python3 -c "{python}"'), soft_wrap=True)
+    console.print(Text(f"  TRAWL_DATA_DIR={place.shown} {trawl_command()} export comments --format csv | head"), soft_wrap=True)
+    console.print(Text.assemble(("the logs  ", "bold"), f"{place.shown}/logs"), soft_wrap=True)
+
+
+def _table(title: str, *, header: bool = True) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0), show_header=header)
+    table.add_column(title, no_wrap=True)
+    return table

@@ -1,0 +1,153 @@
+"""`make demo` in a short form: a smaller forum, a shorter life; everything else as a newcomer sees it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import sqlite3
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.support.fleet import ROOT
+from tests.support.processes import none_left, wait_until
+
+MARK = "TRAWL_TEST_DEMO"
+SMALL = {"TRAWL_DEMO_THREADS": "60", "TRAWL_DEMO_LIVE_S": "3", "TRAWL_DEMO_KILL_AT": "0.1", "TRAWL_DEMO_LATENCY_MS": "20"}
+
+
+class Demo:
+    """A run of the demo, as started by `make demo`, with what it printed in a file."""
+
+    def __init__(self, folder: Path, *, stdout: int | None = None, **environment: str) -> None:
+        self.data = folder / "data"
+        self._log = folder / "demo.log"
+        env = {**os.environ, **SMALL, "TRAWL_DATA_DIR": str(self.data), MARK: str(folder), **environment}
+        with self._log.open("wb") as file:
+            out = file.fileno() if stdout is None else stdout
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "demo"], cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+            )
+
+    def said(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def find(self, pattern: str, timeout_s: float) -> re.Match[str]:
+        """Wait until it has printed something like that."""
+
+        def found() -> re.Match[str] | None:
+            assert self.process.poll() is None or re.search(pattern, self.said()), self.said()
+            return re.search(pattern, self.said())
+
+        return wait_until(found, lambda: f"{pattern!r} is printed; so far:\n{self.said()}", timeout_s)
+
+    def end(self) -> int:
+        """Ctrl-C; returns the exit code."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(30)
+
+
+class Terminal:
+    """A terminal of 100 columns and 24 lines: what is drawn on it goes to the log of a demo."""
+
+    def __init__(self, log: Path) -> None:
+        self._master, self.slave = pty.openpty()
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        self._log = log
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def close(self) -> None:
+        """After the end of the demo: the rest of what it has drawn."""
+        os.close(self.slave)
+        self._reader.join(5)
+        os.close(self._master)
+
+    def _read(self) -> None:
+        with self._log.open("ab", buffering=0) as log, suppress(OSError):  # the last one to close it makes EIO
+            while data := os.read(self._master, 65_536):
+                log.write(data)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Afterwards no process of the demo may be left, wherever it hangs by then."""
+    with none_left((MARK, str(tmp_path)), timeout_s=1.0):
+        yield tmp_path
+
+
+def test_the_demo_stores_everything_in_spite_of_a_killed_crawler_and_leaves_no_process(folder: Path) -> None:
+    demo = Demo(folder)
+    code = demo.process.wait(100)
+    said = demo.said()
+    assert code == 0, said
+    assert "Traceback" not in said
+
+    # every post and comment, once, as it is in the forum
+    rows = dict(re.findall(r"^(posts|comments) +(.*)$", said, re.MULTILINE))
+    for table in ("posts", "comments"):
+        expected, stored, *faults, share, percent = rows[table].split()
+        assert int(expected.replace(",", "")) == int(stored.replace(",", "")) > 200
+        assert faults == ["0"] * 4
+        assert (share, percent) == ("100", "%")
+
+    # a crawler was killed and came back
+    assert re.search(r"SIGKILL to forum_detail/0 \(pid \d+\), which had \d+ requests and tasks in its hands", said)
+    back = re.search(r"forum_detail/0 crawls again \(pid \d+\), (\d+\.\d) s after the kill", said)
+    assert back
+    assert float(back[1]) < 30
+
+    # a newcomer learns where to look, and where the data is
+    assert re.search(r"Flower http://127\.0\.0\.1:\d+ +user trawl, password \S+", said)
+    assert "no process is left" in said
+    (database,) = demo.data.glob("demo/*/trawl.sqlite")
+    assert str(database) in said
+    count = sqlite3.connect(database).execute("select count(*) from posts").fetchone()[0]
+    assert f"{count:,}" == rows["posts"].split()[1]
+
+
+def test_on_a_terminal_there_is_a_live_screen_and_ctrl_c_in_the_middle_stops_everything_within_seconds(folder: Path) -> None:
+    terminal = Terminal(folder / "demo.log")
+    demo = Demo(folder, stdout=terminal.slave, TERM="xterm-256color", COLUMNS="", LINES="")
+    demo.find(r"both crawlers run", 60)
+    demo.find(r"forum_list scans the boards", 5)
+    began = time.monotonic()
+    assert demo.end() == 130
+    assert time.monotonic() - began < 20
+    terminal.close()
+    said = demo.said()
+    assert "Traceback" not in said
+    assert "no process is left" in said
+    assert "▶" in said
+    assert re.search(r"forum_detail/0 .*running", said), "the crawlers are listed with their state"
+
+
+def test_ctrl_c_while_it_starts_stops_what_was_started(folder: Path) -> None:
+    demo = Demo(folder)
+    demo.find(r"four services are started", 60)
+    assert demo.end() == 130
+    assert "Traceback" not in demo.said()
+
+
+def test_a_wrong_option_is_one_line_and_exit_code_2(folder: Path) -> None:
+    demo = Demo(folder, TRAWL_DEMO_THREADS="many")
+    assert demo.process.wait(30) == 2
+    assert demo.said() == "demo: TRAWL_DEMO_THREADS='many': must be a whole number: correct it or unset it\n"
+
+
+def test_without_a_redis_the_demo_says_what_to_do(folder: Path) -> None:
+    demo = Demo(folder, TRAWL_REDIS_BIN="/no/such/redis-server")
+    assert demo.process.wait(30) == 1
+    assert "demo: TRAWL_REDIS_BIN=/no/such/redis-server is not a Redis" in demo.said()
+    assert "Traceback" not in demo.said()

@@ -1,0 +1,335 @@
+"""`trawl seed`, `scale`, `status` and `export` against a real Redis and a real database: outcomes, exit codes, bad input."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from cli.main import main
+from redis_components.keys import CrawlKeys
+from redis_components.registry import CrawlerRecord, CrawlerState, Registry
+from tests.support.items import comment, post, wire
+from workers.storage import Database, Item, parse
+
+LISTS = CrawlKeys.for_spider("forum_list")
+SITE = 'base_url = "http://127.0.0.1:1"\nforums = ["news", "help"]\ninterval_s = 300\n'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+
+Trawl = Callable[..., Said]
+
+
+@pytest.fixture
+def trawl(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Trawl:
+    """Run a command in this process, with a Redis, a data folder and one site of its own."""
+    sites = tmp_path / "sites"
+    sites.mkdir()
+    (sites / "example.toml").write_text(SITE)
+    monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
+    monkeypatch.setenv("TRAWL_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(sites))
+    for name in ("TRAWL_FLEET", "TRAWL_DEBUG", "TRAWL_DATABASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*arguments: str) -> Said:
+        code = main(arguments)
+        out, err = capfd.readouterr()
+        return Said(code=code, out=out, err=err)
+
+    return run
+
+
+def one_line(said: Said, code: int, *words: str) -> None:
+    """The command failed with this code and one line on standard error, which has these words in it."""
+    assert said.code == code
+    assert len(said.err.splitlines()) == 1
+    assert said.err.startswith("trawl: ")
+    assert "Traceback" not in said.err
+    for word in words:
+        assert word in said.err
+
+
+# wrong use of the command line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("nope",), "No such command 'nope'"),
+        (("scale",), "Missing argument"),
+        (("seed", "--nope"), "No such option: --nope"),
+        (("export", "likes"), "likes"),
+        (("export", "--format", "xml"), "xml"),
+        (("status", "--every", "0"), "0.1"),
+        (("up", "--port-flower", "70000"), "65535"),
+    ],
+)
+def test_wrong_use_is_one_line_that_names_the_help_and_exit_code_2(arguments: tuple[str, ...], word: str, trawl: Trawl) -> None:
+    one_line(trawl(*arguments), 2, word, "trawl --help")
+
+
+def test_every_command_has_a_help_with_an_example(trawl: Trawl) -> None:
+    assert "trawl status --watch" in trawl("--help").out
+    for command in ("up", "seed", "scale", "status", "export"):
+        said = trawl(command, "--help")
+        assert said.code == 0
+        assert f"trawl {command}" in said.out.split("Examples")[1], f"{command} shows how it is used"
+
+
+def test_help_is_quick_because_nothing_heavy_is_loaded() -> None:
+    script = "import sys, cli.main; print(sorted({'redis', 'celery', 'scrapy', 'sqlalchemy', 'pydantic'} & set(sys.modules)))"
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30)
+    assert said.stdout.strip() == "[]"
+
+
+# seed
+
+
+def test_seed_takes_what_is_due_once_and_says_so(trawl: Trawl, redis_client: redis.Redis) -> None:
+    first = trawl("seed")
+    assert first.code == 0
+    assert [line.split() for line in first.out.splitlines()[1:]] == [["example/news", "seeded"], ["example/help", "seeded"]]
+    assert "trawl up" in first.err, "nobody is there to scan them"
+    assert redis_client.llen(LISTS.start_tasks()) == 2
+    second = trawl("seed", "--json", "--force")
+    assert second.code == 0
+    assert {forum: said.split()[0] for forum, said in json.loads(second.out).items()} == {
+        "example/news": "pending",
+        "example/help": "pending",
+    }
+    assert second.err == ""
+    assert redis_client.llen(LISTS.start_tasks()) == 2
+
+
+def test_seed_takes_named_forums_and_refuses_the_one_it_does_not_know(trawl: Trawl, redis_client: redis.Redis) -> None:
+    said = trawl("seed", "help", "nope")
+    assert said.code == 1
+    assert "trawl: ?/nope: unknown forum: example has news, help" in said.err
+    assert "example/help  seeded" in said.out
+    assert redis_client.llen(LISTS.start_tasks()) == 1
+
+
+def test_seed_does_not_say_that_nobody_scans_while_a_crawler_does(trawl: Trawl, redis_client: redis.Redis) -> None:
+    Registry(redis_client).note(CrawlerRecord(spider="forum_list", pid=1, state=CrawlerState.RUNNING))
+    assert trawl("seed").err == ""
+
+
+def test_seed_of_an_unknown_site_is_wrong_use_and_lists_the_sites_there_are(trawl: Trawl) -> None:
+    one_line(trawl("seed", "--site", "nope"), 2, "unknown site 'nope'", "example")
+
+
+def test_seed_without_a_site_file_says_where_to_put_one(trawl: Trawl, tmp_path: Path) -> None:
+    (tmp_path / "sites" / "example.toml").unlink()
+    one_line(trawl("seed"), 2, str(tmp_path / "sites"), "TRAWL_SITES_DIR")
+
+
+def test_seed_with_a_broken_site_file_names_file_and_key(trawl: Trawl, tmp_path: Path) -> None:
+    (tmp_path / "sites" / "example.toml").write_text(SITE + "max_pages = 0\n")
+    one_line(trawl("seed"), 2, "example.toml", "max_pages")
+
+
+# scale
+
+
+def test_scale_sets_what_is_desired_and_prints_all_of_it(trawl: Trawl, redis_client: redis.Redis) -> None:
+    assert trawl("scale", "forum_detail=4").out == "desired: forum_detail=4, forum_list=1\n"
+    assert json.loads(trawl("scale", "forum_list=0,forum_detail=2", "--json").out) == {"forum_list": 0, "forum_detail": 2}
+    assert Registry(redis_client).desired() == {"forum_list": 0, "forum_detail": 2}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("nope=1",), "unknown service 'nope'"),
+        (("forum_list=x",), "forum_list=x"),
+        (("forum_list=1", "nope=1"), "unknown service"),
+    ],
+)
+def test_scale_refuses_what_cannot_be_and_changes_nothing(
+    words: tuple[str, ...], said: str, trawl: Trawl, redis_client: redis.Redis
+) -> None:
+    one_line(trawl("scale", *words), 2, said)
+    assert Registry(redis_client).desired() == {}
+
+
+# status
+
+
+def test_status_of_an_empty_redis_shows_the_services_and_how_to_start_them(trawl: Trawl) -> None:
+    said = trawl("status")
+    assert said.code == 0
+    assert "forum_list" in said.out
+    assert "0/1" in said.out
+    assert "trawl up" in said.out
+
+
+def test_status_shows_crawlers_queues_and_errors_and_hides_the_password(
+    trawl: Trawl, redis_client: redis.Redis, redis_url: str
+) -> None:
+    registry = Registry(redis_client)
+    slot = registry.acquire("forum_list", 0, "worker@host")
+    assert slot
+    record = CrawlerRecord(
+        spider="forum_list", number=0, pid=4711, node="worker@host", state=CrawlerState.RUNNING, token=slot.token
+    )
+    registry.renew(slot, record)
+    registry.report_error("forum_detail/0", "crash-looping: no module named x")
+    trawl("seed")
+    text = trawl("status").out
+    assert "4711" in text
+    assert "crash-looping: no module named x" in text
+    seen = json.loads(trawl("status", "--json").out)
+    assert seen["running"] is True
+    assert {one["service"]: (one["desired"], one["alive"], one["start_tasks"]) for one in seen["services"]} == {
+        "forum_list": (1, 1, 2),
+        "forum_detail": (1, 0, 0),
+    }
+    assert [one["crawler"] for one in seen["crawlers"] if one["alive"]] == ["forum_list/0"]
+    password = redis_url.split("@")[0].rpartition(":")[2]
+    assert password not in text + json.dumps(seen)
+
+
+def test_status_without_any_redis_says_so_and_starts_none(trawl: Trawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRAWL_REDIS_URL")
+    said = trawl("status")
+    assert said.code == 0
+    assert "Nothing is running here" in said.out
+    assert json.loads(trawl("status", "--json").out) == {"running": False}
+    assert not (tmp_path / "data").exists(), "looking leaves no trace"
+
+
+# Redis that is not there
+
+
+@pytest.mark.parametrize("command", [("status",), ("seed",), ("scale", "forum_list=1"), ("up",)])
+def test_a_redis_that_is_not_there_is_one_line_that_says_how_to_mend_it(
+    command: tuple[str, ...], trawl: Trawl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAWL_REDIS_URL", "redis://:secret@127.0.0.1:1/0")
+    arguments = (*command, "--port-flower=0", "--port-exporter=0") if command == ("up",) else command
+    said = trawl(*arguments)
+    one_line(said, 1, "is not running", "TRAWL_REDIS_URL")
+    assert "secret" not in said.err
+
+
+def test_a_redis_that_refuses_the_password_is_one_line(trawl: Trawl, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = redis_url.rpartition("@")[2]
+    monkeypatch.setenv("TRAWL_REDIS_URL", f"redis://:wrong@{host}")
+    one_line(trawl("status"), 1, "does not accept the password")
+
+
+def test_a_wrong_url_or_fleet_is_wrong_use(trawl: Trawl, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAWL_FLEET", "forum_list")
+    one_line(trawl("status"), 2, "TRAWL_FLEET")
+    monkeypatch.setenv("TRAWL_REDIS_URL", "http://127.0.0.1")
+    one_line(trawl("seed"), 2, "no Redis URL")
+
+
+def test_with_trawl_debug_the_traceback_is_shown_before_the_line(trawl: Trawl, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAWL_DEBUG", "1")
+    said = trawl("scale", "nope=1")
+    assert said.code == 2
+    assert said.err.startswith("Traceback")
+    assert said.err.splitlines()[-1].startswith("trawl: unknown service")
+
+
+# export
+
+
+def item(fields: dict[str, Any]) -> Item:
+    return parse(wire(fields))
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """Two posts of two sites, fetched a day apart, and a comment; returns the data folder."""
+    data = tmp_path / "data"
+    now, yesterday = (moment.isoformat() for moment in (datetime.now(UTC), datetime.now(UTC) - timedelta(days=1)))
+    with Database.from_url(f"sqlite:///{data}/trawl.sqlite") as database:
+        refused = database.write(
+            [
+                item(post(site="example", id="p1", title='Größe, "quoted"\nand folded', fetched_at=now)),
+                item(post(site="other", id="p2", fetched_at=yesterday)),
+                item(comment(site="example", id="c1", post_id="p1", fetched_at=now)),
+            ]
+        )
+    assert not refused
+    return data
+
+
+def test_export_writes_json_lines_to_standard_output(trawl: Trawl, stored: Path) -> None:
+    said = trawl("export")
+    assert said.code == 0
+    assert [(row["site"], row["id"]) for row in map(json.loads, said.out.splitlines())] == [("example", "p1"), ("other", "p2")]
+    assert said.err == "2 posts written to standard output\n"
+
+
+def test_export_keeps_one_site_or_what_is_new(trawl: Trawl, stored: Path) -> None:
+    assert [json.loads(line)["id"] for line in trawl("export", "--site", "other").out.splitlines()] == ["p2"]
+    assert [json.loads(line)["id"] for line in trawl("export", "--since", "2h").out.splitlines()] == ["p1"]
+
+
+def test_export_writes_a_csv_file_that_reads_back(trawl: Trawl, stored: Path, tmp_path: Path) -> None:
+    target = tmp_path / "posts.csv"
+    said = trawl("export", "posts", "-f", "csv", "-o", str(target), "--json")
+    assert json.loads(said.out) == {"table": "posts", "rows": 2, "file": str(target)}
+    rows = list(csv.DictReader(io.StringIO(target.read_text("utf-8"), newline="")))
+    assert next(row["title"] for row in rows) == 'Größe, "quoted"\nand folded'
+    assert list(tmp_path.glob("*.part")) == []
+
+
+def test_export_before_anything_is_stored_creates_no_database(trawl: Trawl, tmp_path: Path) -> None:
+    one_line(trawl("export"), 1, "does not exist yet", "trawl seed")
+    assert not (tmp_path / "data" / "trawl.sqlite").exists()
+
+
+def test_export_to_a_place_that_cannot_be_written_is_one_line_and_leaves_no_file(
+    trawl: Trawl, stored: Path, tmp_path: Path
+) -> None:
+    one_line(trawl("export", "-o", str(tmp_path / "no" / "x.jsonl")), 1, "x.jsonl", "cannot write")
+    (tmp_path / "file").write_text("")
+    one_line(trawl("export", "-o", str(tmp_path / "file" / "x.jsonl")), 1, "cannot write")
+
+
+def test_export_with_a_wrong_since_or_database_is_wrong_use_or_one_line(
+    trawl: Trawl, stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_line(trawl("export", "--since", "soon"), 2, "--since")
+    monkeypatch.setenv("TRAWL_DATABASE_URL", "mysql://user:secret@host/db")
+    said = trawl("export")
+    one_line(said, 1, "TRAWL_DATABASE_URL" if "TRAWL_DATABASE_URL" in said.err else "postgresql")
+    assert "secret" not in said.err
+
+
+def test_a_reader_that_has_enough_ends_an_export_without_a_complaint(stored: Path) -> None:
+    environment = {**os.environ, "TRAWL_DATA_DIR": str(stored)}
+    with Database.from_url(f"sqlite:///{stored}/trawl.sqlite") as database:
+        assert not database.write([item(post(site="example", id=f"x{n}", body="b" * 1000)) for n in range(500)])
+    command = [sys.executable, "-m", "cli.main", "export"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout
+        assert process.stderr
+        assert process.stdout.readline().startswith("{")
+        process.stdout.close()
+        assert process.wait(20) == 0
+        assert process.stderr.read() == ""

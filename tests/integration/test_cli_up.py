@@ -1,0 +1,153 @@
+"""`trawl up`: the real services on a real Redis, one of them killed, and Ctrl-C."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import redis
+
+from redis_components.registry import CrawlerState, Registry
+from tests.support.fleet import ROOT
+from tests.support.processes import wait_until
+
+TRAWL = [sys.executable, "-m", "cli.main"]
+
+
+class Up:
+    """A `trawl up` in a session of its own, as in a terminal, with what it said in a file."""
+
+    def __init__(self, environment: dict[str, str], log: Path, *options: str) -> None:
+        self._log = log
+        command = [*TRAWL, "up", "--port-flower", "0", "--port-exporter", "0", *options]
+        with log.open("wb") as file:
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+            )
+
+    def said(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def find(self, pattern: str, timeout_s: float = 20.0) -> re.Match[str]:
+        """Wait until it has said something like that."""
+        return wait_until(
+            lambda: re.search(pattern, self.said()), lambda: f"{pattern} is said; so far:\n{self.said()}", timeout_s
+        )
+
+    def service(self, word: str) -> psutil.Process:
+        """The one child whose command line has this word."""
+        (found,) = (p for p in psutil.Process(self.process.pid).children() if word in p.cmdline())
+        return found
+
+    def end(self, number: int = signal.SIGINT) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(25)
+
+
+@pytest.fixture
+def environment(redis_url: str, tmp_path: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "TRAWL_REDIS_URL": redis_url,
+        "TRAWL_DATA_DIR": str(tmp_path / "data"),
+        "TRAWL_FLOWER_AUTH": "me:secret-word",
+        "TRAWL_FLEET": "forum_list=1,forum_detail=1",
+    }
+
+
+@pytest.fixture
+def up(no_process_left: None, environment: dict[str, str], tmp_path: Path) -> Iterator[Up]:
+    running = Up(environment, tmp_path / "up.log", "--fleet", "forum_list=1,forum_detail=0")
+    yield running
+    if running.process.poll() is None:
+        running.process.kill()
+        running.process.wait()
+
+
+def get(address: str, path: str, login: str | None = None) -> tuple[int, str]:
+    """Status and body of a page."""
+    connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=5)
+    try:
+        connection.request("GET", path, headers={"Authorization": f"Basic {b64encode(login.encode()).decode()}"} if login else {})
+        response = connection.getresponse()
+        return response.status, response.read().decode(errors="replace")
+    finally:
+        connection.close()
+
+
+def test_up_runs_a_fleet_restarts_what_dies_and_leaves_nothing_after_ctrl_c(up: Up, redis_client: redis.Redis) -> None:
+    registry = Registry(redis_client)
+    flower = up.find(r"Flower +(http://127\.0\.0\.1:\d+)  user me, password secret-word")[1]
+    exporter = up.find(r"exporter  (http://127\.0\.0\.1:\d+)")[1]
+
+    # a fleet of the size that was asked for
+    def crawling() -> list[str]:
+        return [r.name for r in registry.crawlers() if r.state is CrawlerState.RUNNING]
+
+    assert wait_until(crawling, lambda: f"a crawler runs:\n{up.said()}", 25) == ["forum_list/0"]
+    assert registry.desired() == {"forum_list": 1, "forum_detail": 0}
+
+    # people can look, with the password
+    wait_until(lambda: get(exporter, "/metrics")[0] == 200, "the exporter answers", 20)
+    wait_until(lambda: get(flower, "/api/workers", "me:secret-word")[0] == 200, "Flower answers who has the password", 20)
+    assert get(flower, "/api/workers")[0] == 401
+    assert not any("secret-word" in part for part in up.service("flower").cmdline()), "`ps` does not show it"
+
+    # what dies is started again
+    victim = up.service("monitoring.exporter")
+    victim.kill()
+    up.find(r"trawl +│ exporter ended \(SIGKILL\); starting it again")
+    wait_until(lambda: get(exporter, "/metrics")[0] == 200, "the exporter answers again, at the same address", 20)
+    assert up.service("monitoring.exporter").pid != victim.pid
+
+    # every line says whose it is, and the tasks of every second are not in it
+    assert re.search(r"^worker +│ .*launched crawler \d+", up.said(), re.MULTILINE)
+    assert "store_items" not in up.said()
+
+    began = time.monotonic()
+    assert up.end() == 0, up.said()
+    assert time.monotonic() - began < 15
+    assert "everything is stopped" in up.said()
+    assert "Traceback" not in up.said()
+
+
+def test_up_that_is_killed_takes_everything_with_it(up: Up, redis_client: redis.Redis) -> None:
+    up.find(r"worker +│ .*launched crawler \d+", 25)
+    up.process.kill()  # `no_process_left` sees the rest
+
+
+def test_up_with_a_port_in_use_starts_nothing_and_says_how_to_choose_another(environment: dict[str, str]) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        command = [*TRAWL, "up", f"--port-flower={taken.getsockname()[1]}"]
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "is in use by another program" in done.stderr
+    assert "--port-flower" in done.stderr
+
+
+def test_up_refuses_a_fleet_that_cannot_be(environment: dict[str, str]) -> None:
+    for fleet, word in (("nope=1", "unknown service 'nope'"), ("forum_list", "forum_list")):
+        command = [*TRAWL, "up", "--port-flower=0", "--port-exporter=0", "--fleet", fleet]
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=20, check=False)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert len(done.stderr.splitlines()) == 1
+        assert word in done.stderr
+
+
+def test_status_in_another_process_is_what_a_script_can_read(environment: dict[str, str]) -> None:
+    done = subprocess.run([*TRAWL, "status", "--json"], env=environment, capture_output=True, text=True, timeout=20, check=True)
+    assert json.loads(done.stdout)["running"] is True

@@ -1,0 +1,86 @@
+"""The tasks on a real worker, as a user's shell sends them, while a crawler occupies the only place of the node."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from redis_components.keys import CrawlKeys
+from tests.support.fleet import ToyFleet
+from tests.support.processes import wait_until
+
+pytestmark = pytest.mark.usefixtures("no_process_left")
+
+POST = {
+    "kind": "post",
+    "site": "demo",
+    "id": "p1",
+    "forum_id": "f1",
+    "title": "A title",
+    "body": "A body",
+    "author": "somebody",
+    "created_at": "2026-01-02T03:04:05Z",
+    "views": 1,
+    "reply_count": 0,
+    "last_reply_at": None,
+    "url": "http://127.0.0.1/post/p1",
+    "fetched_at": "2026-01-02T03:04:06Z",
+}
+
+FIRST_CRAWLING_EVENT = """
+from tasks import app
+def show(event):
+    print(event["result"])
+    raise SystemExit
+with app.connection() as connection:
+    app.events.Receiver(connection, handlers={"task-crawling": show}).capture(limit=None, timeout=15)
+"""
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[ToyFleet]:
+    with ToyFleet(tmp_path, "toy=1,toy_two=1", TRAWL_NODE_CRAWLERS="1", TRAWL_SITES_DIR=str(tmp_path / "sites")) as fleet:
+        yield fleet
+
+
+def test_a_node_answers_while_it_crawls(fleet: ToyFleet) -> None:
+    node = fleet.node()
+    task_id = fleet.ask("run_crawler.delay('toy', 0).id")
+    (crawler,) = fleet.wait_whole("toy/0").values()
+
+    assert fleet.ask("run_crawler.delay('toy', 0).get(timeout=10)") == "held"
+    assert fleet.ask("run_crawler.delay('toy_two', 0).get(timeout=10)") == "full"
+    assert "unknown service 'nix'; TRAWL_FLEET names toy, toy_two" in fleet.ask("scale_fleet.delay(nix=1).get(timeout=10)")
+    assert "ConfigError: forums = 'f1'" in fleet.ask("seed_forums.delay('f1').get(timeout=10)")
+    assert "unknown site 'nowhere'" in fleet.ask("refresh_posts.delay(['p1'], 'nowhere').get(timeout=10)")
+    errors = {error.where: error.what for error in fleet.registry.errors()}
+    assert set(errors) == {"a@test", "trawl.refresh_posts", "trawl.seed_forums", "trawl.scale_fleet"}
+    assert "no place for toy_two/0: this node hosts 1 crawlers" in errors["a@test"]
+    assert "Traceback" not in node.said()
+
+    fleet.redis.client().rpush(CrawlKeys.for_spider("toy").item_stream(), json.dumps(POST))
+    stored = fleet.ask("store_items.apply_async(ignore_result=False).get(timeout=10)['toy']")
+    assert "'posts': 1" in stored
+    with sqlite3.connect(fleet.folder / "data" / "trawl.sqlite") as database:
+        assert database.execute("select id, title from posts").fetchall() == [("p1", "A title")]
+    database.close()
+
+    assert f"toy/0 pid {crawler.pid}: running" in fleet.run(FIRST_CRAWLING_EVENT)
+
+    # As Flower's button Terminate does it: the crawler ends gracefully, the slot is free.
+    fleet.ask(f"app.control.revoke({task_id!r}, terminate=True)")
+    wait_until(lambda: not fleet.processes(), fleet.said)
+    wait_until(lambda: fleet.registry.slots({"toy": 1}, [])[0].token is None, "the slot is free")
+    assert "Spider closed (shutdown)" in (fleet.folder / "data" / "logs" / "toy-0.log").read_text()
+
+
+def test_a_worker_without_options_starts_without_a_warning(fleet: ToyFleet) -> None:
+    node = fleet.node()
+    assert fleet.ask("reconcile_fleet.apply_async(ignore_result=False).get(timeout=15)") == "['launch toy/0', 'launch toy_two/0']"
+    banner, _, after = node.said().partition("crawlers.toy_two")
+    assert ".> concurrency: 4 (prefork)" in banner
+    assert not after.partition("\n")[2].strip(), after

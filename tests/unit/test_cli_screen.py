@@ -1,0 +1,145 @@
+"""The screen of `trawl status`: every state of a fleet, on a terminal of 100 columns."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from cli.fleet_screen import screen
+from cli.fleet_view import FleetView, ServiceView
+from redis_components.inspector import CrawlSnapshot
+from redis_components.registry import CrawlerRecord, CrawlerState, ErrorRecord
+
+NOW = 1_800_000_000.0
+
+
+def crawl(spider: str = "forum_list", **sizes: int) -> CrawlSnapshot:
+    names = ("start_tasks", "ready", "leased", "leased_tasks", "dead", "fingerprints", "items", "bad_items", "owners")
+    zero = dict.fromkeys((*names, "acked", "reclaimed"), 0)
+    stats = {"downloader/response_count": "12345", "item_scraped_count": "77", "retry/count": "3"}
+    return CrawlSnapshot(spider=spider, stats=stats, **{**zero, **sizes})
+
+
+def service(desired: int = 1, alive: int = 1, **sizes: int) -> ServiceView:
+    return ServiceView(name="forum_list", desired=desired, alive=alive, pages_per_s=12.0, crawl=crawl(**sizes))
+
+
+def crawler(state: CrawlerState = CrawlerState.RUNNING, *, age: float = 1.0, **fields: object) -> CrawlerRecord:
+    record = {"spider": "forum_list", "number": 0, "pid": 4711, "node": "worker@host", "beat_at": NOW - age, "state": state}
+    return CrawlerRecord(**{**record, **fields})  # type: ignore[arg-type]
+
+
+def fleet(*services: ServiceView, crawlers: tuple[CrawlerRecord, ...] = (), errors: tuple[ErrorRecord, ...] = ()) -> FleetView:
+    return FleetView(now=NOW, services=services, crawlers=crawlers, errors=errors)
+
+
+def drawn(view: FleetView, width: int = 100) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    console.print(screen(view))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_service_is_one_line_with_its_crawlers_queues_and_figures() -> None:
+    text = drawn(fleet(service(2, 2, start_tasks=5, ready=1200, leased=30, leased_tasks=4, dead=1, items=9, bad_items=2)))
+    line = next(line for line in text.splitlines() if line.startswith("forum_list"))
+    assert line.split() == ["forum_list", "2/2", "5", "1,200", "34", "1", "12,345", "12", "77", "9", "2"]
+
+
+def test_a_crawler_that_runs_is_shown_with_its_figures() -> None:
+    record = crawler(pages_per_s=45.4, in_flight=8, rss_bytes=100 * 2**20, restarts=2, last_exit="hung")
+    line = next(line for line in drawn(fleet(service(), crawlers=(record,))).splitlines() if line.startswith("forum_list/0"))
+    assert line.split() == [
+        *("forum_list/0", "running", "4711", "45", "8", "100", "MiB", "1.0", "s", "2", "worker@host", "hung")
+    ]
+
+
+def test_a_crawler_that_says_it_runs_but_was_not_heard_for_long_is_gone() -> None:
+    text = drawn(fleet(service(1, 0), crawlers=(crawler(age=60),)))
+    line = next(line for line in text.splitlines() if line.startswith("forum_list/0"))
+    assert "gone" in line
+    assert "4711" not in line, "its pid may be another process's by now"
+
+
+def test_every_state_of_a_crawler_can_be_shown() -> None:
+    for state in CrawlerState:
+        assert str(state) in drawn(fleet(service(), crawlers=(crawler(state),)))
+
+
+def test_without_a_crawler_the_screen_says_how_to_start_one() -> None:
+    text = drawn(fleet(service(1, 0)))
+    assert "No crawler has been heard of." in text
+    assert "trawl up" in text
+
+
+def test_a_service_that_is_short_of_crawlers_is_named() -> None:
+    assert "forum_list has 1 of 3 crawlers" in drawn(fleet(service(3, 1), crawlers=(crawler(),)))
+
+
+def test_a_fleet_that_is_whole_has_no_hint() -> None:
+    text = drawn(fleet(service(), crawlers=(crawler(),)))
+    assert "trawl up" not in text
+    assert "of 1 crawlers" not in text
+
+
+def test_an_error_of_several_lines_takes_one_entry_and_brackets_are_no_markup() -> None:
+    text = drawn(fleet(service(), errors=(ErrorRecord(at=NOW - 5, where="forum_list/0", what="first\n  [red]second[/red]"),)))
+    assert "5.0 s ago" in text
+    assert "first [red]second[/red]" in text
+
+
+def test_a_hundred_columns_are_enough_for_large_numbers() -> None:
+    text = drawn(fleet(service(100, 100, start_tasks=99_999, ready=999_999, leased=9_999), crawlers=(crawler(),)))
+    assert max(len(line) for line in text.splitlines()) <= 100
+    assert "…" not in text
+
+
+def test_json_has_every_figure_under_a_name_of_its_own() -> None:
+    view = fleet(service(2, 1, ready=7), crawlers=(crawler(age=2.0),), errors=(ErrorRecord(at=NOW, where="w", what="x"),))
+    assert view.to_json() == {
+        "at": "2027-01-15T08:00:00Z",
+        "services": [
+            {
+                "service": "forum_list",
+                "desired": 2,
+                "alive": 1,
+                "start_tasks": 0,
+                "ready": 7,
+                "leased": 0,
+                "leased_tasks": 0,
+                "dead": 0,
+                "items_waiting": 0,
+                "bad_items": 0,
+                "pages": 12345,
+                "pages_per_s": 12.0,
+                "items": 77,
+                "retried": 3,
+                "reclaimed": 0,
+            }
+        ],
+        "crawlers": [
+            {
+                "crawler": "forum_list/0",
+                "alive": True,
+                "spider": "forum_list",
+                "number": 0,
+                "pid": 4711,
+                "node": "worker@host",
+                "state": "running",
+                "token": None,
+                "pages": 0,
+                "items": 0,
+                "pages_per_s": 0.0,
+                "in_flight": 0,
+                "rss_bytes": 0,
+                "lag_s": 0.0,
+                "restarts": 0,
+                "last_exit": None,
+                "note": None,
+                "started_at": None,
+                "heartbeat_age_s": 2.0,
+            }
+        ],
+        "errors": [{"at": "2027-01-15T08:00:00Z", "where": "w", "what": "x"}],
+    }
