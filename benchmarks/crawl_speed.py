@@ -1,8 +1,10 @@
-"""Pages per second of one crawler against vanilla Scrapy, in interleaved rounds: `python -m benchmarks.crawl_speed [--rounds 5] [--delays 0 1 5]`.
+"""Pages per second of one crawler against vanilla Scrapy, in interleaved rounds.
 
-Each round runs every variant once, in random order, on the same forum; a variant's figure is the median over the rounds of its ratio to vanilla in the
-same round. Vanilla keeps its requests and stats in memory and stores no items; the others share requests, stats and items through Redis, behind a proxy that
-adds the given round-trip time. `--python` names an interpreter that has scrapy-redis, to measure it too.
+    python -m benchmarks.crawl_speed [--rounds 5] [--delays 0 1 5]
+
+Each round runs every variant once, in random order, on the same forum; a variant's figure is the median over the rounds of its
+ratio to vanilla in the same round. Vanilla keeps its requests and stats in memory and stores no items; the others share
+requests, stats and items through Redis, behind a proxy that adds the given round-trip time.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ def run(peer: str, forum: str, redis_url: str, settings: dict[str, Any], python:
         "BENCH_SETTINGS": json.dumps(settings),
         "PYTHONPATH": str(ROOT),
     }
-    done = subprocess.run([python, "-m", "benchmarks.peers.crawl"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        [python, "-m", "benchmarks.peers.crawl"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600
+    )
     if done.returncode or not done.stdout.strip():
         sys.exit(f"{peer}: {done.stderr[-2000:]}")
     figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])

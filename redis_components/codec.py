@@ -116,7 +116,9 @@ def _tagged(value: Any) -> msgspec.msgpack.Ext:
 
 
 def dumps(fields: dict[str, Any]) -> bytes:
-    """A payload from `fields`, which holds plain values or what `exact` returned. Raises Unserializable for text that is no Unicode."""
+    """A payload from `fields`, which holds plain values or what `exact` returned. Raises Unserializable for text that is no
+    Unicode.
+    """
     try:
         return _PREFIX + _encode(fields)
     except (TypeError, ValueError, OverflowError, RecursionError) as exc:  # lone surrogates, depth

@@ -265,7 +265,7 @@ class Frontier:
             return 0
         return self._task_demand
 
-    def _due(self, now: float) -> float:
+    def _due(self) -> float:
         ready = self._last.ready if self._last else 1
         if self._urgent or (self._starving and (self.outbox or ready) and not self._closing):
             return self._last_exchange + CLOSEST_S
@@ -281,7 +281,7 @@ class Frontier:
         if self._flight is not None or self._stopped:
             return
         now = self._clock.now()
-        due = max(now, self._due(now))
+        due = max(now, self._due())
         if self._cancel_timer is not None:
             if due >= self._timer_due:
                 return

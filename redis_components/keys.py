@@ -135,8 +135,8 @@ class CrawlKeys:
         return f"{self.items}:writer"
 
     def bad_items(self) -> str:
-        """LIST: items that the database refused, newest first, as JSON `{"reason", "item", "at"}` (epoch seconds of Redis, the item's
-        first 100,000 characters); the newest 10,000 are kept.
+        """LIST: items that the database refused, newest first, as JSON `{"reason", "item", "at"}` (epoch seconds of Redis, the
+        item's first 100,000 characters); the newest 10,000 are kept.
 
         Written by `settle.lua`; read by people and by the inspector.
         """
@@ -150,7 +150,8 @@ class CrawlKeys:
         return self.stats
 
     def own_stats(self, owner: str) -> str:
-        """HASH with TTL: the stats that are one process's own (start time, finish reason, ...), kept for a day after its last change.
+        """HASH with TTL: the stats that are one process's own (start time, finish reason, ...), kept for a day after its last
+        change.
 
         Written by `exchange.lua`; read by people.
         """

@@ -134,7 +134,8 @@ class RequestCodec:
             raise Undecodable(f"payload does not make a request: {exc}") from exc
 
     def _plain(self, fields: dict[str, Any]) -> Request:
-        """A `Request`, built without its constructor: URL, method and headers were brought into their form when it was first made.
+        """A `Request`, built without its constructor: URL, method and headers were brought into their form when it was first
+        made.
 
         Takes about 2 µs, the constructor 5. A unit test compares all fields of many requests with the constructor's.
         """

@@ -1,4 +1,7 @@
-"""One measured crawl in a fresh process; prints one line of JSON. Started by `benchmarks/crawl_speed.py`, with the peer in BENCH_PEER."""
+"""One measured crawl in a fresh process; prints one line of JSON.
+
+Started by `benchmarks/crawl_speed.py`, with the peer's name in BENCH_PEER.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,12 @@ PEERS: dict[str, dict[str, Any]] = {
 
 def main() -> None:
     """Crawl the forum in BENCH_FORUM; BENCH_SETTINGS (JSON) overrides settings."""
-    settings = {**QUIET, **PEERS[PEER], "REDIS_URL": os.environ.get("BENCH_REDIS"), **json.loads(os.environ.get("BENCH_SETTINGS", "{}"))}
+    settings = {
+        **QUIET,
+        **PEERS[PEER],
+        "REDIS_URL": os.environ.get("BENCH_REDIS"),
+        **json.loads(os.environ.get("BENCH_SETTINGS", "{}")),
+    }
     if settings["REDIS_URL"] is None:
         del settings["REDIS_URL"]
     process = CrawlerProcess(settings)
@@ -61,7 +69,8 @@ def main() -> None:
     crawler.signals.connect(response, signals.response_received, weak=False)
     process.crawl(crawler)
     process.start()
-    print(json.dumps({"pages": seen["pages"], "wall_s": seen["last"] - seen["first"], "cpu_s": seen["cpu_last"] - seen["cpu_first"]}))
+    wall_s, cpu_s = seen["last"] - seen["first"], seen["cpu_last"] - seen["cpu_first"]
+    print(json.dumps({"pages": seen["pages"], "wall_s": wall_s, "cpu_s": cpu_s}))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ class BenchSpider(Base):  # type: ignore[misc, valid-type]
     name = "bench"
     start_urls = [] if PEER != "vanilla" else [f"{FORUM}/list/f{number}/1" for number in range(1, 5)]
 
-    def parse(self, response: Any, **kwargs: Any) -> Any:
+    def parse(self, response: Any) -> Any:
         """A list page."""
         page = json.loads(response.body)
         for thread in page["threads"]:

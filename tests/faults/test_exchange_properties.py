@@ -1,7 +1,8 @@
-"""Random interleavings of several owners with crashes, lost replies, lost requests, pauses and a Redis that forgets its last moments.
+"""Random interleavings of several owners with crashes, lost replies, lost requests, pauses and a Redis that forgets its last
+moments.
 
-The crawl is a tree: node n leads to 2n and 2n+1, each node has one item. Whatever happened before, once the faults stop, every node is done and has its item;
-at every moment each request is in one place only and the counters agree with the leases.
+The crawl is a tree: node n leads to 2n and 2n+1, each node has one item. Whatever happened before, once the faults stop, every
+node is done and has its item; at every moment each request is in one place only and the counters agree with the leases.
 """
 
 from __future__ import annotations
