@@ -5,6 +5,7 @@ same Redis key.
 from __future__ import annotations
 
 import struct
+from hashlib import sha1
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from . import exchange
@@ -93,6 +94,17 @@ class LifoQueue(Base):
     def rank(number: int) -> int:
         """Later pushes come first; the same constant as in `exchange.lua`."""
         return 2**52 - number
+
+
+class RandomQueue(Base):
+    """In no order, so that the requests to one site do not come in a row."""
+
+    order = exchange.Order.RANDOM
+
+    @staticmethod
+    def rank(number: int) -> int:
+        """As in `exchange.lua`: scattered, the same for the same push."""
+        return int(sha1(str(number).encode(), usedforsecurity=False).hexdigest()[:12], 16)
 
 
 # scrapy-redis's older names.

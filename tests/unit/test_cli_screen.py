@@ -50,9 +50,7 @@ def test_a_service_is_one_line_with_its_crawlers_queues_and_figures() -> None:
 def test_a_crawler_that_runs_is_shown_with_its_figures() -> None:
     record = crawler(pages_per_s=45.4, in_flight=8, rss_bytes=100 * 2**20, restarts=2, last_exit="hung")
     line = next(line for line in drawn(fleet(service(), crawlers=(record,))).splitlines() if line.startswith("forum_list/0"))
-    assert line.split() == [
-        *("forum_list/0", "running", "4711", "45", "8", "100", "MiB", "1.0", "s", "2", "worker@host", "hung")
-    ]
+    assert line.split() == ["forum_list/0", "running", "4711", "45", "8", "100", "MiB", "1.0", "s", "2", "worker@host", "hung"]
 
 
 def test_a_crawler_that_says_it_runs_but_was_not_heard_for_long_is_gone() -> None:

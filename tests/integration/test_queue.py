@@ -1,0 +1,58 @@
+"""The queue classes used alone: synchronous, without a reactor, on the same key as the frontier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import redis
+from scrapy import Request, Spider
+
+from redis_components.queue import Base, FifoQueue, LifoQueue, PriorityQueue, RandomQueue
+from tests.support.owner import Owner
+
+
+class Books(Spider):
+    name = "s"
+
+    def parse(self, response: Any, **kwargs: Any) -> None: ...
+
+
+def fill(server: redis.Redis, cls: type[Base]) -> Base:
+    queue = cls(server, Books(), "%(spider)s:requests")
+    for page, priority in ((1, 0), (2, 9), (3, 0), (4, -5)):
+        queue.push(Request(f"http://127.0.0.1/{page}", priority=priority))
+    return queue
+
+
+def pages(queue: Base) -> list[int]:
+    popped = []
+    while (request := queue.pop()) is not None:
+        popped.append(int(request.url.rpartition("/")[2]))
+    return popped
+
+
+@pytest.mark.parametrize(
+    ("cls", "expected"), [(PriorityQueue, [2, 1, 3, 4]), (FifoQueue, [1, 2, 3, 4]), (LifoQueue, [4, 3, 2, 1])]
+)
+def test_each_class_pops_in_its_order(redis_client: redis.Redis, cls: type[Base], expected: list[int]) -> None:
+    queue = fill(redis_client, cls)
+    assert len(queue) == 4
+    assert pages(queue) == expected
+    assert queue.pop(timeout=0) is None
+
+
+def test_the_random_queue_loses_nothing(redis_client: redis.Redis) -> None:
+    assert sorted(pages(fill(redis_client, RandomQueue))) == [1, 2, 3, 4]
+
+
+def test_what_is_pushed_by_hand_is_leased_by_crawlers(redis_client: redis.Redis) -> None:
+    fill(redis_client, PriorityQueue)
+    assert len(Owner(redis_client, "one").open().take_all()) == 4
+
+
+def test_pop_waits_for_a_request_when_it_is_told_to(redis_client: redis.Redis) -> None:
+    queue = fill(redis_client, FifoQueue)
+    assert queue.pop(timeout=1) is not None
+    queue.clear()
+    assert len(queue) == 0
