@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -26,7 +25,7 @@ from dataclasses import dataclass, field
 from shutil import which
 from typing import IO
 
-from redis_components.embedded import die_with_parent
+from redis_components.die_with_parent import tied
 from redis_components.errors import TrawlError
 
 MAX_RESTARTS = 3  # of one service within the window; then restarting does not help
@@ -120,10 +119,9 @@ class _Running:
         if not which(self.service.command[0]):
             raise ServiceFailed(f"{self.service.name} cannot be started: {self.service.command[0]} is no program")
         self._said.clear()
-        trampoline = (sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid()))
         try:
             self._process = subprocess.Popen(
-                [*trampoline, *self.service.command],
+                tied(*self.service.command),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

@@ -39,11 +39,11 @@ _SIZES = {"none": None, "list": "LLEN", "set": "SCARD", "zset": "ZCARD"}
 
 
 def snapshot(client: redis.Redis, spider: str, keys: CrawlKeys | None = None) -> CrawlSnapshot:
-    """The sizes of the crawl of `spider`, in two round trips."""
+    """The sizes of the crawl of `spider`, in three round trips; the sizes are those of one moment."""
     keys = keys or CrawlKeys.for_spider(spider)
     seconds, micros = client.time()
     kind = _text(client.type(keys.start_tasks()))
-    pipe = client.pipeline(transaction=False)
+    pipe = client.pipeline(transaction=True)  # one moment: nothing is missed or seen twice on its way
     size = _SIZES.get(kind)
     if size:
         pipe.execute_command(size, keys.start_tasks())  # type: ignore[no-untyped-call]

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from demo.forum import parent
-
 
 def _leave(_signal: int, _frame: FrameType | None) -> None:
     sys.exit(0)
@@ -50,7 +48,6 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--rate", type=_number(float, 0, 5_000), default=0.0, help="events per second; 0 stands still (default)")
     parser.add_argument("--ready-file", type=Path, help='JSON {"url", "pid"}, written whole once the forum listens')
-    parser.add_argument("--parent-pid", type=int, help="end when this process, our parent, ends")
     return parser.parse_args()
 
 
@@ -59,8 +56,6 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _leave)
     args = _arguments()
-    if args.parent_pid is not None:
-        parent.end_with(args.parent_pid)
     from demo.forum import run, world  # after the signal handlers: loading takes a while, and a signal may come
 
     size = world.Size(forums=args.forums, threads=args.threads, comments=args.comments)

@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 from urllib.parse import urlsplit
 
+from redis_components.die_with_parent import tied
 from redis_components.errors import TrawlError
 
 _START_S = 30.0
@@ -36,7 +37,7 @@ class ForumFailed(TrawlError):
 
 
 class ForumProcess:
-    """Starts on entering or by `start()`, stops on leaving or by `stop()`; ends with this process in any case.
+    """Starts on entering or by `start()`, stops on leaving or by `stop()`; ends with the thread that starts it in any case.
 
     Arguments are those of `python -m demo.forum`; None leaves its default. After the start `url` and `pid` are set.
     """
@@ -70,7 +71,7 @@ class ForumProcess:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (stop() closes it)
         with tempfile.TemporaryDirectory(prefix="trawl-forum-") as folder:
             ready = Path(folder) / "ready.json"
-            command = [sys.executable, "-m", "demo.forum", *self._options, f"--ready-file={ready}", f"--parent-pid={os.getpid()}"]
+            command = tied(sys.executable, "-m", "demo.forum", *self._options, f"--ready-file={ready}")
             try:
                 self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=self._errors, start_new_session=True)
                 self._wait_for(ready)

@@ -5,7 +5,7 @@ is gone, however it went, the server is stopped and nothing is left but its data
 
     binary.py    which server program                     place.py    the folder, and what is in it
     session.py   a process's part: join or start          keeper.py   the process that runs the server for all
-    server.py    one server process                       locks.py, wire.py, die_with_parent.py   what these stand on
+    server.py    one server process                       locks.py, wire.py   what these stand on
 """
 
 from .place import ServerState, data_dir, project_dir

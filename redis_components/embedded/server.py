@@ -7,13 +7,13 @@ import os
 import random
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from redis_components.die_with_parent import tied
 from redis_components.errors import RedisUnavailable
 
 from . import locks, wire
@@ -24,7 +24,6 @@ from .binary import ServerBinary
 PORTS = range(16_400, 32_000)
 LOG_LINES = 4
 STOP_TIMEOUT_S = 10.0
-_TRAMPOLINE = Path(__file__).with_name("die_with_parent.py")
 
 
 class PortTaken(RedisUnavailable):
@@ -120,7 +119,7 @@ class Server:
         with self._alone() as lock, self.config.log.open("ab") as log:
             log_start = log.tell()
             self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", _TRAMPOLINE, str(os.getpid()), self.binary.path, conf.name],
+                tied(str(self.binary.path), conf.name),
                 cwd=self.config.directory,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -20,7 +20,7 @@ import redis
 
 from redis_components.registry import CrawlerState, Registry
 from tests.support.fleet import ROOT
-from tests.support.processes import wait_until
+from tests.support.processes import arguments, wait_until
 
 TRAWL = [sys.executable, "-m", "cli.main"]
 
@@ -47,7 +47,7 @@ class Up:
 
     def service(self, word: str) -> psutil.Process:
         """The one child whose command line has this word."""
-        (found,) = (p for p in psutil.Process(self.process.pid).children() if word in p.cmdline())
+        (found,) = (p for p in psutil.Process(self.process.pid).children() if word in arguments(p))
         return found
 
     def end(self, number: int = signal.SIGINT) -> int:

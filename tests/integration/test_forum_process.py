@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -178,23 +177,3 @@ def test_the_forum_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     assert parent.returncode == -signal.SIGKILL, parent.stderr
     pid = int(parent.stdout)
     wait_until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, "the forum's end", 5)
-
-
-def test_the_forum_ends_when_its_parent_has_ended_before_it_looked() -> None:
-    with _forum(*SMALL, "--parent-pid=1") as process:  # as if our place had been taken by init
-        _, errors = process.communicate(timeout=20)
-
-        assert (process.returncode, errors) == (0, "")
-
-
-def test_the_forum_outlives_the_thread_that_started_it() -> None:
-    # The kernel reports the end of the starting *thread* as the death of the parent.
-    forum = ForumProcess(forums=1, threads=3)
-    starter = threading.Thread(target=forum.start)
-    starter.start()
-    starter.join()
-    try:
-        time.sleep(0.3)  # nothing to wait for: it must *not* end
-        assert forum.truth()["revision"] == 0
-    finally:
-        assert forum.stop() == 0

@@ -18,7 +18,7 @@ import redis
 from redis_components.keys import FleetKeys
 from redis_components.registry import CrawlerRecord, CrawlerState, Order, OrderWord, Registry, Slot
 from tests.support.fleet import ROOT, toy_environment
-from tests.support.processes import marked, wait_until
+from tests.support.processes import arguments, marked, wait_until
 from tests.support.redis_server import RedisServer
 from workers.crawler_options import CrawlerOptions
 from workers.exits import RestartPolicy
@@ -121,7 +121,7 @@ def act(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Act:
 
 
 def crawlers_in_the_slot(tmp_path: Path) -> int:
-    return len([p for p in marked("STAGE", str(tmp_path)) if "workers.crawler" in p.cmdline()])
+    return len([p for p in marked("STAGE", str(tmp_path)) if "workers.crawler" in arguments(p)])
 
 
 def test_a_killed_crawler_is_back_at_once_and_never_two_are_in_one_slot(act: Act, tmp_path: Path) -> None:

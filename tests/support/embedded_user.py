@@ -14,7 +14,7 @@ import psutil
 import redis
 
 from redis_components.embedded.place import Place, ServerState
-from tests.support.processes import inside, marked, wait_until
+from tests.support.processes import arguments, inside, marked, wait_until
 
 MARK = "TRAWL_TEST_PLACE"
 # A user: says the URL for each line it reads, and ends when its input does.
@@ -64,7 +64,7 @@ class Terminal:
 
     def keepers(self) -> list[int]:
         """The pids of all keepers of this place."""
-        return [process.pid for process in self._processes() if "keep" in process.cmdline()]
+        return [process.pid for process in self._processes() if "keep" in arguments(process)]
 
     def servers(self) -> list[int]:
         """The pids of all servers of this place."""

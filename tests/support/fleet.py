@@ -11,7 +11,7 @@ from pathlib import Path
 
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry
 
-from .processes import marked, wait_until
+from .processes import arguments, marked, wait_until
 from .redis_server import RedisServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -129,7 +129,7 @@ class ToyFleet:
 
     def processes(self) -> set[int]:
         """Every crawler process of this fleet, wherever it hangs by now."""
-        return {p.pid for p in marked("TRAWL_TEST_FLEET", str(self.folder)) if "workers.crawler" in p.cmdline()}
+        return {p.pid for p in marked("TRAWL_TEST_FLEET", str(self.folder)) if "workers.crawler" in arguments(p)}
 
     def said(self) -> str:
         return "\n".join(f"--- {p.log.name}\n{p.said()[-3000:]}" for p in self._running)

@@ -73,6 +73,14 @@ def inside(folder: Path) -> list[psutil.Process]:
     return found
 
 
+def arguments(process: psutil.Process) -> list[str]:
+    """The command line of a process; empty when it is gone, or a zombie by now."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
 @contextmanager
 def none_left(marker: tuple[str, str] | None = None, *, folder: Path | None = None, timeout_s: float = 10.0) -> Iterator[None]:
     """Fail when processes that were started inside the block outlive it by `timeout_s`; they are killed, so later tests are safe.

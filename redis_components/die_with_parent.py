@@ -2,7 +2,7 @@
 
 Run by path with `python -I -S`, so it starts in some 15 ms and needs nothing installed. The child asks the kernel itself,
 between fork and exec of the real program: a `preexec_fn` is not safe in a parent with threads. The signal is sent when the
-parent *thread* ends, so start servers from a thread that stays.
+parent *thread* ends, so start processes from a thread that stays.
 """
 
 from __future__ import annotations
@@ -13,6 +13,11 @@ import signal
 import sys
 
 PR_SET_PDEATHSIG = 1
+
+
+def tied(*command: str) -> list[str]:
+    """`command`, to be started by this process, so that it ends when this process does."""
+    return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
 
 
 def main(parent: int, command: list[str]) -> None:
