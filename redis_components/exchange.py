@@ -72,7 +72,8 @@ class Message(msgspec.Struct, kw_only=True):
     number: str
     previous: str  # number of the last exchange whose answer we hold, "" at first
     ttl_ms: int
-    max_attempts: int
+    max_attempts: int  # deaths of its crawler that a request survives
+    concurrency: int  # requests that a process works on at once: as many of a dead one's leases count the attempt
     order: str
     want: int  # requests to lease
     want_tasks: int  # start tasks to lease
@@ -155,10 +156,10 @@ class Outbox:
             tasks=_take(self.tasks, limit),
             items=_take(self.items, limit),
             releases=_take(self.releases, limit),
-            burials=_take(self.burials, limit),
         )
         if not (self.requests or self.tasks or self.items):
             batch.acks = _take(self.acks, limit)
+            batch.burials = _take(self.burials, limit)
         return batch
 
     def put_first(self, batches: Iterable[Outbox]) -> None:

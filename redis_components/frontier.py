@@ -12,7 +12,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from . import exchange
@@ -24,6 +24,7 @@ from .transport import Clock, Exchanger
 logger = logging.getLogger(__name__)
 
 FASTEST_POLL_S = 0.01
+SLOWEST_RETRY_S = 2.0
 CLOSEST_S = 0.001
 """Between two exchanges whatever happens: a process that is told again and again of work it does not get must not spin."""
 
@@ -87,9 +88,15 @@ class _Flight:
     keys: dict[str, str]
     args: dict[str, Any]
     batch: Outbox
+    stats: list[StatChange]
     carried_all: bool
     started: float
     tries: int = 0
+
+
+def _text(text: str) -> str:
+    """`text` in which lone surrogates, which no message can carry, are written out."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 class Frontier:
@@ -108,16 +115,19 @@ class Frontier:
         self._number = 0
         self._previous = ""
         self._flight: _Flight | None = None
-        self._journal: deque[tuple[float, Outbox]] = deque()
+        self._journal: deque[tuple[float, int, Outbox]] = deque()
         self._last: Reply | None = None
         self._reclaim = ""
+        self._reclaim_from = -math.inf
         self._idle = False
         self._starving = True
         self._urgent = False
+        self._blocked = False
         self._down_since: float | None = None
         self._closing = False
         self._bye = False
         self._stopped = False
+        self._stats_again: list[StatChange] = []
         self._flushes: list[tuple[int, Callable[[], None]]] = []
         self._cancel_timer: Callable[[], None] | None = None
         self._timer_due = math.inf
@@ -134,6 +144,7 @@ class Frontier:
     def take(self) -> Lease | None:
         """The next leased request, or None when there is none (or when the outbox is full because Redis is away)."""
         if len(self.outbox) > self.config.max_outbox:
+            self._blocked = True
             return None
         if self._buffer:
             self._taken += 1
@@ -158,12 +169,12 @@ class Frontier:
     @property
     def idle(self) -> bool:
         """True when Redis has proved it: everything of ours is stored, no request is ready, and no owner holds a lease."""
-        return self._idle
+        return self._idle and self._down_since is None
 
     @property
     def task_idle(self) -> bool:
         """True when the whole crawl has nothing to do: idle, and no start task waits or is leased."""
-        return self._idle and not self._tasks and self._last is not None and not (self._last.waiting or self._last.leased_tasks)
+        return self.idle and not self._tasks and self._last is not None and not (self._last.waiting or self._last.leased_tasks)
 
     @property
     def waiting_to_start(self) -> int:
@@ -181,7 +192,7 @@ class Frontier:
         """Store a start task for the next service."""
         if self.config.next_keys is None:
             raise TypeError("this spider feeds no other service: set `feeds` on the spider class")
-        self.outbox.tasks.append(task)
+        self.outbox.tasks.append(NextTask(_text(task.id), _text(task.token), task.data))
         self._changed()
 
     def add_item(self, item: bytes) -> None:
@@ -201,7 +212,7 @@ class Frontier:
 
     def bury(self, lease_id: str, reason: str) -> None:
         """Give a request or start task up and keep it with the reason (edge f)."""
-        self.outbox.burials.append(Burial(lease_id, reason))
+        self.outbox.burials.append(Burial(lease_id, _text(reason)))
         self._changed()
 
     def _changed(self) -> None:
@@ -236,6 +247,9 @@ class Frontier:
 
     def flush(self, done: Callable[[], None]) -> None:
         """Call `done` when everything that is in the outbox now is stored."""
+        if self._stopped:  # refused: there is nothing to wait for
+            done()
+            return
         self._flushes.append((self._number + 1, done))
         self._urgent = True
         self._arm()
@@ -246,6 +260,7 @@ class Frontier:
         if self._cancel_timer is not None:
             self._cancel_timer()
             self._cancel_timer = None
+        self.listeners = Listeners()  # they lead to the crawler, which nothing else keeps alive
         self._exchanger.close()
 
     # When to exchange
@@ -300,7 +315,10 @@ class Frontier:
         self._last_exchange = now
         self._urgent = False
         self._measure_rate(now)
-        batch = self.outbox.take(self.config.batch)
+        # The first exchange of an owner only introduces it: were it applied, the owner reclaimed, and the message sent again,
+        # nothing could tell that it had been applied.
+        batch = self.outbox.take(self.config.batch) if self._previous else Outbox()
+        stats, self._stats_again = self._stats_again + self.listeners.stats(), []
         self._number += 1
         message = Message(
             owner=self.owner,
@@ -308,6 +326,7 @@ class Frontier:
             previous=self._previous,
             ttl_ms=int(self.config.ttl_s * 1000),
             max_attempts=self.config.max_attempts,
+            concurrency=self.config.concurrency,
             order=self.config.order,
             want=self._want(),
             want_tasks=self._want_tasks(),
@@ -319,12 +338,13 @@ class Frontier:
             acks=list(batch.acks),
             releases=list(batch.releases),
             burials=list(batch.burials),
-            stats=self.listeners.stats(),
+            stats=stats,
         )
         self._flight = _Flight(
             args={"message": exchange.encode(message), "blobs": batch.blobs()},
             keys=self._keys(),
             batch=batch,
+            stats=stats,
             carried_all=not self.outbox,
             started=now,
         )
@@ -378,8 +398,9 @@ class Frontier:
             self._round_trip_s += 0.2 * (now - flight.started - self._round_trip_s)
         reply = exchange.decode(raw)
         if reply.outcome == "layout":
+            refused = self.listeners.refused
             self.stop()
-            self.listeners.refused(
+            refused(
                 LayoutError(
                     f"{self.config.keys.counters()}: layout version {reply.ready}, this process knows 1: "
                     "upgrade it, or use another key pattern"
@@ -387,7 +408,7 @@ class Frontier:
             )
             return
         if reply.outcome == "fenced":
-            self._start_over(flight)
+            self._start_over(flight, applied=reply.lost)
         else:
             self._applied(flight, reply, now)
         self._finish_flushes()
@@ -401,18 +422,19 @@ class Frontier:
             logger.warning(
                 "Redis does not take the exchange (%s: %s); keeping everything, trying again", type(error).__name__, error
             )
-        self._clock.call_later(min(2.0, 0.05 * 2 ** min(flight.tries, 6)), self._send)
+        self._clock.call_later(min(SLOWEST_RETRY_S, 0.05 * 2 ** min(flight.tries, 6)), self._send)
 
     def _applied(self, flight: _Flight, reply: Reply, now: float) -> None:
         self._last = reply
+        self._exchanger.keep_alive(self.config.keys.owners(), self.owner, int(self.config.ttl_s * 1000))
         self._previous = str(self._number)
-        self._reclaim = reply.expired if reply.expired != self.owner else ""
+        if now - flight.started > self.config.ttl_s / 2:  # Redis was away, for the others too: they come back within a retry
+            self._reclaim_from = now + max(self.config.ttl_s / 2, 2 * SLOWEST_RETRY_S)
+        self._reclaim = reply.expired if reply.expired != self.owner and now >= self._reclaim_from else ""
         self._remember(flight.batch, now)
         if reply.lost:
             logger.warning("%d leases were not ours any more; what they stood for runs elsewhere", reply.lost)
         requests = flight.batch.requests
-        for place in reply.duplicates:
-            self.listeners.duplicate(requests[place].payload)
         self._buffer.extend(reply.leases)
         self._tasks.extend(reply.tasks)
         if self._closing:
@@ -425,8 +447,14 @@ class Frontier:
         if reply.leases:
             self._starving = False
         self._poll_s = FASTEST_POLL_S if reply.leases or reply.tasks else min(self.config.slowest_poll_s, self._poll_s * 1.5)
-        if reply.leases or self._idle != was_idle:
+        if reply.leases or self._idle != was_idle or self._blocked:
+            self._blocked = len(self.outbox) > self.config.max_outbox
             self.listeners.work()
+        for place in reply.duplicates:
+            try:
+                self.listeners.duplicate(requests[place].payload)
+            except Exception:  # a user's dupefilter; what was leased is in the buffer already, and the next exchange must come
+                logger.exception("a duplicate could not be told")
         if reply.tasks:
             self._task_demand = 0
         if reply.tasks or self._idle:
@@ -434,11 +462,11 @@ class Frontier:
 
     def _remember(self, batch: Outbox, now: float) -> None:
         if batch.requests or batch.tasks or batch.items:
-            self._journal.append((now, batch))
+            self._journal.append((now, self._number, batch))
         while self._journal and self._journal[0][0] < now - self.config.journal_s:
             self._journal.popleft()
 
-    def _start_over(self, flight: _Flight) -> None:
+    def _start_over(self, flight: _Flight, applied: int) -> None:
         """Redis does not know us: taken for dead, or it came back with an older state. Forget the leases, replay the last
         writes under a new name.
         """
@@ -451,13 +479,15 @@ class Frontier:
         self._buffer.clear()
         self._tasks.clear()
         self.outbox.forget_leases()
-        self.outbox.put_first([batch for _, batch in self._journal] + [flight.batch])
+        self.outbox.put_first(
+            [batch for _, number, batch in (*self._journal, (0.0, self._number, flight.batch)) if number > applied]
+        )
         self._journal.clear()
-        self._flushes = [(1, done) for _, done in self._flushes]
-        self._number, self._previous, self._reclaim, self._last = 0, "", "", None
+        self._stats_again = flight.stats
+        self._flushes = [(self._number + 1, done) for _, done in self._flushes]
+        self._previous, self._reclaim, self._last = "", "", None  # the number goes on: a lease id never comes twice
         base, _, generation = self.owner.partition("~")
         self.owner = f"{base}~{int(generation or 0) + 1}"
-        self.config = replace(self.config, owner=self.owner)
         self._idle = False
         self._starving = self._urgent = True
         self.listeners.fenced()

@@ -5,6 +5,7 @@ the supervisor use this.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import redis
 
@@ -82,23 +83,25 @@ def expire_owner(client: redis.Redis, keys: CrawlKeys, owner: str) -> bool:
 
 
 def wipe(client: redis.Redis, keys: CrawlKeys, *, but_not_for: str) -> str:
-    """Delete a crawl's queue and dupefilter, unless a live owner other than `but_not_for` works with them; the outcome is a
-    sentence's end.
+    """Delete a crawl's queue and dupefilter, unless a live owner other than `but_not_for` works with them.
+
+    The outcome is for people: "wiped", or "not done, ..." with the reason. An owner that joins meanwhile is seen.
     """
-    seconds, micros = client.time()
-    live = [
-        _text(owner) for owner in client.zrangebyscore(keys.owners(), seconds * 1000 + micros // 1000, "+inf", start=0, num=2)
-    ]
-    others = [owner for owner in live if owner != but_not_for]
-    if others:
-        return f"not done, {others[0]} is crawling with this queue"
-    stale = [_text(owner) for owner in client.zrange(keys.owners(), 0, 999)]
-    client.delete(
-        keys.ready(),
-        keys.dupefilter,
-        keys.owners(),
-        keys.numbers(),
-        keys.counters(),
-        *(keys.leases(owner) for owner in {*stale, but_not_for}),
-    )
-    return "wiped"
+    outcome = "wiped"
+
+    def delete(pipe: redis.client.Pipeline) -> None:
+        nonlocal outcome
+        seconds, micros = client.time()
+        now = seconds * 1000 + micros // 1000
+        known: Any = pipe.zrange(keys.owners(), 0, 999, withscores=True)
+        owners = {_text(owner): expires for owner, expires in known}
+        others = [owner for owner, expires in owners.items() if expires > now and owner != but_not_for]
+        pipe.multi()
+        if others:
+            outcome = f"not done, {others[0]} is crawling with this queue"
+            return
+        leases = (keys.leases(owner) for owner in {*owners, but_not_for})
+        pipe.delete(keys.ready(), keys.dupefilter, keys.owners(), keys.numbers(), keys.counters(), *leases)
+
+    client.transaction(delete, keys.owners())
+    return outcome

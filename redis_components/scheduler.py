@@ -108,16 +108,21 @@ class Scheduler(BaseScheduler):
         fingerprint = NO_FILTER
         if not request.dont_filter:
             fingerprint = self.df.fingerprint(request)
-            if fingerprint in self._seen:
+            if self._seen_here(fingerprint):
                 self._filtered(request)
                 return False
-            if len(self._seen) >= self._max_seen:
-                self._seen.clear()
-            self._seen.add(fingerprint)
         self._frontier.add_request(NewRequest(fingerprint, str(-request.priority), payload))
         self.stats.inc_value("scheduler/enqueued/redis")
         self.stats.inc_value("scheduler/enqueued")
         return True
+
+    def _seen_here(self, fingerprint: bytes) -> bool:
+        if fingerprint in self._seen:
+            return True
+        if len(self._seen) >= self._max_seen:
+            self._seen.clear()
+        self._seen.add(fingerprint)
+        return False
 
     def _keep_here(self, request: Request, reason: str) -> bool:
         """A request that cannot be stored lives in this process's memory, like in Scrapy's own scheduler."""
@@ -125,7 +130,7 @@ class Scheduler(BaseScheduler):
         if field not in self._reasons:
             self._reasons.add(field)
             logger.warning("%s is kept in memory, a crash loses it: %s (said once for each field)", request, reason)
-        if not request.dont_filter and self.df.request_seen(request):
+        if not request.dont_filter and self._seen_here(self.df.fingerprint(request)):
             self._filtered(request)
             return False
         self._unserializable.append(request)
@@ -216,6 +221,9 @@ class Scheduler(BaseScheduler):
 
     def close(self, reason: str) -> Deferred[None]:  # noqa: ARG002
         """Release what was not started and wait until everything is stored, at most CLOSE_TIMEOUT_S."""
+        hand_over = getattr(self.spider, "hand_over_open_task", None)
+        if hand_over is not None:
+            hand_over()
         return self._within(self._frontier.close)
 
     async def _leave(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import msgspec
@@ -60,6 +60,7 @@ class RedisMixin:
     redis_key: str | None = None
     redis_batch_size: int | None = None
     max_idle_time: int | None = None
+    _open_task: tuple[Lease, Iterator[Request]] | None = None
     feeds: ClassVar[str | None] = None
     """Name of the spider whose start tasks this one makes; None: it makes none."""
 
@@ -135,9 +136,22 @@ class RedisMixin:
             self.crawler.stats.inc_value("start_tasks/bad")
             frontier.bury(lease.id, reason)
             return
-        yield from requests
-        self.crawler.stats.inc_value("start_tasks/taken")
-        frontier.ack(lease.id)
+        self._open_task = (lease, rest := iter(requests))
+        yield from rest
+        self._end_open_task()
+
+    def _end_open_task(self) -> None:
+        if self._open_task is not None:
+            frontier_of(self.crawler).ack(self._open_task[0].id)
+            self.crawler.stats.inc_value("start_tasks/taken")
+            self._open_task = None
+
+    def hand_over_open_task(self) -> None:
+        """The crawl closes and `start()` may never be resumed: the rest of the task it is at goes into the frontier now."""
+        if self._open_task is not None:
+            for request in self._open_task[1]:
+                self.crawler.engine.crawl(request)
+            self._end_open_task()
 
     def feed(self, task_id: str, token: str, data: bytes) -> None:
         """Make a start task for the service named by `feeds`, unless `token` is the one it last had for `task_id`.

@@ -36,6 +36,9 @@ class Clock(Protocol):
 class Exchanger(Protocol):
     """Carries one exchange at a time."""
 
+    def keep_alive(self, owners_key: str, owner: str, ttl_ms: int) -> None:
+        """Beat for `owner` from now on, whenever there is nothing to send."""
+
     def send(self, keys: dict[str, str], args: dict[str, Any], answer: Callable[[Any], None]) -> None:
         """Run `exchange.lua`; later call `answer` in the owning thread with the raw reply or the exception."""
 

@@ -70,19 +70,20 @@ count_tasks()
 
 local known = redis.call('HGET', numbers, owner) or ''
 local bar = string.find(known, '|', 1, true) or 1
-local had, duplicates = string.sub(known, 1, bar - 1), {}
+local had, gone, duplicates = string.sub(known, 1, bar - 1), string.sub(known, bar + 1) == 'gone', {}
 
-if had ~= number and had ~= message.previous then
+if gone or (had ~= number and had ~= message.previous) then
   -- Redis came back with an older state than the one that answered us last, or we were taken for dead. Apply nothing: an ack in this message could outlive
   -- children that were lost. Our leases go back; the process forgets them and replays its journal under a new name.
-  give_back_all(leases, ready, start_tasks, dead, counters, now, message.max_attempts)
+  give_back_all(leases, ready, start_tasks, dead, counters, now, 0, 256) -- nobody died
   redis.call('ZREM', owners, owner)
   redis.call('HDEL', numbers, owner)
-  return { 'fenced', {}, {}, {}, redis.call('ZCARD', ready), 0, 0, 0, '', 0 }
+  return { 'fenced', {}, {}, {}, redis.call('ZCARD', ready), 0, 0, 0, '', tonumber(had) or 0 }
 end
 
 local out_leases, out_tasks, lost = {}, {}, 0
 local outcome = 'applied'
+redis.call('ZREM', owners, '') -- a first write that is always allowed: after it Redis lets the rest through while it is out of memory
 redis.call('ZADD', owners, now + message.ttl_ms, owner)
 
 if had == number then
@@ -142,7 +143,6 @@ else
     if action == 'ack' then
       if kind == REQUEST then redis.call('HINCRBY', counters, 'acked', 1) end
     elseif action == 'release' then
-      if kind == REQUEST then member = with_attempts(member, attempts_of(member) - 1) end -- a release is nobody's death
       put_back(ready, start_tasks, kind, score, member)
     else
       bury(dead, now, reason, kind, score, member)
@@ -172,14 +172,15 @@ else
   if message.reclaim ~= '' then
     local expires = tonumber(redis.call('ZSCORE', owners, message.reclaim) or nil)
     if expires and expires <= now then
-      local moved = give_back_all(dead_leases, ready, start_tasks, dead, counters, now, message.max_attempts)
+      local moved = give_back_all(dead_leases, ready, start_tasks, dead, counters, now, message.concurrency, message.max_attempts)
       redis.call('HINCRBY', counters, 'reclaimed', moved)
       redis.call('ZREM', owners, message.reclaim)
-      redis.call('HDEL', numbers, message.reclaim)
+      -- kept: an owner that comes back learns what was applied and replays only the rest
+      redis.call('HSET', numbers, message.reclaim, string.match(redis.call('HGET', numbers, message.reclaim) or '', '^%d*') .. '|gone')
     end
   end
 
-  -- b: the next leases; each counts an attempt
+  -- b: the next leases
   local n = 0
   if message.want > 0 then
     local popped = redis.call('ZPOPMIN', ready, message.want)
@@ -189,7 +190,6 @@ else
         bury(dead, now, 'not a request of ours: no order and attempts before the payload', 'f', score, member)
       else
         n = n + 1
-        member = with_attempts(member, attempts_of(member) + 1)
         local id = number .. '.' .. n
         redis.call('HSET', leases, id, lease_value(REQUEST, score, member))
         out_leases[#out_leases + 1] = id

@@ -28,6 +28,7 @@ for at = tasks, #ARGV, 3 do
     outcomes[place] = { 'early', due_at }
   else
     outcomes[place] = { 'full', max_pending }
+    redis.call('HDEL', pending, id) -- a forgotten mark takes no room
     due[#due + 1] = { place = place, id = id, data = ARGV[at + 2], due_at = due_at }
   end
 end

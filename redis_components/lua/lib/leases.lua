@@ -48,19 +48,31 @@ local function bury(dead, now, reason, kind, score, member)
   redis.call('RPUSH', dead, cjson.encode({ at_ms = now, kind = kind, reason = reason, score = score }) .. '\n' .. payload)
 end
 
--- Give back every lease of one owner; a request whose attempts are spent goes to DEAD. Bounded by what one process may hold.
-local function give_back_all(leases, ready, start_tasks, dead, counters, now, max_attempts)
-  local held = redis.call('HGETALL', leases)
+-- When a lease was made: ids are `<exchange>.<n>`, and leases are started in that order.
+local function made_before(a, b)
+  local a_exchange, a_place = string.match(a[1], '(%d+)%.(%d+)')
+  local b_exchange, b_place = string.match(b[1], '(%d+)%.(%d+)')
+  if a_exchange ~= b_exchange then return tonumber(a_exchange) < tonumber(b_exchange) end
+  return tonumber(a_place) < tonumber(b_place)
+end
+
+-- Give back every lease of one owner. Where it died, that counts as an attempt for what it was working on, which are its `started` oldest
+-- leases; a request whose attempts are spent goes to DEAD. Bounded by what one process may hold.
+local function give_back_all(leases, ready, start_tasks, dead, counters, now, started, max_attempts)
+  local flat, held = redis.call('HGETALL', leases), {}
+  for i = 1, #flat, 2 do held[#held + 1] = { flat[i], flat[i + 1] } end
+  table.sort(held, made_before)
   local moved = { leased = 0, leased_tasks = 0 }
-  for i = 2, #held, 2 do
-    local kind, score, member = lease_parts(held[i])
+  for _, lease in ipairs(held) do
+    local kind, score, member = lease_parts(lease[2])
+    local counter = lease_counter(kind)
+    moved[counter] = moved[counter] + 1
+    if kind == REQUEST and moved[counter] <= started then member = with_attempts(member, attempts_of(member) + 1) end
     if kind == REQUEST and attempts_of(member) >= max_attempts then
       bury(dead, now, 'attempts spent: its crawler died ' .. attempts_of(member) .. ' times', kind, score, member)
     else
       put_back(ready, start_tasks, kind, score, member)
     end
-    local counter = lease_counter(kind)
-    moved[counter] = moved[counter] + 1
   end
   redis.call('DEL', leases)
   for counter, n in pairs(moved) do
