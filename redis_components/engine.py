@@ -6,6 +6,7 @@ assumption against the installed Scrapy.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import time
@@ -14,9 +15,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.utils.asyncio import call_later, is_asyncio_available
+from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.misc import load_object
+from twisted.internet.defer import Deferred
 
 from . import connection, defaults
 from .errors import ConfigError, IncompatibleEngine
@@ -31,7 +34,14 @@ if TYPE_CHECKING:
 OWNER_VARIABLE = "TRAWL_OWNER"
 """Environment variable by which a supervisor names the owner of a crawler's leases, so that it can end them at once."""
 
+CLOSE_TIMEOUT_S = 8.0
+"""Longest wait for Redis when a crawl closes, shorter than the grace time that a supervisor gives."""
+
 _frontiers: WeakKeyDictionary[Crawler, Frontier] = WeakKeyDictionary()
+_deadlines: WeakKeyDictionary[Crawler, float] = WeakKeyDictionary()
+_closing: set[Any] = set()
+
+logger = logging.getLogger(__name__)
 
 
 class ReactorClock:
@@ -150,4 +160,52 @@ def frontier_of(crawler: Crawler) -> Frontier:
         client = connection.from_settings(crawler.settings)
         transport = ThreadTransport(client, clock, beat_s=config.beat_s)
         frontier = _frontiers[crawler] = Frontier(config, transport, clock)
+
+        async def leave() -> None:
+            await _leave(crawler)
+
+        crawler.signals.connect(leave, signals.engine_stopped, weak=False)
     return frontier
+
+
+def close_frontier(crawler: Crawler) -> Deferred[None]:
+    """Release what was not started; fires when everything is stored, or when the time for closing is over."""
+    return _in_time(crawler, frontier_of(crawler).close)
+
+
+async def _leave(crawler: Crawler) -> None:
+    """Say good-bye on the last awaited signal of a crawl, with what is left and the final stats."""
+    frontier = frontier_of(crawler)
+    await maybe_deferred_to_future(_in_time(crawler, frontier.leave))
+    frontier.stop()
+
+
+def _in_time(crawler: Crawler, action: Callable[[Callable[[], None]], None]) -> Deferred[None]:
+    """Fires when `action` calls back; closing and leaving together take at most CLOSE_TIMEOUT_S."""
+    done: Deferred[None] = Deferred()
+    deadline = _deadlines.setdefault(crawler, time.monotonic() + CLOSE_TIMEOUT_S)
+
+    def end(message: str | None = None) -> None:
+        if not done.called:
+            if message:
+                logger.warning(message)
+            timer.cancel()
+            done.callback(None)
+
+    late = "Redis did not answer in time; what it does not know yet will be crawled again"
+    timer = call_later(max(0.2, deadline - time.monotonic()), end, late)
+    action(end)
+    return done
+
+
+def stop_crawl(crawler: Crawler, reason: str) -> None:
+    """Close the spider from outside of Scrapy's own flow."""
+    assert crawler.engine is not None
+    closing = crawler.engine.close_spider_async(reason=reason)
+    if is_asyncio_available():
+        import asyncio
+
+        _closing.add(task := asyncio.ensure_future(closing))  # the loop itself keeps no reference
+        task.add_done_callback(_closing.discard)
+    else:
+        Deferred.fromCoroutine(closing)

@@ -29,6 +29,11 @@ CLOSEST_S = 0.001
 """Between two exchanges whatever happens: a process that is told again and again of work it does not get must not spin."""
 
 
+def _unicode(text: str) -> str:
+    """Pages hold lone surrogates, messages must not."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 @dataclass(frozen=True, kw_only=True)
 class FrontierConfig:
     """What a frontier needs to know; the settings are named in `docs/settings.md`."""
@@ -77,8 +82,10 @@ class Listeners:
     """All leases are lost; what runs may finish, but it is not ours to settle."""
     refused: Callable[[TrawlError], None] = lambda error: None
     """This process must not go on (another layout version)."""
-    stats: Callable[[], list[StatChange]] = list
-    """Changes of the shared stats since the last call."""
+    stats: Callable[[bool], list[StatChange]] = lambda final: []
+    """Changes of the stats since the last call; all of them when it is the last exchange."""
+    left: Callable[[], None] = lambda: None
+    """This process has said good-bye."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -92,11 +99,6 @@ class _Flight:
     carried_all: bool
     started: float
     tries: int = 0
-
-
-def _text(text: str) -> str:
-    """`text` in which lone surrogates, which no message can carry, are written out."""
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 class Frontier:
@@ -124,6 +126,7 @@ class Frontier:
         self._urgent = False
         self._blocked = False
         self._down_since: float | None = None
+        self._opened = False
         self._closing = False
         self._bye = False
         self._stopped = False
@@ -192,7 +195,7 @@ class Frontier:
         """Store a start task for the next service."""
         if self.config.next_keys is None:
             raise TypeError("this spider feeds no other service: set `feeds` on the spider class")
-        self.outbox.tasks.append(NextTask(_text(task.id), _text(task.token), task.data))
+        self.outbox.tasks.append(NextTask(_unicode(task.id), _unicode(task.token), task.data))
         self._changed()
 
     def add_item(self, item: bytes) -> None:
@@ -212,7 +215,7 @@ class Frontier:
 
     def bury(self, lease_id: str, reason: str) -> None:
         """Give a request or start task up and keep it with the reason (edge f)."""
-        self.outbox.burials.append(Burial(lease_id, _text(reason)))
+        self.outbox.burials.append(Burial(lease_id, _unicode(reason)))
         self._changed()
 
     def _changed(self) -> None:
@@ -223,7 +226,8 @@ class Frontier:
     # Start and end
 
     def open(self) -> None:
-        """Begin to exchange."""
+        """Begin to lease; before that, only what others put into the outbox is exchanged."""
+        self._opened = True
         self._arm()
 
     def close(self, done: Callable[[], None]) -> None:
@@ -240,7 +244,9 @@ class Frontier:
         self._closing = self._bye = True
 
         def gone() -> None:
+            left = self.listeners.left
             self.stop()
+            left()
             done()
 
         self.flush(gone)
@@ -267,7 +273,7 @@ class Frontier:
 
     def _want(self) -> int:
         """Requests to lease now: refill at half of the target, which follows what is consumed during one round trip."""
-        if self._closing:
+        if self._closing or not self._opened:
             return 0
         horizon_s = 3 * (self._round_trip_s + self.config.interval_s)
         target = min(self.config.max_prefetch, max(self.config.concurrency, math.ceil(self._rate * horizon_s)))
@@ -276,13 +282,13 @@ class Frontier:
 
     def _want_tasks(self) -> int:
         """Start tasks to lease now: only while the requests that wait already cannot keep the engine busy."""
-        if self._closing or self.waiting_to_start >= self.config.concurrency:
+        if self._closing or not self._opened or self.waiting_to_start >= self.config.concurrency:
             return 0
         return self._task_demand
 
     def _due(self) -> float:
         ready = self._last.ready if self._last else 1
-        if self._urgent or (self._starving and (self.outbox or ready) and not self._closing):
+        if self._urgent or (self._starving and self._opened and (self.outbox or ready) and not self._closing):
             return self._last_exchange + CLOSEST_S
         if self.outbox:
             return self._last_exchange + self.config.interval_s
@@ -318,7 +324,7 @@ class Frontier:
         # The first exchange of an owner only introduces it: were it applied, the owner reclaimed, and the message sent again,
         # nothing could tell that it had been applied.
         batch = self.outbox.take(self.config.batch) if self._previous else Outbox()
-        stats, self._stats_again = self._stats_again + self.listeners.stats(), []
+        stats, self._stats_again = self._stats_again + self._stats(), []
         self._number += 1
         message = Message(
             owner=self.owner,
@@ -366,9 +372,19 @@ class Frontier:
             "stats": keys.stats_hash(),
             "next_tasks": next_keys.start_tasks() if self.config.next_keys else keys.dead(),
             "next_tokens": next_keys.start_tokens(),
+            "own_gone": keys.gone(self.owner),
+            "dead_gone": keys.gone(self._reclaim or self.owner),
             "own_stats": keys.own_stats(self.owner),
             "dead_leases": keys.leases(self._reclaim or self.owner),
         }
+
+    def _stats(self) -> list[StatChange]:
+        try:
+            changes = self.listeners.stats(self._bye)
+        except Exception:  # a stat of the user's that cannot be told must not stop the crawl
+            logger.exception("the stats could not be told")
+            return []
+        return [StatChange(change.how, _unicode(change.field), _unicode(change.value)) for change in changes]
 
     def _measure_rate(self, now: float) -> None:
         elapsed = now - self._taken_since

@@ -75,6 +75,13 @@ class CrawlKeys:
         """
         return f"{self.requests}:numbers"
 
+    def gone(self, owner: str) -> str:
+        """STRING with TTL: number of the last exchange of an owner that was taken for dead, for a day, should it come back.
+
+        Written and read by `exchange.lua`.
+        """
+        return f"{self.requests}:gone:{owner}"
+
     def counters(self) -> str:
         """HASH: `layout` (version), `order` (last order number given), `leased` (requests), `leased_tasks` (start tasks),
         `acked`, `reclaimed`.

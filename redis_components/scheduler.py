@@ -9,33 +9,27 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Self
 
+import redis
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
-from scrapy.utils.asyncio import call_later
-from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.misc import load_object
-from twisted.internet.defer import Deferred
 
 from . import defaults
-from .engine import frontier_of, keys_of, watch_finished
+from .engine import close_frontier, frontier_of, keys_of, stop_crawl, watch_finished
 from .errors import TrawlError, Undecodable, Unserializable
 from .exchange import NO_FILTER, NewRequest
 from .inspector import wipe
 from .request_codec import RequestCodec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+    from twisted.internet.defer import Deferred
     from twisted.python.failure import Failure
 
     from .frontier import Frontier
 
 logger = logging.getLogger(__name__)
-
-CLOSE_TIMEOUT_S = 8.0  # shorter than the grace time that a supervisor gives
-"""Longest wait for Redis when a crawl closes; what is not stored by then is leased again by others."""
 
 
 class Scheduler(BaseScheduler):
@@ -88,7 +82,8 @@ class Scheduler(BaseScheduler):
         if self.flush_on_start:
             self.flush()
         self._crawler.signals.connect(self._callback_failed, signals.spider_error)
-        self._crawler.signals.connect(self._leave, signals.engine_stopped)
+        self._crawler.signals.connect(self._item_failed, signals.item_error)
+        listeners.left = self._wipe_if_finished
         self._frontier.open()
 
     def flush(self) -> None:
@@ -100,43 +95,38 @@ class Scheduler(BaseScheduler):
     def enqueue_request(self, request: Request) -> bool:
         """Hand a request to the frontier. Never raises: a hundred exceptions here would wedge the engine for ever."""
         try:
-            payload = self._codec.encode(request)
-        except Unserializable as exc:
-            return self._keep_here(request, str(exc))
-        except Exception as exc:  # a property of the request that raises, say: still not a reason to wedge the engine
-            return self._keep_here(request, f"{type(exc).__name__}: {exc}")
-        fingerprint = NO_FILTER
-        if not request.dont_filter:
-            fingerprint = self.df.fingerprint(request)
-            if self._seen_here(fingerprint):
-                self._filtered(request)
+            if not request.dont_filter and self._seen_here(request):
                 return False
-        self._frontier.add_request(NewRequest(fingerprint, str(-request.priority), payload))
+            fingerprint = NO_FILTER if request.dont_filter else self.df.fingerprint(request)
+            stored = NewRequest(fingerprint, str(-request.priority), self._codec.encode(request))
+        except Exception as exc:  # Unserializable; or a class of the user's that raises, which is no reason to wedge the engine
+            self._keep_here(request, str(exc) if isinstance(exc, Unserializable) else f"{type(exc).__name__}: {exc}")
+            return True
+        self._frontier.add_request(stored)
         self.stats.inc_value("scheduler/enqueued/redis")
         self.stats.inc_value("scheduler/enqueued")
         return True
 
-    def _seen_here(self, fingerprint: bytes) -> bool:
+    def _seen_here(self, request: Request) -> bool:
+        """Whether this process has met the request; Redis is asked in the exchange that stores it."""
+        fingerprint = self.df.fingerprint(request)
         if fingerprint in self._seen:
+            self._filtered(request)
             return True
         if len(self._seen) >= self._max_seen:
             self._seen.clear()
         self._seen.add(fingerprint)
         return False
 
-    def _keep_here(self, request: Request, reason: str) -> bool:
+    def _keep_here(self, request: Request, reason: str) -> None:
         """A request that cannot be stored lives in this process's memory, like in Scrapy's own scheduler."""
         field = reason.partition(":")[0]
         if field not in self._reasons:
             self._reasons.add(field)
             logger.warning("%s is kept in memory, a crash loses it: %s (said once for each field)", request, reason)
-        if not request.dont_filter and self._seen_here(self.df.fingerprint(request)):
-            self._filtered(request)
-            return False
         self._unserializable.append(request)
         self.stats.inc_value("scheduler/unserializable")
         self.stats.inc_value("scheduler/enqueued")
-        return True
 
     def next_request(self) -> Request | None:
         """The next request of this process, or None; the engine is woken when there is one."""
@@ -183,13 +173,17 @@ class Scheduler(BaseScheduler):
         if request in self._leases:
             self._given_up[request] = reason
 
-    def _callback_failed(self, failure: Failure, response: Response) -> None:
+    def _callback_failed(self, failure: Failure, response: Response | None) -> None:
         """A callback that raised leaves a page that was fetched and not understood; it can be replayed after the spider is
         mended.
         """
-        request = getattr(response, "request", None)  # an errback's failure comes without one
+        request = getattr(response, "request", None)  # start() and errbacks have no response
         if request is not None:
             self.give_up(request, f"{type(failure.value).__name__}: {failure.getErrorMessage()}")
+
+    def _item_failed(self, failure: Failure, response: Response | None) -> None:
+        """An item that no pipeline took, such as one that cannot be serialized: its page is kept, to be replayed."""
+        self._callback_failed(failure, response)
 
     def _filtered(self, request: Request) -> None:
         self.df.log(request, self.spider)
@@ -208,47 +202,22 @@ class Scheduler(BaseScheduler):
 
     def _refused(self, error: TrawlError) -> None:
         logger.error("%s", error)
-        from scrapy.utils.asyncio import is_asyncio_available
-
-        assert self._crawler.engine is not None
-        stopping = self._crawler.engine.close_spider_async(reason="refused")
-        if is_asyncio_available():
-            import asyncio
-
-            self._stopping = asyncio.ensure_future(stopping)
-        else:
-            Deferred.fromCoroutine(stopping)
+        stop_crawl(self._crawler, "refused")
 
     def close(self, reason: str) -> Deferred[None]:  # noqa: ARG002
-        """Release what was not started and wait until everything is stored, at most CLOSE_TIMEOUT_S."""
+        """Release what was not started and wait until everything is stored, for a bounded time."""
+        if self._unserializable:
+            logger.warning("%d requests that could not be stored are dropped with this process", len(self._unserializable))
         hand_over = getattr(self.spider, "hand_over_open_task", None)
         if hand_over is not None:
             hand_over()
-        return self._within(self._frontier.close)
+        return close_frontier(self._crawler)
 
-    async def _leave(self) -> None:
-        """The last awaited signal of a crawl: final stats, then good-bye."""
-        await maybe_deferred_to_future(self._within(self._frontier.leave))
-        self._frontier.stop()
-        if not self.persist and self._frontier.idle:
+    def _wipe_if_finished(self) -> None:
+        """SCHEDULER_PERSIST=False: the last process of a finished crawl removes its keys; never what others work on."""
+        if self.persist or not self._frontier.idle:
+            return
+        try:
             wipe(self.df.server, self._frontier.config.keys, but_not_for=self._frontier.owner)
-
-    def _within(self, action: Callable[[Callable[[], None]], None]) -> Deferred[None]:
-        done: Deferred[None] = Deferred()
-
-        def too_late() -> None:
-            if not done.called:
-                logger.warning(
-                    "Redis did not answer within %.0f s; what it does not know yet will be crawled again", CLOSE_TIMEOUT_S
-                )
-                done.callback(None)
-
-        timer = call_later(CLOSE_TIMEOUT_S, too_late)
-
-        def stored() -> None:
-            if not done.called:
-                timer.cancel()
-                done.callback(None)
-
-        action(stored)
-        return done
+        except redis.RedisError as exc:
+            logger.warning("the finished crawl's keys are not removed: %s", exc)

@@ -142,13 +142,14 @@ class RedisMixin:
 
     def _end_open_task(self) -> None:
         if self._open_task is not None:
+            assert self.crawler.stats is not None
             frontier_of(self.crawler).ack(self._open_task[0].id)
             self.crawler.stats.inc_value("start_tasks/taken")
             self._open_task = None
 
     def hand_over_open_task(self) -> None:
         """The crawl closes and `start()` may never be resumed: the rest of the task it is at goes into the frontier now."""
-        if self._open_task is not None:
+        if self._open_task is not None and self.crawler.engine is not None:
             for request in self._open_task[1]:
                 self.crawler.engine.crawl(request)
             self._end_open_task()

@@ -35,7 +35,6 @@ class RedisStatsCollector(MemoryStatsCollector):
         self._sent_at = 0.0
         self._frontier: Frontier | None = None
         crawler.signals.connect(self._share, signals.spider_opened)
-        crawler.signals.connect(self._share_all, signals.spider_closed)
 
     def set_value(self, key: str, value: Any, spider: Spider | None = None) -> None:  # noqa: ARG002  # Scrapy passes it
         """Set a value of this process."""
@@ -56,14 +55,11 @@ class RedisStatsCollector(MemoryStatsCollector):
         self._frontier = frontier_of(self._crawler)
         self._frontier.listeners.stats = self._changes
 
-    def _share_all(self) -> None:
-        self._sent_at = 0.0  # the good-bye takes the last values along
-
-    def _changes(self) -> list[StatChange]:
-        """What changed since the last call, at most once a second; the frontier puts it into its next exchange."""
+    def _changes(self, final: bool) -> list[StatChange]:
+        """What changed since the last call, at most once a second, and at the end; it goes into the next exchange."""
         assert self._frontier is not None
         now = self._frontier.now()
-        if now - self._sent_at < INTERVAL_S:
+        if now - self._sent_at < INTERVAL_S and not final:
             return []
         self._sent_at = now
         changes = []

@@ -40,7 +40,9 @@ METAREFRESH_ENABLED = False  # it searches each page's HTML for a redirect
 DNSCACHE_ENABLED = True
 REACTOR_THREADPOOL_MAXSIZE = 20  # threads for DNS; ten are soon busy with a slow resolver
 
-# Safety: both would let whoever reaches the port run code in the crawler, and Scrapy has them on.
+# Safety: who can write to Redis must not make a crawler read files.
+DOWNLOAD_HANDLERS = {"file": None, "ftp": None, "s3": None, "data": None}
+# Both of these would let whoever reaches the port run code in the crawler, and Scrapy has them on.
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 MEMUSAGE_ENABLED = False  # it reads ru_maxrss, which a child inherits from its parent; the supervisor watches the memory

@@ -16,18 +16,21 @@
 -- KEYS[12] next_tokens (hash)   task id -> last change token, of the service that this one feeds
 -- KEYS[13] dead_leases (hash)   leases of the owner named in message.reclaim
 -- KEYS[14] own_stats   (hash)   stats that are this owner's own
+-- KEYS[15] own_gone   (string) last number of this owner, if it was taken for dead
+-- KEYS[16] dead_gone  (string) the same of the owner named in message.reclaim
 -- ARGV[1] message      (msgpack map)  see redis_components/exchange.py, class Message
 -- ARGV[2] blobs        (binary, any number)  for each of message.requests its fingerprint ('' = no filter) and payload, for each of message.tasks its
 --                      data, then message.items items; apart from the message because Redis's cmsgpack does not know the binary type
--- Returns: {outcome, leases {id, payload, ...}, tasks {id, data, ...}, duplicates {place, ...}, ready, leased, leased_tasks, waiting, dead owner, acks lost};
+-- Returns: {outcome, leases {id, payload, ...}, tasks {id, data, ...}, duplicates {place, ...}, ready, leased, leased_tasks, waiting, dead owner, acks lost (fenced: number of the last exchange applied)};
 --          outcome is 'applied', 'repeated' (was applied before, same answer), 'fenced' (nothing applied: this owner is not known any more) or 'layout'
 -- Retry: safe; a message is applied at most once for each owner and number
 local ready, seen, leases, owners, numbers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local counters, dead, start_tasks, items, stats = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local next_tasks, next_tokens, dead_leases, own_stats = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
+local own_gone, dead_gone = KEYS[15], KEYS[16]
 local message, blobs = cmsgpack.unpack(ARGV[1]), 2
 local LAYOUT = 1
-local OWN_STATS_S = 86400
+local DAY_S = 86400
 
 -- include: clock
 -- include: leases
@@ -70,7 +73,8 @@ count_tasks()
 
 local known = redis.call('HGET', numbers, owner) or ''
 local bar = string.find(known, '|', 1, true) or 1
-local had, gone, duplicates = string.sub(known, 1, bar - 1), string.sub(known, bar + 1) == 'gone', {}
+local had, duplicates = string.sub(known, 1, bar - 1), {}
+local gone = redis.call('GET', own_gone)
 
 if gone or (had ~= number and had ~= message.previous) then
   -- Redis came back with an older state than the one that answered us last, or we were taken for dead. Apply nothing: an ack in this message could outlive
@@ -78,7 +82,8 @@ if gone or (had ~= number and had ~= message.previous) then
   give_back_all(leases, ready, start_tasks, dead, counters, now, 0, 256) -- nobody died
   redis.call('ZREM', owners, owner)
   redis.call('HDEL', numbers, owner)
-  return { 'fenced', {}, {}, {}, redis.call('ZCARD', ready), 0, 0, 0, '', tonumber(had) or 0 }
+  redis.call('DEL', own_gone)
+  return { 'fenced', {}, {}, {}, redis.call('ZCARD', ready), 0, 0, 0, '', tonumber(gone or had) or 0 }
 end
 
 local out_leases, out_tasks, lost = {}, {}, 0
@@ -159,7 +164,7 @@ else
       if type(redis.pcall('HINCRBYFLOAT', stats, field, value)) == 'table' then redis.call('HSET', stats, field, value) end
     elseif how == 'set' then
       redis.call('HSET', own_stats, field, value)
-      redis.call('EXPIRE', own_stats, OWN_STATS_S)
+      redis.call('EXPIRE', own_stats, DAY_S)
     else
       local stored = tonumber(redis.call('HGET', stats, field) or nil)
       if not stored or (how == 'max' and tonumber(value) > stored) or (how == 'min' and tonumber(value) < stored) then
@@ -176,7 +181,8 @@ else
       redis.call('HINCRBY', counters, 'reclaimed', moved)
       redis.call('ZREM', owners, message.reclaim)
       -- kept: an owner that comes back learns what was applied and replays only the rest
-      redis.call('HSET', numbers, message.reclaim, string.match(redis.call('HGET', numbers, message.reclaim) or '', '^%d*') .. '|gone')
+      redis.call('SET', dead_gone, string.match(redis.call('HGET', numbers, message.reclaim) or '', '^%d*'), 'EX', DAY_S)
+      redis.call('HDEL', numbers, message.reclaim)
     end
   end
 

@@ -109,7 +109,7 @@ def test_stats_of_a_fenced_exchange_are_sent_again(redis_client: redis.Redis) ->
     Owner(redis_client, "two").open().advance(1)
     changes = [StatChange("add", "pages", "5")]
 
-    def stats() -> list[StatChange]:
+    def stats(final: bool) -> list[StatChange]:
         taken = list(changes)
         changes.clear()
         return taken
