@@ -39,8 +39,10 @@ def test_a_killed_server_is_started_again_on_its_port_and_with_its_data(terminal
     client, before = user.client(), terminal.state()
     client.set("a", "x")
     for _ in range(2):
-        kill(terminal.state().pid)
+        killed = terminal.state().pid
+        kill(killed)
         wait_until(lambda: answers(client), lambda: f"the server is back\n{terminal.log()}")
+        wait_until(lambda killed=killed: terminal.state().pid != killed, "the new server is announced")  # type: ignore[misc]
         assert client.get("a") == b"x"
     after = terminal.state()
     assert (after.url, after.keeper) == (before.url, before.keeper)

@@ -57,7 +57,7 @@ def _get(port: int, path: str) -> tuple[int, str, str]:
 
 def test_it_serves_metrics_health_and_a_page(redis_server: RedisServer, redis_url: str) -> None:
     owner = Owner(redis_server.client(), "crawler-1", keys=CrawlKeys.for_spider("forum_list")).open()
-    owner.frontier.listeners.stats = lambda: [StatChange("set", "item_scraped_count", "41")]
+    owner.frontier.listeners.stats = lambda final: [StatChange("max", "item_scraped_count", "41")]
     owner.add("one")
     owner.advance()
     with _exporter(redis_url) as (_, port):

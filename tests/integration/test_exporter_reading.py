@@ -20,7 +20,7 @@ LIST = CrawlKeys.for_spider("forum_list")
 
 def test_it_reads_a_crawl_as_the_frontier_left_it(redis_client: redis.Redis, redis_url: str) -> None:
     owner = Owner(redis_client, "crawler-1", keys=LIST).open()
-    owner.frontier.listeners.stats = lambda: [StatChange("set", "downloader/response_count", "41")]
+    owner.frontier.listeners.stats = lambda final: [StatChange("max", "downloader/response_count", "41")]
     for payload in ("one", "two", "three"):
         owner.add(payload)
     owner.advance()

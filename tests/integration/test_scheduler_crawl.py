@@ -10,6 +10,8 @@ import redis
 from redis_components.inspector import snapshot
 from tests.support.crawl import crawl
 from tests.support.processes import wait_until
+from tests.support.proxy import Proxy
+from tests.support.redis_server import RedisServer
 
 
 def test_a_crawl_fetches_every_page_once_and_leaves_nothing_open(
@@ -109,3 +111,73 @@ def test_sigterm_finishes_what_is_in_flight_and_nothing_is_fetched_twice(
         assert run.start().wait(60) == 0, run.log()
         assert run.hits() == dict.fromkeys(range(1, 301), 1)
         assert run.items() == list(range(1, 301))
+
+
+def test_a_callback_that_computes_for_longer_than_the_time_to_live_keeps_its_lease(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    with crawl(redis_url, tmp_path, pages=5, spider="slow") as run:
+        for _ in range(2):
+            run.start(SCHEDULER_OWNER_TTL=1)
+        wait_until(lambda: snapshot(redis_client, "slow").owners == 2, lambda: f"both crawlers are there\n{run.log()}", 30)
+        run.seed()
+        run.finish()
+        assert run.hits() == dict.fromkeys(range(1, 6), 1)
+
+
+def test_sigterm_in_the_middle_of_a_start_task_loses_and_leaves_nothing(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    with crawl(redis_url, tmp_path, pages=10, latency_s=0.05, spider="ten") as run:
+        run.seed(run.site)
+        assert run.start().wait(30) == 0, run.log()
+        shot = snapshot(redis_client, "ten")
+        assert (shot.start_tasks, shot.leased, shot.leased_tasks, shot.owners) == (0, 0, 0, 0)
+        assert shot.ready + len(run.hits()) == 10
+
+
+def test_requests_that_cannot_be_stored_are_kept_also_while_redis_is_away(
+    redis_server: RedisServer, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    with Proxy(redis_server.port) as proxy, crawl(redis_server.url, tmp_path, pages=7, latency_s=0.5, spider="lambdas") as run:
+        run.seed()
+        run.redis_url = redis_server.url.replace(f":{redis_server.port}/", f":{proxy.port}/")
+        process = run.start()
+        run.redis_url = redis_server.url
+        wait_until(lambda: snapshot(redis_client, "lambdas").leased, lambda: f"the first page is leased\n{run.log()}", 30)
+        proxy.refuse = True
+        wait_until(lambda: len(run.hits()) >= 3, lambda: f"the crawl goes on without Redis\n{run.log()}", 30)
+        proxy.refuse = False
+        assert process.wait(60) == 0, run.log()
+        assert run.missing() == ([], [])
+
+
+def test_an_item_that_cannot_be_serialized_does_not_let_its_page_be_forgotten(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    with crawl(redis_url, tmp_path, pages=5, spider="bad-item") as run:
+        run.seed()
+        assert run.start().wait(60) == 0, run.log()
+        assert run.items() == [1, 2, 4, 5]
+    (dead,) = redis_client.lrange(run.keys.dead(), 0, 9)
+    assert f"{run.site}/3".encode() in dead
+
+
+def test_the_pipeline_alone_stores_every_item_and_leases_nothing(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    with crawl(redis_url, tmp_path, pages=30, spider="starting") as run:
+        redis_client.zadd(run.keys.ready(), {bytes(9) + b"another crawl's request": 0})
+        assert run.start("-a", f"site={run.site}", SCHEDULER="scrapy.core.scheduler.Scheduler").wait(60) == 0, run.log()
+        assert run.items() == list(range(1, 31))
+    assert redis_client.zcard(run.keys.ready()) == 1
+
+
+def test_a_layout_from_the_future_ends_the_crawl_with_a_clear_line(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    with crawl(redis_url, tmp_path, pages=3) as run:
+        redis_client.hset(run.keys.counters(), "layout", 99)
+        run.start().wait(60)
+        assert "layout version 99, this process knows 1: upgrade it" in run.log()
+        assert "did not answer" not in run.log()

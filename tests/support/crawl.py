@@ -43,8 +43,8 @@ class Crawl:
         with self.client() as client:
             client.rpush(self.keys.start_tasks(), *(tasks or (f"{self.site}/1",)))
 
-    def start(self, **settings: object) -> subprocess.Popen[bytes]:
-        """A new crawler process; its log is in `log()`."""
+    def start(self, *arguments: str, **settings: object) -> subprocess.Popen[bytes]:
+        """A new crawler process; `arguments` are more of `scrapy crawl`'s; its log is in `log()`."""
         options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
         environment = {
             **os.environ,
@@ -54,7 +54,7 @@ class Crawl:
         }
         with (self.folder / f"crawler-{len(self.processes)}.log").open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-W", "error", "-m", "scrapy", "crawl", self.spider, *options],
+                [sys.executable, "-W", "error", "-m", "scrapy", "crawl", self.spider, *arguments, *options],
                 cwd=ROOT,
                 env=environment,
                 stdout=log,

@@ -4,9 +4,14 @@ links`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Self
 
+from scrapy import Request, Spider, signals
+from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse
 
 from redis_components.spiders import RedisSpider
@@ -42,3 +47,64 @@ class BrokenSpider(LinksSpider):
         if response.url.endswith("/3"):
             raise ValueError("page 3 has changed its looks")
         yield from super().parse(response)
+
+
+class SlowSpider(LinksSpider):
+    """Computes for 3 s on page 1, with the reactor standing still."""
+
+    name = "slow"
+
+    def parse(self, response: HtmlResponse, **kwargs: Any) -> Iterator[Any]:
+        if response.url.endswith("/1"):
+            time.sleep(3)
+        yield from super().parse(response)
+
+
+class BadItemSpider(LinksSpider):
+    """The item of page 3 cannot be serialized."""
+
+    name = "bad-item"
+
+    def parse(self, response: HtmlResponse, **kwargs: Any) -> Iterator[Any]:
+        if response.url.endswith("/3"):
+            yield {"url": response.url, "raw": object()}
+        else:
+            yield from super().parse(response)
+
+
+class TenRequestsSpider(RedisSpider):
+    """A start task of ten requests; SIGTERM comes while the engine takes the third."""
+
+    name = "ten"
+    _scheduled = 0
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.count, signals.request_scheduled)
+        return spider
+
+    def count(self) -> None:
+        self._scheduled += 1
+        if self._scheduled == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def make_request_from_data(self, data: bytes) -> list[Request]:
+        return [Request(f"{data.decode()}/{page}") for page in range(1, 11)]
+
+    def parse(self, response: HtmlResponse, **kwargs: Any) -> Iterator[Any]:
+        yield {"url": response.url}
+
+
+class StartingSpider(Spider):
+    """Not fed from Redis: thirty requests of its own, for Scrapy's own scheduler."""
+
+    name = "starting"
+    site = ""
+
+    async def start(self) -> AsyncIterator[Any]:
+        for page in range(1, 31):
+            yield Request(f"{self.site}/{page}")
+
+    def parse(self, response: HtmlResponse, **kwargs: Any) -> Iterator[Any]:
+        yield {"url": response.url}

@@ -90,8 +90,8 @@ class Proxy:
 
     def __enter__(self) -> Proxy:
         self._thread.start()
-        server = self._call(asyncio.start_server(self._accept, "127.0.0.1", 0))
-        self.port = server.sockets[0].getsockname()[1]
+        self._server: asyncio.Server = self._call(asyncio.start_server(self._accept, "127.0.0.1", 0))
+        self.port = self._server.sockets[0].getsockname()[1]
         return self
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None) -> None:
@@ -101,6 +101,7 @@ class Proxy:
         self._loop.close()
 
     async def _stop(self) -> None:
+        self._server.close()
         await self._cut()
         others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for task in others:
