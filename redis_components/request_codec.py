@@ -1,7 +1,6 @@
 """Scrapy requests to payloads and back, exactly; only what differs from a plain GET is written.
 
-`Request.to_dict` costs 26 µs because it looks through the whole spider for each callback; here a callback is looked up once
-(measured: `docs/performance.md`).
+`Request.to_dict` costs 26 µs because it looks through the whole spider for each callback; here a callback is looked up once.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ RETRY_HTTP_CODES = [408, 429, 500, 502, 503, 504, 522, 524]
 DOWNLOAD_WARNSIZE = 4 * 1024 * 1024
 DOWNLOAD_MAXSIZE = 64 * 1024 * 1024  # no forum page is larger; Scrapy's 1 GiB would be the end of a crawler
 
-# Speed: each line was measured (../shared/facts.md, "Life of a request in Scrapy 2.19").
+# Speed: what vanilla Scrapy 2.19 gains from it was measured before this project began.
 CONCURRENT_ITEMS = 4  # Scrapy starts this many tasks for each response; its 100 halve the pages per second
 COOKIES_ENABLED = False  # the forums are read without a login
 HTTPPROXY_ENABLED = False
