@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format docs clean
+.PHONY: help install demo test lint chaos bench format docs clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,12 @@ lint: $(STAMP) ## Style, types and layers
 
 test: lint ## Lint, then every test
 	@$(BIN)/python -m pytest -q
+
+chaos: $(STAMP) ## Each way to die, and what it costs (about 15 minutes)
+	@$(BIN)/python -m benchmarks.kill_table
+
+bench: $(STAMP) ## Speed of one crawler against vanilla Scrapy
+	@$(BIN)/python -m benchmarks.crawl_speed
 
 format: $(STAMP) ## Put the code into its standard form
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format --quiet .
