@@ -34,6 +34,8 @@ DOWNLOAD_MAXSIZE = 64 * 1024 * 1024  # no forum page is larger; Scrapy's 1 GiB w
 
 # Speed: what vanilla Scrapy 2.19 gains from it was measured before this project began.
 CONCURRENT_ITEMS = 4  # Scrapy starts this many tasks for each response; its 100 halve the pages per second
+EXTENSIONS = {"redis_components.extensions.GarbageCollection": 0}
+GC_THRESHOLD = [50_000, 50, 50]  # Python's default of 700 looks through the youngest objects several times for each page
 COOKIES_ENABLED = False  # the forums are read without a login
 HTTPPROXY_ENABLED = False
 METAREFRESH_ENABLED = False  # it searches each page's HTML for a redirect
