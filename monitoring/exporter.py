@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from redis_components import defaults
 from redis_components.errors import TrawlError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-DEFAULT_SERVICES = "forum_list=1,forum_detail=1"  # the same as `workers.fleet.DEFAULT_FLEET`, which is above this layer
+DEFAULT_SERVICES = defaults.FLEET
 DEFAULT_PORT = 9410
 
 _SERVICE = re.compile(r"([A-Za-z_][\w.-]*)(?:=(\d{1,9}))?", re.ASCII)

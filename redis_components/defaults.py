@@ -31,3 +31,6 @@ SCHEDULER_PERSIST = False
 START_URLS_AS_SET = False
 START_URLS_AS_ZSET = False
 MAX_IDLE_TIME = 0
+
+# Services and their sizes where TRAWL_FLEET names none.
+FLEET = "forum_list=1,forum_detail=1"

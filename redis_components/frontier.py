@@ -233,11 +233,13 @@ class Frontier:
     def close(self, done: Callable[[], None]) -> None:
         """Release what was not started, take no more leases, and call `done` when everything is stored."""
         self._closing = True
-        for lease in (*self._buffer, *self._tasks):
-            self.outbox.releases.append(lease.id)
+        self._release_unstarted()
+        self.flush(done)
+
+    def _release_unstarted(self) -> None:
+        self.outbox.releases.extend(lease.id for lease in (*self._buffer, *self._tasks))
         self._buffer.clear()
         self._tasks.clear()
-        self.flush(done)
 
     def leave(self, done: Callable[[], None]) -> None:
         """Say good-bye: store what is left, forget this owner where it holds no lease, then call `done`."""
@@ -454,10 +456,7 @@ class Frontier:
         self._buffer.extend(reply.leases)
         self._tasks.extend(reply.tasks)
         if self._closing:
-            for lease in (*reply.leases, *reply.tasks):
-                self.outbox.releases.append(lease.id)
-            self._buffer.clear()
-            self._tasks.clear()
+            self._release_unstarted()
         was_idle = self._idle
         self._idle = flight.carried_all and not self.outbox and not self._buffer and reply.ready == 0 and reply.leased == 0
         if reply.leases:

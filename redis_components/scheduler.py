@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Self
 import redis
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
+from scrapy.spidermiddlewares.httperror import HttpError
 from scrapy.utils.misc import load_object
 
 from . import defaults
-from .engine import close_frontier, frontier_of, keys_of, stop_crawl, watch_finished
+from .engine import close_frontier, frontier_of, stop_crawl, watch_finished
 from .errors import TrawlError, Undecodable, Unserializable
 from .exchange import NO_FILTER, NewRequest
 from .inspector import wipe
@@ -30,6 +31,13 @@ if TYPE_CHECKING:
     from .frontier import Frontier
 
 logger = logging.getLogger(__name__)
+
+
+def reason_of(failure: Failure) -> str:
+    """Why a request failed, for people: `HTTP 404`, or the error's name and text."""
+    if isinstance(failure.value, HttpError):
+        return f"HTTP {failure.value.response.status}"
+    return f"{type(failure.value).__name__}: {failure.getErrorMessage()}"
 
 
 class Scheduler(BaseScheduler):
@@ -81,23 +89,23 @@ class Scheduler(BaseScheduler):
         listeners.refused = self._refused
         if self.flush_on_start:
             self.flush()
-        self._crawler.signals.connect(self._callback_failed, signals.spider_error)
-        self._crawler.signals.connect(self._item_failed, signals.item_error)
+        for failed in (signals.spider_error, signals.item_error):
+            self._crawler.signals.connect(self._page_failed, failed)
         listeners.left = self._wipe_if_finished
         self._frontier.open()
 
     def flush(self) -> None:
         """Delete the queue and the dupefilter, unless another process is crawling with them."""
-        self.df.server.ping()
-        outcome = wipe(self.df.server, keys_of(self._crawler), but_not_for=self._frontier.owner)
+        outcome = wipe(self.df.server, self._frontier.config.keys, but_not_for=self._frontier.owner)
         (logger.info if outcome == "wiped" else logger.warning)("flush: %s", outcome)
 
     def enqueue_request(self, request: Request) -> bool:
         """Hand a request to the frontier. Never raises: a hundred exceptions here would wedge the engine for ever."""
         try:
-            if not request.dont_filter and self._seen_here(request):
-                return False
             fingerprint = NO_FILTER if request.dont_filter else self.df.fingerprint(request)
+            if not request.dont_filter and self._seen_here(fingerprint):
+                self._filtered(request)
+                return False
             stored = NewRequest(fingerprint, str(-request.priority), self._codec.encode(request))
         except Exception as exc:  # Unserializable; or a class of the user's that raises, which is no reason to wedge the engine
             self._keep_here(request, str(exc) if isinstance(exc, Unserializable) else f"{type(exc).__name__}: {exc}")
@@ -107,11 +115,9 @@ class Scheduler(BaseScheduler):
         self.stats.inc_value("scheduler/enqueued")
         return True
 
-    def _seen_here(self, request: Request) -> bool:
+    def _seen_here(self, fingerprint: bytes) -> bool:
         """Whether this process has met the request; Redis is asked in the exchange that stores it."""
-        fingerprint = self.df.fingerprint(request)
         if fingerprint in self._seen:
-            self._filtered(request)
             return True
         if len(self._seen) >= self._max_seen:
             self._seen.clear()
@@ -173,17 +179,11 @@ class Scheduler(BaseScheduler):
         if request in self._leases:
             self._given_up[request] = reason
 
-    def _callback_failed(self, failure: Failure, response: Response | None) -> None:
-        """A callback that raised leaves a page that was fetched and not understood; it can be replayed after the spider is
-        mended.
-        """
+    def _page_failed(self, failure: Failure, response: Response | None) -> None:
+        """A callback that raised, or an item that no pipeline took: the page is kept, to be replayed once that is mended."""
         request = getattr(response, "request", None)  # start() and errbacks have no response
         if request is not None:
-            self.give_up(request, f"{type(failure.value).__name__}: {failure.getErrorMessage()}")
-
-    def _item_failed(self, failure: Failure, response: Response | None) -> None:
-        """An item that no pipeline took, such as one that cannot be serialized: its page is kept, to be replayed."""
-        self._callback_failed(failure, response)
+            self.give_up(request, reason_of(failure))
 
     def _filtered(self, request: Request) -> None:
         self.df.log(request, self.spider)

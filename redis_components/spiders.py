@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import msgspec
 from scrapy import Request, Spider
-from scrapy.spidermiddlewares.httperror import HttpError
 from scrapy.spiders import CrawlSpider
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -17,7 +16,7 @@ from twisted.internet.defer import Deferred
 from . import defaults
 from .engine import frontier_of
 from .exchange import NextTask
-from .scheduler import Scheduler
+from .scheduler import Scheduler, reason_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -26,13 +25,6 @@ if TYPE_CHECKING:
     from .exchange import Lease
 
 logger = logging.getLogger(__name__)
-
-
-def reason_of(failure: Failure) -> str:
-    """Why a request failed, for people: `HTTP 404`, or the error's name and text."""
-    if isinstance(failure.value, HttpError):
-        return f"HTTP {failure.value.response.status}"
-    return f"{type(failure.value).__name__}: {failure.getErrorMessage()}"
 
 
 class StartTask(msgspec.Struct, forbid_unknown_fields=True):

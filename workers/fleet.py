@@ -9,10 +9,11 @@ import os
 import re
 from collections.abc import Mapping
 
+from redis_components import defaults
 from redis_components.errors import ConfigError
 from redis_components.registry import Registry
 
-DEFAULT_FLEET = "forum_list=1,forum_detail=1"
+DEFAULT_FLEET = defaults.FLEET
 MAX_CRAWLERS = 1000  # of one service: more is a typing error
 _SERVICE = re.compile(r"([A-Za-z_][\w.-]*)=(\d+)", re.ASCII)
 

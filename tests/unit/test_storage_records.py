@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.items import at, comment, post, scan, wire
@@ -78,6 +78,7 @@ def test_a_long_value_is_cut_in_the_reason() -> None:
 @given(
     st.binary(max_size=200) | st.dictionaries(st.sampled_from(sorted(post())), st.none() | st.text() | st.integers()).map(wire)
 )
+@example(b'{"kind":"\\n"')
 def test_whatever_is_in_the_stream_is_either_an_item_or_a_reason(payload: bytes) -> None:
     try:
         found = str(parse(payload))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,6 +12,7 @@ from redis_components.spiders import RedisSpider
 from workers.sites import Site, load_site
 
 from .task_data import PostTask
+from .timestamp import utc_now
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -69,7 +69,7 @@ class ForumDetailSpider(RedisSpider):
     def parse_post(self, response: Response, site_name: str) -> Iterator[Any]:
         """The post, and the first page of its comments."""
         post = msgspec.json.decode(response.body, type=Post)
-        yield {"kind": "post", "site": site_name, **msgspec.structs.asdict(post), "url": response.url, "fetched_at": _now()}
+        yield {"kind": "post", "site": site_name, **msgspec.structs.asdict(post), "url": response.url, "fetched_at": utc_now()}
         yield self._comments(load_site(site_name), post.id, 1)
 
     def _comments(self, site: Site, post: str, page: int) -> Request:
@@ -80,7 +80,7 @@ class ForumDetailSpider(RedisSpider):
     def parse_comments(self, response: Response, site_name: str, post: str, page: int) -> Iterator[Any]:
         """The comments; the first page tells how many there are, and the others are fetched side by side."""
         listing = msgspec.json.decode(response.body, type=CommentPage)
-        fetched_at = _now()
+        fetched_at = utc_now()
         for comment in listing.comments:
             yield {
                 "kind": "comment",
@@ -93,7 +93,3 @@ class ForumDetailSpider(RedisSpider):
             site = load_site(site_name)
             for number in range(2, listing.pages + 1):
                 yield self._comments(site, post, number)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

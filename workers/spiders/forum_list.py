@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from scrapy import Request
 from scrapy.spidermiddlewares.httperror import HttpError
 
-from redis_components.spiders import RedisSpider, reason_of
+from redis_components.scheduler import reason_of
+from redis_components.spiders import RedisSpider
 from workers.sites import Site, load_site
 
 from .task_data import ForumTask, PostTask, encode
+from .timestamp import utc_now
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -52,7 +53,7 @@ class ForumListSpider(RedisSpider):
         site = load_site(task.site)
         if task.forum not in site.forums:
             raise ValueError(f"unknown forum {task.forum!r}: site {site.name!r} has {', '.join(site.forums)}")
-        return self._list_page(site, task.forum, 1, {"started_at": _now(), "pages": 0, "threads": 0})
+        return self._list_page(site, task.forum, 1, {"started_at": utc_now(), "pages": 0, "threads": 0})
 
     def _list_page(self, site: Site, forum: str, page: int, scan: dict[str, Any]) -> Request:
         return Request(
@@ -94,11 +95,7 @@ class ForumListSpider(RedisSpider):
             "site": site,
             "forum_id": forum,
             **scan,
-            "finished_at": _now(),
+            "finished_at": utc_now(),
             "outcome": outcome,
             "reason": reason,
         }
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -104,9 +104,9 @@ def _raw(payload: bytes) -> dict[str, Any]:
 
 
 def _reason(payload: bytes, error: Exception) -> str:
+    text = str(error).replace("\n", "\\n")  # it may quote a value; a reason is one line
     if not isinstance(error, msgspec.ValidationError):
-        return f"not JSON: {error}"
-    text = str(error)
+        return f"not JSON: {text}"
     found = _AT_FIELD.fullmatch(text)
     if not found:
         return text.replace("`", "")
