@@ -86,6 +86,7 @@ class Message(msgspec.Struct, kw_only=True):
     releases: list[str]
     burials: list[Burial]
     stats: list[StatChange]
+    sizes: list[int]  # bytes of each blob, in the order in which the script reads them
 
 
 T = TypeVar("T")
@@ -172,7 +173,9 @@ class Outbox:
             self.items.extendleft(reversed(batch.items))
 
     def blobs(self) -> list[bytes]:
-        """The binary parts, in the order in which `exchange.lua` reads them."""
+        """The binary parts, in the order in which `exchange.lua` reads them; as one argument they cost a third of the client's
+        time for many.
+        """
         blobs: list[bytes] = []
         for request in self.requests:
             blobs += (request.fingerprint, request.payload)

@@ -328,6 +328,7 @@ class Frontier:
         batch = self.outbox.take(self.config.batch) if self._previous else Outbox()
         stats, self._stats_again = self._stats_again + self._stats(), []
         self._number += 1
+        blobs = batch.blobs()
         message = Message(
             owner=self.owner,
             number=str(self._number),
@@ -347,9 +348,10 @@ class Frontier:
             releases=list(batch.releases),
             burials=list(batch.burials),
             stats=stats,
+            sizes=list(map(len, blobs)),
         )
         self._flight = _Flight(
-            args={"message": exchange.encode(message), "blobs": batch.blobs()},
+            args={"message": exchange.encode(message), "blobs": b"".join(blobs)},
             keys=self._keys(),
             batch=batch,
             stats=stats,

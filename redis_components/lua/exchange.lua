@@ -19,8 +19,8 @@
 -- KEYS[15] own_gone   (string) last number of this owner, if it was taken for dead
 -- KEYS[16] dead_gone  (string) the same of the owner named in message.reclaim
 -- ARGV[1] message      (msgpack map)  see redis_components/exchange.py, class Message
--- ARGV[2] blobs        (binary, any number)  for each of message.requests its fingerprint ('' = no filter) and payload, for each of message.tasks its
---                      data, then message.items items; apart from the message because Redis's cmsgpack does not know the binary type
+-- ARGV[2] blobs        (binary)       end to end, for each of message.requests its fingerprint ('' = no filter) and payload, for each of message.tasks
+--                      its data, then the items; apart from the message because Redis's cmsgpack does not know the binary type
 -- Returns: {outcome, leases {id, payload, ...}, tasks {id, data, ...}, duplicates {place, ...}, ready, leased, leased_tasks, waiting, dead owner, acks lost (fenced: number of the last exchange applied)};
 --          outcome is 'applied', 'repeated' (was applied before, same answer), 'fenced' (nothing applied: this owner is not known any more) or 'layout'
 -- Retry: safe; a message is applied at most once for each owner and number
@@ -28,7 +28,7 @@ local ready, seen, leases, owners, numbers = KEYS[1], KEYS[2], KEYS[3], KEYS[4],
 local counters, dead, start_tasks, items, stats = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local next_tasks, next_tokens, dead_leases, own_stats = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
 local own_gone, dead_gone = KEYS[15], KEYS[16]
-local message, blobs = cmsgpack.unpack(ARGV[1]), 2
+local message, blobs = cmsgpack.unpack(ARGV[1]), ARGV[2]
 local LAYOUT = 1
 local DAY_S = 86400
 
@@ -38,9 +38,11 @@ local DAY_S = 86400
 local now = now_ms()
 local owner, number = message.owner, message.number
 
+local sizes, read, offset = message.sizes, 0, 0
 local function next_blob()
-  blobs = blobs + 1
-  return ARGV[blobs - 1]
+  read = read + 1
+  offset = offset + sizes[read]
+  return string.sub(blobs, offset - sizes[read] + 1, offset)
 end
 
 local function take_tasks(wanted)
