@@ -25,7 +25,7 @@ from . import connection, defaults
 from .errors import ConfigError, IncompatibleEngine
 from .frontier import Frontier, FrontierConfig
 from .keys import CrawlKeys
-from .transport import ThreadTransport
+from .transport import Exchanger, LoopTransport, ThreadTransport
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -157,15 +157,22 @@ def frontier_of(crawler: Crawler) -> Frontier:
     if frontier is None:
         config = _config(crawler)
         clock = ReactorClock()
-        client = connection.from_settings(crawler.settings)
-        transport = ThreadTransport(client, clock, beat_s=config.beat_s)
+        transport = _transport(crawler.settings, clock, config.beat_s)
         frontier = _frontiers[crawler] = Frontier(config, transport, clock)
 
         async def leave() -> None:
             await _leave(crawler)
+            if isinstance(transport, LoopTransport):
+                await transport.closed()
 
         crawler.signals.connect(leave, signals.engine_stopped, weak=False)
     return frontier
+
+
+def _transport(settings: BaseSettings, clock: ReactorClock, beat_s: float) -> Exchanger:
+    in_thread = ThreadTransport(connection.from_settings(settings), clock, beat_s=beat_s)
+    client = connection.asyncio_client(settings) if is_asyncio_available() else None
+    return in_thread if client is None else LoopTransport(client, in_thread)
 
 
 def close_frontier(crawler: Crawler) -> Deferred[None]:
