@@ -108,3 +108,14 @@ class StartingSpider(Spider):
 
     def parse(self, response: HtmlResponse, **kwargs: Any) -> Iterator[Any]:
         yield {"url": response.url}
+
+
+class DeadlySpider(LinksSpider):
+    """Page 3 kills its process."""
+
+    name = "deadly"
+
+    def parse(self, response: HtmlResponse, **kwargs: Any) -> Iterator[Any]:
+        if response.url.endswith("/3"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from super().parse(response)
