@@ -29,8 +29,8 @@ def main() -> None:
     chosen = parser.parse_args()
     report = Report(title="Dependent chains", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))
     report.caveats += [
-        f"The site takes {chosen.page_ms:g} ms for a page, so without a distance to Redis a step is the CPU time of a page in crawler and "
-        "site, for each chain after the other.",
+        f"The site takes {chosen.page_ms:g} ms for a page, so without a distance to Redis a step is the CPU time of a "
+        "page in crawler and site, for each chain after the other.",
         "At most 32 requests at a time; CONCURRENT_ITEMS 8 for each peer; from the first page to the last.",
     ]
     scrapy_redis = scrapy_redis_peers(report, left_out=not chosen.with_scrapy_redis)[:1]

@@ -41,7 +41,8 @@ def main() -> None:
     report.caveats += [
         "All on one machine: crawler, site, Redis and proxy share its cores.",
         "Each peer has CONCURRENT_ITEMS 8 and no cookies; with Scrapy's 100 all of them are half as fast (see settings_share).",
-        "Reads of Redis's sockets stand for round trips: what is sent together is one, a message over 16 KiB counts more than once.",
+        "Reads of Redis's sockets stand for round trips: what is sent together is one, a message over 16 KiB counts more often.",
+        "Commands per page are all that ran, for Trawl those inside its script too; sent are those that came over the wire.",
     ]
     peers = ("trawl", *scrapy_redis_peers(report, left_out=chosen.without_scrapy_redis))
     variants = ["vanilla", *(f"{peer} {delay:g} ms" for peer in peers for delay in chosen.delays)]
@@ -60,7 +61,7 @@ def main() -> None:
             job = Job(peer=peer, spider="forum", site=site, settings=common)
             return run_with_redis(job, server, delay_ms=float(rest.split()[0]) if rest else 0.0, seeds=seeds)
 
-        rounds = Rounds.play(chosen.rounds, variants, measure, fewer=dict.fromkeys(slow, chosen.slow_rounds))
+        rounds = Rounds.play(chosen.rounds, variants, measure, slow=dict.fromkeys(slow, chosen.slow_rounds))
     report.figures["rounds"] = rounds.played
     head = ["variant", "pages", "pages/s", "÷ vanilla", "from-to", "CPU: ÷ vanilla", *(n.replace("_", " ") for n in PER_PAGE)]
     report.table(head, [row(rounds, variant) for variant in variants])

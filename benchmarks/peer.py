@@ -69,9 +69,9 @@ class PeerProcess:
         try:
             out, _ = self.process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
-            raise BenchmarkFailed(f"{self.job.peer}: not done after {timeout_s:g} s: {self._said()}") from None
+            raise BenchmarkFailed(f"{self.job.peer}: not done after {timeout_s:g} s: {self.said()}") from None
         if self.process.returncode or not out.strip():
-            raise BenchmarkFailed(f"{self.job.peer}: exit code {self.process.returncode}: {self._said()}")
+            raise BenchmarkFailed(f"{self.job.peer}: exit code {self.process.returncode}: {self.said()}")
         figures: Figures = json.loads(out.splitlines()[-1])
         return figures
 
@@ -79,7 +79,8 @@ class PeerProcess:
         """SIGTERM: Scrapy closes in an orderly way."""
         self.process.terminate()
 
-    def _said(self) -> str:
+    def said(self) -> str:
+        """The end of its log."""
         return self._log.read_text(errors="replace")[-3000:]
 
     def __enter__(self) -> PeerProcess:
@@ -93,9 +94,12 @@ class PeerProcess:
 
 
 def run(job: Job) -> Figures:
-    """One crawl from its start to its end."""
+    """One crawl from its start to its end. Raises BenchmarkFailed where it fetched nothing."""
     with PeerProcess(job) as process:
-        return process.figures()
+        figures = process.figures()
+        if not figures["pages"]:
+            raise BenchmarkFailed(f"{job.peer}: no page was fetched: {process.said()}")
+        return figures
 
 
 def run_with_redis(job: Job, server: RedisServer, *, delay_ms: float = 0.0, seeds: Iterable[str] = ()) -> Figures:

@@ -1,4 +1,4 @@
-"""Interleaved rounds: each round runs every variant once, in random order; a ratio is taken within a round.
+"""Interleaved rounds: each runs its variants once, in random order; a ratio is taken within a round.
 
 What disturbs the machine for a minute disturbs all variants of that round alike, so the median of the rounds' ratios says more
 than the ratio of two medians.
@@ -35,18 +35,35 @@ class Rounds:
 
     @classmethod
     def play(
-        cls, number: int, variants: Sequence[str], measure: Callable[[str], Figures], *, fewer: Mapping[str, int] | None = None
+        cls, number: int, variants: Sequence[str], measure: Callable[[str], Figures], *, slow: Mapping[str, int] | None = None
     ) -> Rounds:
-        """`number` rounds; a variant in `fewer` takes part only in the first so many."""
-        played: list[dict[str, Figures]] = []
+        """`number` rounds; a variant in `slow` takes part only in the first so many, after the others: it must not come
+        between two that are compared.
+        """
+        slow = slow or {}
+        played = []
         for place in range(number):
-            taking_part = [variant for variant in variants if place < (fewer or {}).get(variant, number)]
-            figures: dict[str, Figures] = {}
-            for variant in random.sample(taking_part, len(taking_part)):
-                figures[variant] = measure(variant)
-                print(f"round {place + 1}/{number} {variant}: {_short(figures[variant])}", file=sys.stderr, flush=True)
-            played.append(figures)
+            taking_part = [variant for variant in variants if place < slow.get(variant, number)]
+            order = sorted(random.sample(taking_part, len(taking_part)), key=slow.__contains__)
+            played.append(cls._round(f"round {place + 1}/{number}", order, measure))
         return cls(played)
+
+    @classmethod
+    def pairs(cls, number: int, base: str, variants: Sequence[str], measure: Callable[[str], Figures]) -> Rounds:
+        """`number` times each variant beside a run of the base of its own, for small differences between many variants."""
+        played = []
+        for place in range(number):
+            for variant in random.sample(variants, len(variants)):
+                played.append(cls._round(f"round {place + 1}/{number}", random.sample([base, variant], 2), measure))
+        return cls(played)
+
+    @staticmethod
+    def _round(name: str, order: Sequence[str], measure: Callable[[str], Figures]) -> dict[str, Figures]:
+        figures: dict[str, Figures] = {}
+        for variant in order:
+            figures[variant] = measure(variant)
+            print(f"{name} {variant}: {_short(figures[variant])}", file=sys.stderr, flush=True)
+        return figures
 
     def median(self, variant: str, value: Value) -> float:
         """Median over the rounds of one variant."""

@@ -43,8 +43,8 @@ def main() -> None:
     chosen = parser.parse_args()
     report = Report(title="Start tasks", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))
     report.caveats += [
-        f"{chosen.slow_share:.0%} of the pages, chosen at random but alike for each peer and round, take {chosen.slow_ms:g} ms; the "
-        "others nothing. 32 requests at a time.",
+        f"{chosen.slow_share:.0%} of the pages, chosen at random but alike for each peer and round, take {chosen.slow_ms:g} ms; "
+        "the others nothing. 32 requests at a time.",
         "The last slow pages are in the time of each peer; scrapy-redis waits for the slowest page of each batch all along, "
         "so fewer pages do not change its pages/s.",
     ]
@@ -59,7 +59,7 @@ def main() -> None:
             return run_with_redis(Job(peer=peer, spider="tasks", site=url), server, seeds=seeds)
 
         rounds = Rounds.play(
-            chosen.rounds, ["vanilla", *peers], measure, fewer=dict.fromkeys(set(peers) - {"trawl"}, chosen.peer_rounds)
+            chosen.rounds, ["vanilla", *peers], measure, slow=dict.fromkeys(set(peers) - {"trawl"}, chosen.peer_rounds)
         )
         waited = {peer: pick_ups(peer, server, chosen.tasks if peer == "trawl" else min(5, chosen.tasks)) for peer in peers}
     report.figures |= {"rounds": rounds.played, "pick_up_s": waited}
@@ -124,7 +124,7 @@ def listening() -> Iterator[tuple[str, queue.Queue[tuple[str, float]]]]:
             self.end_headers()
             self.wfile.write(b"ok")
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class names it so)
+        def log_message(self, format: str, *args: object) -> None:
             """The queue is the log."""
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Arrival) as listener:

@@ -90,7 +90,7 @@ class Fill:
     job: ClassVar[Job]
     crawler: Any
 
-    def parse(self, response: Any) -> Iterator[Any]:
+    def parse(self, response: Any) -> Iterator[Any]:  # noqa: ARG002
         """The page that links to all."""
         self.crawler.engine.pause()
         for number in range(self.job.options["requests"]):
