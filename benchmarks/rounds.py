@@ -51,11 +51,10 @@ class Rounds:
     @classmethod
     def pairs(cls, number: int, base: str, variants: Sequence[str], measure: Callable[[str], Figures]) -> Rounds:
         """`number` times each variant beside a run of the base of its own, for small differences between many variants."""
-        played = []
-        for place in range(number):
-            for variant in random.sample(variants, len(variants)):
-                played.append(cls._round(f"round {place + 1}/{number}", random.sample([base, variant], 2), measure))
-        return cls(played)
+        order = [(place + 1, variant) for place in range(number) for variant in random.sample(variants, len(variants))]
+        return cls(
+            [cls._round(f"round {place}/{number}", random.sample([base, variant], 2), measure) for place, variant in order]
+        )
 
     @staticmethod
     def _round(name: str, order: Sequence[str], measure: Callable[[str], Figures]) -> dict[str, Figures]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from scrapy import signals
-from scrapy.crawler import CrawlerProcess
+from scrapy.crawler import AsyncCrawlerProcess
 
 from .job import Job
 from .spiders import spider_class
@@ -64,7 +64,7 @@ def _fleet(peer: str) -> dict[str, Any]:
 def main() -> None:
     """Crawl, and say how many pages came in which time; times are from the first page to the last."""
     job = Job.load(Path(sys.argv[1]))
-    process = CrawlerProcess(settings_of(job))
+    process = AsyncCrawlerProcess(settings_of(job))
     crawler = process.create_crawler(spider_class(job))
     stamps: list[float] = []
     cpu = [0.0, 0.0]
