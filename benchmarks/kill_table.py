@@ -127,10 +127,12 @@ def redis_restarted(scene: Scene) -> float:
     return scene.recovered()
 
 
-def last_second_lost(share: float) -> Callable[[Scene], float]:
+def last_second_lost(share: float, *, processes: int = 1) -> Callable[[Scene], float]:
     """Redis is killed and comes back with its AOF as it was a second before, from when `share` of the pages was fetched."""
 
     def case(scene: Scene) -> float:
+        for _ in range(processes - 1):
+            scene.run.start()
         scene.reach(share)
         log = scene.server.directory / "appendonlydir"
         older = log.with_name("older")
@@ -180,6 +182,7 @@ CASES: dict[str, tuple[Callable[[Scene], float], str]] = {
         last_second_lost(0.4),
         "Redis is killed and comes back with its AOF as it was one second before.",
     ),
+    "the same with two processes": (last_second_lost(0.4, processes=2), "The same with two crawlers."),
     "the same at the crawl's end": (
         last_second_lost(0.97),
         "The same, and in that second the crawl fetched its last pages: nothing but the crawler's journal knows them.",

@@ -33,7 +33,7 @@ def main() -> None:
     chosen = parser.parse_args()
     report = Report(title="Memory of Redis", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))
     report.caveats += [
-        "used_memory holds what the allocator rounds up and the tables' spare room, so it depends on the number.",
+        "used_memory holds what the allocator rounds up, the tables' spare room and some KiB for the connections: use many requests.",
         "The targets are what scrapy-redis 0.9.1 took on Redis 7.0.15; newer servers keep sets in less.",
     ]
     peers = ("trawl", *scrapy_redis_peers(report, left_out=chosen.without_scrapy_redis)[:1])

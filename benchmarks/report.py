@@ -100,10 +100,9 @@ def _cell(value: object) -> str:
 
 
 def _command() -> str:
-    """How this run was called, without where its results went."""
-    name = f"benchmarks.{Path(sys.argv[0]).stem}"
-    arguments = list(sys.argv[1:])
-    for option in ("--out", "--page"):
-        if option in arguments:
-            del arguments[(at := arguments.index(option)) : at + 2]
-    return " ".join(["python -m", name, *map(shlex.quote, arguments)])
+    """How this run was called, without where its results went: no path of this machine."""
+    places = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    places.add_argument("--out")
+    places.add_argument("--page")
+    _, arguments = places.parse_known_args()
+    return " ".join(["python -m", f"benchmarks.{Path(sys.argv[0]).stem}", *map(shlex.quote, arguments)])

@@ -3,13 +3,15 @@
     python -m benchmarks.scaling [--rounds 5] [--crawlers 1 2 4] [--concurrency 8] [--seconds 10]
 
 Each crawler has so few requests at a time that it waits for the site, not for the CPU, and all of them fit into the cores. The
-crawl begins when every crawler has joined; counted are the pages of the middle, from 1.5 s after the last crawler's first page
-to 1.5 s before the first crawler's last page. Linear is n times the pages per second of one crawler in the same round.
+crawl begins when every crawler has joined; counted are the pages of the middle, a margin after the last crawler's first page
+to the same margin before the first crawler's last page. Linear is n times the pages per second of one crawler in the same round.
 """
 
 from __future__ import annotations
 
 from contextlib import ExitStack
+
+import redis
 
 from benchmarks.peer import PeerProcess, distance, seed
 from benchmarks.peers.job import Job
@@ -20,8 +22,8 @@ from redis_components.keys import CrawlKeys
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 
-MARGIN_S = 1.5
-JOIN_S = 5  # longest time between the first crawler that is ready and the last
+KEYS = CrawlKeys.for_spider("bench")
+LONGEST_MARGIN_S = 1.5
 TARGET = 0.95
 
 
@@ -74,7 +76,7 @@ def crawl(
     settings = {
         "CONCURRENT_REQUESTS": concurrency,
         "CONCURRENT_REQUESTS_PER_DOMAIN": concurrency,
-        "MAX_IDLE_TIME_BEFORE_CLOSE": JOIN_S,
+        "MAX_IDLE_TIME_BEFORE_CLOSE": 0,
         "LOG_LEVEL": "WARNING",
     }
     with ExitStack() as stack, server.client() as client:
@@ -91,15 +93,18 @@ def crawl(
             stamps=True,
         )
         processes = [stack.enter_context(PeerProcess(job)) for _ in range(crawlers)]
-        owners = CrawlKeys.for_spider("bench").owners()
-        wait_until(lambda: client.zcard(owners) == crawlers, "every crawler has joined", 60)
+        wait_until(lambda: client.zcard(KEYS.owners()) == crawlers, "every crawler has joined", 60)
         seed(client, [f"{url}/{page_ms:g}/1"])
-        each = [process.figures() for process in processes]
+        wait_until(lambda: acked(client) >= pages, lambda: f"{pages} pages are done, not {acked(client)}", 600, every_s=0.2)
+        for process in processes:
+            process.terminate()
+        each = [process.figures(60) for process in processes]
     fetched = sum(one["pages"] for one in each)
     if fetched != pages or not all(one["stamps"] for one in each):
         raise BenchmarkFailed(f"{crawlers} crawlers: {fetched} of {pages} pages, {[one['pages'] for one in each]}")
-    begin = max(one["stamps"][0] for one in each) + MARGIN_S
-    end = min(one["stamps"][-1] for one in each) - MARGIN_S
+    margin_s = min(LONGEST_MARGIN_S, seconds / 5)
+    begin = max(one["stamps"][0] for one in each) + margin_s
+    end = min(one["stamps"][-1] for one in each) - margin_s
     if end <= begin:
         raise BenchmarkFailed(f"{crawlers} crawlers: too short to have a middle; raise --seconds")
     return {
@@ -109,6 +114,11 @@ def crawl(
         "cores": sum(one["cpu_s"] / one["wall_s"] for one in each),
         "all_pages": fetched,
     }
+
+
+def acked(client: redis.Redis) -> int:
+    """Requests that Redis knows as done."""
+    return int(client.hget(KEYS.counters(), "acked") or 0)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def main() -> None:
     """Run the rounds and tell."""
     parser = options(__doc__, rounds=5)
     parser.add_argument("--threads", type=int, default=300, help="threads in each of the four forums (default: %(default)s)")
-    parser.add_argument("--only", nargs="*", choices=[*BACK, *MORE], help="these parts (default: all)")
+    parser.add_argument("--only", nargs="*", choices=[*BACK, *MORE], metavar="NAME", help="these parts (default: all)")
     chosen = parser.parse_args()
     report = Report(title="What the settings are worth", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))
     report.caveats += [
