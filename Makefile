@@ -36,7 +36,7 @@ test: lint ## Lint, then every test
 chaos: $(STAMP) ## Each way to die, and what it costs (about 20 minutes)
 	@$(BIN)/python -m benchmarks kill_table
 
-bench: $(STAMP) ## Every benchmark, one after the other, into benchmarks/results/ (about 90 minutes; ONLY="chains memory" for some)
+bench: $(STAMP) ## Every benchmark, one after the other, into benchmarks/results/ (about 50 minutes; ONLY="chains memory" for some)
 	@$(BIN)/python -m benchmarks $(ONLY)
 
 peers: $(STAMP) ## Install what Trawl is measured against into .venv-peers

@@ -71,7 +71,7 @@ class Scene:
     def acked(self) -> int:
         """Requests that Redis knows as done."""
         with self.server.client() as client:
-            return int(client.hget(self.run.keys.counters(), "acked") or 0)  # type: ignore[arg-type]
+            return int(client.hget(self.run.keys.counters(), "acked") or 0)
 
 
 def killed(times: int) -> Callable[[Scene], float]:

@@ -33,7 +33,7 @@ def main() -> None:
     chosen = parser.parse_args()
     report = Report(title="Memory of Redis", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))
     report.caveats += [
-        "used_memory holds what the allocator rounds up, the tables' spare room and some KiB for the connections: use many requests.",
+        "used_memory holds what the allocator rounds up, the tables' spare room and some KiB of connections: use many.",
         "The targets are what scrapy-redis 0.9.1 took on Redis 7.0.15; newer servers keep sets in less.",
     ]
     peers = ("trawl", *scrapy_redis_peers(report, left_out=chosen.without_scrapy_redis)[:1])
@@ -62,7 +62,7 @@ def fill(peer: str, server: RedisServer, client: redis.Redis, url: str, requests
     run_with_redis(job, server, seeds=[f"{url}/0/first"])
     seconds = time.monotonic() - begun
     client.config_set("lazyfree-lazy-user-del", "no")  # DEL returns when the memory is free
-    queued = int(client.zcard(KEYS.ready()))  # type: ignore[arg-type]
+    queued = int(client.zcard(KEYS.ready()))
     fingerprints = entries(client, KEYS.dupefilter)
     # The first page's own request may be among them: it was not finished.
     if not requests <= queued <= requests + 1 or not requests <= fingerprints <= requests + 1:
@@ -80,17 +80,20 @@ def fill(peer: str, server: RedisServer, client: redis.Redis, url: str, requests
 
 def entries(client: redis.Redis, key: str) -> int:
     """How many entries stand in `key` and the keys that begin with it."""
-    size = {b"set": client.scard, b"hash": client.hlen, b"zset": client.zcard}
-    return sum(int(size[client.type(one)](one)) for one in client.scan_iter(f"{key}*", count=1000))  # type: ignore[arg-type, index]
+    size: dict[Any, Any] = {b"set": client.scard, b"hash": client.hlen, b"zset": client.zcard}
+    found = 0
+    for one in client.scan_iter(f"{key}*", count=1000):
+        found += size[client.type(one)](one)
+    return found
 
 
 def freed_by_deleting(client: redis.Redis, key: str) -> int:
     """The bytes that `key` and the keys that begin with it take."""
     keys = list(client.scan_iter(f"{key}*", count=1000))
-    before = client.info("memory")["used_memory"]  # type: ignore[index]
+    before = client.info("memory")["used_memory"]
     for one in keys:
         client.delete(one)
-    return int(before - client.info("memory")["used_memory"])  # type: ignore[index]
+    return int(before - client.info("memory")["used_memory"])
 
 
 if __name__ == "__main__":

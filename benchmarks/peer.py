@@ -12,7 +12,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import redis
 
@@ -151,7 +150,7 @@ class RedisWork:
     @classmethod
     def of(cls, client: redis.Redis) -> RedisWork:
         """Ask the server."""
-        info: dict[str, Any] = client.info("everything")  # type: ignore[assignment]
+        info = client.info("everything")
         calls = {name.removeprefix("cmdstat_"): one["calls"] for name, one in info.items() if name.startswith("cmdstat_")}
         return cls(
             reads=info.get("total_reads_processed", 0),

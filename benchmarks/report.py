@@ -50,7 +50,7 @@ class Report:
 
     def served_by(self, client: redis.Redis) -> None:
         """Remember which server was measured."""
-        info: dict[str, Any] = client.info("server")  # type: ignore[assignment]
+        info = client.info("server")
         valkey = info.get("valkey_version")
         self.server = f"Valkey {valkey}" if valkey else f"Redis {info['redis_version']}"
 

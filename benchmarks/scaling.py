@@ -118,7 +118,7 @@ def crawl(
 
 def acked(client: redis.Redis) -> int:
     """Requests that Redis knows as done."""
-    return int(client.hget(KEYS.counters(), "acked") or 0)  # type: ignore[arg-type]
+    return int(client.hget(KEYS.counters(), "acked") or 0)
 
 
 if __name__ == "__main__":

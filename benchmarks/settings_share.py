@@ -84,7 +84,7 @@ def main() -> None:
     if "uvloop" in parts and find_spec("uvloop") is None:
         del parts["uvloop"]
         report.caveats.append("uvloop was left out: it is not installed (pip install uvloop).")
-    jobs = {
+    jobs: dict[str, dict[str, Any]] = {
         FLEET: {"peer": "trawl", "profile": "fleet"},
         DEFAULTS: {"peer": "vanilla", "profile": "defaults"},
         VANILLA: {"peer": "vanilla", "profile": "fleet"},

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ PEERS: dict[str, dict[str, Any]] = {
 
 def settings_of(job: Job) -> dict[str, Any]:
     """The profile, then what makes the peer, then the job's own."""
-    profiles = {
+    profiles: dict[str, Callable[[], dict[str, Any]]] = {
         "equal": lambda: {**QUIET, "CONCURRENT_ITEMS": 8, "COOKIES_ENABLED": False},
         "defaults": lambda: QUIET,
         "fleet": lambda: _fleet(job.peer),
