@@ -3,10 +3,10 @@
     python -m benchmarks.settings_share [--rounds 5] [--only NAME ...]
 
 First the whole: vanilla Scrapy with its default settings (only its log is quiet, its remote consoles are off, and it has as
-many requests at a time as the fleet) against a crawler with `workers/settings.py`. Then the parts: the fleet's settings with one
-of Scrapy's defaults put back, and with one thing more switched off or exchanged, each beside a run of the fleet's settings of its
-own, in random order. Each figure is pages/s ÷ the fleet's in the same pair: below 1 is what the setting is worth, above 1 is what
-a change would gain.
+many requests at a time as the fleet) against a crawler with `workers/settings.py`, and with what could be added to that. Then
+the parts: the fleet's settings with one of Scrapy's defaults put back, and with one thing more switched off or exchanged, each
+beside a run of the fleet's settings of its own, in random order. Each figure is pages/s ÷ the fleet's in the same pair: below 1
+is what the setting is worth, above 1 is what a change would gain.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ NO_HEADERS = {
     "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware": None,
 }
 NO_AUTH = {"scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None}
+LEAN_STATS = {"benchmarks.peers.lean_stats.LeanStats": 850}
 AIOHTTP = "scrapy.core.downloader.handlers._aiohttp.AiohttpDownloadHandler"
 
 BACK: dict[str, dict[str, Any]] = {
@@ -57,15 +58,24 @@ MORE: dict[str, dict[str, Any]] = {
     "no UserAgent, DefaultHeaders": {"DOWNLOADER_MIDDLEWARES": NO_HEADERS},
     "no HttpAuth": {"DOWNLOADER_MIDDLEWARES": NO_AUTH},
     "no DownloaderStats": {"DOWNLOADER_STATS": False},
+    "lean DownloaderStats": {"DOWNLOADER_STATS": False, "DOWNLOADER_MIDDLEWARES": LEAN_STATS},
     "LOG_LEVEL WARNING": {"LOG_LEVEL": "WARNING"},
-    "no Referer, Depth, UrlLength, Offsite, HttpAuth": {
-        "REFERER_ENABLED": False,
-        "URLLENGTH_LIMIT": 0,
-        "DOWNLOADER_MIDDLEWARES": {**NO_OFFSITE, **NO_AUTH},
-        **NO_DEPTH,
-    },
 }
 """One thing more that the fleet's settings could do."""
+
+LEAN = {
+    "REFERER_ENABLED": False,
+    "URLLENGTH_LIMIT": 0,
+    "DOWNLOADER_STATS": False,
+    "DOWNLOADER_MIDDLEWARES": {**NO_OFFSITE, **NO_AUTH, **LEAN_STATS},
+    **NO_DEPTH,
+}
+TOGETHER: dict[str, dict[str, Any]] = {
+    "no Referer, Depth, UrlLength, Offsite, HttpAuth; lean stats": LEAN,
+    "and uvloop": {**LEAN, **MORE["uvloop"]},
+    "and uvloop and the aiohttp handler": {**LEAN, **MORE["uvloop"], **MORE["aiohttp download handler"]},
+}
+"""What the fleet's settings would be with several of them; compared with Scrapy's defaults, in the order of risk."""
 
 
 def main() -> None:
@@ -81,15 +91,18 @@ def main() -> None:
         "vanilla keeps requests and stats in memory and stores no items.",
     ]
     parts = {name: settings for name, settings in {**BACK, **MORE}.items() if chosen.only is None or name in chosen.only}
-    if "uvloop" in parts and find_spec("uvloop") is None:
-        del parts["uvloop"]
+    together = dict(TOGETHER)
+    if find_spec("uvloop") is None:
+        parts = {name: settings for name, settings in parts.items() if settings != MORE["uvloop"]}
+        together = {name: settings for name, settings in together.items() if "uvloop" not in name}
         report.caveats.append("uvloop was left out: it is not installed (pip install uvloop).")
     jobs: dict[str, dict[str, Any]] = {
         FLEET: {"peer": "trawl", "profile": "fleet"},
         DEFAULTS: {"peer": "vanilla", "profile": "defaults"},
         VANILLA: {"peer": "vanilla", "profile": "fleet"},
-        **{name: {"peer": "trawl", "profile": "fleet", "settings": settings} for name, settings in parts.items()},
+        **{name: {"peer": "trawl", "profile": "fleet", "settings": settings} for name, settings in {**together, **parts}.items()},
     }
+    wholes = [DEFAULTS, FLEET, VANILLA, *together]
     with ForumProcess(seed=5, forums=FORUMS, threads=chosen.threads, comments=8) as forum, RedisServer() as server:
         report.served_by(server.client())
         seeds = [f"{forum.url}/list/f{number}/1" for number in range(1, FORUMS + 1)]
@@ -97,12 +110,12 @@ def main() -> None:
         def measure(variant: str) -> Figures:
             return run_with_redis(Job(spider="forum", site=forum.url, **jobs[variant]), server, seeds=seeds)
 
-        whole = Rounds.play(chosen.rounds, [FLEET, DEFAULTS, VANILLA], measure)
+        whole = Rounds.play(chosen.rounds, wholes, measure)
         rounds = Rounds.pairs(chosen.rounds, FLEET, list(parts), measure)
     report.figures |= {"whole": whole.played, "parts": rounds.played}
     report.table(
         ["variant", "pages/s", "÷ Scrapy's defaults", "from-to", "CPU: ÷ Scrapy's defaults"],
-        [row(whole, variant, DEFAULTS) for variant in (DEFAULTS, FLEET, VANILLA)],
+        [row(whole, variant, DEFAULTS) for variant in wholes],
     )
     for title, group in (("one default put back", BACK), ("one thing more", MORE)):
         names = [name for name in group if name in jobs]
