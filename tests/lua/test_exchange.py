@@ -262,5 +262,5 @@ def test_acks_never_travel_before_the_children(redis_client: redis.Redis) -> Non
     for child in "abcde":
         one.add(child)
     one.frontier.ack(lease[0])
-    batch = one.frontier.outbox.take(2)
+    batch = one.frontier.outbox.take(2, 1000)
     assert (len(batch.requests), len(batch.acks)) == (2, 0)
