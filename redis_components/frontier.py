@@ -220,13 +220,14 @@ class Frontier:
         """
         if self._leaving is None or self.outbox:
             return False
-        return self._safe_at == -math.inf or (not batch and now >= self._safe_at)
+        return not self._stays or (not batch and now >= self._safe_at)
+
+    @property
+    def _stays(self) -> bool:
+        return self._aof is not False and self.config.fsync_window_s > 0
 
     @property
     def _safe_at(self) -> float:
-        """When what was written is on Redis's disk, or always where it has no append-only file."""
-        if self._aof is False or self.config.fsync_window_s <= 0:
-            return -math.inf
         return self._last_write + self.config.fsync_window_s
 
     def _left(self) -> None:
@@ -295,7 +296,8 @@ class Frontier:
     def _due(self, haste: Haste) -> float:
         due = self._pace.due(haste)
         if self._leaving is not None and not self.outbox:
-            return min(due, max(self._safe_at, self._pace.due(Haste.NOW)))
+            soonest = self._pace.due(Haste.NOW)
+            return min(due, max(self._safe_at, soonest)) if self._stays else soonest
         return due
 
     def _arm(self) -> None:
@@ -354,7 +356,7 @@ class Frontier:
             want_tasks=self._want_tasks(),
             overtaken=self._buffer.overtaken(),
             bye=bye,
-            ask_aof=self._closing and self._aof is None and self.config.fsync_window_s > 0,
+            ask_aof=self._closing and self._aof is None and self._stays,
             reclaim=self._reclaim,
             requests=[request.score for request in batch.requests],
             tasks=[(task.id, task.token) for task in batch.tasks],
