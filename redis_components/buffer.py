@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from .exchange import Lease
 
 
@@ -20,14 +18,14 @@ class Buffer:
 
     @property
     def best(self) -> float:
-        """Score of the next request; -inf when there is none, so that nothing overtakes it."""
-        return self.leases[-1].score if self.leases else -math.inf
+        """Score of the next request. Raises IndexError when there is none."""
+        return self.leases[-1].score
 
     def add(self, leases: list[Lease]) -> None:
-        """Sort what was leased in one exchange into what waits."""
+        """Sort what was leased in one exchange, in the queue's order, into what waits."""
         if not leases:
             return
-        if self.leases and min(leases) < self.leases[0]:
+        if self.leases and leases[0] < self.leases[0]:
             self._mixed = True
         self.leases.extend(leases)
         self.leases.sort(reverse=True)

@@ -75,7 +75,6 @@ class Frontier:
         self._idle = False
         self._starving = True
         self._urgent = False
-        self._overtaking = False
         self._blocked = False
         self._full = False
         self._down_since: float | None = None
@@ -125,7 +124,7 @@ class Frontier:
     @property
     def idle(self) -> bool:
         """True when Redis has proved it: everything of ours is stored, no request is ready, and no owner holds a lease."""
-        return self._idle and self._down_since is None
+        return self._idle and not self.outbox and self._down_since is None
 
     @property
     def task_idle(self) -> bool:
@@ -145,24 +144,27 @@ class Frontier:
 
     def add_request(self, request: NewRequest) -> None:
         """Store a new request (edge a). One that comes before everything in the buffer is leased in the same exchange."""
-        self._add("requests", request)
-        if not self._overtaking and self._overtakes(request):
-            self._overtaking = True
+        self.outbox.entries.append(("requests", request, len(request.payload)))
+        if not self._soon:
             self._arm()
 
     def add_task(self, task: NextTask) -> None:
         """Store a start task for the next service."""
         if self.config.next_keys is None:
             raise TypeError("this spider feeds no other service: set `feeds` on the spider class")
-        self._add("tasks", NextTask(_unicode(task.id), _unicode(task.token), task.data))
+        self._add("tasks", NextTask(_unicode(task.id), _unicode(task.token), task.data), len(task.data))
 
     def add_item(self, item: bytes) -> None:
         """Store an item; it is in Redis before, or together with, the ack of its request."""
-        self._add("items", item)
+        self.outbox.entries.append(("items", item, len(item)))
+        if not self._soon:
+            self._arm()
 
     def ack(self, lease_id: str) -> None:
         """Scrapy is done with a request, or a start task became requests (edge c)."""
-        self._add("acks", lease_id)
+        self.outbox.entries.append(("acks", lease_id, 0))
+        if not self._soon:
+            self._arm()
 
     def release(self, lease_id: str) -> None:
         """Give a lease back, unharmed (edge d)."""
@@ -172,17 +174,11 @@ class Frontier:
         """Give a request or start task up and keep it with the reason (edge f)."""
         self._add("burials", Burial(lease_id, _unicode(reason)))
 
-    def _add(self, kind: Kind, entry: Any) -> None:
-        self.outbox.entries.append((kind, entry))
-        self._idle = False
+    def _add(self, kind: Kind, entry: Any, size: int = 0) -> None:
+        """What comes up once or more for each page does the same without this call."""
+        self.outbox.entries.append((kind, entry, size))
         if not self._soon:
             self._arm()
-
-    def _overtakes(self, request: NewRequest) -> bool:
-        """Only priorities overtake: were later requests to overtake in the LIFO order too, each page would lease its children,
-        and no other process would get any.
-        """
-        return self.config.order is Order.PRIORITY and float(request.score) < self._buffer.best
 
     # Start and end
 
@@ -200,7 +196,7 @@ class Frontier:
     def _release_unstarted(self) -> None:
         unstarted = [*self._buffer.drain(), *reversed(self._tasks)]  # each task goes to the head of its list: the first one last
         self._tasks.clear()
-        self.outbox.entries.extend(("releases", lease.id) for lease in unstarted)
+        self.outbox.entries.extend(("releases", lease.id, 0) for lease in unstarted)
 
     def leave(self, done: Callable[[], None]) -> None:
         """Say good-bye: store what is left, stay until a crash of Redis cannot take it back, forget this owner where it holds
@@ -273,6 +269,15 @@ class Frontier:
             return 0
         return self._pace.want(len(self._buffer), overtaking)
 
+    def _overtaking(self, batch: Batch) -> int:
+        """New requests that come before everything in the buffer: they are leased in the exchange that stores them. Only
+        priorities overtake: were later requests to do so in the LIFO order too, no other process would get a page's children.
+        """
+        if self.config.order is not Order.PRIORITY or not self._buffer:
+            return 0
+        best = self._buffer.best
+        return sum(float(request.score) < best for request in batch.requests)
+
     def _want_tasks(self) -> int:
         """Start tasks to lease now: only while the requests that wait already cannot keep the engine busy."""
         if self._closing or not self._opened or self.waiting_to_start >= self.config.concurrency:
@@ -287,8 +292,6 @@ class Frontier:
             return Haste.GATHERED if self.outbox else Haste.POLL
         if self._starving and self._opened and (self.outbox or ready) and not self._closing:
             return Haste.NOW
-        if self._overtaking:
-            return Haste.SOON
         if self.outbox or (ready and self._want()):
             return Haste.GATHERED
         return Haste.POLL if self._task_demand or self._want() else Haste.BEAT
@@ -328,11 +331,12 @@ class Frontier:
         batch = self.outbox.take(self.config.batch, self.config.max_batch_bytes) if self._previous else Batch()
         batch.stats, self._stats_again = self._stats_again + self._stats(), []
         bye = self._says_bye(batch, now)
-        overtaking = sum(map(self._overtakes, batch.requests)) if self._overtaking else 0
-        self._urgent = self._overtaking = False
+        if batch:
+            self._idle = False
+        self._urgent = False
         self._number += 1
         blobs = batch.blobs()
-        message = self._message(batch, sizes=list(map(len, blobs)), want=self._want(overtaking), bye=bye)
+        message = self._message(batch, sizes=list(map(len, blobs)), bye=bye)
         self._flight = _Flight(
             args={"message": exchange.encode(message), "blobs": b"".join(blobs)},
             keys=self._keys(),
@@ -343,7 +347,7 @@ class Frontier:
         )
         self._send()
 
-    def _message(self, batch: Batch, *, sizes: list[int], want: int, bye: bool) -> Message:
+    def _message(self, batch: Batch, *, sizes: list[int], bye: bool) -> Message:
         return Message(
             owner=self.owner,
             number=str(self._number),
@@ -352,7 +356,7 @@ class Frontier:
             max_attempts=self.config.max_attempts,
             concurrency=self.config.concurrency,
             order=self.config.order,
-            want=want,
+            want=self._want(self._overtaking(batch)),
             want_tasks=self._want_tasks(),
             overtaken=self._buffer.overtaken(),
             bye=bye,

@@ -50,11 +50,11 @@ class Outbox:
     """One queue for all kinds: what is taken from its head never leaves something behind that came up before it, so an ack
     never travels before the children and items of its page.
 
-    `entries` is open to the frontier, which asks for its length several times a page.
+    `entries` (kind, entry, bytes of payload) is open to the frontier: for each page it is appended to a few times.
     """
 
     def __init__(self) -> None:
-        self.entries: deque[tuple[Kind, Any]] = deque()
+        self.entries: deque[tuple[Kind, Any, int]] = deque()
 
     def __len__(self) -> int:
         """Number of entries that wait."""
@@ -64,35 +64,32 @@ class Outbox:
         """Remove and return the oldest entries: at most `limit` of them, and no more than `max_bytes` of payload unless the
         first alone has more.
         """
-        entries, batch = self.entries, Batch()
+        entries, batch, room = self.entries, Batch(), max_bytes
         kinds: dict[Kind, list[Any]] = {kind: getattr(batch, kind) for kind in (*WRITES, "acks", "releases", "burials")}
-        room = max_bytes
-        for _ in range(min(limit, len(entries))):
-            kind, entry = entries[0]
-            room -= _bytes_of(kind, entry)
-            if room < 0 and batch:
+        for place in range(min(limit, len(entries))):
+            kind, entry, size = entries.popleft()
+            room -= size
+            if room < 0 and place:
+                entries.appendleft((kind, entry, size))
                 break
             kinds[kind].append(entry)
-            entries.popleft()
         return batch
 
     def put_first(self, batches: Iterable[Batch]) -> None:
         """Put the writes of `batches` (not their acks, releases and burials: those leases are gone) before everything that
         waits.
         """
-        again = [(kind, entry) for batch in batches for kind in WRITES for entry in getattr(batch, kind)]
-        self.entries.extendleft(reversed(again))
+        again = [
+            entry
+            for batch in batches
+            for entry in (
+                *(("requests", request, len(request.payload)) for request in batch.requests),
+                *(("tasks", task, len(task.data)) for task in batch.tasks),
+                *(("items", item, len(item)) for item in batch.items),
+            )
+        ]
+        self.entries.extendleft(reversed(again))  # type: ignore[arg-type]  # the kinds are literals
 
     def forget_leases(self) -> None:
         """Drop acks, releases and burials: the leases they speak of are not ours any more."""
         self.entries = deque(entry for entry in self.entries if entry[0] in WRITES)
-
-
-def _bytes_of(kind: Kind, entry: Any) -> int:
-    if kind == "requests":
-        return len(entry.fingerprint) + len(entry.payload)
-    if kind == "items":
-        return len(entry)
-    if kind == "tasks":
-        return len(entry.id) + len(entry.token) + len(entry.data)
-    return len(entry.id) + len(entry.reason) if kind == "burials" else 0

@@ -16,7 +16,6 @@ class Haste(Enum):
     """Why there will be a next exchange, the most urgent first."""
 
     NOW = "somebody waits for it"
-    SOON = "what was found comes before what is buffered"
     GATHERED = "there is something to say, or to fetch"
     POLL = "there may be something to fetch"
     BEAT = "this process is alive"
@@ -76,8 +75,6 @@ class Pace:
         match haste:
             case Haste.NOW:
                 wait_s = CLOSEST_S
-            case Haste.SOON:
-                wait_s = self._config.interval_s / 4
             case Haste.GATHERED:
                 wait_s = self._config.interval_s
             case Haste.POLL:

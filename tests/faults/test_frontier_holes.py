@@ -152,8 +152,8 @@ def test_the_first_exchange_is_applied_once_even_when_its_owner_is_reclaimed_bef
 
 def test_a_burial_does_not_travel_before_the_items_of_its_page() -> None:
     outbox = Outbox()
-    outbox.entries.extend([("items", b"x")] * 5)
-    outbox.entries.append(("burials", Burial("1.1", "why")))
+    outbox.entries.extend([("items", b"x", 1)] * 5)
+    outbox.entries.append(("burials", Burial("1.1", "why"), 0))
     assert not outbox.take(2, 1000).burials
 
 
