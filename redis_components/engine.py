@@ -171,6 +171,7 @@ def _config(crawler: Crawler) -> FrontierConfig:
         max_prefetch=settings.getint("SCHEDULER_MAX_PREFETCH", FrontierConfig.max_prefetch),
         max_attempts=settings.getint("SCHEDULER_MAX_ATTEMPTS", FrontierConfig.max_attempts),
         ttl_s=settings.getfloat("SCHEDULER_OWNER_TTL", FrontierConfig.ttl_s),
+        fsync_window_s=settings.getfloat("SCHEDULER_FSYNC_WINDOW", FrontierConfig.fsync_window_s),
     )
 
 

@@ -4,11 +4,9 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -59,8 +57,10 @@ class StatChange(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """Something leased to this process: a request's payload or a start task's data."""
+    """Something leased to this process: a request's payload or a start task's data. Requests sort as in the queue."""
 
+    score: float  # lower ones first; 0 for a start task
+    order: bytes  # among equal scores, lower ones first; empty for a start task
     id: str
     data: bytes
 
@@ -72,12 +72,14 @@ class Message(msgspec.Struct, kw_only=True):
     number: str
     previous: str  # number of the last exchange whose answer we hold, "" at first
     ttl_ms: int
-    max_attempts: int  # deaths of its crawler that a request survives
+    max_attempts: int  # deaths of its crawler that a request or start task survives
     concurrency: int  # requests that a process works on at once: as many of a dead one's leases count the attempt
     order: str
     want: int  # requests to lease
     want_tasks: int  # start tasks to lease
+    overtaken: list[str]  # leases that wait although later ones were started: a death does not count for them
     bye: bool  # the owner leaves when it holds no lease any more
+    ask_aof: bool  # say whether Redis has an append-only file
     reclaim: str  # dead owner whose leases this exchange gives back, or ""
     requests: list[str]  # their scores; fingerprints and payloads are blobs
     tasks: list[tuple[str, str]]  # their ids and tokens; their data are blobs
@@ -89,8 +91,6 @@ class Message(msgspec.Struct, kw_only=True):
     sizes: list[int]  # bytes of each blob, in the order in which the script reads them
 
 
-T = TypeVar("T")
-
 encode = msgspec.msgpack.Encoder().encode
 """The msgpack map that `exchange.lua` unpacks."""
 
@@ -100,6 +100,8 @@ class Reply:
     """The answer to one exchange; counts are taken after everything was applied."""
 
     outcome: str  # "applied", "repeated", "fenced" or "layout"
+    layout: str  # version of the keys in Redis
+    last_applied: int  # fenced: number of the last exchange of this owner that Redis knows
     leases: list[Lease]
     tasks: list[Lease]
     duplicates: list[int]  # places (from 0) of the requests that were known already
@@ -109,19 +111,19 @@ class Reply:
     waiting: int  # start tasks that wait
     expired: str  # an owner that counts as dead and may be reclaimed, or ""
     lost: int  # acks, releases and burials of leases that were not ours any more
-
-
-def _pairs(flat: list[bytes]) -> list[Lease]:
-    return [Lease(flat[i].decode(), flat[i + 1]) for i in range(0, len(flat), 2)]
+    full: bool  # Redis is out of memory: nothing was leased
+    aof: bool | None  # Redis has an append-only file; None: not asked, or it does not say
 
 
 def decode(raw: list[Any]) -> Reply:
     """The reply of `exchange.lua`."""
-    outcome, leases, tasks, duplicates, ready, leased, leased_tasks, waiting, expired, lost = raw
+    outcome, layout, last_applied, leases, tasks, duplicates, ready, leased, leased_tasks, waiting, expired, lost, full, aof = raw
     return Reply(
         outcome=outcome.decode(),
-        leases=_pairs(leases),
-        tasks=_pairs(tasks),
+        layout=layout.decode(),
+        last_applied=last_applied,
+        leases=[Lease(float(leases[i + 1]), leases[i + 2], leases[i].decode(), leases[i + 3]) for i in range(0, len(leases), 4)],
+        tasks=[Lease(0.0, b"", tasks[i].decode(), tasks[i + 1]) for i in range(0, len(tasks), 2)],
         duplicates=[place - 1 for place in duplicates],
         ready=ready,
         leased=leased,
@@ -129,70 +131,6 @@ def decode(raw: list[Any]) -> Reply:
         waiting=waiting,
         expired=expired.decode(),
         lost=lost,
+        full=full == 1,
+        aof=None if aof < 0 else aof == 1,
     )
-
-
-@dataclass(kw_only=True, slots=True)
-class Outbox:
-    """What this process has to tell, in the order in which it came up."""
-
-    requests: deque[NewRequest] = field(default_factory=deque)
-    tasks: deque[NextTask] = field(default_factory=deque)
-    items: deque[bytes] = field(default_factory=deque)
-    acks: deque[str] = field(default_factory=deque)
-    releases: deque[str] = field(default_factory=deque)
-    burials: deque[Burial] = field(default_factory=deque)
-
-    def __len__(self) -> int:
-        """Number of entries that wait."""
-        return len(self.requests) + len(self.tasks) + len(self.items) + len(self.acks) + len(self.releases) + len(self.burials)
-
-    def take(self, limit: int) -> Outbox:
-        """Remove and return at most `limit` entries of each kind.
-
-        An ack may never travel before a child, item or task that came up before it: acks stay behind while any of those does.
-        """
-        batch = Outbox(
-            requests=_take(self.requests, limit),
-            tasks=_take(self.tasks, limit),
-            items=_take(self.items, limit),
-            releases=_take(self.releases, limit),
-        )
-        if not (self.requests or self.tasks or self.items):
-            batch.acks = _take(self.acks, limit)
-            batch.burials = _take(self.burials, limit)
-        return batch
-
-    def put_first(self, batches: Iterable[Outbox]) -> None:
-        """Put the writes of `batches` (not their acks, releases and burials: those leases are gone) before everything that
-        waits.
-        """
-        for batch in reversed(list(batches)):
-            self.requests.extendleft(reversed(batch.requests))
-            self.tasks.extendleft(reversed(batch.tasks))
-            self.items.extendleft(reversed(batch.items))
-
-    def blobs(self) -> list[bytes]:
-        """The binary parts, in the order in which `exchange.lua` reads them; as one argument they cost a third of the client's
-        time for many.
-        """
-        blobs: list[bytes] = []
-        for request in self.requests:
-            blobs += (request.fingerprint, request.payload)
-        blobs += (task.data for task in self.tasks)
-        blobs += self.items
-        return blobs
-
-    def forget_leases(self) -> None:
-        """Drop acks, releases and burials: the leases they speak of are not ours any more."""
-        self.acks.clear()
-        self.releases.clear()
-        self.burials.clear()
-
-
-def _take(queue: deque[T], limit: int) -> deque[T]:
-    if len(queue) <= limit:
-        taken = deque(queue)
-        queue.clear()
-        return taken
-    return deque(queue.popleft() for _ in range(limit))

@@ -36,33 +36,28 @@ def _text(value: object) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-_SIZES = {"none": None, "list": "LLEN", "set": "SCARD", "zset": "ZCARD"}
-
-
 def snapshot(client: redis.Redis, spider: str, keys: CrawlKeys | None = None) -> CrawlSnapshot:
-    """The sizes of the crawl of `spider`, in three round trips; the sizes are those of one moment."""
+    """The sizes of the crawl of `spider`, all of one moment, in one round trip."""
     keys = keys or CrawlKeys.for_spider(spider)
-    seconds, micros = client.time()
-    kind = _text(client.type(keys.start_tasks()))
-    pipe = client.pipeline(transaction=True)  # one moment: nothing is missed or seen twice on its way
-    size = _SIZES.get(kind)
-    if size:
-        pipe.execute_command(size, keys.start_tasks())  # type: ignore[no-untyped-call]
-    else:
-        pipe.exists("")
-    pipe.zcard(keys.ready())
-    pipe.hmget(keys.counters(), ["leased", "leased_tasks", "acked", "reclaimed"])
-    pipe.llen(keys.dead())
-    pipe.scard(keys.dupefilter)
-    pipe.llen(keys.item_stream())
-    pipe.llen(keys.bad_items())
-    pipe.zcount(keys.owners(), seconds * 1000 + micros // 1000, "+inf")
-    pipe.hgetall(keys.stats_hash())
-    waiting, ready, counters, dead, fingerprints, items, bad_items, owners, stats = pipe.execute()
+    waiting, ready, counters, dead, fingerprints, items, bad_items, owners, stats = script("snapshot")(
+        client,
+        {
+            "start_tasks": keys.start_tasks(),
+            "ready": keys.ready(),
+            "counters": keys.counters(),
+            "dead": keys.dead(),
+            "seen": keys.dupefilter,
+            "items": keys.item_stream(),
+            "bad_items": keys.bad_items(),
+            "owners": keys.owners(),
+            "stats": keys.stats_hash(),
+        },
+        {},
+    )
     leased, leased_tasks, acked, reclaimed = (int(value or 0) for value in counters)
     return CrawlSnapshot(
         spider=spider,
-        start_tasks=waiting if size else 0,
+        start_tasks=waiting,
         ready=ready,
         leased=leased,
         leased_tasks=leased_tasks,
@@ -73,12 +68,15 @@ def snapshot(client: redis.Redis, spider: str, keys: CrawlKeys | None = None) ->
         owners=owners,
         acked=acked,
         reclaimed=reclaimed,
-        stats={field.decode(): value.decode("utf-8", "replace") for field, value in stats.items()},
+        stats={stats[i].decode(): stats[i + 1].decode("utf-8", "replace") for i in range(0, len(stats), 2)},
     )
 
 
 def expire_owner(client: redis.Redis, keys: CrawlKeys, owner: str) -> bool:
-    """Let an owner count as dead at once, because its process was seen to end; True if the frontier knew it."""
+    """Let an owner count as dead at once, because its process was seen to end; True if the frontier knew it.
+
+    `owner` is the first name of the process; the names it took after being fenced end too.
+    """
     return bool(script("expire_owner")(client, {"owners": keys.owners()}, {"owner": owner}))
 
 

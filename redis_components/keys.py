@@ -69,14 +69,16 @@ class CrawlKeys:
         return f"{self.requests}:owners"
 
     def numbers(self) -> str:
-        """HASH: number of the last exchange applied for each owner, so that a repeated one is not applied again.
+        """HASH: last exchange applied for each owner, so that a repeated one is not applied again: its number `|` the places of
+        the duplicates found in it `|` the leases that were overtaken in the owner's buffer.
 
         Written and read by `exchange.lua`.
         """
         return f"{self.requests}:numbers"
 
     def gone(self, owner: str) -> str:
-        """STRING with TTL: number of the last exchange of an owner that was taken for dead, for a day, should it come back.
+        """STRING with TTL: number of the last exchange of an owner that was taken for dead or said good-bye, for a day, should it
+        come back.
 
         Written and read by `exchange.lua`.
         """
@@ -105,6 +107,14 @@ class CrawlKeys:
         Written by `seed.lua`, by `exchange.lua` of the service before, or by users; read by `exchange.lua`.
         """
         return self.start_urls
+
+    def start_deaths(self) -> str:
+        """HASH with TTL: how many crawlers died while they held a start task (SHA-1 of the task in hex -> deaths); at most
+        10,000, forgotten a day after the last death.
+
+        Written and read by `exchange.lua`.
+        """
+        return f"{self.start_urls}:deaths"
 
     def start_tokens(self) -> str:
         """HASH: last change token of each start task that another service made (task id -> token), so that an unchanged thread

@@ -2,41 +2,60 @@
 -- The states and letters (a enqueue, b lease, c ack, d release, e reclaim, f give up) are those of docs/architecture.md.
 -- Keys of other processes or services that it touches are passed by the caller too, so that every key is declared.
 --
--- KEYS[1] ready        (zset)   READY requests: score = -priority, member = order, attempts, payload
--- KEYS[2] seen         (set)    fingerprints of requests ever stored
--- KEYS[3] leases       (hash)   this owner's leases
--- KEYS[4] owners       (zset)   owners, score = time at which each counts as dead, in ms
--- KEYS[5] numbers      (hash)   owner -> number of its last exchange, '|', the duplicates found in it
--- KEYS[6] counters     (hash)   layout version, order number, leases out, totals
--- KEYS[7] dead         (list)   DEAD requests and start tasks with their reasons
--- KEYS[8] start_tasks  (list, set or zset)  start tasks of this spider
--- KEYS[9] items        (list)   item stream
--- KEYS[10] stats       (hash)   stats over all processes
--- KEYS[11] next_tasks  (list)   start tasks of the service that this one feeds
--- KEYS[12] next_tokens (hash)   task id -> last change token, of the service that this one feeds
--- KEYS[13] dead_leases (hash)   leases of the owner named in message.reclaim
--- KEYS[14] own_stats   (hash)   stats that are this owner's own
--- KEYS[15] own_gone   (string) last number of this owner, if it was taken for dead
--- KEYS[16] dead_gone  (string) the same of the owner named in message.reclaim
--- ARGV[1] message      (msgpack map)  see redis_components/exchange.py, class Message
--- ARGV[2] blobs        (binary)       end to end, for each of message.requests its fingerprint ('' = no filter) and payload, for each of message.tasks
---                      its data, then the items; apart from the message because Redis's cmsgpack does not know the binary type
--- Returns: {outcome, leases {id, payload, ...}, tasks {id, data, ...}, duplicates {place, ...}, ready, leased, leased_tasks, waiting, dead owner, acks lost (fenced: number of the last exchange applied)};
+-- KEYS[1] ready         (zset)   READY requests: score = -priority, member = order, attempts, payload
+-- KEYS[2] seen          (set)    fingerprints of requests ever stored
+-- KEYS[3] leases        (hash)   this owner's leases
+-- KEYS[4] owners        (zset)   owners, score = time at which each counts as dead, in ms
+-- KEYS[5] numbers       (hash)   owner -> number of its last exchange '|' the duplicates found in it '|' leases overtaken in its buffer
+-- KEYS[6] counters      (hash)   layout version, order number, leases out, totals
+-- KEYS[7] dead          (list)   DEAD requests and start tasks with their reasons
+-- KEYS[8] start_tasks   (list, set or zset)  start tasks of this spider
+-- KEYS[9] start_deaths  (hash)   SHA-1 of a start task -> crawlers that died while they held it
+-- KEYS[10] items        (list)   item stream
+-- KEYS[11] stats        (hash)   stats over all processes
+-- KEYS[12] own_stats    (hash)   stats that are this owner's own
+-- KEYS[13] next_tasks   (list)   start tasks of the service that this one feeds
+-- KEYS[14] next_tokens  (hash)   task id -> last change token, of the service that this one feeds
+-- KEYS[15] own_gone     (string) last number of this owner, if it was taken for dead or said good-bye
+-- KEYS[16] dead_leases  (hash)   leases of the owner named in message.reclaim
+-- KEYS[17] dead_gone    (string) last number of the owner named in message.reclaim
+-- ARGV[1] message       (msgpack map)  see redis_components/exchange.py, class Message
+-- ARGV[2] blobs         (binary)       end to end, for each of message.requests its fingerprint ('' = no filter) and payload, for each of message.tasks
+--                       its data, then the items; apart from the message because Redis's cmsgpack does not know the binary type
+-- Returns: {outcome, layout version, number of the last exchange applied, leases {id, score, order, payload, ...}, tasks {id, data, ...},
+--          duplicates {place, ...}, ready, leased, leased_tasks, waiting, dead owner, acks lost, out of memory (0, 1), append-only file (0, 1, -1 not asked)};
 --          outcome is 'applied', 'repeated' (was applied before, same answer), 'fenced' (nothing applied: this owner is not known any more) or 'layout'
 -- Retry: safe; a message is applied at most once for each owner and number
 local ready, seen, leases, owners, numbers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local counters, dead, start_tasks, items, stats = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local next_tasks, next_tokens, dead_leases, own_stats = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
-local own_gone, dead_gone = KEYS[15], KEYS[16]
+local counters, dead, start_tasks, start_deaths, items = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local stats, own_stats, next_tasks, next_tokens = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
+local own_gone, dead_leases, dead_gone = KEYS[15], KEYS[16], KEYS[17]
 local message, blobs = cmsgpack.unpack(ARGV[1]), ARGV[2]
-local LAYOUT = 1
-local DAY_S = 86400
+local LAYOUT = '1'
+local GONE_S = 86400
 
 -- include: clock
+-- include: memory
+-- include: ready
 -- include: leases
+-- include: tasks
+-- include: reclaim
+-- include: settling
+-- include: stats
 
 local now = now_ms()
 local owner, number = message.owner, message.number
+local reply = {
+  layout = LAYOUT, last_applied = 0, leases = {}, tasks = {}, duplicates = {}, ready = 0, leased = 0, leased_tasks = 0, waiting = 0,
+  expired = '', lost = 0, full = 0, aof = -1,
+}
+
+local function answer(outcome)
+  return {
+    outcome, reply.layout, reply.last_applied, reply.leases, reply.tasks, reply.duplicates, reply.ready, reply.leased, reply.leased_tasks,
+    reply.waiting, reply.expired, reply.lost, reply.full, reply.aof,
+  }
+end
 
 local sizes, read, offset = message.sizes, 0, 0
 local function next_blob()
@@ -45,67 +64,51 @@ local function next_blob()
   return string.sub(blobs, offset - sizes[read] + 1, offset)
 end
 
-local function take_tasks(wanted)
-  local kind = redis.call('TYPE', start_tasks)['ok']
-  local taken = {} -- {kind, score, data}
-  if wanted == 0 or kind == 'none' then return taken end
-  if kind == 'list' then
-    for _, data in ipairs(redis.call('LPOP', start_tasks, wanted) or {}) do taken[#taken + 1] = { 'l', '', data } end
-  elseif kind == 'set' then
-    for _, data in ipairs(redis.call('SPOP', start_tasks, wanted)) do taken[#taken + 1] = { 's', '', data } end
-  else
-    local popped = redis.call('ZPOPMAX', start_tasks, wanted)
-    for i = 1, #popped, 2 do taken[#taken + 1] = { 'z', popped[i + 1], popped[i] } end
-  end
-  return taken
-end
-
-local function count_tasks()
-  local kind = redis.call('TYPE', start_tasks)['ok']
-  if kind == 'none' then return 0 end
-  return redis.call(kind == 'list' and 'LLEN' or kind == 'set' and 'SCARD' or 'ZCARD', start_tasks)
-end
-
 -- Everything is checked before anything is written: Redis does not roll a script back. Reading each key once finds a foreign type.
-local layout = tonumber(redis.call('HGET', counters, 'layout') or LAYOUT)
-if layout ~= LAYOUT then return { 'layout', {}, {}, {}, layout, 0, 0, 0, '', 0 } end
-redis.call('ZCARD', ready) redis.call('SCARD', seen) redis.call('HLEN', leases) redis.call('LLEN', dead) redis.call('LLEN', items)
-redis.call('HLEN', stats) redis.call('HLEN', own_stats) redis.call('LLEN', next_tasks) redis.call('HLEN', next_tokens) redis.call('HLEN', dead_leases) redis.call('ZCARD', owners)
-count_tasks()
-
-local known = redis.call('HGET', numbers, owner) or ''
-local bar = string.find(known, '|', 1, true) or 1
-local had, duplicates = string.sub(known, 1, bar - 1), {}
+reply.layout = redis.call('HGET', counters, 'layout') or LAYOUT
+if reply.layout ~= LAYOUT then return answer('layout') end
+for _, check in ipairs({
+  { 'ZCARD', ready }, { 'SCARD', seen }, { 'HLEN', leases }, { 'ZCARD', owners }, { 'LLEN', dead }, { 'HLEN', start_deaths }, { 'LLEN', items },
+  { 'HLEN', stats }, { 'HLEN', own_stats }, { 'LLEN', next_tasks }, { 'HLEN', next_tokens }, { 'HLEN', dead_leases },
+}) do
+  redis.call(check[1], check[2])
+end
+count_tasks(start_tasks)
+local had, known_duplicates = string.match(redis.call('HGET', numbers, owner) or '', '^(%d*)|?([%d,]*)')
 local gone = redis.call('GET', own_gone)
 
-if gone or (had ~= number and had ~= message.previous) then
+if out_of_memory(own_gone) then
+  reply.full = 1
+  let_writes_through(owners) -- what is in flight gets in and makes room; nothing more is leased
+end
+
+local said_bye = gone == number and message.bye -- only the answer to the good-bye was lost
+if not said_bye and (gone or (had ~= number and had ~= message.previous)) then
   -- Redis came back with an older state than the one that answered us last, or we were taken for dead. Apply nothing: an ack in this message could outlive
   -- children that were lost. Our leases go back; the process forgets them and replays its journal under a new name.
-  give_back_all(leases, ready, start_tasks, dead, counters, now, 0, 256) -- nobody died
+  give_back_all(leases, '', ready, start_tasks, start_deaths, dead, counters, now, 0, 256) -- nobody died
   redis.call('ZREM', owners, owner)
   redis.call('HDEL', numbers, owner)
   redis.call('DEL', own_gone)
-  return { 'fenced', {}, {}, {}, redis.call('ZCARD', ready), 0, 0, 0, '', tonumber(gone or had) or 0 }
+  reply.last_applied = tonumber(gone or had) or 0
+  return answer('fenced')
 end
 
-local out_leases, out_tasks, lost = {}, {}, 0
 local outcome = 'applied'
-redis.call('ZREM', owners, '') -- a first write that is always allowed: after it Redis lets the rest through while it is out of memory
-redis.call('ZADD', owners, now + message.ttl_ms, owner)
+if not said_bye then redis.call('ZADD', owners, now + message.ttl_ms, owner) end
 
-if had == number then
+if said_bye then
+  outcome = 'repeated'
+elseif had == number then
   -- Applied before, only the answer was lost: the same answer again.
   outcome = 'repeated'
-  for place in string.gmatch(string.sub(known, bar + 1), '%d+') do duplicates[#duplicates + 1] = tonumber(place) end
+  for place in string.gmatch(known_duplicates, '%d+') do reply.duplicates[#reply.duplicates + 1] = tonumber(place) end
   local n = 1
   while true do
     local id = number .. '.' .. n
     local value = redis.call('HGET', leases, id)
     if not value then break end
-    local kind, _, member = lease_parts(value)
-    local out = kind == REQUEST and out_leases or out_tasks
-    out[#out + 1] = id
-    out[#out + 1] = kind == REQUEST and string.sub(member, 10) or member
+    tell_lease(reply.leases, reply.tasks, id, lease_parts(value))
     n = n + 1
   end
 else
@@ -117,12 +120,9 @@ else
   for place, score in ipairs(message.requests) do
     local fingerprint, payload = next_blob(), next_blob()
     if fingerprint == '' or redis.call('SADD', seen, fingerprint) == 1 then
-      local rank = order + place
-      if message.order == 'lifo' then rank = 2 ^ 52 - rank
-      elseif message.order == 'random' then rank = tonumber(string.sub(redis.sha1hex(tostring(rank)), 1, 12), 16) end
-      redis.call('ZADD', ready, score, struct.pack('>I8', rank) .. '\0' .. payload)
+      enqueue(ready, message.order, order + place, score, payload)
     else
-      duplicates[#duplicates + 1] = place
+      reply.duplicates[#reply.duplicates + 1] = place
     end
   end
 
@@ -137,93 +137,71 @@ else
 
   for _ = 1, message.items do redis.call('RPUSH', items, next_blob()) end
 
-  -- c, d and the burying part of f: a lease that is not ours any more is counted as lost, and nothing else happens
-  local function settle(id, action, reason)
-    local value = redis.call('HGET', leases, id)
-    if not value then
-      lost = lost + 1
-      return
-    end
-    local kind, score, member = lease_parts(value)
-    redis.call('HDEL', leases, id)
-    redis.call('HINCRBY', counters, lease_counter(kind), -1)
-    if action == 'ack' then
-      if kind == REQUEST then redis.call('HINCRBY', counters, 'acked', 1) end
-    elseif action == 'release' then
-      put_back(ready, start_tasks, kind, score, member)
-    else
-      bury(dead, now, reason, kind, score, member)
-    end
+  -- c, d and the burying part of f
+  local function count(was_ours)
+    if not was_ours then reply.lost = reply.lost + 1 end
   end
-  for _, id in ipairs(message.acks) do settle(id, 'ack') end
-  for _, id in ipairs(message.releases) do settle(id, 'release') end
-  for _, burial in ipairs(message.burials) do settle(burial[1], 'bury', burial[2]) end
+  for _, id in ipairs(message.acks) do count(ack(leases, counters, start_deaths, id)) end
+  for _, id in ipairs(message.releases) do count(release(leases, counters, ready, start_tasks, id)) end
+  for _, burial in ipairs(message.burials) do count(give_up(leases, counters, start_deaths, dead, now, burial[1], burial[2])) end
 
-  for _, change in ipairs(message.stats) do
-    local how, field, value = change[1], change[2], change[3]
-    if how == 'add' then
-      -- pcall: a field that somebody else filled with text must not stop the crawl
-      if type(redis.pcall('HINCRBYFLOAT', stats, field, value)) == 'table' then redis.call('HSET', stats, field, value) end
-    elseif how == 'set' then
-      redis.call('HSET', own_stats, field, value)
-      redis.call('EXPIRE', own_stats, DAY_S)
-    else
-      local stored = tonumber(redis.call('HGET', stats, field) or nil)
-      if not stored or (how == 'max' and tonumber(value) > stored) or (how == 'min' and tonumber(value) < stored) then
-        redis.call('HSET', stats, field, value)
-      end
-    end
-  end
+  for _, change in ipairs(message.stats) do change_stat(stats, own_stats, change[1], change[2], change[3]) end
 
-  -- e: one dead owner for each exchange; the caller learned its name from an earlier answer and passed its key
+  -- e: one dead owner for each exchange; the caller learned its name from an earlier answer and passed its keys
   if message.reclaim ~= '' then
     local expires = tonumber(redis.call('ZSCORE', owners, message.reclaim) or nil)
     if expires and expires <= now then
-      local moved = give_back_all(dead_leases, ready, start_tasks, dead, counters, now, message.concurrency, message.max_attempts)
+      local last, _, overtaken = string.match(redis.call('HGET', numbers, message.reclaim) or '', '^(%d*)|?([%d,]*)|?(.*)$')
+      local moved = give_back_all(
+        dead_leases, overtaken, ready, start_tasks, start_deaths, dead, counters, now, message.concurrency, message.max_attempts
+      )
       redis.call('HINCRBY', counters, 'reclaimed', moved)
       redis.call('ZREM', owners, message.reclaim)
       -- kept: an owner that comes back learns what was applied and replays only the rest
-      redis.call('SET', dead_gone, string.match(redis.call('HGET', numbers, message.reclaim) or '', '^%d*'), 'EX', DAY_S)
+      redis.call('SET', dead_gone, last, 'EX', GONE_S)
       redis.call('HDEL', numbers, message.reclaim)
     end
   end
 
   -- b: the next leases
-  local n = 0
-  if message.want > 0 then
-    local popped = redis.call('ZPOPMIN', ready, message.want)
+  local made = { leased = 0, leased_tasks = 0 }
+  local function lease(kind, score, member)
+    local id = number .. '.' .. (made.leased + made.leased_tasks + 1)
+    redis.call('HSET', leases, id, lease_value(kind, score, member))
+    tell_lease(reply.leases, reply.tasks, id, kind, score, member)
+    made[lease_counter(kind)] = made[lease_counter(kind)] + 1
+  end
+  if reply.full == 0 then
+    local popped = message.want > 0 and redis.call('ZPOPMIN', ready, message.want) or {}
     for i = 1, #popped, 2 do
       local member, score = popped[i], popped[i + 1]
       if #member < 9 then
         bury(dead, now, 'not a request of ours: no order and attempts before the payload', 'f', score, member)
       else
-        n = n + 1
-        local id = number .. '.' .. n
-        redis.call('HSET', leases, id, lease_value(REQUEST, score, member))
-        out_leases[#out_leases + 1] = id
-        out_leases[#out_leases + 1] = string.sub(member, 10)
+        lease(REQUEST, score, member)
       end
     end
-    if n > 0 then redis.call('HINCRBY', counters, 'leased', n) end
+    for _, task in ipairs(take_tasks(start_tasks, start_deaths, message.want_tasks)) do lease(task[1], task[2], task[3]) end
   end
-  local taken = take_tasks(message.want_tasks)
-  for _, task in ipairs(taken) do
-    n = n + 1
-    local id = number .. '.' .. n
-    redis.call('HSET', leases, id, lease_value(task[1], task[2], task[3]))
-    out_tasks[#out_tasks + 1] = id
-    out_tasks[#out_tasks + 1] = task[3]
+  for counter, n in pairs(made) do
+    if n > 0 then redis.call('HINCRBY', counters, counter, n) end
   end
-  if #taken > 0 then redis.call('HINCRBY', counters, 'leased_tasks', #taken) end
 
-  redis.call('HSET', numbers, owner, number .. '|' .. table.concat(duplicates, ','))
+  redis.call('HSET', numbers, owner, number .. '|' .. table.concat(reply.duplicates, ',') .. '|' .. table.concat(message.overtaken, ','))
 end
 
-if message.bye and redis.call('HLEN', leases) == 0 then
+if message.bye and not said_bye and redis.call('HLEN', leases) == 0 then
   redis.call('ZREM', owners, owner)
   redis.call('HDEL', numbers, owner)
+  redis.call('SET', own_gone, number, 'EX', GONE_S) -- the good-bye may be sent again
 end
 
-local expired = redis.call('ZRANGEBYSCORE', owners, '-inf', now, 'LIMIT', 0, 1)[1] or ''
+if message.ask_aof then
+  local persistence = redis.pcall('INFO', 'persistence') -- a user without the right to ask stays at -1
+  if type(persistence) == 'string' then reply.aof = tonumber(string.match(persistence, 'aof_enabled:(%d)') or -1) end
+end
 local leased = redis.call('HMGET', counters, 'leased', 'leased_tasks')
-return { outcome, out_leases, out_tasks, duplicates, redis.call('ZCARD', ready), tonumber(leased[1] or 0), tonumber(leased[2] or 0), count_tasks(), expired, lost }
+reply.ready, reply.waiting = redis.call('ZCARD', ready), count_tasks(start_tasks)
+reply.leased, reply.leased_tasks = tonumber(leased[1] or 0), tonumber(leased[2] or 0)
+reply.expired = redis.call('ZRANGEBYSCORE', owners, '-inf', now, 'LIMIT', 0, 1)[1] or ''
+return answer(outcome)

@@ -23,7 +23,7 @@ end
 -- Time as the base: tokens go on rising when Redis comes back without its data. Steps of two: token + 1 marks its release.
 local last = tonumber(redis.call('HGET', fences, name) or '0')
 local token = string.format('%.0f', math.max(last + 2, now_ms()))
+redis.call('HDEL', orders, name) -- first: it is allowed also while Redis is out of memory, and after it the rest is
 redis.call('HSET', fences, name, token)
-redis.call('HDEL', orders, name)
 redis.call('SET', slot, token .. '|' .. owner, 'PX', ttl_ms)
 return { 'acquired', token }

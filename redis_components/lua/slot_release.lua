@@ -18,9 +18,9 @@ local name, token, record = ARGV[1], ARGV[2], ARGV[3]
 local held = redis.call('GET', slot)
 if held and string.match(held, '^(%d+)|') ~= token then return 'lost' end
 if tonumber(redis.call('HGET', fences, name) or '0') > tonumber(token) + 1 then return 'lost' end
+redis.call('DEL', slot) -- first: it is allowed also while Redis is out of memory, and after it the rest is
 -- Token + 1 marks the release: a renewal that was still under way must not take the slot back.
 redis.call('HSET', fences, name, string.format('%.0f', tonumber(token) + 1))
-redis.call('DEL', slot)
 redis.call('HDEL', orders, name)
 if record ~= '' then put_record(crawlers, name, record) end
 return 'released'

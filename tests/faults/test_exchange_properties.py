@@ -1,44 +1,67 @@
-"""Random interleavings of several owners with crashes, lost replies, lost requests, pauses and a Redis that forgets its last
-moments.
+"""Random interleavings of several owners with crashes, lost replies, lost requests, pauses, a Redis out of memory and a Redis
+that forgets its last moments.
 
-The crawl is a tree: node n leads to 2n and 2n+1, each node has one item. Whatever happened before, once the faults stop, every
-node is done and has its item; at every moment each request is in one place only and the counters agree with the leases.
+The crawl is a tree: node n leads to 2n and 2n+1, each node has one item and a priority. It begins with a start task, as do some
+further nodes. Whatever happened before, once the faults stop, every node is done and has its item; at every moment each request
+and each start task is in one place only, the counters agree with the leases, and each process takes what it holds in order. No
+message counts twice: items and stats carry the name of the page visit that they come from, and each is stored once.
 """
 
 from __future__ import annotations
 
-from collections import deque
+import re
+from collections import Counter, deque
 from typing import Any
 
 import pytest
 import redis
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from redis_components.exchange import StatChange
 from redis_components.inspector import expire_owner, snapshot
 from tests.support.owner import KEYS, Owner
 from tests.support.redis_server import RedisServer
 
 NODES = 40
+ROOTS = (1, *range(NODES + 1, NODES + 5))  # made of start tasks; only the first one has children
+ALL = {*range(1, NODES + 1), *ROOTS}
 PROCESSES = st.integers(0, 2)
 
 
+def priority_of(node: int) -> int:
+    return node * 7 % 5
+
+
 class Crawler(Owner):
-    """An owner that also remembers what it works on."""
+    """An owner that also remembers what it works on, and finds things out about its leases."""
 
     def __init__(self, client: redis.Redis, name: str) -> None:
-        super().__init__(client, name, concurrency=3, max_attempts=100, batch=4)
+        super().__init__(client, name, concurrency=3, max_attempts=100, batch=4, max_batch_bytes=60)
         self.working: dict[str, int] = {}
+        self.task: tuple[str, int] | None = None
+        self.visits = 0
+        self.told: list[StatChange] = []
+        self.frontier.listeners.stats = self._stats
 
     def _fenced(self) -> None:
         super()._fenced()
         self.working.clear()
+        self.task = None
+
+    def _stats(self, final: bool) -> list[StatChange]:
+        told, self.told = self.told, []
+        return told
 
     def start_one(self) -> None:
+        best = max(self.frontier._buffer.leases, default=None, key=lambda lease: (-lease.score, [-n for n in lease.order]))
         lease = self.frontier.take()
-        if lease is not None:
-            self.working[lease.id] = int(lease.data)
+        if lease is None:
+            return
+        assert lease == best, "what comes first in the queue's order is started first"
+        assert lease.id not in self.working
+        self.working[lease.id] = int(lease.data)
 
     def finish_one(self) -> None:
         if not self.working:
@@ -46,9 +69,25 @@ class Crawler(Owner):
         lease_id, node = self.working.popitem()
         for child in (2 * node, 2 * node + 1):
             if child <= NODES:
-                self.add(str(child))
-        self.frontier.add_item(str(node).encode())
+                self.add(str(child), priority=priority_of(child))
+        self.visits += 1
+        visit = f"{node} {self.frontier.config.owner} {self.visits}"
+        self.frontier.add_item(visit.encode())
+        self.told.append(StatChange("add", visit, "1"))
         self.frontier.ack(lease_id)
+
+    def start_task(self) -> None:
+        if self.task is None and (lease := self.frontier.take_task()) is not None:
+            self.task = (lease.id, int(lease.data))
+        elif self.task is None:
+            self.frontier.want_tasks(2)
+
+    def finish_task(self) -> None:
+        if self.task is not None:
+            lease_id, node = self.task
+            self.task = None
+            self.add(str(node), priority=priority_of(node))
+            self.frontier.ack(lease_id)
 
 
 class Exchanges(RuleBasedStateMachine):
@@ -59,17 +98,15 @@ class Exchanges(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.client.flushall()
+        self.client.config_set("maxmemory", 0)
         self.born = 0
         self.states: deque[dict[bytes, Any]] = deque(maxlen=6)
-        seeder = self.spawn()
-        seeder.add("1")
-        seeder.advance()
-        seeder.close()
+        self.client.rpush(KEYS.start_tasks(), *map(str, ROOTS))
         self.crawlers = [self.spawn() for _ in range(3)]
 
     def spawn(self) -> Crawler:
         self.born += 1
-        return Crawler(self.client, f"owner{self.born}").open()  # type: ignore[return-value]
+        return Crawler(self.client, f"owner~{self.born}").open()  # type: ignore[return-value]
 
     @rule(process=PROCESSES, times=st.integers(1, 4))
     def work(self, process: int, times: int) -> None:
@@ -81,6 +118,21 @@ class Exchanges(RuleBasedStateMachine):
     def finish(self, process: int, times: int) -> None:
         for _ in range(times):
             self.crawlers[process].finish_one()
+
+    @rule(process=PROCESSES)
+    def take_task(self, process: int) -> None:
+        self.crawlers[process].start_task()
+        self.crawlers[process].advance(0.05)
+
+    @rule(process=PROCESSES)
+    def finish_task(self, process: int) -> None:
+        self.crawlers[process].finish_task()
+
+    @rule(process=PROCESSES)
+    def release(self, process: int) -> None:
+        crawler = self.crawlers[process]
+        if crawler.working:
+            crawler.frontier.release(crawler.working.popitem()[0])
 
     @rule(process=PROCESSES, seconds=st.floats(0.01, 3))
     def live(self, process: int, seconds: float) -> None:
@@ -94,7 +146,7 @@ class Exchanges(RuleBasedStateMachine):
     def kill(self, process: int) -> None:
         victim = self.crawlers[process]
         victim.frontier.stop()
-        expire_owner(self.client, KEYS, victim.frontier.owner)
+        expire_owner(self.client, KEYS, victim.frontier.config.owner)  # as a supervisor does: by its first name
         self.crawlers[process] = self.spawn()
 
     @rule(process=PROCESSES)
@@ -105,16 +157,24 @@ class Exchanges(RuleBasedStateMachine):
     @rule(process=PROCESSES)
     def leave(self, process: int) -> None:
         crawler = self.crawlers[process]
+        crawler.finish_task()
         while crawler.working:
             crawler.finish_one()
         crawler.close()
+        crawler.advance(10)
+        assert crawler.exchanger.closed
         self.crawlers[process] = self.spawn()
+
+    @rule(full=st.booleans())
+    def memory(self, full: bool) -> None:
+        self.client.config_set("maxmemory", 1 if full else 0)
 
     @rule(steps=st.integers(1, 6))
     def forget(self, steps: int) -> None:
         """Redis comes back as it was some steps ago."""
         saved = self.states[-min(steps, len(self.states))]
         self.states.clear()
+        self.client.config_set("maxmemory", 0)
         self.client.flushall()
         for key, dumped in saved.items():
             self.client.restore(key, 0, dumped)
@@ -125,47 +185,71 @@ class Exchanges(RuleBasedStateMachine):
 
     @invariant()
     def each_request_is_in_one_place_and_the_counters_agree(self) -> None:
-        places = [member[9:] for member in self.client.zrange(KEYS.ready(), 0, 1000)]
-        held = 0
+        if not hasattr(self, "crawlers"):
+            return
+        requests = Counter(member[9:] for member in self.client.zrange(KEYS.ready(), 0, 1000))
+        tasks = Counter(self.client.lrange(KEYS.start_tasks(), 0, 1000))
+        held = Counter[str]()
         for key in self.client.keys(f"{KEYS.requests}:leases:*"):
-            values = self.client.hvals(key.decode())
-            held += len(values)
-            places += [value.partition(b"|")[2][9:] for value in values]
-        assert len(places) == len(set(places)), f"in two places: {sorted(places)}"
-        assert int(self.client.hget(KEYS.counters(), "leased") or 0) == held
+            for value in self.client.hvals(key.decode()):
+                place, _, member = value.partition(b"|")
+                is_request = place.startswith(b"r")
+                held["leased" if is_request else "leased_tasks"] += 1
+                (requests if is_request else tasks)[member[9:] if is_request else member] += 1
+        assert max(requests.values(), default=1) == 1, f"in two places: {requests}"
+        assert max(tasks.values(), default=1) == 1, f"in two places: {tasks}"
+        assert {int(request) for request in requests} <= ALL
+        for name in ("leased", "leased_tasks"):
+            assert int(self.client.hget(KEYS.counters(), name) or 0) == held[name], name
+        seen = self.client.scard(KEYS.dupefilter)
+        acked = int(self.client.hget(KEYS.counters(), "acked") or 0)
+        assert requests.total() + acked == seen, "each request ever stored is ready, leased or acked"
+        running = Counter(
+            node
+            for crawler in self.crawlers
+            for lease_id, node in crawler.working.items()
+            if self.client.hexists(KEYS.leases(crawler.frontier.owner), lease_id)
+        )
+        assert max(running.values(), default=1) == 1, f"leased twice: {running}"
         self.states.append({key: self.client.dump(key) for key in self.client.keys("*")})
 
     def teardown(self) -> None:
         """The faults stop; now everything has to be done."""
         if not hasattr(self, "crawlers"):
             return
+        self.client.config_set("maxmemory", 0)
         for _ in range(400):
             for crawler in self.crawlers:
                 crawler.start_one()
                 crawler.finish_one()
+                crawler.start_task()
+                crawler.finish_task()
                 crawler.advance(0.5)
-            if all(crawler.frontier.idle for crawler in self.crawlers):
+            if all(crawler.frontier.task_idle for crawler in self.crawlers):
                 break
         shot = snapshot(self.client, "s")
-        assert (shot.ready, shot.leased, shot.dead) == (0, 0, 0)
-        items = {int(item) for item in self.client.lrange(KEYS.item_stream(), 0, 100_000)}
-        assert items == set(range(1, NODES + 1)), f"missing: {sorted(set(range(1, NODES + 1)) - items)}"
+        assert (shot.start_tasks, shot.ready, shot.leased, shot.leased_tasks, shot.dead) == (0, 0, 0, 0, 0)
+        items = [item.decode() for item in self.client.lrange(KEYS.item_stream(), 0, 100_000)]
+        assert len(items) == len(set(items)), "an item is stored twice"
+        done = {int(item.split()[0]) for item in items}
+        assert done == ALL, f"missing: {sorted(ALL - done)}"
+        assert set(self.client.hvals(KEYS.stats_hash())) <= {b"1"}, "a change is counted twice"
+        assert shot.acked == len(ALL), "each request is acked once"
+        assert not [key for key in self.client.keys("*") if re.search(rb":deaths$", key)], "nobody is under suspicion any more"
 
 
 @pytest.mark.timeout(300)
-def test_no_request_and_no_item_is_lost_or_leased_twice_in_any_interleaving(redis_server: RedisServer) -> None:
-    client = redis_server.client()
-    machine = type("OnThisRedis", (Exchanges,), {"client": client})
-    from hypothesis.stateful import run_state_machine_as_test
-
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=100,
-            stateful_step_count=40,
-            deadline=None,
-            derandomize=True,
-            suppress_health_check=list(HealthCheck),
-            phases=[Phase.explicit, Phase.generate, Phase.shrink],
-        ),
-    )
+def test_no_request_and_no_item_is_lost_or_leased_twice_in_any_interleaving() -> None:
+    with RedisServer() as server:  # its own: it runs out of memory
+        machine = type("OnThisRedis", (Exchanges,), {"client": server.client()})
+        run_state_machine_as_test(
+            machine,
+            settings=settings(
+                max_examples=100,
+                stateful_step_count=40,
+                deadline=None,
+                derandomize=True,
+                suppress_health_check=list(HealthCheck),
+                phases=[Phase.explicit, Phase.generate, Phase.shrink],
+            ),
+        )

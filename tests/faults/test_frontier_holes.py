@@ -7,8 +7,9 @@ import time
 import pytest
 import redis
 
-from redis_components.exchange import Burial, Outbox, StatChange
+from redis_components.exchange import Burial, StatChange
 from redis_components.inspector import expire_owner
+from redis_components.outbox import Outbox
 from redis_components.seeds import Seed, seed
 from tests.support.owner import KEYS, Owner
 
@@ -151,9 +152,9 @@ def test_the_first_exchange_is_applied_once_even_when_its_owner_is_reclaimed_bef
 
 def test_a_burial_does_not_travel_before_the_items_of_its_page() -> None:
     outbox = Outbox()
-    outbox.items.extend([b"x"] * 5)
-    outbox.burials.append(Burial("1.1", "why"))
-    assert not outbox.take(2).burials
+    outbox.entries.extend([("items", b"x", 1)] * 5)
+    outbox.entries.append(("burials", Burial("1.1", "why"), 0))
+    assert not outbox.take(2, 1000).burials
 
 
 def test_a_flush_after_the_end_is_answered(redis_client: redis.Redis) -> None:

@@ -66,18 +66,34 @@ def test_equal_priorities_come_first_in_first_out_and_higher_ones_before(one: Ow
 )
 def test_each_order_leases_in_its_way(redis_client: redis.Redis, order: Order, expected: list[str]) -> None:
     owner = Owner(redis_client, "one", order=order)
-    for priority, payload in enumerate("abcde"):
-        owner.add(payload, priority=priority if order is Order.PRIORITY else 0)
+    for payload, priority in zip("abcde", (1, 2, 3, 4, 5) if order is Order.PRIORITY else (1, 5, 2, 4, 3), strict=True):
+        owner.add(payload, priority=priority)
     assert owner.open().take_all() == expected
+
+
+def test_a_later_request_comes_first_also_before_those_that_are_buffered_in_the_lifo_order(redis_client: redis.Redis) -> None:
+    owner = Owner(redis_client, "one", order=Order.LIFO, concurrency=2).open()
+    for payload in "abc":
+        owner.add(payload)
+    owner.advance()
+    assert owner.take_all() == ["c", "b", "a"]
+    for payload in "de":
+        owner.add(payload)
+    owner.advance()
+    first = owner.take()
+    owner.add("f")
+    owner.advance()
+    assert first is not None
+    assert [first[1], *owner.take_all()] == ["e", "f", "d"]
 
 
 def test_the_random_order_is_another_one_and_loses_nothing(redis_client: redis.Redis) -> None:
     owner = Owner(redis_client, "one", order=Order.RANDOM, concurrency=100)
     payloads = [f"p{number}" for number in range(100)]
-    for payload in payloads:
-        owner.add(payload)
+    for priority, payload in enumerate(payloads):
+        owner.add(payload, priority=priority)
     taken = owner.open().take_all()
-    assert taken != payloads
+    assert taken not in (payloads, payloads[::-1])
     assert sorted(taken) == sorted(payloads)
 
 
@@ -262,5 +278,70 @@ def test_acks_never_travel_before_the_children(redis_client: redis.Redis) -> Non
     for child in "abcde":
         one.add(child)
     one.frontier.ack(lease[0])
-    batch = one.frontier.outbox.take(2)
+    batch = one.frontier.outbox.take(2, 1000)
     assert (len(batch.requests), len(batch.acks)) == (2, 0)
+
+
+def test_what_a_supervisor_saw_end_ends_under_every_name_it_had(one: Owner, redis_client: redis.Redis) -> None:
+    others = [Owner(redis_client, name).open() for name in ("one~x", "onerous", "one~")]
+    for times in (1, 2):
+        assert expire_owner(redis_client, KEYS, "one")
+        others[0].advance(1)
+        one.add(f"page {times}")
+        one.advance(1)
+    assert (one.fenced, one.frontier.owner) == (2, "one~2")
+    assert "page 2" in one.take_all()
+    assert expire_owner(redis_client, KEYS, "one")
+    others[0].advance(1)
+    assert sorted(others[0].take_all()) == ["page 1", "page 2"]
+    assert [other.fenced for other in others] == [0, 0, 0]
+    assert not expire_owner(redis_client, KEYS, "nobody")
+
+
+def test_a_name_may_hold_a_tilde(redis_client: redis.Redis) -> None:
+    one = Owner(redis_client, "host~a-1~b").open()
+    two = Owner(redis_client, "two").open()
+    for times in (1, 2):
+        assert expire_owner(redis_client, KEYS, one.frontier.owner)
+        two.advance(1)
+        one.advance(1)
+        assert one.frontier.owner == f"host~a-1~b~{times}"
+    assert one.fenced == 2
+
+
+def test_the_answer_to_the_good_bye_may_be_lost(redis_client: redis.Redis) -> None:
+    one = Owner(redis_client, "one", concurrency=1).open()
+    for payload in "abc":
+        one.add(payload, dont_filter=True)
+    one.frontier.add_item(b"item")
+    one.advance()
+    left: list[tuple[str, bool]] = []
+    one.frontier.close(lambda: None)
+    one.advance()
+    one.exchanger.lose_replies = 2
+    one.frontier.leave(lambda: left.append((one.frontier.owner, one.frontier.idle)))
+    one.advance(5)
+    assert left == [("one", False)], "it left once, by its own name, and not for want of work"
+    assert sizes(redis_client) == {"ready": 3, "items": 1}
+
+
+def test_deaths_count_for_what_was_started_not_for_what_it_overtook(redis_client: redis.Redis) -> None:
+    victim = Owner(redis_client, "victim", concurrency=2).open()
+    for payload in ("low 1", "low 2"):
+        victim.add(payload, priority=-1)
+    victim.advance(1)
+    for payload in ("urgent 1", "urgent 2"):
+        victim.add(payload, priority=1)
+    victim.advance(1)
+    started = [victim.frontier.take(), victim.frontier.take()]
+    assert [lease.data for lease in started if lease] == [b"urgent 1", b"urgent 2"]
+    victim.frontier.add_item(b"any word is enough")
+    victim.advance(0.05)
+    assert redis_client.hlen(KEYS.leases("victim")) == 4, "two run, two wait in its buffer since before"
+    victim.frontier.stop()
+    expire_owner(redis_client, KEYS, "victim")
+    other = Owner(redis_client, "other", concurrency=2).open()
+    other.advance(1)
+    other.close()
+    attempts = {member[9:].decode(): member[8] for member in redis_client.zrange(KEYS.ready(), 0, 9)}
+    assert attempts == {"urgent 1": 1, "urgent 2": 1, "low 1": 0, "low 2": 0}

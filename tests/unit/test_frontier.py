@@ -9,7 +9,7 @@ import logging
 import pytest
 import redis
 
-from redis_components.exchange import NextTask
+from redis_components.exchange import NextTask, Order
 from tests.support.owner import KEYS, Owner
 
 
@@ -136,3 +136,61 @@ def test_closing_releases_what_was_not_started_and_is_told_when_it_is_stored(one
 def test_feeding_a_service_that_is_not_named_is_a_clear_error(one: Owner) -> None:
     with pytest.raises(TypeError, match="set `feeds` on the spider class"):
         one.frontier.add_task(NextTask("a", "1", b"x"))
+
+
+def test_what_is_urgent_overtakes_what_is_buffered_before_the_buffer_is_refilled(redis_client: redis.Redis) -> None:
+    one = Owner(redis_client, "one", concurrency=8).open()
+    for number in range(30):
+        one.add(f"p{number}")
+    one.advance(1)
+    first = one.take()
+    assert first is not None
+    assert redis_client.hlen(KEYS.leases("one")) == 8, "seven are buffered, more than half: no refill"
+    one.add("urgent 1", priority=1)
+    one.add("urgent 2", priority=2)
+    one.add("not urgent", priority=-1)
+    before = one.frontier.exchanges
+    one.advance(0.03)
+    assert one.frontier.exchanges == before + 1, "in the exchange that stores it"
+    assert redis_client.hlen(KEYS.leases("one")) == 10, "as many more as are urgent"
+    assert one.take_all()[:3] == ["urgent 2", "urgent 1", "p1"]
+
+
+def test_many_urgent_requests_neither_fill_the_buffer_nor_are_taken_from_others(redis_client: redis.Redis) -> None:
+    one = Owner(redis_client, "one", concurrency=4).open()
+    two = Owner(redis_client, "two", concurrency=4).open()
+    for number in range(20):
+        one.add(f"p{number}")
+    one.advance(1)
+    for number in range(100):
+        one.add(f"urgent {number}", priority=1 + number)
+        one.advance(0.01)
+    assert int(redis_client.hlen(KEYS.leases("one"))) <= 4 + 4
+    two.advance(1)
+    lease = two.take()
+    assert lease is not None
+    assert lease[1].startswith("urgent")
+
+
+@pytest.mark.parametrize("order", [Order.FIFO, Order.LIFO, Order.RANDOM])
+def test_priorities_overtake_nothing_in_the_other_orders(redis_client: redis.Redis, order: Order) -> None:
+    one = Owner(redis_client, "one", concurrency=4, order=order).open()
+    for number in range(20):
+        one.add(f"p{number}")
+    one.advance(1)
+    one.add("urgent", priority=1)
+    one.advance(1)
+    assert redis_client.hlen(KEYS.leases("one")) == 4
+    assert redis_client.zscore(KEYS.ready(), redis_client.zrange(KEYS.ready(), 0, 0)[0]) == 0
+
+
+def test_a_batch_is_bounded_in_bytes_and_everything_arrives(redis_client: redis.Redis) -> None:
+    one = Owner(redis_client, "one", max_batch_bytes=1000).open()
+    sent: list[int] = []
+    send = one.exchanger.send
+    one.exchanger.send = lambda keys, args, answer: (sent.append(len(args["blobs"])), send(keys, args, answer))  # type: ignore[func-returns-value,method-assign,assignment]
+    for size in (300, 300, 300, 300, 5000, 10):
+        one.frontier.add_item(b"x" * size)
+    one.advance(1)
+    assert [size for size in sent if size] == [900, 300, 5000, 10]
+    assert [len(item) for item in redis_client.lrange(KEYS.item_stream(), 0, 9)] == [300, 300, 300, 300, 5000, 10]

@@ -1,0 +1,71 @@
+"""What a frontier is told when it is made, and whom it tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .errors import TrawlError
+from .exchange import Order, StatChange
+from .keys import CrawlKeys
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrontierConfig:
+    """What a frontier needs to know; the settings are named in `docs/settings.md`."""
+
+    keys: CrawlKeys
+    owner: str
+    """Name of this process's leases; after each fencing `~` and a number are added."""
+    next_keys: CrawlKeys | None = None
+    """Keys of the service that gets this spider's `NextTask`s; None: it feeds no other service."""
+    order: Order = Order.PRIORITY
+    concurrency: int = 16
+    """Requests the engine works on at once; the smallest prefetch."""
+    max_prefetch: int = 1000
+    """Most requests leased and not yet started."""
+    max_attempts: int = 5
+    """Deaths of its crawler that a request or start task survives."""
+    ttl_s: float = 8.0
+    """A process that was silent for so long counts as dead."""
+    interval_s: float = 0.02
+    """Between two exchanges of a process that has enough to do."""
+    slowest_poll_s: float = 0.15
+    """Between two exchanges of a process that has nothing to do."""
+    batch: int = 2000
+    """Most entries in one exchange; it bounds the script's time."""
+    max_batch_bytes: int = 4 * 1024 * 1024
+    """Most bytes of payload in one exchange, unless a single entry has more."""
+    max_outbox: int = 20_000
+    """Entries waiting for Redis from which on no new page is started."""
+    journal_s: float = 5.0
+    """Time for which answered writes are kept, to be replayed when Redis comes back with an older state."""
+    fsync_window_s: float = 1.5
+    """Time for which a process stays after its last write, where Redis has an append-only file: a Redis that crashes loses its
+    last second, and who has left cannot write it again. 0: do not stay.
+    """
+
+    @property
+    def beat_s(self) -> float:
+        """Longest silence of a live process."""
+        return self.ttl_s / 4
+
+
+@dataclass(kw_only=True, slots=True)
+class Listeners:
+    """What the frontier tells to whoever uses it; all called in the owning thread."""
+
+    work: Callable[[], None] = lambda: None
+    """Leases arrived, or the frontier became idle, or it takes work again after an outage."""
+    tasks: Callable[[], None] = lambda: None
+    """Start tasks arrived, or the frontier became idle."""
+    duplicate: Callable[[bytes], None] = lambda payload: None
+    """Redis knew this request already."""
+    fenced: Callable[[], None] = lambda: None
+    """All leases are lost; what runs may finish, but it is not ours to settle."""
+    refused: Callable[[TrawlError], None] = lambda error: None
+    """This process must not go on (another layout version)."""
+    stats: Callable[[bool], list[StatChange]] = lambda final: []
+    """Changes of the stats since the last call; all of them when this process leaves."""
+    left: Callable[[], None] = lambda: None
+    """This process has said good-bye."""

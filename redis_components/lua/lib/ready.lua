@@ -1,0 +1,30 @@
+-- READY requests of one lane: a zset whose members are 8 bytes of order, 1 byte of attempts, payload.
+
+-- Place among requests of equal score, from the running number of the request; queue.py has the same.
+local function rank_of(order, number)
+  if order == 'lifo' then return 2 ^ 52 - number end
+  if order == 'random' then return tonumber(string.sub(redis.sha1hex(tostring(number)), 1, 12), 16) end
+  return number
+end
+
+-- a: store one request.
+local function enqueue(ready, order, number, score, payload)
+  if order ~= 'priority' then score = 0 end
+  redis.call('ZADD', ready, score, struct.pack('>I8', rank_of(order, number)) .. '\0' .. payload)
+end
+
+local function order_of(member)
+  return string.sub(member, 1, 8)
+end
+
+local function attempts_of(member)
+  return string.byte(member, 9)
+end
+
+local function payload_of(member)
+  return string.sub(member, 10)
+end
+
+local function with_attempts(member, attempts)
+  return order_of(member) .. string.char(math.min(attempts, 255)) .. payload_of(member)
+end

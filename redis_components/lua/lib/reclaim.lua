@@ -1,0 +1,51 @@
+-- Leases of an owner that is gone. Needs lib/ready, lib/leases and lib/tasks.
+
+-- The leases of one owner, those that it started first at the front: ids are `<exchange>.<n>`, and leases are started in that order, except that
+-- those in `overtaken` (ids with a comma after each) were still waiting in its buffer while later ones were started.
+local function leases_as_started(leases, overtaken)
+  local flat, held, waiting = redis.call('HGETALL', leases), {}, {}
+  for id in string.gmatch(overtaken, '[^,]+') do waiting[id] = 1 end
+  for i = 1, #flat, 2 do
+    local exchange, place = string.match(flat[i], '(%d+)%.(%d+)')
+    held[#held + 1] = { late = waiting[flat[i]] or 0, exchange = tonumber(exchange), place = tonumber(place), value = flat[i + 1] }
+  end
+  table.sort(held, function(a, b)
+    if a.late ~= b.late then return a.late < b.late end
+    if a.exchange ~= b.exchange then return a.exchange < b.exchange end
+    return a.place < b.place
+  end)
+  return held
+end
+
+-- d, e: give back every lease of one owner. Where it died, that counts as an attempt for what it was working on: its `started` first requests
+-- and start tasks. What has spent its attempts goes to DEAD (f). Bounded by what one process may hold.
+local function give_back_all(leases, overtaken, ready, start_tasks, start_deaths, dead, counters, now, started, max_attempts)
+  local held = leases_as_started(leases, overtaken)
+  local moved = { leased = 0, leased_tasks = 0 }
+  for _, lease in ipairs(held) do
+    lease.kind, lease.score, lease.member = lease_parts(lease.value)
+    local counter = lease_counter(lease.kind)
+    moved[counter] = moved[counter] + 1
+    lease.started = moved[counter] <= started
+  end
+  for i = #held, 1, -1 do -- backwards: each task goes to the head of its list
+    local lease, deaths = held[i], 0
+    if lease.kind == REQUEST then
+      if lease.started then lease.member = with_attempts(lease.member, attempts_of(lease.member) + 1) end
+      deaths = attempts_of(lease.member)
+    elseif lease.started then
+      deaths = task_deaths(start_deaths, lease.member)
+    end
+    if deaths >= max_attempts then
+      bury(dead, now, 'attempts spent: its crawler died ' .. deaths .. ' times', lease.kind, lease.score, lease.member)
+      if lease.kind ~= REQUEST then forget_deaths(start_deaths, lease.member) end
+    else
+      put_back(ready, start_tasks, lease.kind, lease.score, lease.member)
+    end
+  end
+  redis.call('DEL', leases)
+  for counter, n in pairs(moved) do
+    if n > 0 then redis.call('HINCRBY', counters, counter, -n) end
+  end
+  return moved.leased + moved.leased_tasks
+end

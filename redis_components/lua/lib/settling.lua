@@ -1,0 +1,37 @@
+-- How one lease ends. Needs lib/ready, lib/leases and lib/tasks.
+
+-- Take a lease from its owner: kind, score, member; nothing when it is not the owner's any more.
+local function end_lease(leases, counters, id)
+  local value = redis.call('HGET', leases, id)
+  if not value then return nil end
+  local kind, score, member = lease_parts(value)
+  redis.call('HDEL', leases, id)
+  redis.call('HINCRBY', counters, lease_counter(kind), -1)
+  return kind, score, member
+end
+
+-- c: done. Each of these three returns false when the lease was lost; nothing else happens then.
+local function ack(leases, counters, start_deaths, id)
+  local kind, _, member = end_lease(leases, counters, id)
+  if kind == REQUEST then
+    redis.call('HINCRBY', counters, 'acked', 1)
+  elseif kind then
+    forget_deaths(start_deaths, member)
+  end
+  return kind ~= nil
+end
+
+-- d: back to its place, unharmed.
+local function release(leases, counters, ready, start_tasks, id)
+  local kind, score, member = end_lease(leases, counters, id)
+  if kind then put_back(ready, start_tasks, kind, score, member) end
+  return kind ~= nil
+end
+
+-- f: given up, with the reason.
+local function give_up(leases, counters, start_deaths, dead, now, id, reason)
+  local kind, score, member = end_lease(leases, counters, id)
+  if kind then bury(dead, now, reason, kind, score, member) end
+  if kind and kind ~= REQUEST then forget_deaths(start_deaths, member) end
+  return kind ~= nil
+end

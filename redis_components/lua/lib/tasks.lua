@@ -1,0 +1,52 @@
+-- Start tasks in a list, set or zset, and how many crawlers died while they held one. Needs lib/leases.
+local MOST_SUSPECTS = 10000
+local SUSPECT_S = 86400
+
+local function count_tasks(start_tasks)
+  local kind = redis.call('TYPE', start_tasks)['ok']
+  if kind == 'none' then return 0 end
+  return redis.call(kind == 'list' and 'LLEN' or kind == 'set' and 'SCARD' or 'ZCARD', start_tasks)
+end
+
+local function pop_tasks(start_tasks, wanted)
+  local kind, popped = redis.call('TYPE', start_tasks)['ok'], {} -- {kind, score, data}
+  if kind == 'list' then
+    for _, data in ipairs(redis.call('LPOP', start_tasks, wanted) or {}) do popped[#popped + 1] = { 'l', '', data } end
+  elseif kind == 'set' then
+    for _, data in ipairs(redis.call('SPOP', start_tasks, wanted)) do popped[#popped + 1] = { 's', '', data } end
+  elseif kind == 'zset' then
+    local flat = redis.call('ZPOPMAX', start_tasks, wanted)
+    for i = 1, #flat, 2 do popped[#popped + 1] = { 'z', flat[i + 1], flat[i] } end
+  end
+  return popped
+end
+
+-- Remove and return up to `wanted` tasks. A task whose crawler died before is taken alone, so that no neighbour dies with it again.
+local function take_tasks(start_tasks, start_deaths, wanted)
+  if wanted == 0 then return {} end
+  local taken = pop_tasks(start_tasks, wanted)
+  if redis.call('EXISTS', start_deaths) == 0 then return taken end
+  local keep = 0
+  for place, task in ipairs(taken) do
+    local suspect = redis.call('HEXISTS', start_deaths, redis.sha1hex(task[3])) == 1
+    if not suspect or place == 1 then keep = place end
+    if suspect then break end
+  end
+  for place = #taken, keep + 1, -1 do
+    put_back(nil, start_tasks, taken[place][1], taken[place][2], taken[place][3])
+    taken[place] = nil
+  end
+  return taken
+end
+
+-- The crawler that held the task died: how many did so far.
+local function task_deaths(start_deaths, data)
+  if redis.call('HLEN', start_deaths) >= MOST_SUSPECTS then redis.call('DEL', start_deaths) end
+  local deaths = redis.call('HINCRBY', start_deaths, redis.sha1hex(data), 1)
+  redis.call('EXPIRE', start_deaths, SUSPECT_S)
+  return deaths
+end
+
+local function forget_deaths(start_deaths, data)
+  redis.call('HDEL', start_deaths, redis.sha1hex(data))
+end

@@ -1,0 +1,30 @@
+-- The sizes of one crawl at one moment. A script and not MULTI: while it is out of memory, when they are wanted most, Redis refuses that.
+--
+-- KEYS[1] start_tasks  (list, set or zset)  start tasks that wait
+-- KEYS[2] ready        (zset)  READY requests
+-- KEYS[3] counters     (hash)  leases out, totals
+-- KEYS[4] dead         (list)  DEAD requests and start tasks
+-- KEYS[5] seen         (set)   fingerprints of requests ever stored
+-- KEYS[6] items        (list)  item stream
+-- KEYS[7] bad_items    (list)  items that the database refused
+-- KEYS[8] owners       (zset)  owners, score = time at which each counts as dead, in ms
+-- KEYS[9] stats        (hash)  stats over all processes, as many as the spider names
+-- Returns: {start tasks, ready, {leased, leased_tasks, acked, reclaimed}, dead, fingerprints, items, bad items, live owners, {stat, value, ...}}
+-- Retry: safe; it only reads
+local start_tasks, ready, counters, dead, seen = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local items, bad_items, owners, stats = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+
+-- include: clock
+
+local size = ({ list = 'LLEN', set = 'SCARD', zset = 'ZCARD' })[redis.call('TYPE', start_tasks)['ok']]
+return {
+  size and redis.call(size, start_tasks) or 0,
+  redis.call('ZCARD', ready),
+  redis.call('HMGET', counters, 'leased', 'leased_tasks', 'acked', 'reclaimed'),
+  redis.call('LLEN', dead),
+  redis.call('SCARD', seen),
+  redis.call('LLEN', items),
+  redis.call('LLEN', bad_items),
+  redis.call('ZCOUNT', owners, now_ms(), '+inf'),
+  redis.call('HGETALL', stats),
+}
