@@ -60,7 +60,7 @@ class Lease(NamedTuple):
     """Something leased to this process: a request's payload or a start task's data. Requests sort as in the queue."""
 
     score: float  # lower ones first; 0 for a start task
-    order: bytes  # among equal scores, lower ones first; empty for a start task
+    order: bytes  # among equal scores, lower ones first; its ninth byte is the attempts; empty for a start task
     id: str
     data: bytes
 
@@ -77,6 +77,7 @@ class Message(msgspec.Struct, kw_only=True):
     order: str
     want: int  # requests to lease
     want_tasks: int  # start tasks to lease
+    trying: bool  # this process holds a request that was at work in several deaths: lease no other one of them
     overtaken: list[str]  # leases that wait although later ones were started: a death does not count for them
     bye: bool  # the owner leaves when it holds no lease any more
     ask_aof: bool  # say whether Redis has an append-only file
@@ -106,6 +107,7 @@ class Reply:
     tasks: list[Lease]
     duplicates: list[int]  # places (from 0) of the requests that were known already
     ready: int
+    withheld: int  # of these, requests that are not for us now because we are `trying` another one
     leased: int  # requests leased, by all owners
     leased_tasks: int  # start tasks leased, by all owners
     waiting: int  # start tasks that wait
@@ -117,7 +119,8 @@ class Reply:
 
 def decode(raw: list[Any]) -> Reply:
     """The reply of `exchange.lua`."""
-    outcome, layout, last_applied, leases, tasks, duplicates, ready, leased, leased_tasks, waiting, expired, lost, full, aof = raw
+    outcome, layout, last_applied, leases, tasks, duplicates, ready, withheld, leased, leased_tasks, waiting, *rest = raw
+    expired, lost, full, aof = rest
     return Reply(
         outcome=outcome.decode(),
         layout=layout.decode(),
@@ -126,6 +129,7 @@ def decode(raw: list[Any]) -> Reply:
         tasks=[Lease(0.0, b"", tasks[i].decode(), tasks[i + 1]) for i in range(0, len(tasks), 2)],
         duplicates=[place - 1 for place in duplicates],
         ready=ready,
+        withheld=withheld,
         leased=leased,
         leased_tasks=leased_tasks,
         waiting=waiting,

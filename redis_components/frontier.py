@@ -63,6 +63,7 @@ class Frontier:
         self._pace = Pace(config, clock.now())
         self._buffer = Buffer()
         self._tasks: deque[Lease] = deque()
+        self._suspects: set[str] = set()
         self._task_demand = 0
         self._journal = Journal(config.journal_s)
         self._number = 0
@@ -278,6 +279,12 @@ class Frontier:
         best = self._buffer.best
         return sum(float(request.score) < best for request in batch.requests)
 
+    def _is_trying(self, batch: Batch) -> bool:
+        """Whether, after `batch`, a request that was at work in several deaths is still here."""
+        if self._suspects:
+            self._suspects.difference_update(batch.acks, batch.releases, (burial.id for burial in batch.burials))
+        return bool(self._suspects)
+
     def _want_tasks(self) -> int:
         """Start tasks to lease now: only while the requests that wait already cannot keep the engine busy."""
         if self._closing or not self._opened or self.waiting_to_start >= self.config.concurrency:
@@ -285,7 +292,7 @@ class Frontier:
         return self._task_demand
 
     def _haste(self) -> Haste:
-        ready = self._last.ready if self._last else 1
+        ready = self._last.ready - self._last.withheld if self._last else 1
         if self._urgent:
             return Haste.NOW
         if self._full:
@@ -358,6 +365,7 @@ class Frontier:
             order=self.config.order,
             want=self._want(self._overtaking(batch)),
             want_tasks=self._want_tasks(),
+            trying=self._is_trying(batch),
             overtaken=self._buffer.overtaken(),
             bye=bye,
             ask_aof=self._closing and self._aof is None and self._stays,
@@ -472,6 +480,8 @@ class Frontier:
         if reply.lost:
             logger.warning("%d leases were not ours any more; what they stood for runs elsewhere", reply.lost)
         self._buffer.add(reply.leases)
+        suspect_from = max(1, min(2, self.config.max_attempts - 1))  # as in the script
+        self._suspects.update(lease.id for lease in reply.leases if lease.order[8] >= suspect_from)
         self._tasks.extend(reply.tasks)
         if self._closing:
             self._release_unstarted()
@@ -516,6 +526,7 @@ class Frontier:
             len(lacking),
         )
         self._buffer.drain()
+        self._suspects.clear()
         self._tasks.clear()
         self.outbox.forget_leases()
         self.outbox.put_first(lacking)

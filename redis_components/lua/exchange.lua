@@ -22,8 +22,8 @@
 -- ARGV[1] message       (msgpack map)  see redis_components/exchange.py, class Message
 -- ARGV[2] blobs         (binary)       end to end, for each of message.requests its fingerprint ('' = no filter) and payload, for each of message.tasks
 --                       its data, then the items; apart from the message because Redis's cmsgpack does not know the binary type
--- Returns: {outcome, layout version, number of the last exchange applied, leases {id, score, order, payload, ...}, tasks {id, data, ...},
---          duplicates {place, ...}, ready, leased, leased_tasks, waiting, dead owner, acks lost, out of memory (0, 1), append-only file (0, 1, -1 not asked)};
+-- Returns: {outcome, layout version, number of the last exchange applied, leases {id, score, order and attempts, payload, ...}, tasks {id, data, ...},
+--          duplicates {place, ...}, ready, withheld, leased, leased_tasks, waiting, dead owner, acks lost, out of memory (0, 1), append-only file (0, 1, -1 not asked)};
 --          outcome is 'applied', 'repeated' (was applied before, same answer), 'fenced' (nothing applied: this owner is not known any more) or 'layout'
 -- Retry: safe; a message is applied at most once for each owner and number
 local ready, seen, leases, owners, numbers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -46,14 +46,14 @@ local GONE_S = 86400
 local now = now_ms()
 local owner, number = message.owner, message.number
 local reply = {
-  layout = LAYOUT, last_applied = 0, leases = {}, tasks = {}, duplicates = {}, ready = 0, leased = 0, leased_tasks = 0, waiting = 0,
+  layout = LAYOUT, last_applied = 0, leases = {}, tasks = {}, duplicates = {}, ready = 0, withheld = 0, leased = 0, leased_tasks = 0, waiting = 0,
   expired = '', lost = 0, full = 0, aof = -1,
 }
 
 local function answer(outcome)
   return {
-    outcome, reply.layout, reply.last_applied, reply.leases, reply.tasks, reply.duplicates, reply.ready, reply.leased, reply.leased_tasks,
-    reply.waiting, reply.expired, reply.lost, reply.full, reply.aof,
+    outcome, reply.layout, reply.last_applied, reply.leases, reply.tasks, reply.duplicates, reply.ready, reply.withheld, reply.leased,
+    reply.leased_tasks, reply.waiting, reply.expired, reply.lost, reply.full, reply.aof,
   }
 end
 
@@ -172,15 +172,24 @@ else
     made[lease_counter(kind)] = made[lease_counter(kind)] + 1
   end
   if reply.full == 0 then
-    local popped = message.want > 0 and redis.call('ZPOPMIN', ready, message.want) or {}
-    for i = 1, #popped, 2 do
-      local member, score = popped[i], popped[i + 1]
-      if #member < 9 then
-        bury(dead, now, 'not a request of ours: no order and attempts before the payload', 'f', score, member)
-      else
-        lease(REQUEST, score, member)
+    -- What was at work in several deaths is tried apart from its like, one for each process: so only the guilty one is there each time.
+    local suspect_from, trying, withheld = math.max(1, math.min(2, message.max_attempts - 1)), message.trying, {}
+    for _ = 1, 3 do -- again where some were withheld, for a bounded time
+      local popped = message.want > made.leased and redis.call('ZPOPMIN', ready, message.want - made.leased) or {}
+      for i = 1, #popped, 2 do
+        local member, score = popped[i], popped[i + 1]
+        if #member < 9 then
+          bury(dead, now, 'not a request of ours: no order and attempts before the payload', 'f', score, member)
+        elseif trying and attempts_of(member) >= suspect_from then
+          withheld[#withheld + 1] = { score, member }
+        else
+          trying = trying or attempts_of(member) >= suspect_from
+          lease(REQUEST, score, member)
+        end
       end
     end
+    for _, one in ipairs(withheld) do redis.call('ZADD', ready, one[1], one[2]) end
+    reply.withheld = #withheld
     for _, task in ipairs(take_tasks(start_tasks, start_deaths, message.want_tasks)) do lease(task[1], task[2], task[3]) end
   end
   for counter, n in pairs(made) do

@@ -181,6 +181,25 @@ def test_a_reactor_that_hangs_is_noticed_its_stacks_are_logged_and_its_process_e
         assert "tests/support/toy/spiders.py" in crawler.said()
 
 
+def test_a_page_that_kills_its_process_each_time_is_set_aside_and_the_rest_is_crawled(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    with crawl(redis_url, tmp_path, pages=40, spider="deadly") as run:
+        run.seed()
+        for _ in range(12):
+            process = run.start(SCHEDULER_MAX_ATTEMPTS=3)
+            if process.wait(60) == 0:
+                break
+            for owner in redis_client.zrange(run.keys.owners(), 0, 9):  # as its supervisor does
+                expire_owner(redis_client, run.keys, owner.decode())
+        assert process.returncode == 0, run.log()
+        (dead,) = redis_client.lrange(run.keys.dead(), 0, 9)
+        assert f"{run.site}/3".encode() in dead
+        assert b"attempts spent: its crawler died 3 times" in dead
+        below = {3, 6, 7, 12, 13, 14, 15, *range(24, 32)}
+        assert set(run.items()) == set(range(1, 41)) - below, "only what hangs on the deadly page is not reached"
+
+
 def test_a_bad_start_task_an_undecodable_request_and_a_bad_item_are_set_aside_and_their_neighbours_are_not_touched(
     redis_url: str, redis_client: redis.Redis, tmp_path: Path
 ) -> None:

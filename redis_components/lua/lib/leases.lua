@@ -18,11 +18,11 @@ local function lease_counter(kind)
   return kind == REQUEST and 'leased' or 'leased_tasks'
 end
 
--- Add what is leased to the answer: id, score, order, payload of a request; id, data of a start task.
+-- Add what is leased to the answer: id, score, order and attempts, payload of a request; id, data of a start task.
 local function tell_lease(out_leases, out_tasks, id, kind, score, member)
   if kind == REQUEST then
     local n = #out_leases
-    out_leases[n + 1], out_leases[n + 2], out_leases[n + 3], out_leases[n + 4] = id, score, order_of(member), payload_of(member)
+    out_leases[n + 1], out_leases[n + 2], out_leases[n + 3], out_leases[n + 4] = id, score, string.sub(member, 1, 9), payload_of(member)
   else
     local n = #out_tasks
     out_tasks[n + 1], out_tasks[n + 2] = id, member
