@@ -83,6 +83,7 @@ def main() -> None:
     parser = options(__doc__, rounds=5)
     parser.add_argument("--threads", type=int, default=300, help="threads in each of the four forums (default: %(default)s)")
     parser.add_argument("--only", nargs="*", choices=[*BACK, *MORE], metavar="NAME", help="these parts (default: all)")
+    parser.add_argument("--without-candidates", action="store_true", help="leave out what could be added, all together")
     chosen = parser.parse_args()
     report = Report(title="What the settings are worth", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))
     report.caveats += [
@@ -91,7 +92,7 @@ def main() -> None:
         "vanilla keeps requests and stats in memory and stores no items.",
     ]
     parts = {name: settings for name, settings in {**BACK, **MORE}.items() if chosen.only is None or name in chosen.only}
-    together = dict(TOGETHER)
+    together = {} if chosen.without_candidates else dict(TOGETHER)
     if find_spec("uvloop") is None:
         parts = {name: settings for name, settings in parts.items() if settings != MORE["uvloop"]}
         together = {name: settings for name, settings in together.items() if "uvloop" not in name}
