@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 TICK_S = 0.1
 _COLOURS = {"trawl": "bold", "worker": "cyan", "beat": "magenta", "flower": "yellow", "exporter": "green"}
 # What beat starts every few seconds, and ended well: true, and of no interest to anybody.
-_ROUTINE = re.compile(r"Task trawl\.(store_items|reconcile_fleet|seed_forums)\[[\w-]+\] (received|succeeded)")
+_ROUTINE = re.compile(
+    # also "Discarding revoked task": on a busy machine one that expired before its turn; the next one does its work
+    r"([Tt]ask:?) trawl\.(store_items|reconcile_fleet|seed_forums)\[[\w-]+\]( received| succeeded|$)"
+)
 
 
 def up(
