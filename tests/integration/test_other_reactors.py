@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import redis
 
-from redis_components.inspector import snapshot
+from redis_components.inspector import expire_owner, snapshot
 from tests.support.crawl import crawl
 from tests.support.processes import wait_until
 
@@ -50,3 +50,24 @@ def test_requests_that_cannot_be_stored_are_crawled(
         assert run.missing() == ([], [])
     shot = snapshot(redis_client, "lambdas")
     assert (shot.leased, shot.acked) == (0, 1)
+
+
+@pytest.mark.parametrize("way", [{}, *WAYS], ids=lambda way: str(*way.values()).rpartition(".")[2] or "asyncio")
+def test_a_second_signal_ends_it_at_once_and_what_was_cut_off_is_crawled_again(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path, way: dict[str, Any]
+) -> None:
+    with crawl(redis_url, tmp_path, pages=1, latency_s=2) as run:
+        run.seed()
+        first = run.start(**way)
+        wait_until(lambda: run.hits(), lambda: f"the page is being fetched\n{run.log()}", 30)
+        for _ in range(2):
+            first.send_signal(signal.SIGTERM)
+            wait_until(lambda: "SIGTERM" in run.log(), lambda: f"the signal is heard\n{run.log()}", 30)
+        first.wait(30)
+        assert "forcing unclean shutdown" in run.log()
+        assert snapshot(redis_client, "links").acked == 0
+        for owner in redis_client.zrange(run.keys.owners(), 0, 9):
+            expire_owner(redis_client, run.keys, owner.decode())
+        assert run.start(**way).wait(60) == 0, run.log()
+        assert run.items() == [1]
+        assert run.hits() == {1: 2}
