@@ -12,7 +12,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.spiders import CrawlSpider
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 
 from . import defaults
 from .engine import frontier_of
@@ -97,7 +97,10 @@ class RedisMixin:
                 logger.info("closing: the whole crawl was idle for %d s", self.max_idle_time)
                 return
             frontier.want_tasks(self.redis_batch_size)
-            await self._tasks_or_a_second()
+            try:
+                await self._tasks_or_a_second()
+            except CancelledError:  # the crawl ends; Twisted's is an Exception, which Scrapy would log as a fault of this method
+                return
 
     async def _tasks_or_a_second(self) -> None:
         came: Deferred[None] = Deferred()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .frontier import Frontier
 
 INTERVAL_S = 1.0
+_NEVER = object()
 
 
 class RedisStatsCollector(MemoryStatsCollector):
@@ -72,7 +73,7 @@ class RedisStatsCollector(MemoryStatsCollector):
         self._sent_at = now
         changes = []
         for key, value in self._stats.items():
-            before = self._sent.get(key)
+            before = self._sent.get(key, _NEVER)
             if before == value and type(before) is type(value):
                 continue
             self._sent[key] = value

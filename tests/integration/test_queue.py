@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import redis
 from scrapy import Request, Spider
 
+from redis_components import picklecompat
 from redis_components.queue import Base, FifoQueue, LifoQueue, PriorityQueue, RandomQueue
 from tests.support.owner import Owner
+
+
+class Spot(NamedTuple):
+    """A type that the exact codec does not know."""
+
+    x: int
+    y: int
 
 
 class Books(Spider):
@@ -52,6 +60,40 @@ def test_what_is_pushed_by_hand_is_leased_by_crawlers(redis_client: redis.Redis)
     one.advance()
     leases = [one.frontier.take() for _ in range(4)]
     assert [b"127.0.0.1/2" in lease.data for lease in leases if lease] == [True, False, False, False]
+
+
+def test_a_serializer_is_called_once_for_each_push_and_pop(redis_client: redis.Redis) -> None:
+    calls: list[str] = []
+
+    class Words:
+        def dumps(self, obj: dict[str, Any]) -> str:
+            calls.append("dumps")
+            return str(obj["url"])
+
+        def loads(self, payload: bytes) -> dict[str, Any]:
+            calls.append("loads")
+            return {"url": payload.decode()}
+
+    queue = FifoQueue(redis_client, Books(), "%(spider)s:requests", Words())
+    queue.push(Request("http://127.0.0.1/1"))
+    popped = queue.pop()
+    assert popped is not None
+    assert popped.url == "http://127.0.0.1/1"
+    assert calls == ["dumps", "loads"]
+
+
+def test_something_without_loads_and_dumps_is_no_serializer(redis_client: redis.Redis) -> None:
+    with pytest.raises(TypeError, match="serializer does not implement 'loads' function"):
+        FifoQueue(redis_client, Books(), "%(spider)s:requests", object())  # type: ignore[arg-type]
+
+
+def test_a_pickling_queue_stores_what_the_exact_codec_refuses(redis_client: redis.Redis) -> None:
+    request = Request("http://127.0.0.1/1", meta={"spot": Spot(1, 2)})
+    queue = FifoQueue(redis_client, Books(), "%(spider)s:requests", picklecompat)
+    queue.push(request)
+    popped = queue.pop()
+    assert popped is not None
+    assert popped.meta == request.meta
 
 
 def test_pop_waits_for_a_request_when_it_is_told_to(redis_client: redis.Redis) -> None:

@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
 from typing import Any, Self
 
 from scrapy import Request, Spider, signals
@@ -95,6 +96,25 @@ class FullDisk:
         if item["url"].endswith("/3"):
             raise CloseSpider("disk full")
         return item
+
+
+class CountingSpider(LinksSpider):
+    """Counts in every way that Scrapy's stats know, and finds page 1 again on each page."""
+
+    name = "counting"
+
+    def parse(self, response: HtmlResponse, **kwargs: Any) -> Iterator[Any]:
+        stats = self.crawler.stats
+        assert stats is not None
+        page = int(response.url.rpartition("/")[2])
+        stats.inc_value("my/sum", 0.25)
+        stats.max_value("my/max", page)
+        stats.min_value("my/min", page - 0.5)
+        stats.set_value("my/when", datetime(2026, 1, 31, 12, tzinfo=UTC))
+        stats.set_value("my/nothing", None)
+        stats.set_value("my/text", "\ud800 \N{CHECK MARK}")
+        yield from super().parse(response)
+        yield response.follow("/1")
 
 
 class BrokenSpider(LinksSpider):

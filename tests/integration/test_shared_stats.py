@@ -1,0 +1,49 @@
+"""The stats of several real processes together: each thing is counted once, whoever counted it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import redis
+
+from redis_components.inspector import snapshot
+from tests.support.crawl import crawl
+from tests.support.processes import wait_until
+
+PAGES = 120
+PARSED = PAGES + 1  # page 1 is a start task, which is not filtered, and is then found once more as a link
+
+
+def test_sums_maxima_and_minima_are_those_of_all_processes_and_what_was_set_is_kept_apart(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    with crawl(redis_url, tmp_path, pages=PAGES, latency_s=0.05, spider="counting") as run:
+        for _ in range(2):
+            run.start()
+        wait_until(lambda: snapshot(redis_client, "counting").owners == 2, lambda: f"both are there\n{run.log()}", 30)
+        run.seed()
+        run.finish()
+        assert run.missing() == ([], [])
+    stats = snapshot(redis_client, "counting").stats
+    assert float(stats["my/sum"]) == PARSED * 0.25
+    assert (stats["my/max"], stats["my/min"]) == (str(PAGES), "0.5")
+    assert stats["downloader/response_count"] == stats["scheduler/dequeued"] == str(PARSED)
+    found = (PAGES - 1 + 2) + PARSED  # links, those of page 1 twice; and page 1 on each page
+    assert stats["dupefilter/filtered"] == str(found - PAGES)
+    assert "my/when" not in stats
+    own = [redis_client.hgetall(key) for key in redis_client.keys("counting:stats:*")]
+    assert len(own) == 2
+    for one in own:
+        assert one[b"my/when"] == b"2026-01-31T12:00:00+00:00"
+        assert one[b"my/nothing"] == b"None"
+        assert one[b"my/text"] == "\\ud800 \N{CHECK MARK}".encode()
+        assert one[b"finish_reason"] == b"finished"  # set last of all
+        assert b"my/sum" not in one
+
+
+def test_a_later_process_goes_on_counting(redis_url: str, redis_client: redis.Redis, tmp_path: Path) -> None:
+    with crawl(redis_url, tmp_path, pages=3) as run:
+        for task in (4, 5):
+            run.seed(f"{run.site}/{task}")
+            assert run.start().wait(60) == 0, run.log()
+    assert snapshot(redis_client, "links").stats["downloader/response_count"] == "2"

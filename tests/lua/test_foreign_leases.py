@@ -1,0 +1,57 @@
+"""What somebody else has put among the owners and into their leases does not stop the crawlers."""
+
+from __future__ import annotations
+
+import pytest
+import redis
+
+from redis_components.inspector import snapshot
+from tests.support.owner import KEYS, Owner
+
+
+def lives_on(client: redis.Redis) -> None:
+    """A crawler still stores, leases and finishes."""
+    one = Owner(client, "one").open()
+    one.advance(10)
+    one.add("a", priority=1)
+    lease = one.take()
+    assert lease is not None
+    assert lease[1] == "a"
+    one.frontier.ack(lease[0])
+    one.advance()
+    assert snapshot(client, "s").acked == 1
+
+
+@pytest.mark.parametrize("owner", [b"nobody", b"a~b~c", b"with spaces and ~"])
+def test_a_foreign_owner_is_taken_for_dead_and_forgotten(redis_client: redis.Redis, owner: bytes) -> None:
+    redis_client.zadd(KEYS.owners(), {owner: 1})
+    lives_on(redis_client)
+    assert redis_client.zrange(KEYS.owners(), 0, 9) == [b"one"]
+
+
+@pytest.mark.xfail(strict=True, reason="the name '' means `nobody` in an answer, so that nobody behind it is ever reclaimed")
+def test_an_owner_without_a_name_does_not_hide_the_dead_behind_it(redis_client: redis.Redis) -> None:
+    redis_client.zadd(KEYS.owners(), {b"": 1, "gone": 2})
+    lives_on(redis_client)
+    assert redis_client.zrange(KEYS.owners(), 0, 9) == [b"one"]
+
+
+@pytest.mark.xfail(strict=True, reason="exchange.decode() reads an owner's name as UTF-8; its error ends the exchanging for good")
+def test_a_foreign_owner_whose_name_is_no_text_does_not_stop_the_crawlers(redis_client: redis.Redis) -> None:
+    redis_client.zadd(KEYS.owners(), {b"\xff\xfe": 1})
+    lives_on(redis_client)
+
+
+MEMBER = bytes(9) + b"payload"
+FOREIGN_LEASES = [("1.1", b""), ("1.1", b"junk"), ("1.1", b"r0|short"), ("1.1", b"rx|" + MEMBER), ("no number", b"r0|" + MEMBER)]
+
+
+@pytest.mark.xfail(
+    strict=True, reason="lua/lib: a lease without its form is an error of the script, in each exchange of all crawlers"
+)
+@pytest.mark.parametrize(("field", "value"), FOREIGN_LEASES)
+def test_a_foreign_lease_of_a_dead_owner_does_not_stop_the_crawlers(redis_client: redis.Redis, field: str, value: bytes) -> None:
+    redis_client.zadd(KEYS.owners(), {"gone": 1})
+    redis_client.hset(KEYS.leases("gone"), mapping={field: value, "2.1": b"r0|" + MEMBER})
+    redis_client.hset(KEYS.counters(), mapping={"layout": 1, "leased": 2})
+    lives_on(redis_client)
