@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from .keys import CrawlKeys
+
 NO_FILTER = b""
 """Fingerprint of a request that passes the dupefilter whatever it holds."""
 
@@ -93,6 +95,29 @@ class Message(msgspec.Struct, kw_only=True):
 
 encode = msgspec.msgpack.Encoder().encode
 """The msgpack map that `exchange.lua` unpacks."""
+
+
+def keys_of(keys: CrawlKeys, next_keys: CrawlKeys | None, owner: str, reclaimed: str) -> dict[str, str]:
+    """The keys that `exchange.lua` touches for `owner`, by the names in its header; `reclaimed` is the dead owner, or `owner`."""
+    return {
+        "ready": keys.ready(),
+        "seen": keys.dupefilter,
+        "leases": keys.leases(owner),
+        "owners": keys.owners(),
+        "numbers": keys.numbers(),
+        "counters": keys.counters(),
+        "dead": keys.dead(),
+        "start_tasks": keys.start_tasks(),
+        "start_deaths": keys.start_deaths(),
+        "items": keys.item_stream(),
+        "stats": keys.stats_hash(),
+        "own_stats": keys.own_stats(owner),
+        "next_tasks": next_keys.start_tasks() if next_keys else keys.dead(),  # never written without one
+        "next_tokens": (next_keys or keys).start_tokens(),
+        "own_gone": keys.gone(owner),
+        "dead_leases": keys.leases(reclaimed),
+        "dead_gone": keys.gone(reclaimed),
+    }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -46,6 +46,11 @@ class FrontierConfig:
     """
 
     @property
+    def ttl_ms(self) -> int:
+        """`ttl_s` for the scripts."""
+        return int(self.ttl_s * 1000)
+
+    @property
     def beat_s(self) -> float:
         """Longest silence of a live process."""
         return self.ttl_s / 4
