@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint chaos bench format docs clean
+.PHONY: help install demo test lint chaos bench peers format docs clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,11 +33,14 @@ lint: $(STAMP) ## Style, types and layers
 test: lint ## Lint, then every test
 	@$(BIN)/python -m pytest -q
 
-chaos: $(STAMP) ## Each way to die, and what it costs (about 15 minutes)
-	@$(BIN)/python -m benchmarks.kill_table
+chaos: $(STAMP) ## Each way to die, and what it costs (about 20 minutes)
+	@$(BIN)/python -m benchmarks kill_table
 
-bench: $(STAMP) ## Speed of one crawler against vanilla Scrapy
-	@$(BIN)/python -m benchmarks.crawl_speed
+bench: $(STAMP) ## Every benchmark, one after the other, into benchmarks/results/ (about 50 minutes; ONLY="chains memory" for some)
+	@$(BIN)/python -m benchmarks $(ONLY)
+
+peers: $(STAMP) ## Install what Trawl is measured against into .venv-peers
+	@$(BIN)/python -m benchmarks.peers.environment
 
 format: $(STAMP) ## Put the code into its standard form
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format --quiet .
@@ -46,4 +49,4 @@ docs: $(STAMP) ## Write the generated parts of docs/ again
 	@$(BIN)/python -m redis_components.keys > docs/redis-keys.md
 
 clean: ## Remove .venv and caches (not data/)
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info
+	rm -rf $(VENV) .venv-peers .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info

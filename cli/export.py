@@ -79,7 +79,7 @@ def export(
     return 0
 
 
-def parse_since(text: str, now: datetime | None = None) -> datetime:
+def parse_since(text: str, now: datetime | None = None, *, option: str = "--since") -> datetime:
     """The moment that `2h`, `2026-01-31` or `2026-01-31T12:00:00Z` names; without a zone it is UTC. Raises ConfigError."""
     if age := _AGE.fullmatch(text):
         return (now or datetime.now(UTC)) - timedelta(**{_UNITS[age[2]]: int(age[1])})
@@ -87,7 +87,7 @@ def parse_since(text: str, now: datetime | None = None) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError:
         forms = "2h (s, m, h, d), 2026-01-31 or 2026-01-31T12:00:00Z"
-        raise ConfigError(f"--since {text!r} is no time: write {forms}") from None
+        raise ConfigError(f"{option} {text!r} is no time: write {forms}") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

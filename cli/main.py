@@ -23,7 +23,7 @@ from typer.exceptions import TyperException
 
 from redis_components.errors import ConfigError, TrawlError
 
-from . import export, scale, seed, status, up
+from . import dead, export, scale, seed, status, up
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
@@ -59,6 +59,7 @@ app.command("seed")(seed.seed)
 app.command("scale")(scale.scale)
 app.command("status")(status.status)
 app.command("export")(export.export)
+app.add_typer(dead.app, name="dead")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

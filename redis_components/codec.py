@@ -19,6 +19,7 @@ from .errors import Undecodable, Unserializable
 
 VERSION = 1
 _PREFIX = bytes([VERSION])
+_NEWEST_IMAGINABLE = 8  # below any byte with which text or another common format begins
 _PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
 _INT64_MIN, _UINT64_MAX = -(2**63), 2**64 - 1
 
@@ -135,12 +136,34 @@ def _culprit(fields: dict[str, Any]) -> str:
     return "request"
 
 
+def is_ours(payload: bytes) -> bool:
+    """Whether a payload was written by this codec, as far as its first byte tells."""
+    return payload[:1] == _PREFIX
+
+
+def _whose(payload: bytes) -> str:
+    """What a payload seems to be that is not ours, and what to do about it."""
+    first = payload[:1]
+    if not first:
+        return "payload is empty"
+    if first == b"\x80":
+        return (
+            "payload is a pickle, and pickles are not read, since they can run code; crawlers of this queue have another"
+            " SCHEDULER_SERIALIZER: give all of them the same, then replay"
+        )
+    if first[0] <= _NEWEST_IMAGINABLE:
+        age = "an older" if first[0] < VERSION else "a newer"
+        return f"payload has codec version {first[0]}, this process knows {VERSION}: written by {age} Trawl"
+    return (
+        f"payload starts with {payload[:20]!r}, not with codec version {VERSION}: foreign, or written with another"
+        " SCHEDULER_SERIALIZER"
+    )
+
+
 def loads(payload: bytes) -> dict[str, Any]:
     """The fields of a payload. Raises Undecodable with the reason."""
-    if payload[:1] != _PREFIX:
-        raise Undecodable(
-            f"payload starts with {payload[:1]!r}, not with codec version {VERSION}: foreign, or written by another Trawl"
-        )
+    if not is_ours(payload):
+        raise Undecodable(_whose(payload))
     try:
         fields = _decode(memoryview(payload)[1:])
     except Undecodable:

@@ -13,7 +13,10 @@ from typing import Any, Protocol
 from urllib.parse import unquote
 
 import redis
+import redis.asyncio
 from redis import exceptions
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 
 from . import defaults
 from .errors import ConfigError, RedisUnavailable
@@ -86,14 +89,43 @@ def get_redis_from_settings(settings: Settings) -> redis.Redis:
     REDIS_URL wins over host, port and the like. `redis_cls` in REDIS_PARAMS may be a class or its dotted path. Raises
     ConfigError when that path leads nowhere.
     """
+    return get_redis(**_params(settings))
+
+
+from_settings = get_redis_from_settings  # the name by which scrapy-redis's users call it
+
+
+def _params(settings: Settings) -> dict[str, Any]:
     params = {**defaults.REDIS_PARAMS, **settings.getdict("REDIS_PARAMS")}
     params.update({param: value for name, param in SETTINGS_PARAMS_MAP.items() if (value := settings.get(name))})
     if isinstance(path := params.get("redis_cls"), str):
         params["redis_cls"] = _load_class(path)
-    return get_redis(**params)
+    return params
 
 
-from_settings = get_redis_from_settings  # the name by which scrapy-redis's users call it
+def asyncio_client(settings: Settings) -> redis.asyncio.Redis | None:
+    """The same client for an event loop, or None where the settings name what redis-py's asyncio client does not share: a class
+    of the user's, a pool, or an object among the parameters.
+
+    It never sends a command again by itself: its user, the transport, does that.
+    """
+    params = _params(settings)
+    url = params.pop("url", None)
+    if params.pop("redis_cls", redis.Redis) is not redis.Redis or not all(map(_is_plain, params.values())):
+        return None
+    params["retry"] = Retry(NoBackoff(), 0)
+    try:
+        return redis.asyncio.Redis.from_url(url, **params) if url else redis.asyncio.Redis(**params)
+    except TypeError:  # a parameter that only the synchronous client has
+        return None
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(map(_is_plain, value.values()))
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (str, bytes, int, float))
 
 
 def _load_class(path: str) -> Any:

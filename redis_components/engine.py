@@ -18,18 +18,19 @@ from weakref import WeakKeyDictionary
 from scrapy import Request, signals
 from scrapy.utils.asyncio import call_later, is_asyncio_available
 from scrapy.utils.defer import maybe_deferred_to_future
-from scrapy.utils.misc import load_object
 from twisted.internet.defer import Deferred
 
 from . import connection, defaults
 from .errors import ConfigError, IncompatibleEngine
 from .frontier import Frontier, FrontierConfig
 from .keys import CrawlKeys
-from .transport import ThreadTransport
+from .loading import object_of
+from .transport import Exchanger, LoopTransport, ThreadTransport
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
+    from twisted.python.failure import Failure
 
 OWNER_VARIABLE = "TRAWL_OWNER"
 """Environment variable by which a supervisor names the owner of a crawler's leases, so that it can end them at once."""
@@ -72,16 +73,24 @@ class ReactorClock:
 
 
 class InProgress(set[Request]):
-    """The engine slot's set of requests in progress, which tells when one is finished.
+    """The engine slot's set of requests in progress, which tells when one begins and when it is finished.
 
     In Scrapy 2.19 every scheduled request leaves this set exactly once and last of all: its callback's output is exhausted,
     its items are through the pipelines, its children are with the scheduler; also after errors, retries, redirects and
     robots.txt. There is no public signal for it yet (scrapy/scrapy#7978 proposes `finish_request`).
+
+    It enters in the context from which the asyncio tasks of its download, callback and pipelines inherit.
     """
 
-    def __init__(self, finished: Callable[[Request], None]) -> None:
+    def __init__(self, finished: Callable[[Request], None], begun: Callable[[Request], None]) -> None:
         super().__init__()
         self._finished = finished
+        self._begun = begun
+
+    def add(self, request: Request, /) -> None:
+        """Add, and tell."""
+        super().add(request)
+        self._begun(request)
 
     def remove(self, request: Request, /) -> None:
         """Remove, and tell."""
@@ -89,22 +98,38 @@ class InProgress(set[Request]):
         self._finished(request)
 
 
-def watch_finished(crawler: Crawler, finished: Callable[[Request], None]) -> Callable[[], None]:
+def watch_finished(
+    crawler: Crawler,
+    finished: Callable[[Request], None],
+    *,
+    begun: Callable[[Request], None] = lambda request: None,
+    failed: Callable[[Request, Failure], None] = lambda request, failure: None,
+) -> Callable[[], None]:
     """Call `finished` whenever Scrapy is done with a request; returns a function that wakes the engine.
 
-    Raises IncompatibleEngine where the engine lacks the point that this relies on.
+    `begun` is called when Scrapy begins with a request, in a context of that request's own where Scrapy runs on asyncio.
+    `failed` is called with what a request's callback, errback or spider middleware raised: Scrapy's signal for it leaves out
+    CloseSpider. Raises IncompatibleEngine where the engine lacks one of these points.
     """
     slot = getattr(crawler.engine, "_slot", None)
     inprogress = getattr(slot, "inprogress", None)
     wake = getattr(getattr(slot, "nextcall", None), "schedule", None)
-    if type(inprogress) is not set or inprogress or wake is None:
+    scraper = getattr(crawler.engine, "scraper", None)
+    handle_error = getattr(scraper, "handle_spider_error", None)
+    if type(inprogress) is not set or inprogress or wake is None or handle_error is None:
         import scrapy
 
         raise IncompatibleEngine(
-            f"Scrapy {scrapy.__version__} has no known point where a request is finished (engine._slot.inprogress); "
-            "install the Scrapy version that Trawl's constraints.txt pins"
+            f"Scrapy {scrapy.__version__} has no known point where a request is finished (engine._slot.inprogress) or fails "
+            "(engine.scraper.handle_spider_error); install the Scrapy version that Trawl's constraints.txt pins"
         )
-    slot.inprogress = InProgress(finished)  # type: ignore[union-attr]
+
+    def tell_and_handle(failure: Failure, request: Request, response: Any) -> None:
+        failed(request, failure)
+        handle_error(failure, request, response)
+
+    slot.inprogress = InProgress(finished, begun)  # type: ignore[union-attr]
+    scraper.handle_spider_error = tell_and_handle  # type: ignore[union-attr]
     return wake  # type: ignore[no-any-return]
 
 
@@ -129,7 +154,7 @@ def crawl_keys(settings: BaseSettings, spider: str, start_urls: str | None = Non
 
 def _config(crawler: Crawler) -> FrontierConfig:
     settings = crawler.settings
-    queue_class = load_object(settings.get("SCHEDULER_QUEUE_CLASS", defaults.SCHEDULER_QUEUE_CLASS))
+    queue_class = object_of(settings, "SCHEDULER_QUEUE_CLASS", defaults.SCHEDULER_QUEUE_CLASS)
     order = getattr(queue_class, "order", None)
     if order is None:
         raise ConfigError(
@@ -158,15 +183,22 @@ def frontier_of(crawler: Crawler) -> Frontier:
     if frontier is None:
         config = _config(crawler)
         clock = ReactorClock()
-        client = connection.from_settings(crawler.settings)
-        transport = ThreadTransport(client, clock, beat_s=config.beat_s)
+        transport = _transport(crawler.settings, clock, config.beat_s)
         frontier = _frontiers[crawler] = Frontier(config, transport, clock)
 
         async def leave() -> None:
             await _leave(crawler)
+            if isinstance(transport, LoopTransport):
+                await transport.closed()
 
         crawler.signals.connect(leave, signals.engine_stopped, weak=False)
     return frontier
+
+
+def _transport(settings: BaseSettings, clock: ReactorClock, beat_s: float) -> Exchanger:
+    in_thread = ThreadTransport(connection.from_settings(settings), clock, beat_s=beat_s)
+    client = connection.asyncio_client(settings) if is_asyncio_available() else None
+    return in_thread if client is None else LoopTransport(client, in_thread)
 
 
 def close_frontier(crawler: Crawler) -> Deferred[None]:

@@ -96,7 +96,8 @@ class CrawlKeys:
         """LIST: DEAD requests and start tasks, as one line of JSON (`at_ms`, `kind`, `reason`, `score`) and the payload; kept
         until replayed or purged.
 
-        Written by `exchange.lua`; read by the inspector.
+        Written by `exchange.lua`; read by the inspector and by `trawl dead`, which takes them out by `dead_replay.lua` and
+        `dead_purge.lua`.
         """
         return f"{self.requests}:dead"
 

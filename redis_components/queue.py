@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from . import exchange
 from .keys import CrawlKeys
-from .request_codec import RequestCodec
+from .request_codec import RequestCodec, SerializerCodec
 
 if TYPE_CHECKING:
     import redis
     from scrapy import Request, Spider
+
+    from .request_codec import Codec, Serializer
 
 _PREFIX_BYTES = 9  # 8 of order, 1 of attempts
 
@@ -24,12 +26,16 @@ class Base:
 
     order: ClassVar[exchange.Order]
 
-    def __init__(self, server: redis.Redis, spider: Spider, key: str) -> None:
+    def __init__(self, server: redis.Redis, spider: Spider, key: str, serializer: Serializer | None = None) -> None:
+        for name in ("loads", "dumps") if serializer is not None else ():
+            if not hasattr(serializer, name):
+                raise TypeError(f"serializer does not implement {name!r} function: {serializer!r}")
         self.server = server
         self.spider = spider
         self.key = key % {"spider": spider.name}
         self._keys = CrawlKeys.for_spider(spider.name, requests=key)
-        self._codec = RequestCodec(spider)
+        self.serializer = serializer
+        self._codec: Codec = RequestCodec(spider) if serializer is None else SerializerCodec(spider, serializer)
 
     def __len__(self) -> int:
         """Number of READY requests."""
@@ -37,7 +43,7 @@ class Base:
 
     def push(self, request: Request) -> None:
         """Store a request, without dedupe. Raises Unserializable for what cannot be stored exactly."""
-        payload = self._codec.encode(request)
+        payload = self._encode_request(request)
         number = int(self.server.hincrby(self._keys.counters(), "order", 1))
         self.server.zadd(self.key, {struct.pack(">QB", self.rank(number), 0) + payload: self.score(request)})
 
@@ -51,7 +57,13 @@ class Base:
         else:
             popped: Any = self.server.zpopmin(self.key)
             member = popped[0][0] if popped else None
-        return self._codec.decode(member[_PREFIX_BYTES:]) if member else None
+        return self._decode_request(member[_PREFIX_BYTES:]) if member else None
+
+    def _encode_request(self, request: Request) -> bytes:
+        return self._codec.encode(request)
+
+    def _decode_request(self, payload: bytes) -> Request:
+        return self._codec.decode(payload)
 
     def clear(self) -> None:
         """Delete the queue; leases are not touched."""

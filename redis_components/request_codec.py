@@ -5,17 +5,20 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import scrapy.http
 from scrapy import Request, Spider
 from scrapy.http.headers import Headers
 from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.misc import load_object
+from scrapy.utils.python import to_bytes
+from scrapy.utils.request import request_from_dict
 
 from . import codec
-from .errors import Undecodable, Unserializable
+from .errors import ConfigError, Undecodable, Unserializable
 
 _BUILT_IN = {
     f"{cls.__module__}.{cls.__qualname__}": cls
@@ -39,6 +42,32 @@ _ARGUMENTS = {
 _STORED = frozenset({"u", "c", "e", *_ARGUMENTS})
 
 
+class Codec(Protocol):
+    """Requests of one spider to payloads and back."""
+
+    def encode(self, request: Request) -> bytes:
+        """The payload of `request`. Raises Unserializable naming the field at fault."""
+
+    def decode(self, payload: bytes) -> Request:
+        """The request of `payload`. Raises Undecodable with the reason."""
+
+
+class Serializer(Protocol):
+    """What `SCHEDULER_SERIALIZER` names: a module or an object."""
+
+    def dumps(self, obj: dict[str, Any], /) -> bytes | str:
+        """A payload of `request.to_dict()`."""
+
+    def loads(self, payload: bytes, /) -> dict[str, Any]:
+        """That dictionary again."""
+
+
+def request_codec(spider: Spider, serializer: Serializer | None, allowed: Iterable[str | type[Request]] = ()) -> Codec:
+    """The exact codec, or one on the user's own serializer. Raises ConfigError for classes that cannot be loaded."""
+    exact = RequestCodec(spider, allowed)
+    return exact if serializer is None else SerializerCodec(spider, serializer, exact)
+
+
 class RequestCodec:
     """Encodes and decodes the requests of one spider.
 
@@ -51,7 +80,10 @@ class RequestCodec:
         self._names: dict[object, str] = {}
         self._classes: dict[str, type[Request]] = dict(_BUILT_IN)
         for entry in allowed:
-            cls = load_object(entry)
+            try:
+                cls = load_object(entry)
+            except Exception as exc:  # whatever the user's module raises while it is imported
+                raise ConfigError(f"SCHEDULER_REQUEST_CLASSES: {entry!r} cannot be loaded: {type(exc).__name__}: {exc}") from exc
             self._classes[f"{cls.__module__}.{cls.__qualname__}"] = cls
 
     def encode(self, request: Request) -> bytes:
@@ -116,7 +148,7 @@ class RequestCodec:
             if "_" not in fields:
                 return self._plain(fields)
             url = fields.pop("u")
-            cls = self._class(fields.pop("_"))
+            cls = self.allowed_class(fields.pop("_"))
             arguments = fields.pop("x", {})
             if "h" in fields:
                 fields["h"] = [(name, values) for name, *values in fields["h"]]
@@ -163,7 +195,8 @@ class RequestCodec:
                 dict.__setitem__(request._headers, name, values)
         return request
 
-    def _class(self, path: str) -> type[Request]:
+    def allowed_class(self, path: str) -> type[Request]:
+        """The request class of that path. Raises Undecodable for one that is not allowed."""
         try:
             return self._classes[path]
         except KeyError:
@@ -178,3 +211,51 @@ class RequestCodec:
         if not callable(method):
             raise Undecodable(f"{role}: spider {self._spider.name!r} has no method {name!r}; was it renamed by a deploy?")
         return method  # type: ignore[no-any-return]
+
+
+class SerializerCodec:
+    """Requests as `Request.to_dict` gives them, through a serializer of the user's choice.
+
+    A payload that the serializer does not read, but the exact codec does, was written before the serializer was chosen, or by a
+    crawler that has not been deployed again: it is read all the same. `exact` None: any request class may be stored, and old
+    payloads are not read.
+    """
+
+    def __init__(self, spider: Spider, serializer: Serializer, exact: RequestCodec | None = None) -> None:
+        for name in ("loads", "dumps"):
+            if not callable(getattr(serializer, name, None)):
+                raise ConfigError(f"SCHEDULER_SERIALIZER: {serializer!r} has no function {name!r}")
+        self._spider = spider
+        self._serializer = serializer
+        self._exact = exact
+
+    def encode(self, request: Request) -> bytes:
+        """The payload of `request`. Raises Unserializable for what `to_dict` or the serializer refuses."""
+        try:
+            fields = request.to_dict(spider=self._spider)
+            if self._exact is not None and "_class" in fields:
+                self._exact.allowed_class(fields["_class"])
+            return to_bytes(self._serializer.dumps(fields))
+        except Undecodable as exc:
+            raise Unserializable(f"class: {exc}") from exc
+        except Exception as exc:  # whatever a user's serializer raises
+            raise Unserializable(f"request: cannot serialize it: {type(exc).__name__}: {exc}") from exc
+
+    def decode(self, payload: bytes) -> Request:
+        """The request of `payload`. Raises Undecodable with the reason."""
+        try:
+            fields = self._serializer.loads(payload)
+            if not isinstance(fields, dict):
+                raise TypeError(f"it made {type(fields).__name__}, not the fields of a request")
+        except Exception as exc:  # whatever a user's serializer raises
+            if self._exact is not None and codec.is_ours(payload):
+                return self._exact.decode(payload)
+            raise Undecodable(
+                f"SCHEDULER_SERIALIZER cannot read the payload {reprlib.repr(payload)}: {type(exc).__name__}: {exc}"
+            ) from exc
+        if self._exact is not None and "_class" in fields:
+            self._exact.allowed_class(fields["_class"])
+        try:
+            return request_from_dict(fields, spider=self._spider)
+        except Exception as exc:  # whatever a foreign payload makes a constructor raise
+            raise Undecodable(f"payload does not make a request: {type(exc).__name__}: {exc}") from exc

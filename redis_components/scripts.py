@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import redis
+import redis.asyncio
 from redis.exceptions import NoScriptError
 
 LUA = Path(__file__).parent / "lua"
@@ -64,6 +65,14 @@ class Script:
             return client.execute_command("EVALSHA", self.sha, *operands, NEVER_DECODE=True)  # type: ignore[no-untyped-call]  # redis-py has no types for it
         except NoScriptError:
             return client.execute_command("EVAL", self.source, *operands, NEVER_DECODE=True)  # type: ignore[no-untyped-call]
+
+    async def run(self, client: redis.asyncio.Redis, keys: Mapping[str, str], args: Mapping[str, Any]) -> Any:
+        """The same on an event loop."""
+        operands = self.operands(keys, args)
+        try:
+            return await client.execute_command("EVALSHA", self.sha, *operands, NEVER_DECODE=True)  # type: ignore[no-untyped-call]
+        except NoScriptError:
+            return await client.execute_command("EVAL", self.source, *operands, NEVER_DECODE=True)  # type: ignore[no-untyped-call]
 
 
 @cache

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import msgspec
 from scrapy import Request, Spider
+from scrapy.exceptions import CloseSpider
 from scrapy.spiders import CrawlSpider
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -16,6 +17,7 @@ from twisted.internet.defer import Deferred
 from . import defaults
 from .engine import frontier_of
 from .exchange import NextTask
+from .page import Page, current_page
 from .scheduler import Scheduler, reason_of
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class RedisMixin:
     redis_key: str | None = None
     redis_batch_size: int | None = None
     max_idle_time: int | None = None
-    _open_task: tuple[Lease, Iterator[Request]] | None = None
+    _open_task: tuple[Page, Iterator[Request]] | None = None
     feeds: ClassVar[str | None] = None
     """Name of the spider whose start tasks this one makes; None: it makes none."""
 
@@ -122,26 +124,32 @@ class RedisMixin:
         try:
             made = self.make_request_from_data(lease.data)
             requests = [made] if isinstance(made, Request) else list(made or ())
+        except CloseSpider:
+            frontier.release(lease.id)
+            raise
         except Exception as exc:  # whatever a user's method makes of foreign data: only this task is set aside
             reason = f"{type(exc).__name__}: {exc}"
             logger.error("start task %.200r is set aside in %s: %s", lease.data, frontier.config.keys.dead(), reason)
             self.crawler.stats.inc_value("start_tasks/bad")
             frontier.bury(lease.id, reason)
             return
-        self._open_task = (lease, rest := iter(requests))
+        self._open_task = (page := Page(lease.id), rest := iter(requests))
+        current_page.set(page)
         yield from rest
         self._end_open_task()
 
     def _end_open_task(self) -> None:
         if self._open_task is not None:
             assert self.crawler.stats is not None
-            frontier_of(self.crawler).ack(self._open_task[0].id)
+            current_page.set(None)
+            self._open_task[0].finish_part(frontier_of(self.crawler))
             self.crawler.stats.inc_value("start_tasks/taken")
             self._open_task = None
 
     def hand_over_open_task(self) -> None:
         """The crawl closes and `start()` may never be resumed: the rest of the task it is at goes into the frontier now."""
         if self._open_task is not None and self.crawler.engine is not None:
+            current_page.set(self._open_task[0])
             for request in self._open_task[1]:
                 self.crawler.engine.crawl(request)
             self._end_open_task()

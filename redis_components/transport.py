@@ -1,12 +1,11 @@
-"""The thread that talks to Redis, so that the reactor never waits.
+"""How an exchange reaches Redis without the reactor waiting: on the event loop where there is one, else in a thread.
 
-A thread with redis-py's own synchronous client serves every reactor, and every way to connect that redis-py knows (TLS, ACL
-users, unix sockets, Sentinel, Cluster, a client class of the user's) without a line of ours. It costs about 4 µs of CPU per page
-(`docs/decisions/0002-transport.md`).
+Why there are two is in `docs/decisions/0006-transport-on-the-loop.md`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import queue
 import threading
@@ -14,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import redis
+import redis.asyncio
 
 from .scripts import script
 
@@ -46,8 +46,52 @@ class Exchanger(Protocol):
         """End after what was sent is answered; closing twice is allowed."""
 
 
+class LoopTransport:
+    """redis-py's asyncio client on the event loop that Scrapy runs on: no switch of threads in an exchange.
+
+    Only the heartbeat has a thread of its own, so that a callback that computes for long does not cost its process the leases.
+    """
+
+    def __init__(self, client: redis.asyncio.Redis, heart: ThreadTransport) -> None:
+        self._client = client
+        self._heart = heart
+        self._flight: asyncio.Task[Any] | None = None
+        self._end: asyncio.Task[None] | None = None
+
+    def keep_alive(self, owners_key: str, owner: str, ttl_ms: int) -> None:
+        """Beat for `owner` from now on."""
+        self._heart.keep_alive(owners_key, owner, ttl_ms)
+
+    def send(self, keys: dict[str, str], args: dict[str, Any], answer: Callable[[Any], None]) -> None:
+        """Run `exchange.lua`; `answer` gets the raw reply or the exception in a later turn of the loop."""
+
+        def answered(task: asyncio.Task[Any]) -> None:
+            if not task.cancelled():  # the loop ends: nobody is left to hear it
+                answer(task.exception() or task.result())
+
+        self._flight = asyncio.ensure_future(script("exchange").run(self._client, keys, args))
+        self._flight.add_done_callback(answered)
+
+    def close(self) -> None:
+        """Stop the heart at once, and the client after what was sent is answered."""
+        self._heart.close()
+        if self._end is None:
+            self._end = asyncio.ensure_future(self._disconnect())
+
+    async def _disconnect(self) -> None:
+        if self._flight is not None:
+            await asyncio.wait([self._flight])
+        await self._client.aclose()
+
+    async def closed(self) -> None:
+        """Return when the connection is closed, so that the loop may end; only after `close`."""
+        if self._end is not None:
+            await asyncio.wait([self._end], timeout=1.0)
+
+
 class ThreadTransport:
-    """One daemon thread with one synchronous client.
+    """One daemon thread with one synchronous client: for every reactor, and every way to connect that redis-py or a client class
+    of the user's knows.
 
     While there is nothing to exchange it keeps the owner alive by itself, so that a callback that computes for long does not
     cost its process the leases.

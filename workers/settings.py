@@ -44,6 +44,10 @@ REACTOR_THREADPOOL_MAXSIZE = 20  # threads for DNS; ten are soon busy with a slo
 
 # Safety: who can write to Redis must not make a crawler read files.
 DOWNLOAD_HANDLERS = {"file": None, "ftp": None, "s3": None, "data": None}
+DOWNLOADER_MIDDLEWARES = {
+    "workers.sites.allowed.AllowedSites": 50,  # nor fetch what no site file names, such as an address of the private network
+    "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # a request can switch it off
+}
 # Both of these would let whoever reaches the port run code in the crawler, and Scrapy has them on.
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False

@@ -1,30 +1,32 @@
-"""One measured crawl in a fresh process; prints one line of JSON.
+"""One measured crawl in a fresh process: `python -m benchmarks.peers.crawl JOB_FILE` prints one line of JSON.
 
-Started by `benchmarks/crawl_speed.py`, with the peer's name in BENCH_PEER.
+Started by `benchmarks/peer.py`; runs in the peers' own environment too.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from scrapy import signals
-from scrapy.crawler import CrawlerProcess
+from scrapy.crawler import AsyncCrawlerProcess
 
-from benchmarks.peers.spider import PEER, BenchSpider
+from .job import Job
+from .spiders import spider_class
 
-QUIET = {
-    "LOG_LEVEL": "WARNING",
-    "TELNETCONSOLE_ENABLED": False,
-    "REMOTE_CONTROL_ENABLED": False,
-    "CONCURRENT_REQUESTS": 32,
-    "CONCURRENT_REQUESTS_PER_DOMAIN": 32,
-    "CONCURRENT_ITEMS": 8,
-    "COOKIES_ENABLED": False,
-    "STATS_DUMP": False,
+CONCURRENCY = {"CONCURRENT_REQUESTS": 32, "CONCURRENT_REQUESTS_PER_DOMAIN": 32}
+"""The fleet's; the same for each peer in every profile."""
+QUIET = {"LOG_LEVEL": "WARNING", "TELNETCONSOLE_ENABLED": False, "REMOTE_CONTROL_ENABLED": False, "STATS_DUMP": False}
+SHARED = {"MAX_IDLE_TIME_BEFORE_CLOSE": 1, "SCHEDULER_PERSIST": True}
+SCRAPY_REDIS = {
+    "SCHEDULER": "scrapy_redis.scheduler.Scheduler",
+    "DUPEFILTER_CLASS": "scrapy_redis.dupefilter.RFPDupeFilter",
+    "ITEM_PIPELINES": {"scrapy_redis.pipelines.RedisPipeline": 300},
+    **SHARED,
 }
 PEERS: dict[str, dict[str, Any]] = {
     "vanilla": {},
@@ -33,45 +35,55 @@ PEERS: dict[str, dict[str, Any]] = {
         "DUPEFILTER_CLASS": "redis_components.dupefilter.RFPDupeFilter",
         "STATS_CLASS": "redis_components.stats.RedisStatsCollector",
         "ITEM_PIPELINES": {"redis_components.pipelines.RedisPipeline": 300},
-        "MAX_IDLE_TIME_BEFORE_CLOSE": 1,
-        "SCHEDULER_PERSIST": True,
+        **SHARED,
     },
-    "scrapy-redis": {
-        "SCHEDULER": "scrapy_redis.scheduler.Scheduler",
-        "DUPEFILTER_CLASS": "scrapy_redis.dupefilter.RFPDupeFilter",
-        "ITEM_PIPELINES": {"scrapy_redis.pipelines.RedisPipeline": 300},
-        "MAX_IDLE_TIME_BEFORE_CLOSE": 1,
-        "SCHEDULER_PERSIST": True,
-    },
+    "scrapy-redis": SCRAPY_REDIS,
+    "scrapy-redis+stats": {**SCRAPY_REDIS, "STATS_CLASS": "scrapy_redis.stats.RedisStatsCollector"},
 }
 
 
-def main() -> None:
-    """Crawl the forum in BENCH_FORUM; BENCH_SETTINGS (JSON) overrides settings."""
-    settings = {
-        **QUIET,
-        **PEERS[PEER],
-        "REDIS_URL": os.environ.get("BENCH_REDIS"),
-        **json.loads(os.environ.get("BENCH_SETTINGS", "{}")),
+def settings_of(job: Job) -> dict[str, Any]:
+    """The profile, then what makes the peer, then the job's own."""
+    profiles: dict[str, Callable[[], dict[str, Any]]] = {
+        "equal": lambda: {**QUIET, "CONCURRENT_ITEMS": 8, "COOKIES_ENABLED": False},
+        "defaults": lambda: QUIET,
+        "fleet": lambda: _fleet(job.peer),
     }
-    if settings["REDIS_URL"] is None:
-        del settings["REDIS_URL"]
-    process = CrawlerProcess(settings)
-    crawler = process.create_crawler(BenchSpider)
-    seen = {"pages": 0, "first": 0.0, "last": 0.0, "cpu_first": 0.0, "cpu_last": 0.0}
+    settings = {**profiles[job.profile](), **CONCURRENCY, **PEERS[job.peer], **job.settings}
+    if job.redis_url:
+        settings["REDIS_URL"] = job.redis_url
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _fleet(peer: str) -> dict[str, Any]:
+    from workers import settings as fleet
+
+    of_the_frontier = {"SPIDER_MODULES", "NEWSPIDER_MODULE", "REDIS_URL", *(PEERS["trawl"] if peer != "trawl" else ())}
+    return {name: getattr(fleet, name) for name in dir(fleet) if name.isupper() and name not in of_the_frontier}
+
+
+def main() -> None:
+    """Crawl, and say how many pages came in which time; times are from the first page to the last."""
+    job = Job.load(Path(sys.argv[1]))
+    process = AsyncCrawlerProcess(settings_of(job))
+    crawler = process.create_crawler(spider_class(job))
+    stamps: list[float] = []
+    cpu = [0.0, 0.0]
 
     def response(**_: Any) -> None:
-        seen["pages"] += 1
-        seen["last"], seen["cpu_last"] = time.perf_counter(), time.process_time()
-        if seen["pages"] == 1:
-            seen["first"], seen["cpu_first"] = seen["last"], seen["cpu_last"]
+        stamps.append(time.monotonic())
+        cpu[len(stamps) > 1] = time.process_time()
 
     crawler.signals.connect(response, signals.response_received, weak=False)
     process.crawl(crawler)
     process.start()
-    wall_s, cpu_s = seen["last"] - seen["first"], seen["cpu_last"] - seen["cpu_first"]
-    print(json.dumps({"pages": seen["pages"], "wall_s": wall_s, "cpu_s": cpu_s}))
+    figures: dict[str, Any] = {"pages": len(stamps), "wall_s": 0.0, "cpu_s": max(0.0, cpu[1] - cpu[0])}
+    if stamps:
+        figures["wall_s"] = stamps[-1] - stamps[0]
+    if job.stamps:
+        figures["stamps"] = stamps
+    print(json.dumps(figures))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -24,6 +24,7 @@ from tests.support.items import comment, post, wire
 from workers.storage import Database, Item, parse
 
 LISTS = CrawlKeys.for_spider("forum_list")
+DETAILS = CrawlKeys.for_spider("forum_detail")
 SITE = 'base_url = "http://127.0.0.1:1"\nforums = ["news", "help"]\ninterval_s = 300\n'
 
 
@@ -69,6 +70,12 @@ def one_line(said: Said, code: int, *words: str) -> None:
         assert word in said.err
 
 
+def bury(client: redis.Redis, keys: CrawlKeys, url: str, reason: str, at_s: int = 1000) -> None:
+    """A start task that was given up, as `exchange.lua` writes it."""
+    head = json.dumps({"at_ms": at_s * 1000, "kind": "l", "reason": reason, "score": ""})
+    client.rpush(keys.dead(), f"{head}\n{url}")
+
+
 # wrong use of the command line
 
 
@@ -82,6 +89,9 @@ def one_line(said: Said, code: int, *words: str) -> None:
         (("export", "--format", "xml"), "xml"),
         (("status", "--every", "0"), "0.1"),
         (("up", "--port-flower", "70000"), "65535"),
+        (("dead", "revive"), "No such command 'revive'"),
+        (("dead", "--spider", "forum_list", "purge", "--yes"), "options of purge stand behind it"),
+        (("dead", "replay", "--limit", "0"), "--limit"),
     ],
 )
 def test_wrong_use_is_one_line_that_names_the_help_and_exit_code_2(arguments: tuple[str, ...], word: str, trawl: Trawl) -> None:
@@ -90,7 +100,7 @@ def test_wrong_use_is_one_line_that_names_the_help_and_exit_code_2(arguments: tu
 
 def test_every_command_has_a_help_with_an_example(trawl: Trawl) -> None:
     assert "trawl status --watch" in trawl("--help").out
-    for command in ("up", "seed", "scale", "status", "export"):
+    for command in ("up", "seed", "scale", "status", "export", "dead"):
         said = trawl(command, "--help")
         assert said.code == 0
         assert f"trawl {command}" in said.out.split("Examples")[1], f"{command} shows how it is used"
@@ -333,3 +343,65 @@ def test_a_reader_that_has_enough_ends_an_export_without_a_complaint(stored: Pat
         process.stdout.close()
         assert process.wait(20) == 0
         assert process.stderr.read() == ""
+
+
+# dead
+
+
+def test_dead_shows_what_was_given_up_newest_first_with_the_reason(trawl: Trawl, redis_client: redis.Redis) -> None:
+    assert trawl("dead").out == "Nothing was given up.\n"
+    bury(redis_client, LISTS, "http://127.0.0.1/old", "HTTP 503", 1000)
+    bury(redis_client, DETAILS, "http://127.0.0.1/[red]new", "HTTP 404", 2000)
+    said = trawl("dead")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.index("http://127.0.0.1/[red]new") < said.out.index("http://127.0.0.1/old")
+    assert "HTTP 503" in said.out
+    assert json.loads(trawl("dead", "--json", "--spider", "forum_list").out) == {
+        "dead": {"forum_list": 1},
+        "entries": [
+            {
+                "spider": "forum_list",
+                "at": "1970-01-01T00:16:40Z",
+                "kind": "list_task",
+                "reason": "HTTP 503",
+                "url": "http://127.0.0.1/old",
+            }
+        ],
+    }
+
+
+def test_dead_shows_no_more_than_its_limit(trawl: Trawl, redis_client: redis.Redis) -> None:
+    for number in range(5):
+        bury(redis_client, LISTS, f"http://127.0.0.1/{number}", "HTTP 503")
+    shown = json.loads(trawl("dead", "-n", "2", "--json").out)
+    assert [entry["url"][-1] for entry in shown["entries"]] == ["4", "3"]
+    assert shown["dead"] == {"forum_detail": 0, "forum_list": 5}
+
+
+def test_dead_replay_puts_back_what_was_asked_for(trawl: Trawl, redis_client: redis.Redis) -> None:
+    bury(redis_client, LISTS, "http://127.0.0.1/1", "HTTP 503")
+    bury(redis_client, LISTS, "http://127.0.0.1/2", "HTTP 404")
+    assert trawl("dead", "replay", "--reason", "503").out == "replayed: forum_detail 0, forum_list 1\n"
+    assert redis_client.lrange(LISTS.start_tasks(), 0, 9) == [b"http://127.0.0.1/1"]
+    assert json.loads(trawl("dead", "replay", "-s", "forum_list", "--json").out) == {
+        "forum_list": {"replayed": 1, "foreign": 0, "stuck": 0}
+    }
+    assert trawl("dead", "replay").out == "replayed: forum_detail 0, forum_list 0\n"
+
+
+def test_dead_purge_wants_to_be_told_what(trawl: Trawl, redis_client: redis.Redis) -> None:
+    bury(redis_client, LISTS, "http://127.0.0.1/1", "HTTP 503", 1000)
+    bury(redis_client, LISTS, "http://127.0.0.1/2", "HTTP 404", 2**32)
+    one_line(trawl("dead", "purge"), 2, "--older-than 30d", "--yes")
+    one_line(trawl("dead", "purge", "--older-than", "old"), 2, "--older-than 'old' is no time")
+    assert redis_client.llen(LISTS.dead()) == 2
+    assert trawl("dead", "purge", "--older-than", "1d").out == "purged: forum_detail 0, forum_list 1\n"
+    assert trawl("dead", "purge", "--yes").out == "purged: forum_detail 0, forum_list 1\n"
+    assert redis_client.exists(LISTS.dead()) == 0
+
+
+def test_foreign_entries_among_the_dead_are_named_and_kept(trawl: Trawl, redis_client: redis.Redis) -> None:
+    redis_client.rpush(LISTS.dead(), "what is this?")
+    for arguments in (("dead",), ("dead", "replay"), ("dead", "purge", "--yes")):
+        one_line(trawl(*arguments), 0, "forum_list:requests:dead: 1 entries are not Trawl's; kept")
+    assert redis_client.lrange(LISTS.dead(), 0, 9) == [b"what is this?"]

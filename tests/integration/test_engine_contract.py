@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 import scrapy
 from scrapy.core.engine import _Slot
+from scrapy.core.scraper import Scraper
 
 from redis_components.engine import InProgress, watch_finished
 from redis_components.errors import IncompatibleEngine
 
 
-def engine_with(slot: object) -> Any:
-    """The two attributes of a crawler that the hook looks at; the rest of these tests is real Scrapy."""
-    return Mock(engine=Mock(_slot=slot))
+def engine_with(slot: object, scraper: object = None) -> Any:
+    """The attributes of a crawler that the hook looks at; the rest of these tests is real Scrapy."""
+    return Mock(engine=Mock(_slot=slot, scraper=scraper or Mock()))
 
 
 def test_a_finished_request_leaves_the_slots_set_of_requests_in_progress() -> None:
+    begun: list[scrapy.Request] = []
     finished: list[scrapy.Request] = []
 
     async def in_the_loop() -> None:
         slot = _Slot(False, Mock(), Mock())
-        wake = watch_finished(engine_with(slot), finished.append)
+        wake = watch_finished(engine_with(slot), finished.append, begun=begun.append)
         request = scrapy.Request("http://127.0.0.1/")
         slot.add_request(request)
-        assert finished == []
+        assert (begun, finished) == ([request], [])
         slot.remove_request(request)
         assert finished == [request]
         assert wake == slot.nextcall.schedule
@@ -40,6 +43,19 @@ def test_a_finished_request_leaves_the_slots_set_of_requests_in_progress() -> No
 def test_an_engine_without_that_point_is_refused_with_the_fix(slot: object) -> None:
     with pytest.raises(IncompatibleEngine, match=r"has no known point .* install the Scrapy version that"):
         watch_finished(engine_with(slot), lambda request: None)
+
+
+def test_a_scraper_that_handles_errors_elsewhere_is_refused() -> None:
+    async def in_the_loop() -> None:
+        with pytest.raises(IncompatibleEngine, match=r"engine\.scraper\.handle_spider_error"):
+            watch_finished(engine_with(_Slot(False, Mock(), Mock()), scraper=object()), lambda request: None)
+
+    asyncio.run(in_the_loop())
+
+
+def test_the_scraper_looks_its_error_handler_up_on_itself_each_time() -> None:
+    for method in (Scraper._scrape, Scraper.handle_spider_output_async):
+        assert "self.handle_spider_error" in inspect.getsource(method)
 
 
 def test_requests_are_compared_by_identity_so_that_a_copy_never_acks_the_original() -> None:

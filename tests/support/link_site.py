@@ -1,7 +1,7 @@
 """A site of links for crawls in tests: `python -m tests.support.link_site PORT_FILE [--pages N] [--latency S]`.
 
 Page n links to 2n and 2n+1, so every page is reached by exactly one link and any lost request shows; `/hits` counts the
-fetches of each page.
+fetches of each page; `/to/n` redirects to page n.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ def application(pages: int, latency_s: float) -> web.Application:
         links = [f'<a href="/{child}">{child}</a>' for child in (2 * number, 2 * number + 1) if child <= pages]
         return web.Response(text="".join(links), content_type="text/html")
 
+    async def elsewhere(request: web.Request) -> web.Response:
+        return web.Response(status=302, headers={"Location": f"/{request.match_info['number']}"})
+
     async def show_hits(_: web.Request) -> web.Response:
         return web.json_response(hits)
 
     app = web.Application()
-    app.add_routes([web.get("/hits", show_hits), web.get(r"/{number:\d+}", page)])
+    app.add_routes([web.get("/hits", show_hits), web.get(r"/to/{number:\d+}", elsewhere), web.get(r"/{number:\d+}", page)])
     return app
 
 

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
+from scrapy.exceptions import CloseSpider
 from scrapy.http import HtmlResponse
 
 from redis_components.spiders import RedisSpider
@@ -36,6 +37,64 @@ class LambdaSpider(RedisSpider):
         yield {"url": response.url}
         for link in response.css("a"):
             yield response.follow(link, callback=lambda found: self.parse(found))
+
+
+class LambdaRedirectSpider(LambdaSpider):
+    """The same, and each link is redirected first."""
+
+    name = "lambda-redirects"
+
+    def parse(self, response: HtmlResponse, **kwargs: Any) -> Iterator[Any]:
+        yield {"url": response.url}
+        for link in response.css("a::text"):
+            yield response.follow(f"/to/{link.get()}", callback=lambda found: self.parse(found))
+
+
+class LambdaTaskSpider(LambdaSpider):
+    """The start task itself becomes requests that cannot be stored."""
+
+    name = "lambda-tasks"
+
+    def make_request_from_data(self, data: bytes) -> list[Request]:
+        return [Request(f"{data.decode()}/{page}", callback=lambda found: self.parse(found)) for page in (2, 3)]
+
+
+class LambdaBrokenSpider(LambdaSpider):
+    """Page 3, which was kept in memory, is not understood."""
+
+    name = "lambda-broken"
+
+    def parse(self, response: HtmlResponse, **kwargs: Any) -> Iterator[Any]:
+        if response.url.endswith("/3"):
+            raise ValueError("page 3 has changed its looks")
+        yield from super().parse(response)
+
+
+class ClosingSpider(LinksSpider):
+    """Closes in the middle of page 3, or with `-a at=task` of its start task, or not with `-a at=`."""
+
+    name = "closing"
+    at = "page"
+
+    def make_request_from_data(self, data: bytes) -> Any:
+        if self.at == "task":
+            raise CloseSpider("enough")
+        return super().make_request_from_data(data)
+
+    def parse(self, response: HtmlResponse, **kwargs: Any) -> Iterator[Any]:
+        for output in super().parse(response):
+            yield output
+            if self.at == "page" and response.url.endswith("/3"):
+                raise CloseSpider("enough")
+
+
+class FullDisk:
+    """An item pipeline that closes the spider on page 3."""
+
+    def process_item(self, item: Any) -> Any:
+        if item["url"].endswith("/3"):
+            raise CloseSpider("disk full")
+        return item
 
 
 class BrokenSpider(LinksSpider):
@@ -108,3 +167,14 @@ class StartingSpider(Spider):
 
     def parse(self, response: HtmlResponse, **kwargs: Any) -> Iterator[Any]:
         yield {"url": response.url}
+
+
+class DeadlySpider(LinksSpider):
+    """Page 3 kills its process."""
+
+    name = "deadly"
+
+    def parse(self, response: HtmlResponse, **kwargs: Any) -> Iterator[Any]:
+        if response.url.endswith("/3"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from super().parse(response)

@@ -43,6 +43,7 @@ def test_variables_come_from_the_environment(folder: Path, monkeypatch: pytest.M
         ('base_url = "ftp://x/"\nforums = ["a"]', "base_url = 'ftp://x/': URL scheme should be 'http' or 'https'"),
         ('base_url = "http://x/"\nforums = []', r"forums = \[\]: .* at least 1"),
         ('base_url = "http://x/"', "forums = .*Field required"),
+        (GOOD + 'also_allowed = ["file:///etc"]', "also_allowed.0 = 'file:///etc': URL scheme should be 'http' or 'https'"),
         (GOOD + '[pages]\nlist = "/{thread}"', "pages.list = '/{thread}': .*may only hold"),
         (GOOD.replace("http:", "${NOT_SET_ANYWHERE}"), "NOT_SET_ANYWHERE.* is not set"),
         (GOOD + 'name = "other"', "must be 'books', as the file is named"),

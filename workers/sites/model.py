@@ -44,6 +44,7 @@ class Site(BaseModel):
 
     name: Name
     base_url: HttpUrl
+    also_allowed: tuple[HttpUrl, ...] = Field(default=(), description="other places that may be fetched, as after a redirect")
     forums: tuple[Name, ...] = Field(min_length=1)
     pages: Pages = Pages()
     interval_s: float = Field(default=300, gt=0, description="seconds between two scans of one forum")

@@ -1,0 +1,42 @@
+"""Every benchmark, one after the other, on this machine: `python -m benchmarks [NAME ...]`.
+
+Each writes `benchmarks/results/NAME.md` (and NAME.json, which is not kept in the repository) when it has come to its end; one
+that fails leaves its older page alone, the others go on, and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).with_name("results")
+SPEED = ("crawl_speed", "settings_share", "scaling", "chains", "start_tasks", "memory")
+"""What `make bench` runs; `make chaos` runs the kill table."""
+
+
+def main() -> int:
+    """Run what is named, or all of SPEED."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"among {', '.join((*SPEED, 'kill_table'))}")
+    names = parser.parse_args().names or SPEED
+    if unknown := set(names) - {*SPEED, "kill_table"}:
+        parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
+    failed = []
+    for name in names:
+        begun = time.monotonic()
+        print(f"== {name}", file=sys.stderr, flush=True)
+        files = ["--page", str(RESULTS / f"{name}.md"), "--out", str(RESULTS / f"{name}.json")]
+        if subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *files], cwd=ROOT, check=False).returncode:
+            failed.append(name)
+        print(f"== {name}: {(time.monotonic() - begun) / 60:.1f} minutes", file=sys.stderr, flush=True)
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,145 @@
+"""The measured spiders, for every peer the same code: only the base class differs, and where start URLs come from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, ClassVar
+
+from scrapy import Request, Spider
+from scrapy.exceptions import CloseSpider
+
+from .job import Job
+
+
+class Forum:
+    """The demo forum: list pages → posts → comments, every thread once."""
+
+    job: ClassVar[Job]
+
+    def parse(self, response: Any) -> Iterator[Any]:
+        """A list page."""
+        page = json.loads(response.body)
+        for thread in page["threads"]:
+            yield Request(f"{self.job.site}/post/{thread['id']}", callback=self.parse_post)
+        if page["page"] < page["pages"]:
+            yield Request(f"{self.job.site}/list/{page['forum_id']}/{page['page'] + 1}", priority=10)
+
+    def parse_post(self, response: Any) -> Iterator[Any]:
+        """A post."""
+        post = json.loads(response.body)
+        yield {"kind": "post", **post, "url": response.url}
+        yield Request(f"{self.job.site}/comment/{post['id']}/1", callback=self.parse_comments)
+
+    def parse_comments(self, response: Any) -> Iterator[Any]:
+        """A page of comments."""
+        page = json.loads(response.body)
+        yield {"kind": "comments", "post": page["post_id"], "comments": page["comments"]}
+        if page["page"] == 1:
+            for number in range(2, page["pages"] + 1):
+                yield Request(f"{self.job.site}/comment/{page['post_id']}/{number}", callback=self.parse_comments)
+
+
+class Chains:
+    """`chains` chains of `steps` pages: each page is known only when the one before it was read."""
+
+    job: ClassVar[Job]
+
+    def parse(self, response: Any) -> Iterator[Any]:
+        """The page from which all chains begin."""
+        yield {"url": response.url}
+        for chain in range(self.job.options["chains"]):
+            yield self._step(chain, 1)
+
+    def parse_step(self, response: Any) -> Iterator[Any]:
+        """One page of a chain."""
+        chain, step = map(int, response.url.rpartition("/")[2].split("-"))
+        yield {"url": response.url}
+        if step < self.job.options["steps"]:
+            yield self._step(chain, step + 1)
+
+    def _step(self, chain: int, step: int) -> Request:
+        return Request(f"{self.job.site}/{self.job.options['page_ms']:g}/{chain}-{step}", callback=self.parse_step)
+
+
+class Tree:
+    """`pages` pages; page n leads to 2n and 2n+1."""
+
+    job: ClassVar[Job]
+
+    def parse(self, response: Any) -> Iterator[Any]:
+        """Any page."""
+        number = int(response.url.rpartition("/")[2])
+        yield {"url": response.url}
+        for child in (2 * number, 2 * number + 1):
+            if child <= self.job.options["pages"]:
+                yield Request(f"{self.job.site}/{self.job.options['page_ms']:g}/{child}")
+
+
+class Tasks:
+    """Every page is a start task."""
+
+    def parse(self, response: Any) -> Iterator[Any]:
+        """Any page."""
+        yield {"url": response.url}
+
+
+class Fill:
+    """Finds `requests` pages on the first one and fetches none of them: they stay in the queue."""
+
+    job: ClassVar[Job]
+    crawler: Any
+
+    def parse(self, response: Any) -> Iterator[Any]:  # noqa: ARG002
+        """The page that links to all."""
+        self.crawler.engine.pause()
+        for number in range(self.job.options["requests"]):
+            forum, thread = number % 40, number // 40
+            yield Request(
+                f"https://forum.example/boards/b{forum:02}/threads/t{thread:07}?page={number % 9 + 1}",
+                callback=self.parse_thread,
+                meta={"forum": f"b{forum:02}", "page": number % 9 + 1},
+                priority=10 * (number % 3),
+            )
+        self.crawler.engine.unpause()
+        raise CloseSpider("filled")
+
+    def parse_thread(self, response: Any) -> None:
+        """Never called; a stored callback has to exist."""
+
+
+SPIDERS: dict[str, type] = {"forum": Forum, "chains": Chains, "tree": Tree, "tasks": Tasks, "fill": Fill}
+
+
+def spider_class(job: Job) -> type[Spider]:
+    """The spider of `job` on the base class of its peer."""
+    return type(
+        "BenchSpider", (SPIDERS[job.spider], _base(job.peer)), {"name": "bench", "job": job, "start_urls": list(job.urls)}
+    )
+
+
+def _base(peer: str) -> type[Spider]:
+    if peer == "trawl":
+        from redis_components.spiders import RedisSpider
+
+        return RedisSpider
+    if peer.startswith("scrapy-redis"):
+        return _scrapy_redis_base()
+    return Spider
+
+
+def _scrapy_redis_base() -> type[Spider]:
+    from scrapy_redis.spiders import RedisSpider  # type: ignore[import-not-found]
+
+    class StartedSpider(RedisSpider):  # type: ignore[misc]
+        """scrapy-redis 0.9.1 reads its first batch in `start_requests()`, which Scrapy calls no more since 2.16.
+
+        This calls the package's own method for it from the method that Scrapy calls now, and changes nothing else; the later
+        batches it reads when the spider is idle, as it always did.
+        """
+
+        async def start(self) -> AsyncIterator[Any]:
+            for request in self.next_requests():
+                yield request
+
+    return StartedSpider

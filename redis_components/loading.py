@@ -1,0 +1,30 @@
+"""Objects that settings name by their dotted path."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from scrapy.utils.misc import load_object
+
+from .errors import ConfigError
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+
+def object_of(settings: BaseSettings, name: str, default: str | None = None) -> Any:
+    """What the setting `name` (else `default`) names: a class, a function, an object or a module; None where neither is set.
+
+    Something that is no text is returned as it is. Raises ConfigError with the setting's name and value.
+    """
+    value = settings.get(name) or default
+    if not isinstance(value, str):
+        return value
+    try:
+        try:
+            return load_object(value)
+        except (NameError, ValueError):  # no such object in its module, or no dot at all: a module then
+            return import_module(value)
+    except Exception as exc:  # whatever the user's module raises while it is imported
+        raise ConfigError(f"{name} = {value!r} cannot be loaded: {type(exc).__name__}: {exc}") from exc

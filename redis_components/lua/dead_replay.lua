@@ -1,0 +1,42 @@
+-- Put DEAD requests and start tasks back where they came from: a request with its score, no attempts and a new order number.
+--
+-- KEYS[1] dead         (list)  DEAD requests and start tasks with their reasons
+-- KEYS[2] ready        (zset)  READY requests
+-- KEYS[3] start_tasks  (list, set or zset)  start tasks of this spider
+-- KEYS[4] counters     (hash)  layout version, order number
+-- ARGV[1] chosen       (any number)  for each entry its place from the head, its SHA-1, its kind, its score; at most 500, by rising place
+-- Returns: {outcome, how many}: 'replayed', or 'layout' (another layout version: nothing changed); entries that are not at their place any more are left out
+-- Retry: safe; what was taken is not at its place any more
+local dead, ready, start_tasks, counters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local chosen = 1
+local LAYOUT = '1'
+
+-- include: leases
+-- include: dead
+
+if (redis.call('HGET', counters, 'layout') or LAYOUT) ~= LAYOUT then return { 'layout', 0 } end
+-- Reading each key once finds a foreign type before anything is written.
+redis.call('ZCARD', ready)
+local waits = redis.call('TYPE', start_tasks)['ok']
+if waits ~= 'none' and waits ~= 'list' and waits ~= 'set' and waits ~= 'zset' then
+  return redis.error_reply('WRONGTYPE ' .. start_tasks .. ' is a ' .. waits)
+end
+
+local count = 0
+for at = chosen, #ARGV, 4 do
+  local place, sha, kind, score = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+  local entry = entry_at(dead, place, sha)
+  if entry then
+    mark_taken(dead, place)
+    local payload = payload_of_dead(entry)
+    if kind == REQUEST then
+      local number = redis.call('HINCRBY', counters, 'order', 1)
+      redis.call('ZADD', ready, score, struct.pack('>I8', number) .. '\0' .. payload)
+    else
+      put_back(ready, start_tasks, kind, score, payload)
+    end
+    count = count + 1
+  end
+end
+sweep(dead, count, ARGV[chosen])
+return { 'replayed', count }

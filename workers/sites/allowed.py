@@ -1,0 +1,82 @@
+"""Only what a site file names is fetched, whoever wrote the request into Redis."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Self
+from urllib.parse import ParseResult, urlparse
+
+from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.httpobj import urlparse_cached
+
+from redis_components.scheduler import Scheduler
+
+from .load import load_sites
+from .model import SiteError
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+PORTS = {"http": 80, "https": 443}
+RELOAD_S = 1.0
+"""Site files are read again for an unknown place at most this often."""
+
+Origin = tuple[str, str | None, int | None]
+
+
+class AllowedSites:
+    """Downloader middleware: a request to a place that no site file names is kept among the dead ones, not fetched.
+
+    A place is scheme, host and port, those of a site's `base_url` and `also_allowed`. Scrapy's own offsite middleware would let
+    pass whatever carries `dont_filter` or `allow_offsite`, which a writer of Redis can set. Redirects come by here, too.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._allowed: frozenset[Origin] = frozenset()
+        self._read_at = float("-inf")
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Site files are read at the first request."""
+        return cls(crawler)
+
+    def process_request(self, request: Request) -> None:
+        """Raise IgnoreRequest for a place that is not allowed."""
+        place = _origin(urlparse_cached(request))
+        if place in self._allowed:
+            return
+        self._read()
+        if place in self._allowed:
+            return
+        reason = (
+            f"{request.url} is at no site: no file in the sites folder has its scheme, host and port; add it to `also_allowed`"
+        )
+        logger.error("not fetched: %s", reason)
+        scheduler = self._crawler.engine.scheduler if self._crawler.engine else None
+        if isinstance(scheduler, Scheduler):
+            scheduler.give_up(request, reason)
+        raise IgnoreRequest(reason)
+
+    def _read(self) -> None:
+        now = time.monotonic()
+        if now - self._read_at < RELOAD_S:
+            return
+        self._read_at = now
+        try:
+            sites = load_sites()
+        except SiteError as exc:  # what was allowed stays so; the spiders set their tasks aside with this error
+            logger.error("%s", exc)
+            return
+        self._allowed = frozenset(_origin(urlparse(str(url))) for site in sites for url in (site.base_url, *site.also_allowed))
+
+
+def _origin(url: ParseResult) -> Origin:
+    try:
+        return url.scheme, url.hostname, url.port or PORTS.get(url.scheme)
+    except ValueError:  # a port that is no number
+        return url.scheme, url.hostname, None
