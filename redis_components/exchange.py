@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from .keys import CrawlKeys
+
 NO_FILTER = b""
 """Fingerprint of a request that passes the dupefilter whatever it holds."""
 
@@ -64,6 +66,11 @@ class Lease(NamedTuple):
     id: str
     data: bytes
 
+    @property
+    def attempts(self) -> int:
+        """Crawlers that died while they worked on this request."""
+        return self.order[8]
+
 
 class Message(msgspec.Struct, kw_only=True):
     """One exchange, as `exchange.lua` reads it."""
@@ -77,6 +84,7 @@ class Message(msgspec.Struct, kw_only=True):
     order: str
     want: int  # requests to lease
     want_tasks: int  # start tasks to lease
+    suspect_from: int  # attempts from which on a request is tried apart from its like
     trying: bool  # this process holds a request that was at work in several deaths: lease no other one of them
     overtaken: list[str]  # leases that wait although later ones were started: a death does not count for them
     bye: bool  # the owner leaves when it holds no lease any more
@@ -94,6 +102,29 @@ class Message(msgspec.Struct, kw_only=True):
 
 encode = msgspec.msgpack.Encoder().encode
 """The msgpack map that `exchange.lua` unpacks."""
+
+
+def keys_of(keys: CrawlKeys, next_keys: CrawlKeys | None, owner: str, reclaimed: str) -> dict[str, str]:
+    """The keys that `exchange.lua` touches for `owner`, by the names in its header; `reclaimed` is the dead owner, or `owner`."""
+    return {
+        "ready": keys.ready(),
+        "seen": keys.dupefilter,
+        "leases": keys.leases(owner),
+        "owners": keys.owners(),
+        "numbers": keys.numbers(),
+        "counters": keys.counters(),
+        "dead": keys.dead(),
+        "start_tasks": keys.start_tasks(),
+        "start_deaths": keys.start_deaths(),
+        "items": keys.item_stream(),
+        "stats": keys.stats_hash(),
+        "own_stats": keys.own_stats(owner),
+        "next_tasks": next_keys.start_tasks() if next_keys else keys.dead(),  # never written without one
+        "next_tokens": (next_keys or keys).start_tokens(),
+        "own_gone": keys.gone(owner),
+        "dead_leases": keys.leases(reclaimed),
+        "dead_gone": keys.gone(reclaimed),
+    }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,8 +1,9 @@
-"""The frontier as one crawler process sees it: a buffer of leases, an outbox, and one numbered exchange in flight.
+"""The frontier as one crawler process sees it: a buffer of leases, an outbox, and one exchange in flight.
 
 Nothing here waits and nothing here knows Scrapy. `Scheduler`, `RedisPipeline`, `RedisSpider` and `RedisStatsCollector` put into
-the outbox and take from the buffers; this module makes the exchanges and says what an answer means; `pace` says when. All
-methods are called in one thread, that of the `Clock`.
+the outbox and take from the buffers; this module makes exchanges of it and says what an answer means. `pace` says when,
+`conversation` sees to it that each is applied once, `journal` keeps what may have to be written again, `farewell` says when a
+process may go. All methods are called in one thread, that of the `Clock`.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from . import exchange
 from .buffer import Buffer
+from .conversation import Conversation, Flight, Wish
 from .errors import LayoutError
-from .exchange import Burial, Lease, Message, NewRequest, NextTask, Order, Reply, StatChange
+from .exchange import Burial, Lease, NewRequest, NextTask, Order, Reply, StatChange
+from .farewell import Farewell
 from .frontier_config import FrontierConfig, Listeners
 from .journal import Journal
 from .outbox import Batch, Kind, Outbox
@@ -28,25 +29,10 @@ __all__ = ["Frontier", "FrontierConfig", "Listeners"]
 
 logger = logging.getLogger(__name__)
 
-SLOWEST_RETRY_S = 2.0
-
 
 def _unicode(text: str) -> str:
     """Pages hold lone surrogates, messages must not."""
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-@dataclass(kw_only=True, slots=True)
-class _Flight:
-    """The exchange on its way."""
-
-    keys: dict[str, str]
-    args: dict[str, Any]
-    batch: Batch
-    carried_all: bool
-    bye: bool
-    started: float
-    tries: int = 0
 
 
 class Frontier:
@@ -54,44 +40,38 @@ class Frontier:
 
     def __init__(self, config: FrontierConfig, exchanger: Exchanger, clock: Clock) -> None:
         self.config = config
-        self.owner = config.owner
         self.listeners = Listeners()
         self.outbox = Outbox()
         self.exchanges = 0
-        self._exchanger = exchanger
         self._clock = clock
+        self._talk = Conversation(config, exchanger, clock, self._answered)
         self._pace = Pace(config, clock.now())
         self._buffer = Buffer()
         self._tasks: deque[Lease] = deque()
         self._suspects: set[str] = set()
         self._task_demand = 0
         self._journal = Journal(config.journal_s)
-        self._number = 0
-        self._previous = ""
-        self._generation = 0
-        self._flight: _Flight | None = None
+        self._farewell = Farewell(config.fsync_window_s)
         self._last: Reply | None = None
-        self._reclaim = ""
-        self._reclaim_from = -math.inf
+        self._stats_again: list[StatChange] = []
+        self._flushes: list[tuple[int, Callable[[], None]]] = []
         self._idle = False
         self._starving = True
         self._urgent = False
         self._blocked = False
         self._full = False
-        self._down_since: float | None = None
         self._opened = False
         self._closing = False
         self._stopped = False
-        self._leaving: Callable[[], None] | None = None
-        self._aof: bool | None = None
-        self._last_write = -math.inf
-        self._stats_again: list[StatChange] = []
-        self._flushes: list[tuple[int, Callable[[], None]]] = []
         self._cancel_timer: Callable[[], None] | None = None
         self._timer_due = math.inf
-        self._soon = (
-            False  # an exchange is in flight or comes within an interval: what happens for each page need not look further
-        )
+        # An exchange is in flight, or comes within an interval: what happens for each page need not look further.
+        self._soon = False
+
+    @property
+    def owner(self) -> str:
+        """Name under which this process holds leases; another one after it was fenced."""
+        return self._talk.owner
 
     # What the engine asks
 
@@ -125,7 +105,7 @@ class Frontier:
     @property
     def idle(self) -> bool:
         """True when Redis has proved it: everything of ours is stored, no request is ready, and no owner holds a lease."""
-        return self._idle and not self.outbox and self._down_since is None
+        return self._idle and not self.outbox and not self._talk.away
 
     @property
     def task_idle(self) -> bool:
@@ -207,28 +187,12 @@ class Frontier:
             done()
             return
         self._closing = True
-        self._leaving = done
+        self._farewell.done = done
         self._urgent = True
         self._arm()
 
-    def _says_bye(self, batch: Batch, now: float) -> bool:
-        """Whether the exchange that carries `batch` is the last one. What it says must be safe: an exchange whose answer is
-        followed by silence could be lost with Redis's last second, and nobody would be left to say it again.
-        """
-        if self._leaving is None or self.outbox:
-            return False
-        return not self._stays or (not batch and now >= self._safe_at)
-
-    @property
-    def _stays(self) -> bool:
-        return self._aof is not False and self.config.fsync_window_s > 0
-
-    @property
-    def _safe_at(self) -> float:
-        return self._last_write + self.config.fsync_window_s
-
-    def _left(self) -> None:
-        left, done = self.listeners.left, self._leaving
+    def _leave(self) -> None:
+        left, done = self.listeners.left, self._farewell.done
         self.stop()
         left()
         if done is not None:
@@ -239,14 +203,14 @@ class Frontier:
         if self._stopped:
             done()
             return
-        self._flushes.append((self._number + 1, done))
+        self._flushes.append((self._talk.number + 1, done))
         self._urgent = True
         self._arm()
 
     def _finish_flushes(self) -> None:
         if not self._flushes:
             return
-        if self.outbox or self._flushes[0][0] > self._number:
+        if self.outbox or self._flushes[0][0] > self._talk.number:
             self._urgent = True
             return
         done, self._flushes = self._flushes, []
@@ -260,7 +224,7 @@ class Frontier:
             self._cancel_timer()
             self._cancel_timer = None
         self.listeners = Listeners()  # they lead to the crawler, which nothing else keeps alive
-        self._exchanger.close()
+        self._talk.end()
 
     # When to exchange
 
@@ -305,13 +269,12 @@ class Frontier:
 
     def _due(self, haste: Haste) -> float:
         due = self._pace.due(haste)
-        if self._leaving is not None and not self.outbox:
-            soonest = self._pace.due(Haste.NOW)
-            return min(due, max(self._safe_at, soonest)) if self._stays else soonest
+        if self._farewell.begun and not self.outbox:
+            return min(due, self._farewell.due(self._pace.due(Haste.NOW)))
         return due
 
     def _arm(self) -> None:
-        if self._flight is not None or self._stopped:
+        if self._talk.busy or self._stopped:
             return
         now, haste = self._clock.now(), self._haste()
         due = max(now, self._due(haste))
@@ -328,107 +291,39 @@ class Frontier:
     def _fire(self) -> None:
         self._cancel_timer = None
         self._timer_due = math.inf
-        if self._flight is not None or self._stopped:
+        if self._talk.busy or self._stopped:
             return
         now = self._clock.now()
         self._pace.begin(now)
         self._soon = True
-        # The first exchange of an owner only introduces it: were it applied, the owner reclaimed, and the message sent again,
-        # nothing could tell that it had been applied.
-        batch = self.outbox.take(self.config.batch, self.config.max_batch_bytes) if self._previous else Batch()
-        batch.stats, self._stats_again = self._stats_again + self._stats(), []
-        bye = self._says_bye(batch, now)
+        self._urgent = False
+        batch = self.outbox.take(self.config.batch, self.config.max_batch_bytes) if self._talk.introduced else Batch()
         if batch:
             self._idle = False
-        self._urgent = False
-        self._number += 1
-        blobs = batch.blobs()
-        message = self._message(batch, sizes=list(map(len, blobs)), bye=bye)
-        self._flight = _Flight(
-            args={"message": exchange.encode(message), "blobs": b"".join(blobs)},
-            keys=self._keys(),
-            batch=batch,
-            carried_all=not self.outbox,
-            bye=bye,
-            started=now,
-        )
-        self._send()
-
-    def _message(self, batch: Batch, *, sizes: list[int], bye: bool) -> Message:
-        return Message(
-            owner=self.owner,
-            number=str(self._number),
-            previous=self._previous,
-            ttl_ms=int(self.config.ttl_s * 1000),
-            max_attempts=self.config.max_attempts,
-            concurrency=self.config.concurrency,
-            order=self.config.order,
-            want=self._want(self._overtaking(batch)),
-            want_tasks=self._want_tasks(),
+        batch.stats, self._stats_again = self._stats_again + self._stats(), []
+        wish = Wish(
+            requests=self._want(self._overtaking(batch)),
+            tasks=self._want_tasks(),
             trying=self._is_trying(batch),
             overtaken=self._buffer.overtaken(),
-            bye=bye,
-            ask_aof=self._closing and self._aof is None and self._stays,
-            reclaim=self._reclaim,
-            requests=[request.score for request in batch.requests],
-            tasks=[(task.id, task.token) for task in batch.tasks],
-            items=len(batch.items),
-            acks=batch.acks,
-            releases=batch.releases,
-            burials=batch.burials,
-            stats=batch.stats,
-            sizes=sizes,
+            bye=not self.outbox and self._farewell.may_go(now, tells=bool(batch)),
+            ask_aof=self._closing and self._farewell.asks,
         )
-
-    def _keys(self) -> dict[str, str]:
-        keys = self.config.keys
-        next_keys = self.config.next_keys or keys
-        return {
-            "ready": keys.ready(),
-            "seen": keys.dupefilter,
-            "leases": keys.leases(self.owner),
-            "owners": keys.owners(),
-            "numbers": keys.numbers(),
-            "counters": keys.counters(),
-            "dead": keys.dead(),
-            "start_tasks": keys.start_tasks(),
-            "start_deaths": keys.start_deaths(),
-            "items": keys.item_stream(),
-            "stats": keys.stats_hash(),
-            "own_stats": keys.own_stats(self.owner),
-            "next_tasks": next_keys.start_tasks() if self.config.next_keys else keys.dead(),
-            "next_tokens": next_keys.start_tokens(),
-            "own_gone": keys.gone(self.owner),
-            "dead_leases": keys.leases(self._reclaim or self.owner),
-            "dead_gone": keys.gone(self._reclaim or self.owner),
-        }
+        self._talk.say(batch, wish, carried_all=not self.outbox)
 
     def _stats(self) -> list[StatChange]:
         try:
-            changes = self.listeners.stats(self._leaving is not None)
+            changes = self.listeners.stats(self._farewell.begun)
         except Exception:  # a stat of the user's that cannot be told must not stop the crawl
             logger.exception("the stats could not be told")
             return []
         return [StatChange(change.how, _unicode(change.field), _unicode(change.value)) for change in changes]
 
-    def _send(self) -> None:
-        if self._flight is not None and not self._stopped:
-            self._exchanger.send(self._flight.keys, self._flight.args, self._answered)
-
-    def _answered(self, raw: list[object] | Exception) -> None:
-        flight = self._flight
-        if flight is None or self._stopped:
-            return
-        if isinstance(raw, Exception):
-            self._retry(flight, raw)
-            return
-        self._flight = None
+    def _answered(self, flight: Flight, reply: Reply) -> None:
         self.exchanges += 1
         now = self._clock.now()
-        reply = exchange.decode(raw)
-        if self._down_since is not None:
-            logger.warning("Redis answers again after %.1f s; the crawl goes on", now - self._down_since)
-            self._down_since = None
+        if self._talk.away:
+            self._talk.away = False
             self.listeners.work()
         else:
             self._pace.answered(now, got=bool(reply.leases or reply.tasks))
@@ -436,11 +331,11 @@ class Frontier:
             self._refuse(reply.layout)
             return
         if reply.outcome == "fenced":
-            self._start_over(flight.batch, reply.last_applied)
+            self._start_over(flight, reply.last_applied)
         else:
             self._applied(flight, reply, now)
-            if flight.bye and not self.outbox:
-                self._left()
+            if flight.wish.bye and not self.outbox:
+                self._leave()
         self._finish_flushes()
         self._arm()
 
@@ -454,34 +349,15 @@ class Frontier:
             )
         )
 
-    def _retry(self, flight: _Flight, error: Exception) -> None:
-        """The same message again: the script applies it at most once."""
-        flight.tries += 1
-        if self._down_since is None:
-            self._down_since = self._clock.now()
-            logger.warning(
-                "Redis does not take the exchange (%s: %s); keeping everything, trying again", type(error).__name__, error
-            )
-        self._clock.call_later(min(SLOWEST_RETRY_S, 0.05 * 2 ** min(flight.tries, 6)), self._send)
-
-    def _applied(self, flight: _Flight, reply: Reply, now: float) -> None:
+    def _applied(self, flight: Flight, reply: Reply, now: float) -> None:
         batch = flight.batch
         self._last = reply
-        self._exchanger.keep_alive(self.config.keys.owners(), self.owner, int(self.config.ttl_s * 1000))
-        self._previous = str(self._number)
-        if reply.aof is not None:
-            self._aof = reply.aof
-        if now - flight.started > self.config.ttl_s / 2:  # Redis was away, for the others too: they come back within a retry
-            self._reclaim_from = now + max(self.config.ttl_s / 2, 2 * SLOWEST_RETRY_S)
-        self._reclaim = reply.expired if reply.expired != self.owner and now >= self._reclaim_from else ""
-        self._journal.remember(now, self._number, batch)
-        if batch:
-            self._last_write = now
+        self._journal.remember(now, flight.number, batch)
+        self._farewell.answered(now, told=bool(batch), aof=reply.aof)
         if reply.lost:
             logger.warning("%d leases were not ours any more; what they stood for runs elsewhere", reply.lost)
         self._buffer.add(reply.leases)
-        suspect_from = max(1, min(2, self.config.max_attempts - 1))  # as in the script
-        self._suspects.update(lease.id for lease in reply.leases if lease.order[8] >= suspect_from)
+        self._suspects.update(lease.id for lease in reply.leases if lease.attempts >= self.config.suspect_from)
         self._tasks.extend(reply.tasks)
         if self._closing:
             self._release_unstarted()
@@ -514,11 +390,11 @@ class Frontier:
             logger.warning("Redis has memory again; the crawl goes on")
         self._full = full
 
-    def _start_over(self, batch: Batch, last_applied: int) -> None:
+    def _start_over(self, flight: Flight, last_applied: int) -> None:
         """Redis does not know us: taken for dead, or it came back with an older state. Forget the leases, replay the last
         writes under a new name.
         """
-        lacking = self._journal.replay(last_applied, self._number, batch)
+        lacking = self._journal.replay(last_applied, flight.number, flight.batch)
         logger.warning(
             "fenced: this process was taken for dead, or Redis came back with an older state;"
             " dropping %d unstarted requests, replaying %d exchanges",
@@ -531,10 +407,9 @@ class Frontier:
         self.outbox.forget_leases()
         self.outbox.put_first(lacking)
         self._stats_again = [change for one in lacking for change in one.stats]
-        self._flushes = [(self._number + 1, done) for _, done in self._flushes]
-        self._previous, self._reclaim, self._last = "", "", None  # the number goes on: a lease id never comes twice
-        self._generation += 1
-        self.owner = f"{self.config.owner}~{self._generation}"
+        self._flushes = [(self._talk.number + 1, done) for _, done in self._flushes]
+        self._last = None
+        self._talk.start_over()
         self._idle = False
         self._starving = self._urgent = True
         self.listeners.fenced()

@@ -46,6 +46,16 @@ class FrontierConfig:
     """
 
     @property
+    def ttl_ms(self) -> int:
+        """`ttl_s` for the scripts."""
+        return int(self.ttl_s * 1000)
+
+    @property
+    def suspect_from(self) -> int:
+        """Attempts from which on a request is tried apart from its like, so that a deadly page takes no neighbour with it."""
+        return max(1, min(2, self.max_attempts - 1))
+
+    @property
     def beat_s(self) -> float:
         """Longest silence of a live process."""
         return self.ttl_s / 4

@@ -173,17 +173,17 @@ else
   end
   if reply.full == 0 then
     -- What was at work in several deaths is tried apart from its like, one for each process: so only the guilty one is there each time.
-    local suspect_from, trying, withheld = math.max(1, math.min(2, message.max_attempts - 1)), message.trying, {}
+    local trying, withheld = message.trying, {}
     for _ = 1, 3 do -- again where some were withheld, for a bounded time
       local popped = message.want > made.leased and redis.call('ZPOPMIN', ready, message.want - made.leased) or {}
       for i = 1, #popped, 2 do
         local member, score = popped[i], popped[i + 1]
         if #member < 9 then
           bury(dead, now, 'not a request of ours: no order and attempts before the payload', 'f', score, member)
-        elseif trying and attempts_of(member) >= suspect_from then
+        elseif trying and attempts_of(member) >= message.suspect_from then
           withheld[#withheld + 1] = { score, member }
         else
-          trying = trying or attempts_of(member) >= suspect_from
+          trying = trying or attempts_of(member) >= message.suspect_from
           lease(REQUEST, score, member)
         end
       end

@@ -1,4 +1,4 @@
-"""The frontier's parts without Redis: what travels together, what is started first, when, and what is written again."""
+"""The frontier's parts without Redis: what travels together, what is started first, when, what is written again, who may go."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from redis_components.buffer import Buffer
 from redis_components.exchange import NO_FILTER, Burial, Lease, NewRequest, NextTask, StatChange
+from redis_components.farewell import Farewell
 from redis_components.frontier_config import FrontierConfig
 from redis_components.journal import Journal
 from redis_components.keys import CrawlKeys
@@ -162,3 +163,35 @@ def test_the_prefetch_has_a_bound() -> None:
 @pytest.mark.parametrize(("held", "found", "wanted"), [(4, 2, 2), (4, 100, 4), (6, 100, 2), (8, 100, 0), (1, 1, 3), (1, 4, 4)])
 def test_urgent_finds_are_leased_at_once_but_do_not_fill_the_buffer(held: int, found: int, wanted: int) -> None:
     assert Pace(CONFIG, 0).want(held, found) == wanted
+
+
+# Farewell
+
+
+def test_a_process_may_go_when_its_last_word_is_old_enough() -> None:
+    farewell = Farewell(1.5)
+    farewell.answered(10, told=True, aof=None)
+    assert not farewell.may_go(100, tells=False), "it does not want to"
+    farewell.done = lambda: None
+    assert (farewell.may_go(11, tells=False), farewell.may_go(11.5, tells=False)) == (False, True)
+    assert not farewell.may_go(20, tells=True), "what it tells now is not safe yet"
+    farewell.answered(20, told=False, aof=None)
+    assert (farewell.due(soonest=11), farewell.due(soonest=21)) == (11.5, 21)
+
+
+@pytest.mark.parametrize(("window_s", "aof"), [(1.5, False), (0, True), (0, None)])
+def test_where_nothing_becomes_safer_a_process_goes_with_its_last_word(window_s: float, aof: bool | None) -> None:
+    farewell = Farewell(window_s)
+    farewell.answered(10, told=True, aof=aof)
+    farewell.done = lambda: None
+    assert not farewell.asks
+    assert farewell.may_go(10, tells=True)
+    assert farewell.due(soonest=10) == 10
+
+
+def test_who_did_not_say_whether_it_has_an_append_only_file_counts_as_if_it_had() -> None:
+    farewell = Farewell(1.5)
+    farewell.answered(10, told=True, aof=None)
+    farewell.done = lambda: None
+    assert farewell.asks
+    assert not farewell.may_go(11, tells=False)

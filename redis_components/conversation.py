@@ -1,0 +1,168 @@
+"""The numbered messages of one process to Redis: one in flight, said again until it is answered, each applied at most once."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from . import exchange
+from .exchange import Message, Reply
+from .frontier_config import FrontierConfig
+from .outbox import Batch
+from .transport import Clock, Exchanger
+
+logger = logging.getLogger(__name__)
+
+SLOWEST_RETRY_S = 2.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wish:
+    """What a message asks for."""
+
+    requests: int
+    tasks: int
+    trying: bool
+    overtaken: list[str]
+    bye: bool
+    ask_aof: bool
+
+
+@dataclass(kw_only=True, slots=True)
+class Flight:
+    """The message on its way."""
+
+    number: int
+    batch: Batch
+    wish: Wish
+    carried_all: bool
+    """Nothing stayed in the outbox."""
+    keys: dict[str, str]
+    args: dict[str, Any]
+    started: float
+    tries: int = 0
+
+
+class Conversation:
+    """Who speaks (`owner`), under which number, and whether Redis answers."""
+
+    def __init__(
+        self, config: FrontierConfig, exchanger: Exchanger, clock: Clock, answered: Callable[[Flight, Reply], None]
+    ) -> None:
+        self.owner = config.owner
+        self.number = 0
+        """Of the last message. It never starts again: a lease id must not come twice."""
+        self.busy = False
+        """A message is in flight."""
+        self.away = False
+        """Redis did not answer the last try."""
+        self._config = config
+        self._exchanger = exchanger
+        self._clock = clock
+        self._tell = answered
+        self._flight: Flight | None = None
+        self._previous = ""
+        self._generation = 0
+        self._away_since = 0.0
+        self._reclaim = ""
+        self._reclaim_from = -math.inf
+
+    @property
+    def introduced(self) -> bool:
+        """The first message of an owner only introduces it: were it applied, the owner reclaimed, and the message sent again,
+        nothing could tell that it had been applied.
+        """
+        return self._previous != ""
+
+    def say(self, batch: Batch, wish: Wish, *, carried_all: bool) -> None:
+        """Send a message. The answer comes to `answered`, whenever Redis gives one."""
+        self.busy = True
+        self.number += 1
+        blobs = batch.blobs()
+        self._flight = Flight(
+            number=self.number,
+            batch=batch,
+            wish=wish,
+            carried_all=carried_all,
+            keys=exchange.keys_of(self._config.keys, self._config.next_keys, self.owner, self._reclaim or self.owner),
+            args={
+                "message": exchange.encode(self._message(batch, wish, list(map(len, blobs)))),
+                "blobs": b"".join(blobs),
+            },
+            started=self._clock.now(),
+        )
+        self._send()
+
+    def _message(self, batch: Batch, wish: Wish, sizes: list[int]) -> Message:
+        return Message(
+            owner=self.owner,
+            number=str(self.number),
+            previous=self._previous,
+            ttl_ms=self._config.ttl_ms,
+            max_attempts=self._config.max_attempts,
+            concurrency=self._config.concurrency,
+            order=self._config.order,
+            want=wish.requests,
+            want_tasks=wish.tasks,
+            suspect_from=self._config.suspect_from,
+            trying=wish.trying,
+            overtaken=wish.overtaken,
+            bye=wish.bye,
+            ask_aof=wish.ask_aof,
+            reclaim=self._reclaim,
+            requests=[request.score for request in batch.requests],
+            tasks=[(task.id, task.token) for task in batch.tasks],
+            items=len(batch.items),
+            acks=batch.acks,
+            releases=batch.releases,
+            burials=batch.burials,
+            stats=batch.stats,
+            sizes=sizes,
+        )
+
+    def _send(self) -> None:
+        if self._flight is not None:
+            self._exchanger.send(self._flight.keys, self._flight.args, self._answered)
+
+    def _answered(self, raw: list[object] | Exception) -> None:
+        flight = self._flight
+        if flight is None:
+            return
+        if isinstance(raw, Exception):
+            self._again(flight, raw)
+            return
+        self._flight, self.busy = None, False
+        now = self._clock.now()
+        if self.away:
+            logger.warning("Redis answers again after %.1f s; the crawl goes on", now - self._away_since)
+        reply = exchange.decode(raw)
+        if reply.outcome in ("applied", "repeated"):
+            self._previous = str(flight.number)
+            self._exchanger.keep_alive(self._config.keys.owners(), self.owner, self._config.ttl_ms)
+            if now - flight.started > self._config.ttl_s / 2:  # Redis was away for others too: they come back within a retry
+                self._reclaim_from = now + max(self._config.ttl_s / 2, 2 * SLOWEST_RETRY_S)
+            self._reclaim = reply.expired if reply.expired != self.owner and now >= self._reclaim_from else ""
+        self._tell(flight, reply)
+
+    def _again(self, flight: Flight, error: Exception) -> None:
+        flight.tries += 1
+        if not self.away:
+            self.away, self._away_since = True, self._clock.now()
+            logger.warning(
+                "Redis does not take the exchange (%s: %s); keeping everything, trying again", type(error).__name__, error
+            )
+        self._clock.call_later(min(SLOWEST_RETRY_S, 0.05 * 2 ** min(flight.tries, 6)), self._send)
+
+    def start_over(self) -> None:
+        """Redis does not know this owner any more: go on under a new name."""
+        self._previous = self._reclaim = ""
+        self._generation += 1
+        self.owner = f"{self._config.owner}~{self._generation}"
+
+    def end(self) -> None:
+        """Say no more, and hear no more. Ending twice is allowed."""
+        self._flight, self.busy = None, False
+        self._exchanger.close()

@@ -1,0 +1,50 @@
+"""When a process may go. Pure: it is told the time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+
+class Farewell:
+    """What was said last must be safe: with an append-only file, a Redis that crashes loses its last second, and nobody would be
+    left to say it again. So a process stays for a window of time after its last word was answered.
+    """
+
+    def __init__(self, window_s: float) -> None:
+        self.done: Callable[[], None] | None = None
+        """What to call when this process has left; None: it does not want to leave yet."""
+        self._window_s = window_s
+        self._aof: bool | None = None
+        self._last_word = -math.inf
+
+    @property
+    def begun(self) -> bool:
+        """This process wants to leave."""
+        return self.done is not None
+
+    @property
+    def asks(self) -> bool:
+        """It matters whether Redis has an append-only file, and is not known yet. Where Redis does not say, it counts as one."""
+        return self._window_s > 0 and self._aof is None
+
+    def answered(self, now: float, *, told: bool, aof: bool | None) -> None:
+        """An exchange that `told` something, or nothing, was answered."""
+        if told:
+            self._last_word = now
+        if aof is not None:
+            self._aof = aof
+
+    def may_go(self, now: float, *, tells: bool) -> bool:
+        """Whether the exchange that is made now, and `tells` something or nothing, may be the last one."""
+        if not self.begun:
+            return False
+        return not self._stays or (not tells and now >= self._last_word + self._window_s)
+
+    def due(self, soonest: float) -> float:
+        """Time of the good-bye, when there is nothing else to tell."""
+        return max(soonest, self._last_word + self._window_s) if self._stays else soonest
+
+    @property
+    def _stays(self) -> bool:
+        return self._window_s > 0 and self._aof is not False
