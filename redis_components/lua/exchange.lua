@@ -16,7 +16,7 @@
 -- KEYS[12] own_stats    (hash)   stats that are this owner's own
 -- KEYS[13] next_tasks   (list)   start tasks of the service that this one feeds
 -- KEYS[14] next_tokens  (hash)   task id -> last change token, of the service that this one feeds
--- KEYS[15] own_gone     (string) last number of this owner, if it was taken for dead or said good-bye
+-- KEYS[15] own_gone     (string) last number of this owner, if it was taken for dead, was fenced or said good-bye
 -- KEYS[16] dead_leases  (hash)   leases of the owner named in message.reclaim
 -- KEYS[17] dead_gone    (string) last number of the owner named in message.reclaim
 -- ARGV[1] message       (msgpack map)  see redis_components/exchange.py, class Message
@@ -89,7 +89,7 @@ if not said_bye and (gone or (had ~= number and had ~= message.previous)) then
   give_back_all(leases, '', ready, start_tasks, start_deaths, dead, counters, now, 0, 256) -- nobody died
   redis.call('ZREM', owners, owner)
   redis.call('HDEL', numbers, owner)
-  redis.call('DEL', own_gone)
+  redis.call('SET', own_gone, gone or had or 0, 'EX', GONE_S) -- this answer may be lost too
   reply.last_applied = tonumber(gone or had) or 0
   return answer('fenced')
 end

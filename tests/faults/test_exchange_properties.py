@@ -24,10 +24,11 @@ from redis_components.inspector import expire_owner, snapshot
 from tests.support.owner import KEYS, Owner
 from tests.support.redis_server import RedisServer
 
-NODES = 40
+NODES = 60
 TASKS = range(NODES + 1, NODES + 5)  # nodes that come from start tasks; they have no children
 ALL = {*range(1, NODES + 1), *TASKS}
 PROCESSES = st.integers(0, 2)
+FAULTS = ["lose_replies", "lose_requests"]
 SECONDS = st.sampled_from([0.005, 0.02, 0.02, 0.02, 0.1, 0.5, 3.0])  # mostly one exchange: what it leaves behind is in danger
 
 
@@ -39,17 +40,16 @@ class Crawler(Owner):
     """An owner that also remembers what it works on, and finds things out about its leases."""
 
     def __init__(self, client: redis.Redis, name: str) -> None:
-        super().__init__(client, name, concurrency=3, max_attempts=100, batch=3, max_batch_bytes=30)
+        super().__init__(client, name, concurrency=3, max_attempts=100, batch=3, max_batch_bytes=30, journal_s=1000)
         self.working: dict[str, int] = {}
         self.task: tuple[str, int] | None = None
-        self.visits = 0
+        self.visits: list[str] = []
         self.told: list[StatChange] = []
         self.frontier.listeners.stats = self._stats
 
     def _fenced(self) -> None:
         super()._fenced()
-        self.working.clear()
-        self.task = None
+        self.working.clear()  # not the task: a spider acks it later by its old lease, which must not mean another one
 
     def _stats(self, final: bool) -> list[StatChange]:
         told, self.told = self.told, []
@@ -71,8 +71,8 @@ class Crawler(Owner):
         for child in (2 * node, 2 * node + 1):
             if child <= NODES:
                 self.add(str(child), priority=priority_of(child))
-        self.visits += 1
-        visit = f"{node} {self.frontier.config.owner} {self.visits}"
+        visit = f"{node} {self.frontier.config.owner} {len(self.visits)}"
+        self.visits.append(visit)
         self.frontier.add_item(visit.encode())
         self.told.append(StatChange("add", visit, "1"))
         self.frontier.ack(lease_id)
@@ -107,6 +107,16 @@ class Exchanges(RuleBasedStateMachine):
         seeder.add("1", priority=priority_of(1))
         seeder.close()
         self.crawlers = [self.spawn() for _ in range(3)]
+        for process in (0, 1, 2, 0, 1, 2):  # so that there is work for all
+            self.visit(process, 1, 0.1)
+
+    def visit(self, process: int, pages: int, seconds: float) -> None:
+        """Crawl some pages, with one more under way."""
+        for _ in range(pages):
+            self.crawlers[process].start_one()
+            self.crawlers[process].start_one()
+            self.crawlers[process].finish_one()
+            self.crawlers[process].advance(seconds)
 
     def spawn(self) -> Crawler:
         self.born += 1
@@ -124,13 +134,9 @@ class Exchanges(RuleBasedStateMachine):
             self.crawlers[process].finish_one()
         self.crawlers[process].advance(seconds)
 
-    @rule(process=PROCESSES, times=st.integers(1, 6), seconds=SECONDS)
-    def crawl(self, process: int, times: int, seconds: float) -> None:
-        for _ in range(times):
-            self.crawlers[process].start_one()
-            self.crawlers[process].start_one()
-            self.crawlers[process].finish_one()
-            self.crawlers[process].advance(seconds)
+    @rule(process=PROCESSES, pages=st.integers(1, 6), seconds=SECONDS)
+    def crawl(self, process: int, pages: int, seconds: float) -> None:
+        self.visit(process, pages, seconds)
 
     @rule(process=PROCESSES)
     def take_task(self, process: int) -> None:
@@ -151,31 +157,50 @@ class Exchanges(RuleBasedStateMachine):
     def live(self, process: int, seconds: float) -> None:
         self.crawlers[process].advance(seconds)
 
-    @rule(process=PROCESSES, fault=st.sampled_from(["lose_replies", "lose_requests"]), times=st.integers(1, 3))
+    @rule(process=PROCESSES, fault=st.sampled_from(FAULTS), times=st.integers(1, 3))
     def lose(self, process: int, fault: str, times: int) -> None:
         setattr(self.crawlers[process].exchanger, fault, times)
 
-    @rule(process=PROCESSES)
-    def kill(self, process: int) -> None:
+    @rule(process=PROCESSES, pages=st.integers(0, 4), exchanges=st.integers(0, 4))
+    def kill(self, process: int, pages: int, exchanges: int) -> None:
+        """At any instant: after some pages, of which some exchanges have told."""
         victim = self.crawlers[process]
+        victim.exchanger.cut_after = exchanges
+        self.visit(process, pages, 0.02)
+        victim.advance(0.5)
         victim.frontier.stop()
         expire_owner(self.client, KEYS, victim.frontier.config.owner)  # as a supervisor does: by its first name
         self.crawlers[process] = self.spawn()
 
-    @rule(process=PROCESSES)
-    def pause_for_too_long(self, process: int) -> None:
+    @rule(process=PROCESSES, pages=st.integers(0, 4))
+    def pause_for_too_long(self, process: int, pages: int) -> None:
         """SIGSTOP: taken for dead, and back later."""
+        self.visit(process, pages, 0.02)
         expire_owner(self.client, KEYS, self.crawlers[process].frontier.owner)
 
-    @rule(process=PROCESSES)
-    def leave(self, process: int) -> None:
+    @rule(
+        process=PROCESSES,
+        pages=st.integers(0, 4),
+        in_time=st.booleans(),
+        fault=st.sampled_from(FAULTS),
+        times=st.integers(0, 2),
+        seconds=SECONDS,
+    )
+    def leave(self, process: int, pages: int, in_time: bool, fault: str, times: int, seconds: float) -> None:
+        """SIGTERM: what runs is finished, or the time for that is over."""
         crawler = self.crawlers[process]
-        crawler.finish_task()
-        while crawler.working:
+        self.visit(process, pages, seconds)
+        while crawler.working and in_time:
             crawler.finish_one()
-        crawler.close()
-        crawler.advance(10)
+        if in_time:
+            crawler.finish_task()
+        crawler.frontier.close(lambda: None)
+        crawler.advance(seconds)
+        setattr(crawler.exchanger, fault, times)
+        crawler.frontier.leave(lambda: None)
+        crawler.advance(20)
         assert crawler.exchanger.closed
+        expire_owner(self.client, KEYS, crawler.frontier.config.owner)
         self.crawlers[process] = self.spawn()
 
     @rule(full=st.booleans())
@@ -200,7 +225,10 @@ class Exchanges(RuleBasedStateMachine):
     def each_request_is_in_one_place_and_the_counters_agree(self) -> None:
         if not hasattr(self, "crawlers"):
             return
-        requests = Counter(member[9:] for member in self.client.zrange(KEYS.ready(), 0, 1000))
+        ready: Any = self.client.zrange(KEYS.ready(), 0, 1000, withscores=True)
+        for member, score in ready:
+            assert score == -priority_of(int(member[9:])), "a request keeps its priority, wherever it has been"
+        requests = Counter(member[9:] for member, _ in ready)
         tasks = Counter(self.client.lrange(KEYS.start_tasks(), 0, 1000))
         held = Counter[str]()
         for key in self.client.keys(f"{KEYS.requests}:leases:*"):
@@ -246,6 +274,8 @@ class Exchanges(RuleBasedStateMachine):
         assert len(items) == len(set(items)), "an item is stored twice"
         done = {int(item.split()[0]) for item in items}
         assert done == ALL, f"missing: {sorted(ALL - done)}"
+        lost = {visit for crawler in self.crawlers for visit in crawler.visits} - set(items)
+        assert not lost, "a process that lives has told everything, also when Redis forgot it meanwhile"
         assert set(self.client.hvals(KEYS.stats_hash())) <= {b"1"}, "a change is counted twice"
         assert shot.acked == len(ALL), "each request is acked once"
         assert not [key for key in self.client.keys("*") if re.search(rb":deaths$", key)], "nobody is under suspicion any more"

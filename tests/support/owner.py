@@ -54,18 +54,26 @@ class HandClock:
 
 
 class DirectExchanger:
-    """Runs the real script at once. `lose_replies` and `lose_requests` do to the next exchanges what a network does."""
+    """Runs the real script at once. `lose_replies` and `lose_requests` do to the next exchanges what a network does; after
+    `cut_after` more exchanges nothing gets through any more.
+    """
 
     def __init__(self, client: redis.Redis) -> None:
         self.client = client
         self.lose_replies = 0
         self.lose_requests = 0
+        self.cut_after: int | None = None
         self.closed = False
 
     def keep_alive(self, owners_key: str, owner: str, ttl_ms: int) -> None:
         """The clock stands still: nobody's time runs out."""
 
     def send(self, keys: dict[str, str], args: dict[str, Any], answer: Callable[[Any], None]) -> None:
+        if self.cut_after is not None:
+            if not self.cut_after:
+                answer(redis.ConnectionError("the connection is cut"))
+                return
+            self.cut_after -= 1
         if self.lose_requests:
             self.lose_requests -= 1
             answer(redis.ConnectionError("the request was lost"))
