@@ -121,11 +121,12 @@ def test_stats_of_a_fenced_exchange_are_sent_again(redis_client: redis.Redis) ->
     assert redis_client.hget(KEYS.stats_hash(), "pages") == b"5"
 
 
-def test_what_is_replayed_after_fencing_is_stored_once_also_when_the_answer_that_fences_is_lost(redis_client: redis.Redis) -> None:
+def test_a_replay_stores_once_also_when_the_answer_that_fenced_was_lost(redis_client: redis.Redis) -> None:
     one = Owner(redis_client, "one", journal_s=1000).open()
     one.frontier.add_item(b"item")
     one.advance()
     expire_owner(redis_client, KEYS, "one")
+    Owner(redis_client, "two").open().advance(5)
     one.exchanger.lose_replies = 1
     one.advance(10)
     assert one.fenced
