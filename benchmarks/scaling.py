@@ -103,7 +103,7 @@ def crawl(
         wait_until(over, lambda: f"{pages} pages are done, not {acked(client)}", 600, every_s=0.2)
         if acked(client) < pages:
             said = "\n".join(one.said() for one in processes)
-            raise BenchmarkFailed(f"{acked(client)} of {pages} pages are done, but one was set aside or a crawler has ended: {said}")
+            raise BenchmarkFailed(f"{acked(client)} of {pages} pages; one was set aside, or a crawler has ended: {said}")
         for process in processes:
             process.terminate()
         each = [process.figures(60) for process in processes]

@@ -105,7 +105,8 @@ class Fill:
                 meta={"forum": f"b{forum:02}", "page": number % 9 + 1},
                 priority=10 * (number % 3),
             )
-        self._closing = asyncio.ensure_future(self.crawler.engine.close_spider_async(reason="filled"))  # the loop keeps no reference
+        closing = self.crawler.engine.close_spider_async(reason="filled")
+        self._closing = asyncio.ensure_future(closing)  # the loop itself keeps no reference
 
     def parse_thread(self, response: Any) -> None:
         """Never called; a stored callback has to exist."""
