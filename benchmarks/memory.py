@@ -64,8 +64,7 @@ def fill(peer: str, server: RedisServer, client: redis.Redis, url: str, requests
     client.config_set("lazyfree-lazy-user-del", "no")  # DEL returns when the memory is free
     queued = int(client.zcard(KEYS.ready()))
     fingerprints = entries(client, KEYS.dupefilter)
-    # The first page's own request may be among them: it was not finished.
-    if not requests <= queued <= requests + 1 or not requests <= fingerprints <= requests + 1:
+    if (queued, fingerprints) != (requests, requests):
         raise BenchmarkFailed(f"{peer}: {queued} requests and {fingerprints} fingerprints instead of {requests}")
     bytes_of_fingerprints = freed_by_deleting(client, KEYS.dupefilter)
     bytes_of_requests = freed_by_deleting(client, KEYS.requests)

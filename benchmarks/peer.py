@@ -45,6 +45,8 @@ class PeerProcess:
         self._folder = tempfile.TemporaryDirectory(prefix="trawl-bench-")
         folder = Path(self._folder.name)
         job.save(folder / "job.json")
+        # With the fleet's settings a crawler fetches only what a site file names.
+        (folder / "bench.toml").write_text(f'base_url = "{job.site}"\nforums = ["f1"]\n', encoding="utf-8")
         self._log = folder / "log"
         python = sys.executable
         if job.peer in SCRAPY_REDIS:
@@ -52,8 +54,13 @@ class PeerProcess:
             if found is None:
                 raise BenchmarkFailed("scrapy-redis is not installed")
             python = found
-        # The fleet's settings read the variable. The log goes to a file, as in a fleet: a pipe would keep this process busy.
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRAWL_REDIS_URL": job.redis_url or "redis://127.0.0.1:1/0"}
+        # The fleet's settings read the variables. The log goes to a file, as in a fleet: a pipe would keep this process busy.
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "TRAWL_REDIS_URL": job.redis_url or "redis://127.0.0.1:1/0",
+            "TRAWL_SITES_DIR": str(folder),
+        }
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
                 tied(python, "-m", "benchmarks.peers.crawl", str(folder / "job.json")),

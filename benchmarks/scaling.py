@@ -95,7 +95,15 @@ def crawl(
         processes = [stack.enter_context(PeerProcess(job)) for _ in range(crawlers)]
         wait_until(lambda: client.zcard(KEYS.owners()) == crawlers, "every crawler has joined", 60)
         seed(client, [f"{url}/{page_ms:g}/1"])
-        wait_until(lambda: acked(client) >= pages, lambda: f"{pages} pages are done, not {acked(client)}", 600, every_s=0.2)
+
+        def over() -> bool:
+            gone = any(one.process.poll() is not None for one in processes)
+            return gone or acked(client) >= pages or client.llen(KEYS.dead()) > 0
+
+        wait_until(over, lambda: f"{pages} pages are done, not {acked(client)}", 600, every_s=0.2)
+        if acked(client) < pages:
+            said = "\n".join(one.said() for one in processes)
+            raise BenchmarkFailed(f"{acked(client)} of {pages} pages; one was set aside, or a crawler has ended: {said}")
         for process in processes:
             process.terminate()
         each = [process.figures(60) for process in processes]

@@ -26,7 +26,8 @@ TARGET = 3.0
 FLEET, DEFAULTS, VANILLA = "the fleet's settings", "vanilla, Scrapy's defaults", "vanilla, the fleet's settings"
 
 NO_DEPTH = {"SPIDER_MIDDLEWARES": {"scrapy.spidermiddlewares.depth.DepthMiddleware": None}}
-NO_OFFSITE = {"scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None}
+ALLOWED_SITES = "workers.sites.allowed.AllowedSites"
+OFFSITE_INSTEAD = {"scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": 50, ALLOWED_SITES: None}
 NO_HEADERS = {
     "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware": None,
     "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware": None,
@@ -44,6 +45,7 @@ BACK: dict[str, dict[str, Any]] = {
     "LOG_LEVEL DEBUG": {"LOG_LEVEL": "DEBUG"},
     "DNSCACHE_ENABLED off": {"DNSCACHE_ENABLED": False},
     "MEMUSAGE_ENABLED": {"MEMUSAGE_ENABLED": True},
+    "Offsite instead of AllowedSites": {"DOWNLOADER_MIDDLEWARES": OFFSITE_INSTEAD},
 }
 """One of Scrapy's defaults put back into the fleet's settings (the DNS cache is on in both)."""
 
@@ -54,24 +56,24 @@ MORE: dict[str, dict[str, Any]] = {
     "no Referer": {"REFERER_ENABLED": False},
     "no Depth": NO_DEPTH,
     "no UrlLength": {"URLLENGTH_LIMIT": 0},
-    "no Offsite": {"DOWNLOADER_MIDDLEWARES": NO_OFFSITE},
+    "no AllowedSites": {"DOWNLOADER_MIDDLEWARES": {ALLOWED_SITES: None}},
     "no UserAgent, DefaultHeaders": {"DOWNLOADER_MIDDLEWARES": NO_HEADERS},
     "no HttpAuth": {"DOWNLOADER_MIDDLEWARES": NO_AUTH},
     "no DownloaderStats": {"DOWNLOADER_STATS": False},
     "lean DownloaderStats": {"DOWNLOADER_STATS": False, "DOWNLOADER_MIDDLEWARES": LEAN_STATS},
     "LOG_LEVEL WARNING": {"LOG_LEVEL": "WARNING"},
 }
-"""One thing more that the fleet's settings could do."""
+"""One thing more that the fleet's settings could do; AllowedSites is what a safe crawl pays, not a candidate."""
 
 LEAN = {
     "REFERER_ENABLED": False,
     "URLLENGTH_LIMIT": 0,
     "DOWNLOADER_STATS": False,
-    "DOWNLOADER_MIDDLEWARES": {**NO_OFFSITE, **NO_AUTH, **LEAN_STATS},
+    "DOWNLOADER_MIDDLEWARES": {**NO_AUTH, **LEAN_STATS},
     **NO_DEPTH,
 }
 TOGETHER: dict[str, dict[str, Any]] = {
-    "no Referer, Depth, UrlLength, Offsite, HttpAuth; lean stats": LEAN,
+    "no Referer, Depth, UrlLength, HttpAuth; lean stats": LEAN,
     "and uvloop": {**LEAN, **MORE["uvloop"]},
     "and uvloop and the aiohttp handler": {**LEAN, **MORE["uvloop"], **MORE["aiohttp download handler"]},
 }

@@ -49,7 +49,11 @@ def settings_of(job: Job) -> dict[str, Any]:
         "defaults": lambda: QUIET,
         "fleet": lambda: _fleet(job.peer),
     }
-    settings = {**profiles[job.profile](), **CONCURRENCY, **PEERS[job.peer], **job.settings}
+    settings = {**profiles[job.profile](), **CONCURRENCY, **PEERS[job.peer]}
+    for name, value in job.settings.items():
+        theirs = settings.get(name)
+        # Else switching one middleware off would also drop those that the fleet's settings name.
+        settings[name] = {**theirs, **value} if isinstance(theirs, dict) and isinstance(value, dict) else value
     if job.redis_url:
         settings["REDIS_URL"] = job.redis_url
     return {name: value for name, value in settings.items() if value is not None}

@@ -24,7 +24,7 @@ class Job:
     profile: str = "equal"
     """equal: the same quiet settings for each peer; fleet: those of `workers/settings.py`; defaults: Scrapy's own."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """Override the profile and the peer's own settings; a null puts Scrapy's default back."""
+    """Override the profile and the peer's own settings: a null puts Scrapy's default back, a dict is laid over theirs."""
     urls: tuple[str, ...] = ()
     """Start URLs of vanilla Scrapy; for the others the benchmark puts them into Redis."""
     options: dict[str, Any] = field(default_factory=dict)

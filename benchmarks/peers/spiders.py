@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, ClassVar
 
 from scrapy import Request, Spider
-from scrapy.exceptions import CloseSpider
 
 from .job import Job
 
@@ -85,7 +85,11 @@ class Tasks:
 
 
 class Fill:
-    """Finds `requests` pages on the first one and fetches none of them: they stay in the queue."""
+    """Finds `requests` pages on the first one and fetches none of them: they stay in the queue.
+
+    CloseSpider would cut the first page off, which Trawl then puts back among them; so the engine stays paused and closes once
+    that page is done.
+    """
 
     job: ClassVar[Job]
     crawler: Any
@@ -101,8 +105,8 @@ class Fill:
                 meta={"forum": f"b{forum:02}", "page": number % 9 + 1},
                 priority=10 * (number % 3),
             )
-        self.crawler.engine.unpause()
-        raise CloseSpider("filled")
+        closing = self.crawler.engine.close_spider_async(reason="filled")
+        self._closing = asyncio.ensure_future(closing)  # the loop itself keeps no reference
 
     def parse_thread(self, response: Any) -> None:
         """Never called; a stored callback has to exist."""

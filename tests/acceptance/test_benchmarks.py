@@ -1,0 +1,100 @@
+"""Every benchmark works and its figures make sense, in its shortest form; how fast anything is, no test can say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SHORT = {
+    "scaling": ["--rounds=1", "--crawlers", "1", "2", "--seconds=1.5", "--page-ms=20", "--concurrency=4"],
+    "settings_share": ["--rounds=1", "--threads=4", "--without-candidates", "--only"],
+    "kill_table": ["--repetitions=1", "--pages=40", "--page-ms=60", "--only", "the same at the crawl's end"],
+    "start_tasks": ["--rounds=1", "--pages=40", "--slow-ms=100", "--tasks=2", "--without-scrapy-redis"],
+    "crawl_speed": ["--rounds=1", "--threads=4", "--slow-threads=1", "--delays", "1", "--without-scrapy-redis"],
+    "chains": ["--rounds=1", "--chains", "4", "--pages=24", "--delays", "0"],
+    "memory": ["--requests=5000", "--without-scrapy-redis"],
+}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[dict[str, Any]]]]:
+    """What each benchmark wrote; three run at a time, because they wait for most of theirs."""
+    folder = tmp_path_factory.mktemp("benchmarks")
+
+    def run(name: str) -> dict[str, Any]:
+        out, page = folder / f"{name}.json", folder / f"{name}.md"
+        done = subprocess.run(
+            [sys.executable, "-m", f"benchmarks.{name}", *SHORT[name], f"--out={out}", f"--page={page}"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=100,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert page.read_text() == done.stdout[:-1]
+        assert str(ROOT) not in done.stdout
+        assert str(folder) not in done.stdout
+        figures: dict[str, Any] = json.loads(out.read_text())
+        return figures
+
+    with ThreadPoolExecutor(3) as pool:
+        yield {name: pool.submit(run, name) for name in SHORT}
+
+
+def rows(result: Future[dict[str, Any]], table: int = 0) -> dict[str, dict[str, Any]]:
+    """The lines of a table by their first cell."""
+    return {str(next(iter(row.values()))): row for row in result.result()["tables"][table]}
+
+
+def test_a_crawler_is_compared_with_vanilla_on_the_same_pages(results: dict[str, Future[dict[str, Any]]]) -> None:
+    table = rows(results["crawl_speed"])
+    assert table["vanilla"]["pages"] == table["trawl 1 ms"]["pages"] > 30
+    assert table["vanilla"]["÷ vanilla"] == 1
+    assert 0 < table["trawl 1 ms"]["÷ vanilla"] < 10
+    assert 0 < table["trawl 1 ms"]["sent per page"] < table["trawl 1 ms"]["commands per page"]
+    assert table["trawl 1 ms"]["redis cpu us per page"] > 0
+
+
+def test_the_fleets_settings_are_compared_with_scrapys_defaults(results: dict[str, Future[dict[str, Any]]]) -> None:
+    table = rows(results["settings_share"])
+    assert table["vanilla, Scrapy's defaults"]["÷ Scrapy's defaults"] == 1
+    assert 0 < table["the fleet's settings"]["÷ Scrapy's defaults"] < 100
+
+
+def test_two_crawlers_share_one_frontier(results: dict[str, Future[dict[str, Any]]]) -> None:
+    table = rows(results["scaling"])
+    assert table["1"]["÷ linear"] == 1
+    assert 0.1 < table["2"]["÷ linear"] < 2
+    assert 0 < table["1"]["÷ what the latency allows"] < 1.2
+
+
+def test_chains_are_followed_to_their_end(results: dict[str, Future[dict[str, Any]]]) -> None:
+    table = rows(results["chains"])
+    assert {row["pages"] for row in table.values()} == {25}
+    assert all(row["step, ms"] > 0 for row in table.values())
+
+
+def test_start_tasks_are_all_fetched_and_an_idle_crawler_picks_one_up(results: dict[str, Future[dict[str, Any]]]) -> None:
+    assert {row["pages"] for row in rows(results["start_tasks"]).values()} == {40}
+    picked_up = rows(results["start_tasks"], table=1)["trawl"]
+    assert 0 < picked_up["picked up after, s (median)"] <= picked_up["longest, s"] < 10
+
+
+def test_every_request_and_fingerprint_takes_memory(results: dict[str, Future[dict[str, Any]]]) -> None:
+    row = rows(results["memory"])["trawl"]
+    assert row["queued"] == row["fingerprints"] == 5000
+    assert 50 < row["B per queued request"] < 2000
+    assert 4 < row["B per fingerprint"] < 500
+
+
+def test_nothing_is_missing_after_redis_forgot_its_last_second(results: dict[str, Future[dict[str, Any]]]) -> None:
+    (row,) = rows(results["kill_table"]).values()
+    assert (row["pages missing"], row["items missing"]) == (0, 0)
