@@ -21,6 +21,7 @@ def tied(*command: str) -> list[str]:
 
 
 def main(parent: int, command: list[str]) -> None:
+    """Become `command`, tied to `parent`; exit code 1 where that one is gone already."""
     if sys.platform == "linux":  # elsewhere nothing like it exists: the next keeper shuts an orphan down before it starts its own
         # SIGTERM, not SIGKILL: the server writes its append-only file before it goes.
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

@@ -108,7 +108,7 @@ def keys_of(keys: CrawlKeys, next_keys: CrawlKeys | None, owner: str, reclaimed:
     """The keys that `exchange.lua` touches for `owner`, by the names in its header; `reclaimed` is the dead owner, or `owner`."""
     return {
         "ready": keys.ready(),
-        "seen": keys.dupefilter,
+        "seen": keys.fingerprints(),
         "leases": keys.leases(owner),
         "owners": keys.owners(),
         "numbers": keys.numbers(),

@@ -91,6 +91,7 @@ class Slot:
 
     @property
     def name(self) -> str:
+        """`forum_list/0`: its field in the hashes of the fleet."""
         return f"{self.spider}/{self.number}"
 
 

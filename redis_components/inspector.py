@@ -46,7 +46,7 @@ def snapshot(client: redis.Redis, spider: str, keys: CrawlKeys | None = None) ->
             "ready": keys.ready(),
             "counters": keys.counters(),
             "dead": keys.dead(),
-            "seen": keys.dupefilter,
+            "seen": keys.fingerprints(),
             "items": keys.item_stream(),
             "bad_items": keys.bad_items(),
             "owners": keys.owners(),
@@ -99,7 +99,7 @@ def wipe(client: redis.Redis, keys: CrawlKeys, *, but_not_for: str) -> str:
             outcome = f"not done, {others[0]} is crawling with this queue"
             return
         leases = (keys.leases(owner) for owner in {*owners, but_not_for})
-        pipe.delete(keys.ready(), keys.dupefilter, keys.owners(), keys.numbers(), keys.counters(), *leases)
+        pipe.delete(keys.ready(), keys.fingerprints(), keys.owners(), keys.numbers(), keys.counters(), *leases)
 
     client.transaction(delete, keys.owners())
     return outcome

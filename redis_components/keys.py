@@ -49,9 +49,17 @@ class CrawlKeys:
         """ZSET: READY requests. Score = -priority (0 for FIFO, LIFO and random), member = 8 bytes of order, 1 byte of
         attempts, payload.
 
-        Written and read by `exchange.lua`; its size is read by the inspector.
+        Written and read by `exchange.lua`; written too by `dead_replay.lua` and by a queue class that is used alone; its size is
+        read by the inspector.
         """
         return self.requests
+
+    def fingerprints(self) -> str:
+        """SET: fingerprints of all requests ever stored through the dupefilter, as raw bytes.
+
+        Written and read by `exchange.lua`, and by a dupefilter that is used alone; its size is read by the inspector.
+        """
+        return self.dupefilter
 
     def leases(self, owner: str) -> str:
         """HASH: LEASED requests and start tasks of one crawler process. Field = lease id `<exchange>.<n>`, value =
@@ -64,7 +72,7 @@ class CrawlKeys:
     def owners(self) -> str:
         """ZSET: crawler processes that hold or may hold leases. Score = time (Redis, ms) at which the owner counts as dead.
 
-        Written by `exchange.lua` and `heartbeat.lua`; read by the inspector.
+        Written by `exchange.lua`, `heartbeat.lua` and `expire_owner.lua`; read by the inspector.
         """
         return f"{self.requests}:owners"
 
@@ -88,7 +96,7 @@ class CrawlKeys:
         """HASH: `layout` (version), `order` (last order number given), `leased` (requests), `leased_tasks` (start tasks),
         `acked`, `reclaimed`.
 
-        Written by `exchange.lua`; read by the inspector.
+        Written by `exchange.lua`, `order` by `dead_replay.lua` and a queue class used alone, too; read by the inspector.
         """
         return f"{self.requests}:counters"
 
@@ -104,7 +112,7 @@ class CrawlKeys:
     def start_tasks(self) -> str:
         """LIST, SET or ZSET: start tasks (JSON) that wait for a crawler; which type is the spider's choice.
 
-        Written by `seed.lua`, by `exchange.lua` of the service before, or by users; read by `exchange.lua`.
+        Written by `seed.lua`, by `exchange.lua` of the service before, by `dead_replay.lua`, or by users; read by `exchange.lua`.
         """
         return self.start_urls
 

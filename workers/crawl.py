@@ -59,6 +59,7 @@ class Outcome:
 
     @property
     def failed(self) -> bool:
+        """True when it could not be started, or could not go on."""
         return self.error is not None or self.reason == "start_error"
 
 
@@ -82,6 +83,7 @@ class Crawl:
         self.outcome: Outcome | None = None  # None while it runs
 
     def start(self) -> None:
+        """Start the reactor's thread, and the crawl in it; its errors come as an `outcome`."""
         crochet.setup()
         self._answered_at = time.monotonic()
         self._result = crochet.run_in_reactor(self._begin)()
