@@ -1,4 +1,4 @@
-"""Default values of every setting of `redis_components`; the names are scrapy-redis's where it has them."""
+"""Default values of settings, by scrapy-redis's names where it has them; those of the exchange are `FrontierConfig`'s."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ SCHEDULER_PERSIST = False
 START_URLS_AS_SET = False
 START_URLS_AS_ZSET = False
 MAX_IDLE_TIME = 0
+SCHEDULER_LOCAL_SEEN = 100_000
 
 # Services and their sizes where TRAWL_FLEET names none.
 FLEET = "forum_list=1,forum_detail=1"

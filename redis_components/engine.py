@@ -158,8 +158,8 @@ def _config(crawler: Crawler) -> FrontierConfig:
     order = getattr(queue_class, "order", None)
     if order is None:
         raise ConfigError(
-            f"SCHEDULER_QUEUE_CLASS {settings['SCHEDULER_QUEUE_CLASS']!r}: "
-            "only the classes of redis_components.queue are leased from yet"
+            f"SCHEDULER_QUEUE_CLASS = {settings['SCHEDULER_QUEUE_CLASS']!r} says no order; name a class of redis_components.queue"
+            " (PriorityQueue, FifoQueue, LifoQueue, RandomQueue) or a subclass of one"
         )
     feeds = getattr(crawler.spidercls, "feeds", None)
     return FrontierConfig(

@@ -74,7 +74,7 @@ class Scheduler(BaseScheduler):
             crawler,
             persist=settings.getbool("SCHEDULER_PERSIST", defaults.SCHEDULER_PERSIST),
             flush_on_start=settings.getbool("SCHEDULER_FLUSH_ON_START"),
-            max_seen=settings.getint("SCHEDULER_LOCAL_SEEN", 100_000),
+            max_seen=settings.getint("SCHEDULER_LOCAL_SEEN", defaults.SCHEDULER_LOCAL_SEEN),
         )
 
     def open(self, spider: Spider) -> None:

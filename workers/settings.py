@@ -30,15 +30,15 @@ CONCURRENT_REQUESTS_PER_DOMAIN = 32  # a fleet crawls few sites, each with many 
 DOWNLOAD_TIMEOUT = 30  # s; a forum page that takes longer is tried again, Scrapy's 180 s would hold a place for minutes
 RETRY_TIMES = 4  # a busy forum answers 500 and 429 in bursts
 RETRY_HTTP_CODES = [408, 429, 500, 502, 503, 504, 522, 524]
-DOWNLOAD_WARNSIZE = 4 * 1024 * 1024
+DOWNLOAD_WARNSIZE = 4 * 1024 * 1024  # Scrapy's 32 MiB would never be said of a forum
 DOWNLOAD_MAXSIZE = 64 * 1024 * 1024  # no forum page is larger; Scrapy's 1 GiB would be the end of a crawler
 
-# Speed: what vanilla Scrapy 2.19 gains from it was measured before this project began.
+# Speed: `python -m benchmarks.settings_share` measures what each of these is worth.
 CONCURRENT_ITEMS = 4  # Scrapy starts this many tasks for each response; its 100 halve the pages per second
 EXTENSIONS = {"redis_components.extensions.GarbageCollection": 0}
 GC_THRESHOLD = [50_000, 50, 50]  # Python's default of 700 looks through the youngest objects several times for each page
 COOKIES_ENABLED = False  # the forums are read without a login
-HTTPPROXY_ENABLED = False
+HTTPPROXY_ENABLED = False  # sites are reached directly, whatever `http_proxy` in the environment of a node says
 METAREFRESH_ENABLED = False  # it searches each page's HTML for a redirect
 REFERER_ENABLED = False  # a site need not know where we came from; and a request in Redis could name a class for it to import
 SPIDER_MIDDLEWARES = {"scrapy.spidermiddlewares.depth.DepthMiddleware": None}  # depth means nothing where start tasks never end
@@ -56,7 +56,7 @@ DOWNLOAD_HANDLERS = {
 DOWNLOADER_MIDDLEWARES = {
     "workers.sites.allowed.AllowedSites": 50,  # nor fetch what no site file names, such as an address of the private network
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # a request can switch it off
-    "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
+    "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,  # the next one in its place
     "workers.downloads.RedirectWithoutReferer": 600,
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,  # the forums are read without a login
 }
