@@ -101,6 +101,9 @@ def test_a_writer_of_redis_runs_no_code_reads_no_file_and_reaches_no_private_add
                 Request(url, callback=spider.parse_post, errback=spider.set_aside, dont_filter=True, meta={"allow_offsite": True})
             )
         queue.push(Request(f"{private.url}/silent", callback=spider.parse_post))
+        for proxy in (private.url, private.url.removeprefix("http://")):
+            meta = {"proxy": proxy}
+            queue.push(Request(f"{forum.url}/post/1?{proxy}", callback=spider.parse_post, errback=spider.set_aside, meta=meta))
         redis_client.zadd(KEYS.ready(), {b"\0" * 9 + pickle.dumps(Bomb(tmp_path / "exploded")): 0})
         redis_client.zadd(KEYS.ready(), {pickle.dumps(Bomb(tmp_path / "exploded")): 0})
         redis_client.rpush(KEYS.start_tasks(), f"{private.url}/task", b'{"site": "../../etc", "post": "passwd"}')
@@ -109,8 +112,8 @@ def test_a_writer_of_redis_runs_no_code_reads_no_file_and_reaches_no_private_add
     assert private.asked == []
     assert not (tmp_path / "exploded").exists()
     reasons = dead(redis_client)
-    assert len(reasons) == 9, f"{reasons}\n{log}"
-    assert sum("is at no site" in reason for reason in reasons) == 5
+    assert len(reasons) == 11, f"{reasons}\n{log}"
+    assert sum("is at no site" in reason for reason in reasons) == 7
     assert b"secret" not in b"".join(redis_client.lrange(KEYS.item_stream(), 0, 99))
     kinds = [json.loads(item)["kind"] for item in redis_client.lrange(KEYS.item_stream(), 0, 99)]
     assert "post" in kinds, "the good task among them is crawled"

@@ -9,6 +9,7 @@ from urllib.parse import ParseResult, urlparse
 
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.httpobj import urlparse_cached
+from scrapy.utils.url import add_http_if_no_scheme
 
 from redis_components.scheduler import Scheduler
 
@@ -32,7 +33,8 @@ class AllowedSites:
     """Downloader middleware: a request to a place that no site file names is kept among the dead ones, not fetched.
 
     A place is scheme, host and port, those of a site's `base_url` and `also_allowed`. Scrapy's own offsite middleware would let
-    pass whatever carries `dont_filter` or `allow_offsite`, which a writer of Redis can set. Redirects come by here, too.
+    pass whatever carries `dont_filter` or `allow_offsite`, which a writer of Redis can set. Redirects come by here, too. A proxy
+    (`proxy` in `meta`) has to be at an allowed place as well: download handlers obey it, also without HTTPPROXY_ENABLED.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -46,21 +48,24 @@ class AllowedSites:
         return cls(crawler)
 
     def process_request(self, request: Request) -> None:
-        """Raise IgnoreRequest for a place that is not allowed."""
-        place = _origin(urlparse_cached(request))
-        if place in self._allowed:
+        """Raise IgnoreRequest for a place, or a proxy, that is not allowed."""
+        wrong = None if self._allows(_origin(urlparse_cached(request))) else request.url
+        if wrong is None and (proxy := request.meta.get("proxy")):
+            place = _origin(urlparse(add_http_if_no_scheme(str(proxy))))  # and not its URL, which may have a password
+            wrong = None if self._allows(place) else f"{request.url}: its proxy {place}"
+        if wrong is None:
             return
-        self._read()
-        if place in self._allowed:
-            return
-        reason = (
-            f"{request.url} is at no site: no file in the sites folder has its scheme, host and port; add it to `also_allowed`"
-        )
+        reason = f"{wrong} is at no site: no file in the sites folder has its scheme, host and port; add it to `also_allowed`"
         logger.error("not fetched: %s", reason)
         scheduler = self._crawler.engine.scheduler if self._crawler.engine else None
         if isinstance(scheduler, Scheduler):
             scheduler.give_up(request, reason)
         raise IgnoreRequest(reason)
+
+    def _allows(self, place: Origin) -> bool:
+        if place not in self._allowed:
+            self._read()
+        return place in self._allowed
 
     def _read(self) -> None:
         now = time.monotonic()
