@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from .errors import Unserializable
 from .keys import CrawlKeys
 
 NO_FILTER = b""
@@ -25,10 +26,23 @@ class Order(StrEnum):
     RANDOM = "random"  # shuffled; priorities do not matter
 
 
-class NewRequest(NamedTuple):
-    """A request to store: `fingerprint` (NO_FILTER: always), `score` (-priority as text, exact for any integer that a double
-    holds), `payload`.
+def score_of(priority: int) -> str:
+    """The score of a request: its negated priority, as text.
+
+    Raises Unserializable for a number that Redis would refuse in the middle of an exchange, where nothing is rolled back.
     """
+    if not priority:
+        return "0"
+    try:
+        score = -int(priority)
+        float(score)
+    except (ValueError, OverflowError):  # not a number, or beyond what a double holds
+        raise Unserializable("priority: it is beyond what Redis can sort by; use an integer that a double holds") from None
+    return str(score)
+
+
+class NewRequest(NamedTuple):
+    """A request to store: `fingerprint` (NO_FILTER: always), `score` (`score_of` its priority), `payload`."""
 
     fingerprint: bytes
     score: str

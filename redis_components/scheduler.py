@@ -19,7 +19,7 @@ from scrapy.utils.asyncio import is_asyncio_available
 from . import defaults
 from .engine import close_frontier, frontier_of, stop_crawl, watch_finished
 from .errors import TrawlError, Undecodable, Unserializable
-from .exchange import NO_FILTER, NewRequest
+from .exchange import NO_FILTER, NewRequest, score_of
 from .inspector import wipe
 from .loading import object_of
 from .page import Page, current_page
@@ -128,7 +128,7 @@ class Scheduler(BaseScheduler):
             if not request.dont_filter and self._seen_here(fingerprint):
                 self._filtered(request)
                 return False
-            stored = NewRequest(fingerprint, str(-request.priority), self._codec.encode(request))
+            stored = NewRequest(fingerprint, score_of(request.priority), self._codec.encode(request))
         except Exception as exc:  # Unserializable; or a class of the user's that raises, which is no reason to wedge the engine
             self._keep_here(request, str(exc) if isinstance(exc, Unserializable) else f"{type(exc).__name__}: {exc}")
             return True

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from redis_components.buffer import Buffer
-from redis_components.exchange import NO_FILTER, Burial, Lease, NewRequest, NextTask, StatChange
+from redis_components.errors import Unserializable
+from redis_components.exchange import NO_FILTER, Burial, Lease, NewRequest, NextTask, StatChange, score_of
 from redis_components.farewell import Farewell
 from redis_components.frontier_config import FrontierConfig
 from redis_components.journal import Journal
@@ -195,3 +196,17 @@ def test_who_did_not_say_whether_it_has_an_append_only_file_counts_as_if_it_had(
     farewell.done = lambda: None
     assert farewell.asks
     assert not farewell.may_go(11, tells=False)
+
+
+def test_a_priority_is_an_integer_that_redis_can_sort_by_and_anything_else_is_refused() -> None:
+    assert [score_of(priority) for priority in (0, 7, -7, True, 2**53, 10**300)] == [
+        "0",
+        "-7",
+        "7",
+        "-1",
+        "-9007199254740992",
+        f"-{10**300}",
+    ]
+    for priority in (10**400, -(10**400), float("inf"), float("nan")):
+        with pytest.raises(Unserializable, match="priority"):
+            score_of(priority)  # type: ignore[arg-type]  # what a spider may set on a request
