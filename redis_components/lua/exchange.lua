@@ -65,15 +65,24 @@ local function next_blob()
 end
 
 -- Everything is checked before anything is written: Redis does not roll a script back. Reading each key once finds a foreign type.
-reply.layout = redis.call('HGET', counters, 'layout') or LAYOUT
-if reply.layout ~= LAYOUT then return answer('layout') end
 for _, check in ipairs({
-  { 'ZCARD', ready }, { 'SCARD', seen }, { 'HLEN', leases }, { 'ZCARD', owners }, { 'LLEN', dead }, { 'HLEN', start_deaths }, { 'LLEN', items },
-  { 'HLEN', stats }, { 'HLEN', own_stats }, { 'LLEN', next_tasks }, { 'HLEN', next_tokens }, { 'HLEN', dead_leases },
+  { 'HLEN', counters }, { 'ZCARD', ready }, { 'SCARD', seen }, { 'HLEN', leases }, { 'ZCARD', owners }, { 'HLEN', numbers }, { 'LLEN', dead },
+  { count_command(start_tasks), start_tasks }, { 'HLEN', start_deaths }, { 'LLEN', items }, { 'HLEN', stats }, { 'HLEN', own_stats },
+  { 'LLEN', next_tasks }, { 'HLEN', next_tokens }, { 'STRLEN', own_gone }, { 'HLEN', dead_leases },
 }) do
-  redis.call(check[1], check[2])
+  if type(redis.pcall(check[1], check[2])) ~= 'number' then
+    return redis.error_reply('WRONGTYPE ' .. check[2] .. ' is a ' .. redis.call('TYPE', check[2])['ok'] .. ' that Trawl did not write; remove it')
+  end
 end
-count_tasks(start_tasks)
+local counts = redis.call('HMGET', counters, 'layout', 'order', 'leased', 'leased_tasks', 'acked', 'reclaimed')
+reply.layout = counts[1] or LAYOUT
+if reply.layout ~= LAYOUT then return answer('layout') end
+for place, counter in ipairs({ 'order', 'leased', 'leased_tasks', 'acked', 'reclaimed' }) do
+  local count = counts[place + 1]
+  if count and not string.find(count, '^-?%d+$') then
+    return redis.error_reply('ERR ' .. counters .. " has the foreign value '" .. count .. "' for " .. counter .. '; remove it')
+  end
+end
 local had, known_duplicates = string.match(redis.call('HGET', numbers, owner) or '', '^(%d*)|?([%d,]*)')
 local gone = redis.call('GET', own_gone)
 

@@ -1,13 +1,16 @@
-"""What somebody else has put among the owners and into their leases does not stop the crawlers."""
+"""What somebody else has put into our keys does not stop the crawlers, or is named and harms nothing until it is gone."""
 
 from __future__ import annotations
 
 import json
+from hashlib import sha1
 
 import pytest
 import redis
 
+from redis_components.exchange import keys_of
 from redis_components.inspector import snapshot
+from redis_components.keys import CrawlKeys
 from tests.support.owner import KEYS, Owner
 
 
@@ -75,3 +78,46 @@ def test_a_foreign_value_in_a_lease_of_a_living_owner_is_not_taken_for_one(redis
     one.frontier.ack(lease[0])
     one.add("b")
     assert one.take_all() == ["b"]
+
+
+@pytest.mark.parametrize("field", ["order", "leased", "leased_tasks", "acked", "reclaimed"])
+def test_a_foreign_counter_is_named_and_nothing_is_stored_twice_while_it_stands_there(
+    redis_client: redis.Redis, caplog: pytest.LogCaptureFixture, field: str
+) -> None:
+    redis_client.hset(KEYS.counters(), field, "foreign")
+    one = Owner(redis_client, "one").open()
+    one.add("a")
+    one.frontier.add_item(b"item")
+    one.advance(60)
+    assert redis_client.exists(KEYS.ready(), KEYS.fingerprints(), KEYS.item_stream()) == 0
+    assert f"{KEYS.counters()} has the foreign value 'foreign' for {field}" in caplog.text
+    redis_client.hdel(KEYS.counters(), field)
+    one.advance(10)
+    assert one.take_all() == ["a"]
+    assert redis_client.lrange(KEYS.item_stream(), 0, 9) == [b"item"]
+
+
+def test_a_foreign_count_of_deaths_is_begun_anew(redis_client: redis.Redis) -> None:
+    redis_client.hset(KEYS.start_deaths(), sha1(b"task").hexdigest(), "foreign")
+    redis_client.zadd(KEYS.owners(), {"gone": 1})
+    redis_client.hset(KEYS.leases("gone"), "1.1", b"l|task")
+    redis_client.hset(KEYS.counters(), mapping={"layout": 1, "leased_tasks": 1})
+    lives_on(redis_client)
+    assert redis_client.lrange(KEYS.start_tasks(), 0, 9) == [b"task"]
+    assert redis_client.hgetall(KEYS.start_deaths()) == {sha1(b"task").hexdigest().encode(): b"1"}
+
+
+KEYS_OF_AN_OWNER = keys_of(KEYS, CrawlKeys.for_spider("next"), "one", "gone")
+
+
+@pytest.mark.parametrize("key", sorted(set(KEYS_OF_AN_OWNER) - {"dead_leases", "dead_gone"}))
+def test_a_key_of_a_foreign_type_is_named(redis_client: redis.Redis, caplog: pytest.LogCaptureFixture, key: str) -> None:
+    if key == "own_gone":
+        redis_client.rpush(KEYS_OF_AN_OWNER[key], "foreign")
+    else:
+        redis_client.set(KEYS_OF_AN_OWNER[key], "foreign")
+    one = Owner(redis_client, "one", next_keys=CrawlKeys.for_spider("next")).open()
+    one.advance(10)
+    assert f"WRONGTYPE {KEYS_OF_AN_OWNER[key]} " in caplog.text
+    redis_client.delete(KEYS_OF_AN_OWNER[key])
+    lives_on(redis_client)

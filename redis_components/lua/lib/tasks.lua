@@ -2,10 +2,13 @@
 local MOST_SUSPECTS = 10000
 local SUSPECT_S = 86400
 
+-- The command that counts them; no tasks are a zset of none, and a foreign type does not answer to it.
+local function count_command(start_tasks)
+  return ({ list = 'LLEN', set = 'SCARD' })[redis.call('TYPE', start_tasks)['ok']] or 'ZCARD'
+end
+
 local function count_tasks(start_tasks)
-  local kind = redis.call('TYPE', start_tasks)['ok']
-  if kind == 'none' then return 0 end
-  return redis.call(kind == 'list' and 'LLEN' or kind == 'set' and 'SCARD' or 'ZCARD', start_tasks)
+  return redis.call(count_command(start_tasks), start_tasks)
 end
 
 local function pop_tasks(start_tasks, wanted)
@@ -42,7 +45,11 @@ end
 -- The crawler that held the task died: how many did so far.
 local function task_deaths(start_deaths, data)
   if redis.call('HLEN', start_deaths) >= MOST_SUSPECTS then redis.call('DEL', start_deaths) end
-  local deaths = redis.call('HINCRBY', start_deaths, redis.sha1hex(data), 1)
+  local deaths = redis.pcall('HINCRBY', start_deaths, redis.sha1hex(data), 1)
+  if type(deaths) == 'table' then -- a foreign value: counted anew
+    deaths = 1
+    redis.call('HSET', start_deaths, redis.sha1hex(data), deaths)
+  end
   redis.call('EXPIRE', start_deaths, SUSPECT_S)
   return deaths
 end
