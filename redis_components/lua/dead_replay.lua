@@ -27,7 +27,6 @@ for at = chosen, #ARGV, 4 do
   local place, sha, kind, score = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   local entry = entry_at(dead, place, sha)
   if entry then
-    mark_taken(dead, place)
     local payload = payload_of_dead(entry)
     if kind == REQUEST then
       local number = redis.call('HINCRBY', counters, 'order', 1)
@@ -35,6 +34,7 @@ for at = chosen, #ARGV, 4 do
     else
       put_back(ready, start_tasks, kind, score, payload)
     end
+    mark_taken(dead, place) -- after it is back: a score or a counter that Redis refuses leaves it where it was
     count = count + 1
   end
 end
