@@ -93,7 +93,7 @@ class Message(msgspec.Struct, kw_only=True):
     number: str
     previous: str  # number of the last exchange whose answer we hold, "" at first
     ttl_ms: int
-    max_attempts: int  # deaths of its crawler that a request or start task survives
+    max_attempts: int  # deaths of its crawler with which a request or start task is given up
     concurrency: int  # requests that a process works on at once: as many of a dead one's leases count the attempt
     order: str
     want: int  # requests to lease

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .errors import TrawlError
+from .errors import ConfigError, TrawlError
 from .exchange import Order, StatChange
 from .keys import CrawlKeys
+
+MOST_ATTEMPTS = 255
+"""They are kept in one byte of a request's member."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FrontierConfig:
-    """What a frontier needs to know; the settings are named in `docs/settings.md`."""
+    """What a frontier needs to know; the settings are named in `docs/settings.md`.
+
+    Raises ConfigError for what would let a crawl stand still or set aside what is sound.
+    """
 
     keys: CrawlKeys
     owner: str
@@ -25,7 +32,7 @@ class FrontierConfig:
     max_prefetch: int = 1000
     """Most requests leased and not yet started."""
     max_attempts: int = 5
-    """Deaths of its crawler that a request or start task survives."""
+    """Deaths of its crawler with which a request or start task is given up."""
     ttl_s: float = 8.0
     """A process that was silent for so long counts as dead."""
     interval_s: float = 0.02
@@ -44,6 +51,17 @@ class FrontierConfig:
     """Time for which a process stays after its last write, where Redis has an append-only file: a Redis that crashes loses its
     last second, and who has left cannot write it again. 0: do not stay.
     """
+
+    def __post_init__(self) -> None:
+        for setting, value, lowest, highest in (
+            ("CONCURRENT_REQUESTS", self.concurrency, 1, math.inf),
+            ("SCHEDULER_MAX_PREFETCH", self.max_prefetch, 1, math.inf),
+            ("SCHEDULER_MAX_ATTEMPTS", self.max_attempts, 1, MOST_ATTEMPTS),
+            ("SCHEDULER_OWNER_TTL", self.ttl_s, 0.1, 86_400),
+            ("SCHEDULER_FSYNC_WINDOW", self.fsync_window_s, 0, 60),
+        ):
+            if not lowest <= value <= highest:
+                raise ConfigError(f"{setting} = {value} is out of range: from {lowest:g} to {highest:g}")
 
     @property
     def ttl_ms(self) -> int:

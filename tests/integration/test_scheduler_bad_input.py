@@ -113,9 +113,10 @@ def test_a_layout_from_the_future_is_refused(run: Crawl, redis_client: redis.Red
         ("SCHEDULER_SERIALIZER", "json.encoder"),
         ("SCHEDULER_REQUEST_CLASSES", "no.such.Request"),
         ("REDIS_ITEMS_SERIALIZER", "no.such.function"),
+        ("SCHEDULER_MAX_PREFETCH", "0"),
     ],
 )
-def test_a_setting_that_names_nothing_ends_the_crawl_with_one_line_and_touches_nothing(
+def test_a_setting_that_cannot_be_meant_ends_the_crawl_with_one_line_and_touches_nothing(
     run: Crawl, redis_client: redis.Redis, setting: str, value: str
 ) -> None:
     run.start(**{setting: value}).wait(60)

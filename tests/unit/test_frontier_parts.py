@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redis_components.buffer import Buffer
-from redis_components.errors import Unserializable
+from redis_components.errors import ConfigError, Unserializable
 from redis_components.exchange import NO_FILTER, Burial, Lease, NewRequest, NextTask, StatChange, score_of
 from redis_components.farewell import Farewell
 from redis_components.frontier_config import FrontierConfig
@@ -210,3 +210,20 @@ def test_a_priority_is_an_integer_that_redis_can_sort_by_and_anything_else_is_re
     for priority in (10**400, -(10**400), float("inf"), float("nan")):
         with pytest.raises(Unserializable, match="priority"):
             score_of(priority)  # type: ignore[arg-type]  # what a spider may set on a request
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "setting"),
+    [
+        ("concurrency", 0, "CONCURRENT_REQUESTS"),
+        ("max_prefetch", 0, "SCHEDULER_MAX_PREFETCH"),
+        ("max_attempts", 0, "SCHEDULER_MAX_ATTEMPTS"),
+        ("max_attempts", 256, "SCHEDULER_MAX_ATTEMPTS"),
+        ("ttl_s", 0, "SCHEDULER_OWNER_TTL"),
+        ("ttl_s", float("nan"), "SCHEDULER_OWNER_TTL"),
+        ("fsync_window_s", -1, "SCHEDULER_FSYNC_WINDOW"),
+    ],
+)
+def test_a_number_that_would_let_the_crawl_stand_still_is_refused_by_its_setting(field: str, value: float, setting: str) -> None:
+    with pytest.raises(ConfigError, match=setting):
+        FrontierConfig(keys=CrawlKeys.for_spider("s"), owner="one", **{field: value})  # type: ignore[arg-type]
