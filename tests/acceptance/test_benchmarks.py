@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.peers.crawl import laid_over
+
 ROOT = Path(__file__).parents[2]
 SHORT = {
     "scaling": ["--rounds=1", "--crawlers", "1", "2", "--seconds=1.5", "--page-ms=20", "--concurrency=4"],
@@ -98,3 +100,10 @@ def test_every_request_and_fingerprint_takes_memory(results: dict[str, Future[di
 def test_nothing_is_missing_after_redis_forgot_its_last_second(results: dict[str, Future[dict[str, Any]]]) -> None:
     (row,) = rows(results["kill_table"]).values()
     assert (row["pages missing"], row["items missing"]) == (0, 0)
+
+
+def test_a_variant_changes_only_the_middlewares_that_it_names() -> None:
+    fleet = {"DOWNLOADER_MIDDLEWARES": {"allowed": 50, "offsite": None}, "CONCURRENT_ITEMS": 4}
+    changed = laid_over(fleet, {"DOWNLOADER_MIDDLEWARES": {"offsite": 50, "lean": 850}, "CONCURRENT_ITEMS": 100})
+    assert changed == {"DOWNLOADER_MIDDLEWARES": {"allowed": 50, "offsite": 50, "lean": 850}, "CONCURRENT_ITEMS": 100}
+    assert fleet["CONCURRENT_ITEMS"] == 4
