@@ -11,7 +11,6 @@ was left. "Forgotten" are acks that Redis had applied and, put back to an older 
 
 from __future__ import annotations
 
-import shutil
 import signal
 import statistics
 import sys
@@ -134,17 +133,12 @@ def last_second_lost(share: float, *, processes: int = 1) -> Callable[[Scene], f
         for _ in range(processes - 1):
             scene.run.start()
         scene.reach(share)
-        log = scene.server.directory / "appendonlydir"
-        older = log.with_name("older")
-        shutil.copytree(log, older)
+        scene.server.remember()
         time.sleep(1)  # the case itself
         if all(one.poll() is not None for one in scene.run.processes):
             raise BenchmarkFailed("the crawl was over before Redis was killed: use more pages, or slower ones")
         acked = scene.acked()
-        scene.server.kill()
-        shutil.rmtree(log)
-        older.rename(log)
-        scene.server.start()
+        scene.server.kill_and_forget()
         scene.forgotten = acked - scene.acked()
         return scene.recovered()
 

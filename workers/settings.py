@@ -6,6 +6,7 @@ The environment overrides what differs from machine to machine: TRAWL_REDIS_URL,
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 
 from redis_components.embedded import redis_url
 
@@ -39,6 +40,9 @@ GC_THRESHOLD = [50_000, 50, 50]  # Python's default of 700 looks through the you
 COOKIES_ENABLED = False  # the forums are read without a login
 HTTPPROXY_ENABLED = False
 METAREFRESH_ENABLED = False  # it searches each page's HTML for a redirect
+REFERER_ENABLED = False  # the spiders say what a page needs; and it tells a site where the crawl came from
+SPIDER_MIDDLEWARES = {"scrapy.spidermiddlewares.depth.DepthMiddleware": None}  # depth means nothing where start tasks never end
+ASYNCIO_EVENT_LOOP = "uvloop.Loop" if find_spec("uvloop") else None  # libuv's loop; there is none for Windows
 DNSCACHE_ENABLED = True
 REACTOR_THREADPOOL_MAXSIZE = 20  # threads for DNS; ten are soon busy with a slow resolver
 
@@ -47,6 +51,7 @@ DOWNLOAD_HANDLERS = {"file": None, "ftp": None, "s3": None, "data": None}
 DOWNLOADER_MIDDLEWARES = {
     "workers.sites.allowed.AllowedSites": 50,  # nor fetch what no site file names, such as an address of the private network
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # a request can switch it off
+    "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,  # the forums are read without a login
 }
 # Both of these would let whoever reaches the port run code in the crawler, and Scrapy has them on.
 TELNETCONSOLE_ENABLED = False

@@ -108,7 +108,8 @@ elseif had == number then
     local id = number .. '.' .. n
     local value = redis.call('HGET', leases, id)
     if not value then break end
-    tell_lease(reply.leases, reply.tasks, id, lease_parts(value))
+    local kind, score, member = lease_parts(value)
+    if kind ~= FOREIGN then tell_lease(reply.leases, reply.tasks, id, kind, score, member) end
     n = n + 1
   end
 else
@@ -179,7 +180,7 @@ else
       for i = 1, #popped, 2 do
         local member, score = popped[i], popped[i + 1]
         if #member < 9 then
-          bury(dead, now, 'not a request of ours: no order and attempts before the payload', 'f', score, member)
+          bury(dead, now, 'not a request of ours: no order and attempts before the payload', FOREIGN, score, member)
         elseif trying and attempts_of(member) >= message.suspect_from then
           withheld[#withheld + 1] = { score, member }
         else
@@ -212,5 +213,10 @@ end
 local leased = redis.call('HMGET', counters, 'leased', 'leased_tasks')
 reply.ready, reply.waiting = redis.call('ZCARD', ready), count_tasks(start_tasks)
 reply.leased, reply.leased_tasks = tonumber(leased[1] or 0), tonumber(leased[2] or 0)
-reply.expired = redis.call('ZRANGEBYSCORE', owners, '-inf', now, 'LIMIT', 0, 1)[1] or ''
+local expired = redis.call('ZRANGEBYSCORE', owners, '-inf', now, 'LIMIT', 0, 1)[1]
+if expired and is_name(expired) then
+  reply.expired = expired
+elseif expired then
+  redis.call('ZREM', owners, expired) -- foreign; it would hide those behind it
+end
 return answer(outcome)

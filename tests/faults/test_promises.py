@@ -6,6 +6,7 @@ The long form is `make chaos`: 3,000 pages, every case five times.
 from __future__ import annotations
 
 import json
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -134,6 +135,41 @@ def test_a_redis_with_aof_that_is_killed_loses_nothing(tmp_path: Path) -> None:
         nothing_is_missing(run)
 
 
+def test_a_redis_that_comes_back_without_its_last_second_loses_nothing(tmp_path: Path) -> None:
+    with RedisServer(aof=True) as server, behind_a_proxy(server, tmp_path) as (run, _):
+        reach(run, 0.3)
+        server.remember()
+        reach(run, 0.5)
+        known = snapshot(server.client(), run.spider).acked
+        server.kill_and_forget()
+        assert snapshot(server.client(), run.spider).acked < known, "it forgot something"
+        assert run.processes[0].wait(60) == 0, run.log()
+        nothing_is_missing(run)
+        assert run.log().count("fenced: ") == 1
+        assert fetched_again(run) <= 0.5 * PAGES
+
+
+def test_a_redis_that_is_out_of_memory_starts_no_new_page_and_loses_nothing(tmp_path: Path) -> None:
+    with RedisServer() as server, behind_a_proxy(server, tmp_path) as (run, _):
+        client = server.client()
+        reach(run, 0.3)
+        client.config_set("maxmemory", 1)
+        wait_until(lambda: "out of memory" in run.log(), run.log, 30)
+        wait_until(lambda: snapshot(client, run.spider).acked == len(run.hits()), "what ran is stored", 30)
+        fetched = run.hits()
+        for _ in range(3):  # it goes on asking whether there is memory
+            ((_, asked),) = client.zrange(run.keys.owners(), 0, 0, withscores=True)
+            wait_until(
+                lambda asked=asked: client.zrange(run.keys.owners(), 0, 0, withscores=True)[0][1] > asked,  # type: ignore[misc]
+                "it asks again",
+            )
+        assert run.hits() == fetched
+        client.config_set("maxmemory", 0)
+        assert run.processes[0].wait(60) == 0, run.log()
+        nothing_is_missing(run)
+        assert fetched_again(run) == 0
+
+
 def test_every_exchange_is_applied_once_though_replies_are_lost_and_connections_cut(
     redis_server: RedisServer, redis_client: redis.Redis, tmp_path: Path
 ) -> None:
@@ -213,3 +249,14 @@ def test_a_bad_start_task_an_undecodable_request_and_a_bad_item_are_set_aside_an
         for said in ("malformed", "metod", "Missing scheme", "codec version", "no order and attempts", "serializable"):
             assert any(said in reason for reason in reasons), f"{said}: {reasons}"
         assert len(reasons) == 6
+
+
+def test_each_promise_names_a_test_that_exists() -> None:
+    tests = Path(__file__).parents[1]
+    text = (tests.parent / "docs" / "guarantees.md").read_text()
+    here = {name for file in tests.glob("faults/*.py") for name in re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE)}
+    promised = set(re.findall(r"`(test_\w+)`", text))
+    assert promised - here == set()
+    files = {file.name for file in tests.glob("*/*.py")}
+    assert set(re.findall(r"`(?:tests/\w+/)?(test_\w+\.py)`", text)) - files == set()
+    assert len(promised) >= len(re.findall(r"^\|.*`test_", text, re.MULTILINE)) > 10

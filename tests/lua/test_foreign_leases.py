@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import redis
 
@@ -29,29 +31,47 @@ def test_a_foreign_owner_is_taken_for_dead_and_forgotten(redis_client: redis.Red
     assert redis_client.zrange(KEYS.owners(), 0, 9) == [b"one"]
 
 
-@pytest.mark.xfail(strict=True, reason="the name '' means `nobody` in an answer, so that nobody behind it is ever reclaimed")
 def test_an_owner_without_a_name_does_not_hide_the_dead_behind_it(redis_client: redis.Redis) -> None:
     redis_client.zadd(KEYS.owners(), {b"": 1, "gone": 2})
     lives_on(redis_client)
     assert redis_client.zrange(KEYS.owners(), 0, 9) == [b"one"]
 
 
-@pytest.mark.xfail(strict=True, reason="exchange.decode() reads an owner's name as UTF-8; its error ends the exchanging for good")
 def test_a_foreign_owner_whose_name_is_no_text_does_not_stop_the_crawlers(redis_client: redis.Redis) -> None:
-    redis_client.zadd(KEYS.owners(), {b"\xff\xfe": 1})
+    redis_client.zadd(KEYS.owners(), {b"\xff\xfe": 1, b"\xc3(": 2, b"\xed\xa0\x80": 3, "n\u0153ud-\N{SNOWMAN}-\U0001f600": 4})
     lives_on(redis_client)
+    assert redis_client.zrange(KEYS.owners(), 0, 9) == [b"one"]
 
 
 MEMBER = bytes(9) + b"payload"
 FOREIGN_LEASES = [("1.1", b""), ("1.1", b"junk"), ("1.1", b"r0|short"), ("1.1", b"rx|" + MEMBER), ("no number", b"r0|" + MEMBER)]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="lua/lib: a lease without its form is an error of the script, in each exchange of all crawlers"
-)
 @pytest.mark.parametrize(("field", "value"), FOREIGN_LEASES)
-def test_a_foreign_lease_of_a_dead_owner_does_not_stop_the_crawlers(redis_client: redis.Redis, field: str, value: bytes) -> None:
+def test_a_foreign_lease_of_a_dead_owner_is_set_aside_and_the_others_are_given_back(
+    redis_client: redis.Redis, field: str, value: bytes
+) -> None:
     redis_client.zadd(KEYS.owners(), {"gone": 1})
-    redis_client.hset(KEYS.leases("gone"), mapping={field: value, "2.1": b"r0|" + MEMBER})
-    redis_client.hset(KEYS.counters(), mapping={"layout": 1, "leased": 2})
-    lives_on(redis_client)
+    ours = field == "no number"
+    redis_client.hset(KEYS.leases("gone"), mapping={field: value, "2.1": b"r0|" + MEMBER + b"2"})
+    redis_client.hset(KEYS.counters(), mapping={"layout": 1, "leased": 1 + ours})
+    one = Owner(redis_client, "one").open()
+    one.advance(10)
+    assert one.take_all() == ["payload"] * ours + ["payload2"]
+    shot = snapshot(redis_client, "s")
+    assert (shot.leased, shot.dead) == (1 + ours, 1 - ours)
+    if not ours:
+        (dead,) = redis_client.lrange(KEYS.dead(), 0, 9)
+        about, _, kept = dead.partition(b"\n")
+        assert (json.loads(about)["reason"], kept) == ("not a lease of ours", value)
+
+
+def test_a_foreign_value_in_a_lease_of_a_living_owner_is_not_taken_for_one(redis_client: redis.Redis) -> None:
+    one = Owner(redis_client, "one").open()
+    one.add("a")
+    lease = one.take()
+    assert lease is not None
+    redis_client.hset(KEYS.leases("one"), lease[0], "junk")
+    one.frontier.ack(lease[0])
+    one.add("b")
+    assert one.take_all() == ["b"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 import signal
 import tempfile
 from pathlib import Path
@@ -57,6 +58,17 @@ class RedisServer:
     def kill(self) -> None:
         """SIGKILL: with AOF at most the last second is lost, without it everything."""
         self._server.kill()
+
+    def remember(self) -> None:
+        """Keep a copy of what was written so far, for `kill_and_forget`; with `aof`."""
+        shutil.copytree(self.directory / "appendonlydir", self.directory / "remembered")
+
+    def kill_and_forget(self) -> None:
+        """SIGKILL, and start again with what was remembered: the server has lost its last seconds."""
+        self.kill()
+        shutil.rmtree(self.directory / "appendonlydir")
+        (self.directory / "remembered").rename(self.directory / "appendonlydir")
+        self.start()
 
     def restart(self) -> None:
         self.stop()

@@ -1,16 +1,19 @@
 -- A lease is a field of the owner's hash: id -> kind score '|' member. Needs lib/ready.
 --   kind 'r'            a request; member as in lib/ready
 --   kind 'l', 's', 'z'  a start task from a list, set or zset; member = the task as its producer wrote it
--- (and 'f' among the dead: a foreign member of the queue)
-local REQUEST = 'r'
+--   kind 'f'            foreign: not written by Trawl, nor counted; it ends among the dead
+local REQUEST, FOREIGN = 'r', 'f'
 
 local function lease_value(kind, score, member)
   return kind .. score .. '|' .. member
 end
 
 local function lease_parts(value)
-  local bar = string.find(value, '|', 1, true)
-  return string.sub(value, 1, 1), string.sub(value, 2, bar - 1), string.sub(value, bar + 1)
+  local kind, score, member = string.match(value, '^([rlsz])([^|]*)|(.*)$')
+  local number = tonumber(score)
+  local scored = number and number == number -- not NaN
+  if not kind or (kind == 'z' and not scored) or (kind == REQUEST and not (scored and #member >= 9)) then return FOREIGN, '', value end
+  return kind, score, member
 end
 
 -- The counter that a lease of this kind is counted in.

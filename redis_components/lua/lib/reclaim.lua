@@ -1,5 +1,18 @@
 -- Leases of an owner that is gone. Needs lib/ready, lib/leases and lib/tasks.
 
+-- Whether Trawl may have written it: a name is UTF-8 and not empty.
+local function is_name(owner)
+  for _, wrong in ipairs({ '\224[\128-\159]', '\237[\160-\191]', '\240[\128-\143]', '\244[\144-\191]' }) do
+    if string.find(owner, wrong) then return false end
+  end
+  for _, character in ipairs({
+    '[\194-\223][\128-\191]', '[\224-\239][\128-\191][\128-\191]', '[\240-\244][\128-\191][\128-\191][\128-\191]',
+  }) do
+    owner = string.gsub(owner, character, '?')
+  end
+  return owner ~= '' and not string.find(owner, '[\128-\255]')
+end
+
 -- The leases of one owner, those that it started first at the front: ids are `<exchange>.<n>`, and leases are started in that order, except that
 -- those in `overtaken` (ids with a comma after each) were still waiting in its buffer while later ones were started.
 local function leases_as_started(leases, overtaken)
@@ -7,7 +20,9 @@ local function leases_as_started(leases, overtaken)
   for id in string.gmatch(overtaken, '[^,]+') do waiting[id] = 1 end
   for i = 1, #flat, 2 do
     local exchange, place = string.match(flat[i], '(%d+)%.(%d+)')
-    held[#held + 1] = { late = waiting[flat[i]] or 0, exchange = tonumber(exchange), place = tonumber(place), value = flat[i + 1] }
+    held[#held + 1] = {
+      late = waiting[flat[i]] or 0, exchange = tonumber(exchange or 0), place = tonumber(place or 0), value = flat[i + 1],
+    }
   end
   table.sort(held, function(a, b)
     if a.late ~= b.late then return a.late < b.late end
@@ -24,22 +39,26 @@ local function give_back_all(leases, overtaken, ready, start_tasks, start_deaths
   local moved = { leased = 0, leased_tasks = 0 }
   for _, lease in ipairs(held) do
     lease.kind, lease.score, lease.member = lease_parts(lease.value)
-    local counter = lease_counter(lease.kind)
-    moved[counter] = moved[counter] + 1
-    lease.started = moved[counter] <= started
+    if lease.kind ~= FOREIGN then
+      local counter = lease_counter(lease.kind)
+      moved[counter] = moved[counter] + 1
+      lease.started = moved[counter] <= started
+    end
   end
   for i = #held, 1, -1 do -- backwards: each task goes to the head of its list
     local lease, deaths = held[i], 0
-    if lease.kind == REQUEST then
+    if lease.kind == FOREIGN then
+      bury(dead, now, 'not a lease of ours', FOREIGN, '', lease.member)
+    elseif lease.kind == REQUEST then
       if lease.started then lease.member = with_attempts(lease.member, attempts_of(lease.member) + 1) end
       deaths = attempts_of(lease.member)
     elseif lease.started then
       deaths = task_deaths(start_deaths, lease.member)
     end
-    if deaths >= max_attempts then
+    if lease.kind ~= FOREIGN and deaths >= max_attempts then
       bury(dead, now, 'attempts spent: its crawler died ' .. deaths .. ' times', lease.kind, lease.score, lease.member)
       if lease.kind ~= REQUEST then forget_deaths(start_deaths, lease.member) end
-    else
+    elseif lease.kind ~= FOREIGN then
       put_back(ready, start_tasks, lease.kind, lease.score, lease.member)
     end
   end

@@ -5,6 +5,7 @@ local function end_lease(leases, counters, id)
   local value = redis.call('HGET', leases, id)
   if not value then return nil end
   local kind, score, member = lease_parts(value)
+  if kind == FOREIGN then return nil end
   redis.call('HDEL', leases, id)
   redis.call('HINCRBY', counters, lease_counter(kind), -1)
   return kind, score, member
