@@ -19,7 +19,7 @@ from .job import Job
 from .spiders import spider_class
 
 CONCURRENCY = {"CONCURRENT_REQUESTS": 32, "CONCURRENT_REQUESTS_PER_DOMAIN": 32}
-"""The fleet's; the same for each peer in every profile."""
+"""The fleet's; the same for each peer in every profile but Scrapy's defaults."""
 QUIET = {"LOG_LEVEL": "WARNING", "TELNETCONSOLE_ENABLED": False, "REMOTE_CONTROL_ENABLED": False, "STATS_DUMP": False}
 SHARED = {"MAX_IDLE_TIME_BEFORE_CLOSE": 1, "SCHEDULER_PERSIST": True}
 SCRAPY_REDIS = {
@@ -46,10 +46,12 @@ def settings_of(job: Job) -> dict[str, Any]:
     """The profile, then what makes the peer, then the job's own."""
     profiles: dict[str, Callable[[], dict[str, Any]]] = {
         "equal": lambda: {**QUIET, "CONCURRENT_ITEMS": 8, "COOKIES_ENABLED": False},
-        "defaults": lambda: QUIET,
+        "defaults": dict,
+        "quiet": lambda: QUIET,
         "fleet": lambda: _fleet(job.peer),
     }
-    settings = laid_over({**profiles[job.profile](), **CONCURRENCY, **PEERS[job.peer]}, job.settings)
+    of_the_peer = {**profiles[job.profile](), **PEERS[job.peer], **({} if job.profile == "defaults" else CONCURRENCY)}
+    settings = laid_over(of_the_peer, job.settings)
     if job.redis_url:
         settings["REDIS_URL"] = job.redis_url
     return {name: value for name, value in settings.items() if value is not None}

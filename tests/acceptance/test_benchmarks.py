@@ -17,7 +17,7 @@ from benchmarks.peers.crawl import laid_over
 ROOT = Path(__file__).parents[2]
 SHORT = {
     "scaling": ["--rounds=1", "--crawlers", "1", "2", "--seconds=1.5", "--page-ms=20", "--concurrency=4"],
-    "settings_share": ["--rounds=1", "--threads=4", "--without-candidates", "--only"],
+    "settings_share": ["--rounds=1", "--threads=4", "--only"],
     "kill_table": ["--repetitions=1", "--pages=40", "--page-ms=60", "--only", "the same at the crawl's end"],
     "start_tasks": ["--rounds=1", "--pages=40", "--slow-ms=100", "--tasks=2", "--without-scrapy-redis"],
     "crawl_speed": ["--rounds=1", "--threads=4", "--slow-threads=1", "--delays", "1", "--without-scrapy-redis"],

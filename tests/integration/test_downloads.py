@@ -1,0 +1,130 @@
+"""The fleet's HTTP client against servers that are old, slow, broken, or large. Each answers one connection after another, raw."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from scrapy import Request
+from scrapy.exceptions import DownloadCancelledError, DownloadConnectionRefusedError, DownloadTimeoutError, ResponseDataLossError
+from scrapy.http import Response
+from scrapy.utils.test import get_crawler
+
+from workers.downloads import DownloadHandler
+
+Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+def raw(*answers: bytes, then: float = 0) -> Answer:
+    """Each connection's requests get these answers; then silence for some seconds, then the end."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            for one in answers:
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(one)
+            await asyncio.sleep(then)
+        finally:
+            writer.close()
+
+    return answer
+
+
+def fetch(answer: Answer, *, times: int = 1, **request: Any) -> Response:
+    """The last response of so many requests."""
+
+    async def run() -> Response:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        handler = DownloadHandler(get_crawler(settings_dict={"DOWNLOAD_MAXSIZE": 1000, "TWISTED_REACTOR_ENABLED": False}))
+        try:
+            for _ in range(times):
+                response = await handler.download_request(Request(f"http://127.0.0.1:{port}/a%20b?q=%E9", **request))
+            return response
+        finally:
+            await handler.close()
+            server.close()
+            await asyncio.sleep(0)  # what is closed ends in the loop's next round
+
+    return asyncio.run(run())
+
+
+def ok(body: bytes, *headers: bytes) -> bytes:
+    return b"\r\n".join([b"HTTP/1.1 200 OK", b"Content-Length: %d" % len(body), *headers, b"", body])
+
+
+def test_headers_arrive_byte_for_byte() -> None:
+    old = (b"Location: /forum/caf\xe9", b"X-Title: \xcc\xfb\xd7\xd3", b"Set-Cookie: a=1", b"Set-Cookie: b=2", b"Empty:")
+    response = fetch(raw(ok(b"page", *old)))
+    assert response.headers["Location"] == b"/forum/caf\xe9"
+    assert response.headers["X-Title"] == b"\xcc\xfb\xd7\xd3"
+    assert response.headers.getlist("Set-Cookie") == [b"a=1", b"b=2"]
+    assert (response.status, response.body, response.headers["Empty"]) == (200, b"page", b"")
+
+
+def test_the_request_leaves_as_it_was_written() -> None:
+    seen: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        seen.append(head + await reader.readexactly(4))
+        writer.write(ok(b""))
+        writer.close()
+
+    fetch(answer, method="POST", body=b"x=\xe9!", headers={"X-Two": ["1", "2"], "User-Agent": "trawl"})
+    assert seen[0].startswith(b"POST /a%20b?q=%E9 HTTP/1.1\r\n")
+    assert seen[0].endswith(b"\r\n\r\nx=\xe9!")
+    assert seen[0].count(b"X-Two: ") == 2
+    assert b"User-Agent: trawl\r\n" in seen[0]
+    assert b"Accept-Encoding" not in seen[0], "what Scrapy does not say is not said"
+
+
+def test_redirects_and_compression_are_left_to_the_middlewares() -> None:
+    moved = b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"
+    assert fetch(raw(moved)).status == 302
+    packed = gzip.compress(b"page")
+    assert fetch(raw(ok(packed, b"Content-Encoding: gzip"))).body == packed
+
+
+def test_a_server_that_closes_kept_connections_is_asked_again() -> None:
+    assert fetch(raw(ok(b"page")), times=3).body == b"page"
+
+
+def test_a_body_without_a_length_ends_with_the_connection() -> None:
+    assert fetch(raw(b"HTTP/1.0 200 OK\r\n\r\nold page")).body == b"old page"
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"), ResponseDataLossError),
+        (raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"), ResponseDataLossError),
+        (raw(ok(b"x" * 1001)), DownloadCancelledError),
+        (raw(b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 1001), DownloadCancelledError),
+        (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", then=10), DownloadTimeoutError),
+        (raw(then=10), DownloadTimeoutError),
+    ],
+    ids=["half a page", "half a chunked page", "large", "large, no length", "slow body", "silent"],
+)
+def test_a_broken_answer_is_an_error_that_scrapy_knows(answer: Answer, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        fetch(answer, meta={"download_timeout": 0.3})
+
+
+def test_nobody_listens() -> None:
+    async def run() -> None:
+        handler = DownloadHandler(get_crawler(settings_dict={"TWISTED_REACTOR_ENABLED": False}))
+        server = await asyncio.start_server(raw(), "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        server.close()
+        await server.wait_closed()
+        try:
+            with pytest.raises(DownloadConnectionRefusedError):
+                await handler.download_request(Request(f"http://127.0.0.1:{port}/"))
+        finally:
+            await handler.close()
+
+    asyncio.run(run())
