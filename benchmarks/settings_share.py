@@ -41,7 +41,6 @@ BACK: dict[str, dict[str, Any]] = {
     "HTTPPROXY_ENABLED": {"HTTPPROXY_ENABLED": True},
     "METAREFRESH_ENABLED": {"METAREFRESH_ENABLED": True},
     "LOG_LEVEL DEBUG": {"LOG_LEVEL": "DEBUG"},
-    "DNSCACHE_ENABLED off": {"DNSCACHE_ENABLED": False},
     "MEMUSAGE_ENABLED": {"MEMUSAGE_ENABLED": True},
     "REFERER_ENABLED": {"REFERER_ENABLED": True},
     "DepthMiddleware": DEPTH,
@@ -50,7 +49,7 @@ BACK: dict[str, dict[str, Any]] = {
     "asyncio's own event loop": {"ASYNCIO_EVENT_LOOP": None},
     "Offsite instead of AllowedSites": {"DOWNLOADER_MIDDLEWARES": OFFSITE_INSTEAD},
 }
-"""One of Scrapy's defaults put back into the fleet's settings (the DNS cache is on in both)."""
+"""One of Scrapy's defaults put back into the fleet's settings."""
 
 MORE: dict[str, dict[str, Any]] = {
     "no HttpCompression": {"COMPRESSION_ENABLED": False},
@@ -71,7 +70,7 @@ def main() -> None:
     chosen = parser.parse_args()
     report = Report(title="What the settings are worth", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))
     report.caveats += [
-        "The pages are JSON on 127.0.0.1: METAREFRESH, which reads HTML, and the DNS cache show nothing here.",
+        "The pages are JSON on 127.0.0.1: METAREFRESH, which reads HTML, and what caches DNS show nothing here.",
         "32 requests at a time for each but Scrapy's defaults, which have 16, and 8 for each host; their log, a few lines "
         "for each page, goes into a file. The crawler with the fleet's settings shares requests, stats and items through Redis, "
         "vanilla keeps requests and stats in memory and stores no items.",

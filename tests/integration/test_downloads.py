@@ -1,25 +1,32 @@
-"""The fleet's HTTP client against servers that are old, slow, broken, or large. Each answers one connection after another, raw."""
+"""The fleet's HTTP client against servers that are old, slow, broken, or large."""
 
 from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 from scrapy import Request
 from scrapy.exceptions import DownloadCancelledError, DownloadConnectionRefusedError, DownloadTimeoutError, ResponseDataLossError
 from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
+from tests.support.crawl import crawl
+from workers import settings
 from workers.downloads import DownloadHandler
+
+(REDIRECT,) = [path for path in settings.DOWNLOADER_MIDDLEWARES if path.startswith("workers.downloads.")]
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 def raw(*answers: bytes, then: float = 0) -> Answer:
-    """Each connection's requests get these answers; then silence for some seconds, then the end."""
+    """A server of bytes: each connection's requests get these answers; then silence for some seconds, then the end."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -87,6 +94,16 @@ def test_redirects_and_compression_are_left_to_the_middlewares() -> None:
     assert fetch(raw(moved)).status == 302
     packed = gzip.compress(b"page")
     assert fetch(raw(ok(packed, b"Content-Encoding: gzip"))).body == packed
+
+
+def test_a_redirect_is_followed_and_nothing_is_warned_of(redis_url: str, redis_client: redis.Redis, tmp_path: Path) -> None:
+    ours = {REDIRECT: 600, "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None}
+    with crawl(redis_url, tmp_path, pages=3) as run:
+        run.seed(f"{run.site}/to/1")
+        process = run.start(REFERER_ENABLED=False, METAREFRESH_ENABLED=False, DOWNLOADER_MIDDLEWARES=json.dumps(ours))
+        assert process.wait(30) == 0, run.log()
+        assert run.missing() == ([], [])
+        assert "WARNING" not in run.log()
 
 
 def test_a_server_that_closes_kept_connections_is_asked_again() -> None:
