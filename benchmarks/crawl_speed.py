@@ -40,7 +40,7 @@ def main() -> None:
     report = Report(title="One crawler", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))
     report.caveats += [
         "All on one machine: crawler, site, Redis and proxy share its cores.",
-        "Each peer has CONCURRENT_ITEMS 8 and no cookies; with Scrapy's 100 all of them are half as fast (see settings_share).",
+        "Each peer has CONCURRENT_ITEMS 8 and no cookies; with Scrapy's 100 all of them are half as fast.",
         "Reads of Redis's sockets stand for round trips: what is sent together is one, a message over 16 KiB counts more often.",
         "Commands per page are all that ran, for Trawl those inside its script too; sent are those that came over the wire.",
     ]

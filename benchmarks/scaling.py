@@ -38,8 +38,8 @@ def main() -> None:
     chosen = parser.parse_args()
     report = Report(title="More crawlers", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))
     report.caveats += [
-        f"{chosen.concurrency} requests at a time for each crawler, {chosen.delay:g} ms added to each Redis round trip, "
-        "the settings of the fleet.",
+        f"{chosen.concurrency} requests at a time for each crawler, {chosen.page_ms:g} ms for a page, {chosen.delay:g} ms added "
+        "to each Redis round trip; otherwise the settings of the fleet, with a quiet log.",
         "Crawlers, site and Redis share the machine's cores: a number of crawlers whose CPU does not fit is no measure.",
     ]
     with site() as url, RedisServer() as server:

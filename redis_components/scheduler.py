@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, cast
 
 import redis
 from scrapy import Request, Spider, signals
@@ -287,3 +287,10 @@ class Scheduler(BaseScheduler):
             wipe(self.df.server, self._frontier.config.keys, but_not_for=self._frontier.owner)
         except redis.RedisError as exc:
             logger.warning("the finished crawl's keys are not removed: %s", exc)
+
+
+def set_aside(crawler: Crawler, request: Request, reason: str) -> None:
+    """Keep a request among the dead ones with the reason; under another scheduler than ours do nothing."""
+    scheduler = crawler.engine.scheduler if crawler.engine else None
+    if scheduler is not None and Scheduler in type(scheduler).__mro__:  # isinstance() is true for whatever has its methods
+        cast("Scheduler", scheduler).give_up(request, reason)

@@ -18,7 +18,7 @@ from . import defaults
 from .engine import frontier_of
 from .exchange import NextTask
 from .page import Page, current_page
-from .scheduler import Scheduler, reason_of
+from .scheduler import reason_of, set_aside
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -166,10 +166,7 @@ class RedisMixin:
 
     def set_aside(self, failure: Failure) -> None:
         """An errback: the request is not forgotten but kept among the dead ones with the reason, to be replayed."""
-        request = failure.request  # type: ignore[attr-defined]  # the engine puts it there
-        scheduler = self.crawler.engine.scheduler if self.crawler.engine else None
-        if isinstance(scheduler, Scheduler):
-            scheduler.give_up(request, reason_of(failure))
+        set_aside(self.crawler, failure.request, reason_of(failure))  # type: ignore[attr-defined]  # the engine puts it there
 
     def make_request_from_data(self, data: bytes) -> Request | Iterable[Request] | None:
         """The request or requests of a start task: a bare URL, or JSON with the fields of `StartTask`. Override it for other

@@ -50,16 +50,20 @@ def settings_of(job: Job) -> dict[str, Any]:
         "quiet": lambda: QUIET,
         "fleet": lambda: _fleet(job.peer),
     }
-    settings = {**profiles[job.profile](), **PEERS[job.peer]}
-    if job.profile != "defaults":
-        settings |= CONCURRENCY
-    for name, value in job.settings.items():
-        theirs = settings.get(name)
-        # Else switching one middleware off would also drop those that the fleet's settings name.
-        settings[name] = {**theirs, **value} if isinstance(theirs, dict) and isinstance(value, dict) else value
+    of_the_peer = {**profiles[job.profile](), **PEERS[job.peer], **({} if job.profile == "defaults" else CONCURRENCY)}
+    settings = laid_over(of_the_peer, job.settings)
     if job.redis_url:
         settings["REDIS_URL"] = job.redis_url
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def laid_over(settings: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """`settings` with `changes`; dicts are merged, else one middleware's change would drop those that the fleet names."""
+    changed = dict(settings)
+    for name, value in changes.items():
+        theirs = settings.get(name)
+        changed[name] = {**theirs, **value} if isinstance(theirs, dict) and isinstance(value, dict) else value
+    return changed
 
 
 def _fleet(peer: str) -> dict[str, Any]:

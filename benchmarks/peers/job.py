@@ -22,7 +22,9 @@ class Job:
     site: str
     redis_url: str = ""
     profile: str = "equal"
-    """equal: the same quiet settings for each peer; fleet: those of `workers/settings.py`; defaults: Scrapy's own."""
+    """equal: the same quiet settings for each peer; fleet: those of `workers/settings.py`; defaults: Scrapy's own; quiet: those
+    with a quiet log, no remote consoles and the fleet's number of requests at a time.
+    """
     settings: dict[str, Any] = field(default_factory=dict)
     """Override the profile and the peer's own settings: a null puts Scrapy's default back, a dict is laid over theirs."""
     urls: tuple[str, ...] = ()

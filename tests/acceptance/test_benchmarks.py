@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from benchmarks.peers.crawl import laid_over
+
 ROOT = Path(__file__).parents[2]
 SHORT = {
     "scaling": ["--rounds=1", "--crawlers", "1", "2", "--seconds=1.5", "--page-ms=20", "--concurrency=4"],
-    "settings_share": ["--rounds=1", "--threads=4", "--without-candidates", "--only"],
+    "settings_share": ["--rounds=1", "--threads=4", "--only"],
     "kill_table": ["--repetitions=1", "--pages=40", "--page-ms=60", "--only", "the same at the crawl's end"],
     "start_tasks": ["--rounds=1", "--pages=40", "--slow-ms=100", "--tasks=2", "--without-scrapy-redis"],
     "crawl_speed": ["--rounds=1", "--threads=4", "--slow-threads=1", "--delays", "1", "--without-scrapy-redis"],
@@ -98,3 +100,10 @@ def test_every_request_and_fingerprint_takes_memory(results: dict[str, Future[di
 def test_nothing_is_missing_after_redis_forgot_its_last_second(results: dict[str, Future[dict[str, Any]]]) -> None:
     (row,) = rows(results["kill_table"]).values()
     assert (row["pages missing"], row["items missing"]) == (0, 0)
+
+
+def test_a_variant_changes_only_the_middlewares_that_it_names() -> None:
+    fleet = {"DOWNLOADER_MIDDLEWARES": {"allowed": 50, "offsite": None}, "CONCURRENT_ITEMS": 4}
+    changed = laid_over(fleet, {"DOWNLOADER_MIDDLEWARES": {"offsite": 50, "lean": 850}, "CONCURRENT_ITEMS": 100})
+    assert changed == {"DOWNLOADER_MIDDLEWARES": {"allowed": 50, "offsite": 50, "lean": 850}, "CONCURRENT_ITEMS": 100}
+    assert fleet["CONCURRENT_ITEMS"] == 4

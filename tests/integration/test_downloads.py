@@ -145,3 +145,19 @@ def test_nobody_listens() -> None:
             await handler.close()
 
     asyncio.run(run())
+
+
+def test_a_place_at_no_site_is_not_fetched_under_scrapys_own_scheduler_either(redis_url: str, tmp_path: Path) -> None:
+    with crawl(redis_url, tmp_path, pages=3, spider="starting") as run:
+        ours = json.dumps({"workers.sites.allowed.AllowedSites": 50})
+        memory = {
+            "SCHEDULER": "scrapy.core.scheduler.Scheduler",
+            "DUPEFILTER_CLASS": "scrapy.dupefilters.RFPDupeFilter",
+            "STATS_CLASS": "scrapy.statscollectors.MemoryStatsCollector",
+            "ITEM_PIPELINES": "{}",
+        }
+        process = run.start("-a", f"site={run.site}", DOWNLOADER_MIDDLEWARES=ours, **memory)
+        assert process.wait(30) == 0, run.log()
+        assert "is at no site" in run.log()
+        assert "Traceback" not in run.log()
+        assert run.hits() == {}

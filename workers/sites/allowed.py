@@ -11,7 +11,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.url import add_http_if_no_scheme
 
-from redis_components.scheduler import Scheduler
+from redis_components.scheduler import set_aside
 
 from .load import load_sites
 from .model import SiteError
@@ -57,9 +57,7 @@ class AllowedSites:
             return
         reason = f"{wrong} is at no site: no file in the sites folder has its scheme, host and port; add it to `also_allowed`"
         logger.error("not fetched: %s", reason)
-        scheduler = self._crawler.engine.scheduler if self._crawler.engine else None
-        if isinstance(scheduler, Scheduler):
-            scheduler.give_up(request, reason)
+        set_aside(self._crawler, request, reason)
         raise IgnoreRequest(reason)
 
     def _allows(self, place: Origin) -> bool:
