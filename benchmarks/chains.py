@@ -8,6 +8,8 @@ take is vanilla's step in the same round plus one round trip to Redis.
 
 from __future__ import annotations
 
+import statistics
+
 from benchmarks.peer import run_with_redis, scrapy_redis_peers
 from benchmarks.peers.job import Job
 from benchmarks.report import Report, options
@@ -58,7 +60,7 @@ def main() -> None:
     for chains, aim in TARGETS.items():
         name = f"{chains} chains, trawl 0 ms"
         if name in variants:
-            ratio = speed_ratios(rounds, name)[len(rounds.played) // 2]
+            ratio = rounds.ratio(name, base_of(name), steps_per_ms)
             report.target(f"{chains} chains at 0 ms ≥ {aim} of vanilla: {ratio:.2f}", ratio >= aim)
     report.tell(chosen)
 
@@ -75,23 +77,23 @@ def base_of(variant: str) -> str:
     return f"{parts(variant)[0]} chains, vanilla"
 
 
-def speed_ratios(rounds: Rounds, variant: str) -> list[float]:
-    """Vanilla's step ÷ this one's in each round, sorted."""
-    return rounds.ratios(variant, base_of(variant), lambda figures: 1 / figures["step_ms"])
+def steps_per_ms(figures: Figures) -> float:
+    """The speed of one chain."""
+    return float(1 / figures["step_ms"])
 
 
 def row(rounds: Rounds, variant: str) -> list[object]:
     """One line of the table."""
     delay_ms = parts(variant)[2]
-    ratios = speed_ratios(rounds, variant)
-    against_ideal = sorted(one[variant]["step_ms"] / (one[base_of(variant)]["step_ms"] + delay_ms) for one in rounds.played)
+    ratios = rounds.ratios(variant, base_of(variant), steps_per_ms)
+    against_ideal = [one[variant]["step_ms"] / (one[base_of(variant)]["step_ms"] + delay_ms) for one in rounds.played]
     return [
         variant,
         int(rounds.median(variant, lambda figures: figures["pages"])),
         rounds.median(variant, lambda figures: figures["step_ms"]),
-        ratios[len(ratios) // 2],
+        rounds.ratio(variant, base_of(variant), steps_per_ms),
         f"{ratios[0]:.2f}-{ratios[-1]:.2f}",
-        against_ideal[len(against_ideal) // 2],
+        statistics.median(against_ideal),
     ]
 
 
