@@ -36,6 +36,7 @@ local GONE_S = 86400
 
 -- include: clock
 -- include: memory
+-- include: score
 -- include: ready
 -- include: leases
 -- include: tasks

@@ -162,6 +162,16 @@ def test_the_first_exchange_is_applied_once_even_when_its_owner_is_reclaimed_bef
     assert redis_client.llen(KEYS.item_stream()) == 1
 
 
+def test_a_priority_beyond_all_numbers_does_not_stop_the_exchange(redis_client: redis.Redis) -> None:
+    one = Owner(redis_client, "one", concurrency=4).open()
+    one.add("good", dont_filter=True)
+    one.add("first", dont_filter=True, priority=10**400)
+    one.add("last", dont_filter=True, priority=-(10**400))
+    one.advance(20)
+    assert redis_client.zcard(KEYS.ready()) + redis_client.hlen(KEYS.leases("one")) == 3, "the script was not half applied again"
+    assert one.take_all() == ["first", "good", "last"]
+
+
 def test_a_burial_does_not_travel_before_the_items_of_its_page() -> None:
     outbox = Outbox()
     outbox.entries.extend([("items", b"x", 1)] * 5)

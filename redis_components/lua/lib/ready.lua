@@ -1,4 +1,4 @@
--- READY requests of one lane: a zset whose members are 8 bytes of order, 1 byte of attempts, payload.
+-- READY requests of one lane: a zset whose members are 8 bytes of order, 1 byte of attempts, payload. Needs lib/score.
 
 -- Place among requests of equal score, from the running number of the request; queue.py has the same.
 local function rank_of(order, number)
@@ -10,7 +10,7 @@ end
 -- a: store one request.
 local function enqueue(ready, order, number, score, payload)
   if order ~= 'priority' then score = 0 end
-  redis.call('ZADD', ready, score, struct.pack('>I8', rank_of(order, number)) .. '\0' .. payload)
+  redis.call('ZADD', ready, zset_score(score), struct.pack('>I8', rank_of(order, number)) .. '\0' .. payload)
 end
 
 local function order_of(member)
