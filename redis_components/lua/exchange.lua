@@ -33,6 +33,7 @@ local own_gone, dead_leases, dead_gone = KEYS[15], KEYS[16], KEYS[17]
 local message, blobs = cmsgpack.unpack(ARGV[1]), ARGV[2]
 local LAYOUT = '1'
 local GONE_S = 86400
+local MOST_WITHHELD = 200
 
 -- include: clock
 -- include: memory
@@ -176,8 +177,10 @@ else
   if reply.full == 0 then
     -- What was at work in several deaths is tried apart from its like, one for each process: so only the guilty one is there each time.
     local trying, withheld = message.trying, {}
-    for _ = 1, 3 do -- again where some were withheld, for a bounded time
-      local popped = message.want > made.leased and redis.call('ZPOPMIN', ready, message.want - made.leased) or {}
+    local round, popped = 0, nil
+    repeat -- again where some were withheld, for a bounded time
+      round = round + 1
+      popped = message.want > made.leased and redis.call('ZPOPMIN', ready, message.want - made.leased) or {}
       for i = 1, #popped, 2 do
         local member, score = popped[i], popped[i + 1]
         if #member < 9 then
@@ -189,7 +192,7 @@ else
           lease(REQUEST, score, member)
         end
       end
-    end
+    until #popped == 0 or #withheld >= MOST_WITHHELD or round >= MOST_WITHHELD
     for _, one in ipairs(withheld) do redis.call('ZADD', ready, one[1], one[2]) end
     reply.withheld = #withheld
     for _, task in ipairs(take_tasks(start_tasks, start_deaths, message.want_tasks)) do lease(task[1], task[2], task[3]) end
