@@ -28,9 +28,11 @@ def names(prefix: str, count: int) -> list[str]:
 
 def leases_of(owner: Owner) -> dict[str, Lease]:
     """What the owner is given without settling anything."""
-    held = {}
-    while (lease := owner.frontier.take()) is not None or (owner.advance() or (lease := owner.frontier.take())) is not None:
-        held[lease.data.decode()] = lease
+    held: dict[str, Lease] = {}
+    for wait_s in (0, 0.5, 0.5):
+        owner.advance(wait_s)
+        while (lease := owner.frontier.take()) is not None:
+            held[lease.data.decode()] = lease
     return held
 
 
