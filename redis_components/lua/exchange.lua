@@ -6,7 +6,7 @@
 -- KEYS[2] seen          (set)    fingerprints of requests ever stored
 -- KEYS[3] leases        (hash)   this owner's leases
 -- KEYS[4] owners        (zset)   owners, score = time at which each counts as dead, in ms
--- KEYS[5] numbers       (hash)   owner -> number of its last exchange '|' the duplicates found in it '|' leases overtaken in its buffer
+-- KEYS[5] numbers       (hash)   owner -> number of its last exchange '|' the duplicates found in it '|' leases overtaken in its buffer '|' its concurrency
 -- KEYS[6] counters      (hash)   layout version, order number, leases out, totals
 -- KEYS[7] dead          (list)   DEAD requests and start tasks with their reasons
 -- KEYS[8] start_tasks   (list, set or zset)  start tasks of this spider
@@ -154,9 +154,12 @@ else
   if message.reclaim ~= '' then
     local expires = tonumber(redis.call('ZSCORE', owners, message.reclaim) or nil)
     if expires and expires <= now then
-      local last, _, overtaken = string.match(redis.call('HGET', numbers, message.reclaim) or '', '^(%d*)|?([%d,]*)|?(.*)$')
+      local last, _, overtaken, concurrency = string.match(
+        redis.call('HGET', numbers, message.reclaim) or '', '^(%d*)|?([%d,]*)|?([^|]*)|?(%d*)'
+      )
       local moved = give_back_all(
-        dead_leases, overtaken, ready, start_tasks, start_deaths, dead, counters, now, message.concurrency, message.max_attempts
+        dead_leases, overtaken, ready, start_tasks, start_deaths, dead, counters, now, tonumber(concurrency) or message.concurrency,
+        message.max_attempts
       )
       redis.call('HINCRBY', counters, 'reclaimed', moved)
       redis.call('ZREM', owners, message.reclaim)
@@ -201,7 +204,8 @@ else
     if n > 0 then redis.call('HINCRBY', counters, counter, n) end
   end
 
-  redis.call('HSET', numbers, owner, number .. '|' .. table.concat(reply.duplicates, ',') .. '|' .. table.concat(message.overtaken, ','))
+  local kept = { number, table.concat(reply.duplicates, ','), table.concat(message.overtaken, ','), message.concurrency }
+  redis.call('HSET', numbers, owner, table.concat(kept, '|'))
 end
 
 if message.bye and not said_bye and redis.call('HLEN', leases) == 0 then
