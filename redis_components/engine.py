@@ -191,7 +191,14 @@ def frontier_of(crawler: Crawler) -> Frontier:
             if isinstance(transport, LoopTransport):
                 await transport.closed()
 
+        async def leave_if_never_started() -> None:
+            # A component failed to open: Scrapy closes the spider and sends no engine_stopped. In a process that lives on, this
+            # owner would live on too.
+            if crawler.engine is None or crawler.engine.start_time is None:
+                await leave()
+
         crawler.signals.connect(leave, signals.engine_stopped, weak=False)
+        crawler.signals.connect(leave_if_never_started, signals.spider_closed, weak=False)
     return frontier
 
 

@@ -251,12 +251,21 @@ class Frontier:
 
     def _want_tasks(self) -> int:
         """Start tasks to lease now: only while the requests that wait already cannot keep the engine busy."""
-        if self._closing or not self._opened or self.waiting_to_start >= self.config.concurrency:
+        if self._closing or not self._opened or len(self._buffer) + self._ready_for_us() >= self.config.concurrency:
             return 0
         return self._task_demand
 
+    def _ready_for_us(self) -> int:
+        """Requests READY at the last answer, without those that were withheld from this process. When nothing but such was found
+        there may be others behind them, but asking again at once would not bring these either.
+        """
+        last = self._last
+        if last is None or (last.withheld and not last.leases):
+            return 0
+        return last.ready - last.withheld
+
     def _haste(self) -> Haste:
-        ready = self._last.ready - self._last.withheld if self._last else 1
+        ready = self._ready_for_us() if self._last else 1
         if self._urgent:
             return Haste.NOW
         if self._full:

@@ -78,7 +78,7 @@ class CrawlKeys:
 
     def numbers(self) -> str:
         """HASH: last exchange applied for each owner, so that a repeated one is not applied again: its number `|` the places of
-        the duplicates found in it `|` the leases that were overtaken in the owner's buffer.
+        the duplicates found in it `|` the leases that were overtaken in the owner's buffer `|` its concurrency.
 
         Written and read by `exchange.lua`.
         """

@@ -145,5 +145,5 @@ class ThreadTransport:
         owners_key, args = self._beat
         try:
             script("heartbeat")(self._client, {"owners": owners_key}, args)
-        except redis.RedisError as exc:
+        except Exception as exc:  # whatever it is: without this thread nothing would be sent any more
             logger.debug("heartbeat not sent: %s", exc)  # the next exchange tells the operator

@@ -11,6 +11,7 @@ local dead, ready, start_tasks, counters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local chosen = 1
 local LAYOUT = '1'
 
+-- include: score
 -- include: leases
 -- include: dead
 
@@ -24,7 +25,7 @@ end
 
 local count = 0
 for at = chosen, #ARGV, 4 do
-  local place, sha, kind, score = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+  local place, sha, kind, score = ARGV[at], ARGV[at + 1], ARGV[at + 2], zset_score(ARGV[at + 3]) or 0
   local entry = entry_at(dead, place, sha)
   if entry then
     local payload = payload_of_dead(entry)

@@ -6,7 +6,7 @@
 -- KEYS[2] seen          (set)    fingerprints of requests ever stored
 -- KEYS[3] leases        (hash)   this owner's leases
 -- KEYS[4] owners        (zset)   owners, score = time at which each counts as dead, in ms
--- KEYS[5] numbers       (hash)   owner -> number of its last exchange '|' the duplicates found in it '|' leases overtaken in its buffer
+-- KEYS[5] numbers       (hash)   owner -> number of its last exchange '|' the duplicates found in it '|' leases overtaken in its buffer '|' its concurrency
 -- KEYS[6] counters      (hash)   layout version, order number, leases out, totals
 -- KEYS[7] dead          (list)   DEAD requests and start tasks with their reasons
 -- KEYS[8] start_tasks   (list, set or zset)  start tasks of this spider
@@ -33,9 +33,11 @@ local own_gone, dead_leases, dead_gone = KEYS[15], KEYS[16], KEYS[17]
 local message, blobs = cmsgpack.unpack(ARGV[1]), ARGV[2]
 local LAYOUT = '1'
 local GONE_S = 86400
+local MOST_WITHHELD = 200
 
 -- include: clock
 -- include: memory
+-- include: score
 -- include: ready
 -- include: leases
 -- include: tasks
@@ -161,9 +163,12 @@ else
   if message.reclaim ~= '' then
     local expires = tonumber(redis.call('ZSCORE', owners, message.reclaim) or nil)
     if expires and expires <= now then
-      local last, _, overtaken = string.match(redis.call('HGET', numbers, message.reclaim) or '', '^(%d*)|?([%d,]*)|?(.*)$')
+      local last, _, overtaken, concurrency = string.match(
+        redis.call('HGET', numbers, message.reclaim) or '', '^(%d*)|?([%d,]*)|?([^|]*)|?(%d*)'
+      )
       local moved = give_back_all(
-        dead_leases, overtaken, ready, start_tasks, start_deaths, dead, counters, now, message.concurrency, message.max_attempts
+        dead_leases, overtaken, ready, start_tasks, start_deaths, dead, counters, now, tonumber(concurrency) or message.concurrency,
+        message.max_attempts
       )
       redis.call('HINCRBY', counters, 'reclaimed', moved)
       redis.call('ZREM', owners, message.reclaim)
@@ -184,8 +189,10 @@ else
   if reply.full == 0 then
     -- What was at work in several deaths is tried apart from its like, one for each process: so only the guilty one is there each time.
     local trying, withheld = message.trying, {}
-    for _ = 1, 3 do -- again where some were withheld, for a bounded time
-      local popped = message.want > made.leased and redis.call('ZPOPMIN', ready, message.want - made.leased) or {}
+    local round, popped = 0, nil
+    repeat -- again where some were withheld, for a bounded time
+      round = round + 1
+      popped = message.want > made.leased and redis.call('ZPOPMIN', ready, message.want - made.leased) or {}
       for i = 1, #popped, 2 do
         local member, score = popped[i], popped[i + 1]
         if #member < 9 then
@@ -197,7 +204,7 @@ else
           lease(REQUEST, score, member)
         end
       end
-    end
+    until #popped == 0 or #withheld >= MOST_WITHHELD or round >= MOST_WITHHELD
     for _, one in ipairs(withheld) do redis.call('ZADD', ready, one[1], one[2]) end
     reply.withheld = #withheld
     for _, task in ipairs(take_tasks(start_tasks, start_deaths, message.want_tasks)) do lease(task[1], task[2], task[3]) end
@@ -206,7 +213,8 @@ else
     if n > 0 then redis.call('HINCRBY', counters, counter, n) end
   end
 
-  redis.call('HSET', numbers, owner, number .. '|' .. table.concat(reply.duplicates, ',') .. '|' .. table.concat(message.overtaken, ','))
+  local kept = { number, table.concat(reply.duplicates, ','), table.concat(message.overtaken, ','), message.concurrency }
+  redis.call('HSET', numbers, owner, table.concat(kept, '|'))
 end
 
 if message.bye and not said_bye and redis.call('HLEN', leases) == 0 then

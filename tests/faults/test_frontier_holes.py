@@ -43,6 +43,20 @@ def test_deaths_count_only_for_what_a_process_worked_on_not_for_what_it_prefetch
     assert redis_client.llen(KEYS.dead()) <= 4, "two are worked on at a time, and five deaths are needed for each"
 
 
+def test_deaths_count_by_what_the_dead_process_worked_on_whoever_reclaims_it(redis_client: redis.Redis) -> None:
+    one = Owner(redis_client, "one", concurrency=4).open()
+    for payload in "abcd":
+        one.add(payload)
+    assert one.take_all() == list("abcd")
+    one.frontier.stop()
+    expire_owner(redis_client, KEYS, "one")
+    two = Owner(redis_client, "two", concurrency=1).open()
+    two.advance(1)
+    two.frontier.close(lambda: None)
+    two.advance(1)
+    assert [member[8] for member in redis_client.zrange(KEYS.ready(), 0, 9)] == [1, 1, 1, 1]
+
+
 def test_an_old_lease_never_settles_a_new_one_after_fencing(redis_client: redis.Redis) -> None:
     redis_client.rpush(KEYS.start_tasks(), "task")
     one = Owner(redis_client, "one")

@@ -71,3 +71,25 @@ def test_a_second_signal_ends_it_at_once_and_what_was_cut_off_is_crawled_again(
         assert run.start(**way).wait(60) == 0, run.log()
         assert run.items() == [1]
         assert run.hits() == {1: 2}
+
+
+class FailsToOpen:
+    """A pipeline whose database is away."""
+
+    def open_spider(self) -> None:
+        raise RuntimeError("no database")
+
+    def process_item(self, item: Any) -> Any:
+        return item
+
+
+@pytest.mark.parametrize("way", [{}, *WAYS[:1]], ids=["asyncio", "SelectReactor"])
+def test_a_crawl_that_never_starts_says_good_bye(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path, way: dict[str, Any]
+) -> None:
+    with crawl(redis_url, tmp_path, pages=1) as run:
+        run.seed()
+        run.start(ITEM_PIPELINES='{"tests.integration.test_other_reactors.FailsToOpen": 1}', **way).wait(60)
+        assert "no database" in run.log()
+    shot = snapshot(redis_client, "links")
+    assert (shot.owners, shot.leased, shot.start_tasks, shot.leased_tasks) == (0, 0, 1, 0)

@@ -50,6 +50,18 @@ MEMBER = bytes(9) + b"payload"
 FOREIGN_LEASES = [("1.1", b""), ("1.1", b"junk"), ("1.1", b"r0|short"), ("1.1", b"rx|" + MEMBER), ("no number", b"r0|" + MEMBER)]
 
 
+@pytest.mark.parametrize("score", ["1e999", "-1e999", "1e-999", " 5", "0x10", "inf"])
+@pytest.mark.parametrize("kind", ["r", "z"])
+def test_a_score_that_redis_would_refuse_stops_nobody(redis_client: redis.Redis, kind: str, score: str) -> None:
+    redis_client.zadd(KEYS.owners(), {"gone": 1})
+    redis_client.hset(KEYS.leases("gone"), "1.1", f"{kind}{score}|".encode() + MEMBER)
+    one = Owner(redis_client, "one").open()
+    one.frontier.add_item(b"item")
+    one.advance(10)
+    assert redis_client.lrange(KEYS.item_stream(), 0, 9) == [b"item"]
+    assert not redis_client.exists(KEYS.leases("gone"))
+
+
 @pytest.mark.parametrize(("field", "value"), FOREIGN_LEASES)
 def test_a_foreign_lease_of_a_dead_owner_is_set_aside_and_the_others_are_given_back(
     redis_client: redis.Redis, field: str, value: bytes

@@ -1,4 +1,4 @@
--- A lease is a field of the owner's hash: id -> kind score '|' member. Needs lib/ready.
+-- A lease is a field of the owner's hash: id -> kind score '|' member. Needs lib/ready and lib/score.
 --   kind 'r'            a request; member as in lib/ready
 --   kind 'l', 's', 'z'  a start task from a list, set or zset; member = the task as its producer wrote it
 --   kind 'f'            foreign: not written by Trawl, nor counted; it ends among the dead
@@ -10,9 +10,8 @@ end
 
 local function lease_parts(value)
   local kind, score, member = string.match(value, '^([rlsz])([^|]*)|(.*)$')
-  local number = tonumber(score)
-  local scored = number and number == number -- not NaN
-  if not kind or (kind == 'z' and not scored) or (kind == REQUEST and not (scored and #member >= 9)) then return FOREIGN, '', value end
+  if kind == 'z' or kind == REQUEST then score = zset_score(score) end
+  if not kind or not score or (kind == REQUEST and #member < 9) then return FOREIGN, '', value end
   return kind, score, member
 end
 
