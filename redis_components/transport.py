@@ -90,8 +90,8 @@ class LoopTransport:
 
 
 class ThreadTransport:
-    """One daemon thread with one synchronous client: for every reactor, and every way to connect that redis-py or a client class
-    of the user's knows.
+    """One daemon thread with one synchronous client, which it closes at its end: for every reactor, and every way to connect
+    that redis-py or a client class of the user's knows.
 
     While there is nothing to exchange it keeps the owner alive by itself, so that a callback that computes for long does not
     cost its process the leases.
@@ -120,6 +120,12 @@ class ThreadTransport:
         self._jobs.put(None)
 
     def _run(self) -> None:
+        try:
+            self._work()
+        finally:
+            self._client.close()
+
+    def _work(self) -> None:
         exchange = script("exchange")
         while True:
             try:
