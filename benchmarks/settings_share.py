@@ -24,14 +24,14 @@ TARGET = 3.0
 FLEET, DEFAULTS, VANILLA = "the fleet's settings", "vanilla, Scrapy's defaults", "vanilla, the fleet's settings"
 QUIET = "the same, quiet, 32 requests at a time"
 
-DEPTH = {"SPIDER_MIDDLEWARES": {"scrapy.spidermiddlewares.depth.DepthMiddleware": 900}}
+NO_DEPTH = {"SPIDER_MIDDLEWARES": {"scrapy.spidermiddlewares.depth.DepthMiddleware": None}}
 ALLOWED_SITES = "workers.sites.allowed.AllowedSites"
 OFFSITE_INSTEAD = {"scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": 50, ALLOWED_SITES: None}
 NO_HEADERS = {
     "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware": None,
     "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware": None,
 }
-AUTH = {"DOWNLOADER_MIDDLEWARES": {"scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": 300}}
+NO_AUTH = {"DOWNLOADER_MIDDLEWARES": {"scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None}}
 TWISTED = "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler"
 
 BACK: dict[str, dict[str, Any]] = {
@@ -43,8 +43,6 @@ BACK: dict[str, dict[str, Any]] = {
     "LOG_LEVEL DEBUG": {"LOG_LEVEL": "DEBUG"},
     "MEMUSAGE_ENABLED": {"MEMUSAGE_ENABLED": True},
     "REFERER_ENABLED": {"REFERER_ENABLED": True},
-    "DepthMiddleware": DEPTH,
-    "HttpAuthMiddleware": AUTH,
     "Twisted's HTTP client": {"DOWNLOAD_HANDLERS": {"http": TWISTED, "https": TWISTED}},
     "asyncio's own event loop": {"ASYNCIO_EVENT_LOOP": None},
     "Offsite instead of AllowedSites": {"DOWNLOADER_MIDDLEWARES": OFFSITE_INSTEAD},
@@ -53,6 +51,8 @@ BACK: dict[str, dict[str, Any]] = {
 
 MORE: dict[str, dict[str, Any]] = {
     "no HttpCompression": {"COMPRESSION_ENABLED": False},
+    "no Depth": NO_DEPTH,
+    "no HttpAuth": NO_AUTH,
     "no UrlLength": {"URLLENGTH_LIMIT": 0},
     "no AllowedSites": {"DOWNLOADER_MIDDLEWARES": {ALLOWED_SITES: None}},
     "no UserAgent, DefaultHeaders": {"DOWNLOADER_MIDDLEWARES": NO_HEADERS},

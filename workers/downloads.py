@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class DownloadHandler(AiohttpDownloadHandler):
-    """A quarter more pages per second than with Twisted's client (`docs/decisions/0008-http-client.md`).
+    """A fifth more pages per second than with Twisted's client (`docs/decisions/0008-http-client.md`).
 
     Unlike that one it fails on a header that breaks the rules of HTTP; `DOWNLOAD_HANDLERS` puts the other one back for a spider.
     """

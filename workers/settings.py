@@ -41,12 +41,11 @@ COOKIES_ENABLED = False  # the forums are read without a login
 HTTPPROXY_ENABLED = False  # sites are reached directly, whatever `http_proxy` in the environment of a node says
 METAREFRESH_ENABLED = False  # it searches each page's HTML for a redirect
 REFERER_ENABLED = False  # a site need not know where we came from; and a request in Redis could name a class for it to import
-SPIDER_MIDDLEWARES = {"scrapy.spidermiddlewares.depth.DepthMiddleware": None}  # depth means nothing where start tasks never end
 ASYNCIO_EVENT_LOOP = "uvloop.Loop" if find_spec("uvloop") else None  # libuv's loop; there is none for Windows
 
 # Safety: who can write to Redis must not make a crawler read files.
 DOWNLOAD_HANDLERS = {
-    "http": "workers.downloads.DownloadHandler",  # and speed: a quarter more pages than with Twisted's client; it caches DNS too
+    "http": "workers.downloads.DownloadHandler",  # and speed: a fifth more pages than with Twisted's client; it caches DNS too
     "https": "workers.downloads.DownloadHandler",
     "file": None,
     "ftp": None,
@@ -58,7 +57,6 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # a request can switch it off
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,  # the next one in its place
     "workers.downloads.RedirectWithoutReferer": 600,
-    "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,  # the forums are read without a login
 }
 # Both of these would let whoever reaches the port run code in the crawler, and Scrapy has them on.
 TELNETCONSOLE_ENABLED = False
