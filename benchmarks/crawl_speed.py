@@ -1,6 +1,6 @@
 """Pages per second of one crawler against vanilla Scrapy and scrapy-redis, in interleaved rounds.
 
-    python -m benchmarks.crawl_speed [--rounds 5] [--delays 0 1 5] [--without-scrapy-redis]
+    python -m benchmarks.crawl_speed [--rounds 9] [--delays 0 1 5] [--without-scrapy-redis]
 
 Each round runs every variant once, in random order, on the same forum; a variant's figure is the median over the rounds of its
 ratio to vanilla in the same round. Vanilla keeps its requests and stats in memory and stores no items; Trawl shares requests,
@@ -26,12 +26,12 @@ PER_PAGE = ("reads_per_page", "sent_per_page", "commands_per_page", "redis_cpu_u
 
 def main() -> None:
     """Run the rounds and tell."""
-    parser = options(__doc__, rounds=5)
-    parser.add_argument("--threads", type=int, default=400, help="threads in each of the four forums (default: %(default)s)")
+    parser = options(__doc__, rounds=9)
+    parser.add_argument("--threads", type=int, default=565, help="threads in each of the four forums (default: %(default)s)")
     parser.add_argument(
         "--slow-threads", type=int, default=40, help="the same for scrapy-redis at a distance (default: %(default)s)"
     )
-    parser.add_argument("--slow-rounds", type=int, default=3, help="its rounds (default: %(default)s)")
+    parser.add_argument("--slow-rounds", type=int, default=2, help="its rounds (default: %(default)s)")
     parser.add_argument("--delays", type=float, nargs="*", default=[0, 1, 5], help="added round-trip times in ms")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=JSON", help="a setting for every variant")
     parser.add_argument("--without-scrapy-redis", action="store_true")
