@@ -76,10 +76,11 @@ for _, check in ipairs({
     return redis.error_reply('WRONGTYPE ' .. check[2] .. ' is a ' .. redis.call('TYPE', check[2])['ok'] .. ' that Trawl did not write; remove it')
   end
 end
-local counts = redis.call('HMGET', counters, 'layout', 'order', 'leased', 'leased_tasks', 'acked', 'reclaimed')
+local numeric = { 'order', 'leased', 'leased_tasks', 'acked', 'reclaimed' }
+local counts = redis.call('HMGET', counters, 'layout', unpack(numeric))
 reply.layout = counts[1] or LAYOUT
 if reply.layout ~= LAYOUT then return answer('layout') end
-for place, counter in ipairs({ 'order', 'leased', 'leased_tasks', 'acked', 'reclaimed' }) do
+for place, counter in ipairs(numeric) do
   local count = counts[place + 1]
   if count and not string.find(count, '^-?%d+$') then
     return redis.error_reply('ERR ' .. counters .. " has the foreign value '" .. count .. "' for " .. counter .. '; remove it')

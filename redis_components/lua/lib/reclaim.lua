@@ -35,30 +35,30 @@ end
 -- d, e: give back every lease of one owner. Where it died, that counts as an attempt for what it was working on: its `started` first requests
 -- and start tasks. What has spent its attempts goes to DEAD (f). Bounded by what one process may hold.
 local function give_back_all(leases, overtaken, ready, start_tasks, start_deaths, dead, counters, now, started, max_attempts)
-  local held = leases_as_started(leases, overtaken)
-  local moved = { leased = 0, leased_tasks = 0 }
-  for _, lease in ipairs(held) do
+  local ours, moved = {}, { leased = 0, leased_tasks = 0 }
+  for _, lease in ipairs(leases_as_started(leases, overtaken)) do
     lease.kind, lease.score, lease.member = lease_parts(lease.value)
-    if lease.kind ~= FOREIGN then
+    if lease.kind == FOREIGN then
+      bury(dead, now, 'not a lease of ours', FOREIGN, '', lease.member)
+    else
       local counter = lease_counter(lease.kind)
       moved[counter] = moved[counter] + 1
       lease.started = moved[counter] <= started
+      ours[#ours + 1] = lease
     end
   end
-  for i = #held, 1, -1 do -- backwards: each task goes to the head of its list
-    local lease, deaths = held[i], 0
-    if lease.kind == FOREIGN then
-      bury(dead, now, 'not a lease of ours', FOREIGN, '', lease.member)
-    elseif lease.kind == REQUEST then
+  for i = #ours, 1, -1 do -- backwards: each task goes to the head of its list
+    local lease, deaths = ours[i], 0
+    if lease.kind == REQUEST then
       if lease.started then lease.member = with_attempts(lease.member, attempts_of(lease.member) + 1) end
       deaths = attempts_of(lease.member)
     elseif lease.started then
       deaths = task_deaths(start_deaths, lease.member)
     end
-    if lease.kind ~= FOREIGN and deaths >= max_attempts then
+    if deaths >= max_attempts then
       bury(dead, now, 'attempts spent: its crawler died ' .. deaths .. ' times', lease.kind, lease.score, lease.member)
       if lease.kind ~= REQUEST then forget_deaths(start_deaths, lease.member) end
-    elseif lease.kind ~= FOREIGN then
+    else
       put_back(ready, start_tasks, lease.kind, lease.score, lease.member)
     end
   end
