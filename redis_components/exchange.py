@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
@@ -24,6 +25,15 @@ class Order(StrEnum):
     FIFO = "fifo"  # first in, first out; priorities do not matter
     LIFO = "lifo"  # last in, first out; priorities do not matter
     RANDOM = "random"  # shuffled; priorities do not matter
+    ADVISED = "advised"  # a queue class of the user's says which is next; else in that of the 8 bytes before each payload
+
+
+def exact_score(score: float) -> str:
+    """A score of a user's own as text. Raises Unserializable for what Redis would refuse in the middle of an exchange."""
+    number = float(score)
+    if not math.isfinite(number):
+        raise Unserializable(f"score: Redis cannot sort by {number}; return a finite number")
+    return repr(number)
 
 
 def score_of(priority: int) -> str:
@@ -110,6 +120,7 @@ class Message(msgspec.Struct, kw_only=True):
     acks: list[str]
     releases: list[str]
     burials: list[Burial]
+    claims: list[str]  # orders (hex) of READY requests that a queue class of the user's has chosen
     stats: list[StatChange]
     sizes: list[int]  # bytes of each blob, in the order in which the script reads them
 

@@ -18,7 +18,8 @@ from . import defaults
 from .engine import frontier_of
 from .exchange import NextTask
 from .page import Page, current_page
-from .scheduler import reason_of, set_aside
+from .page_book import reason_of
+from .scheduler import set_aside
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -190,6 +190,14 @@ else
   if reply.full == 0 then
     -- What was at work in several deaths is tried apart from its like, one for each process: so only the guilty one is there each time.
     local trying, withheld = message.trying, {}
+    for _, hex in ipairs(message.claims) do -- what was chosen and is not READY any more is left out
+      local member = member_of(ready, hex)
+      if member and #member >= 9 and not (trying and attempts_of(member) >= message.suspect_from) then
+        trying = trying or attempts_of(member) >= message.suspect_from
+        redis.call('ZREM', ready, member)
+        lease(REQUEST, '0', member)
+      end
+    end
     local round, popped = 0, nil
     repeat -- again where some were withheld, for a bounded time
       round = round + 1
