@@ -105,9 +105,11 @@ class Cluster(redis.RedisCluster):
         try:
             nodes = [redis.cluster.ClusterNode(host, port) for host, port in place.nodes]  # type: ignore[no-untyped-call]
             super().__init__(startup_nodes=nodes, **params)
-        except RedisClusterException as exc:
+        except BaseException as exc:
             self._to_make = (place, params)
-            raise redis.ConnectionError(str(exc)) from exc
+            if isinstance(exc, RedisClusterException):
+                raise redis.ConnectionError(str(exc)) from exc
+            raise
 
     def execute_command(self, *args: Any, **kwargs: Any) -> Any:
         """As redis-py's."""

@@ -24,6 +24,8 @@ from redis.sentinel import MasterNotFoundError
 from . import defaults
 from .clients import FAILOVER_PARAMS, asyncio_client_of, client_of
 from .errors import ConfigError, RedisUnavailable
+from .keys import FleetKeys
+from .namespace import check_one_slot
 from .redis_url import Kind, kind_of, masked, refused
 
 # Settings of their own that end up in the client's parameters. An empty or zero value does not count: REDIS_PARAMS can say those.
@@ -65,6 +67,9 @@ def connect(url: str | None = None) -> redis.Redis:
     if key not in _kept:
         for other in [k for k in _kept if k[0] != key[0]]:  # of the process that we were forked from
             del _kept[other]
+        if kind_of(url) is Kind.CLUSTER:
+            fleet = FleetKeys()
+            check_one_slot((fleet.crawlers(), fleet.fences()), "TRAWL_NAMESPACE", "'{trawl}'")
         _kept[key] = _shared({**_defaults_for(url), "url": url})
     return _kept[key]
 
