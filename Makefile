@@ -30,8 +30,8 @@ lint: $(STAMP) ## Style, types and layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-test: lint ## Lint, then every test
-	@$(BIN)/python -m pytest -q
+test: lint ## Lint, then every test, three at a time (most of them wait for processes)
+	@$(BIN)/python -m pytest -q -n 3 --dist worksteal
 
 test-scrapy-redis: $(STAMP) ## scrapy-redis's own tests, downloaded and unmodified, on redis_components (SCRAPY_REDIS_TESTS=path for others)
 	@$(BIN)/python -m tests.support.incumbent_suite $(SCRAPY_REDIS_TESTS)

@@ -17,6 +17,7 @@ import redis
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.exceptions import CloseSpider, ScrapyDeprecationWarning
+from scrapy.settings import BaseSettings
 from scrapy.utils.asyncio import call_later
 
 from . import connection, defaults
@@ -29,6 +30,7 @@ from .inspector import wipe
 from .kept_requests import KeptRequests
 from .keys import CrawlKeys
 from .loading import loaded
+from .namespace import checked
 from .page import Page
 from .page_book import PageBook
 from .queue import Base, order_of, own_codec_of, own_score_of
@@ -48,7 +50,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scrapy.crawler import Crawler
-    from scrapy.settings import BaseSettings
     from scrapy.statscollectors import StatsCollector
     from twisted.internet.defer import Deferred
 
@@ -156,17 +157,29 @@ class Scheduler(BaseScheduler):
         """Raises ConfigError."""
         if self._unfit:
             raise self._unfit
+        settings = getattr(self.spider, "settings", None) or BaseSettings()
         self.serializer = loaded(self.serializer, "SCHEDULER_SERIALIZER")
-        settings = getattr(self.spider, "settings", None)
-        allowed = settings.getlist("SCHEDULER_REQUEST_CLASSES") if settings is not None else ()
-        codec = request_codec(self.spider, self.serializer, allowed)
-        key = self.queue_key % {"spider": self.spider.name, "name": self.spider.name}
-        self.queue = make_queue(self.queue_cls, server=self.server, spider=self.spider, key=key, serializer=self.serializer)
+        codec = request_codec(self.spider, self.serializer, settings.getlist("SCHEDULER_REQUEST_CLASSES"))
+        self._keys = CrawlKeys.for_spider(
+            self.spider.name,
+            namespace=checked(settings.get("REDIS_NAMESPACE") or "", "REDIS_NAMESPACE"),
+            requests=self.queue_key,
+            dupefilter=self.dupefilter_key,
+        )
+        self.queue = make_queue(
+            self.queue_cls, server=self.server, spider=self.spider, key=self._keys.requests, serializer=self.serializer
+        )
         if isinstance(self.queue, Base):
             self.queue.use_codec(codec)
         self._codec = own_codec_of(self.queue) or codec
         if self.df is None:
             self.df = make_dupefilter(self.dupefilter_cls, self.spider)
+        self._keys = replace(  # a subclass of ours may have changed its key
+            self._keys,
+            requests=getattr(self.queue, "key", self._keys.requests),
+            dupefilter=self.df.key if is_checked_in_exchange(self.df) else self._keys.dupefilter,
+            set_aside=order_of(type(self.queue)) is None,
+        )
 
     def _set_up(self, crawler: Crawler) -> None:
         """Raises IncompatibleEngine, ConfigError; the frontier comes last, since it would have to be stopped again."""
@@ -190,16 +203,10 @@ class Scheduler(BaseScheduler):
         self._set_up_custom_classes(crawler)
 
     def _adapted(self, config: FrontierConfig) -> FrontierConfig:
-        """Keys and order are those of the queue and the dupefilter, which a subclass may have changed."""
-        return replace(config, keys=self._keys(config.keys), order=order_of(type(self.queue)) or Order.ADVISED)
-
-    def _keys(self, keys: CrawlKeys) -> CrawlKeys:
-        return replace(
-            keys,
-            requests=getattr(self.queue, "key", keys.requests),
-            dupefilter=self.df.key if is_checked_in_exchange(self.df) else keys.dupefilter,
-            set_aside=order_of(type(self.queue)) is None,
-        )
+        """Keys and order are those of the queue and the dupefilter."""
+        ours = self._keys
+        keys = replace(config.keys, requests=ours.requests, dupefilter=ours.dupefilter, set_aside=ours.set_aside)
+        return replace(config, keys=keys, order=order_of(type(self.queue)) or Order.ADVISED)
 
     def _set_up_custom_classes(self, crawler: Crawler) -> None:
         frontier, listeners = self._frontier, self._frontier.listeners
@@ -215,15 +222,11 @@ class Scheduler(BaseScheduler):
 
     def flush(self) -> None:
         """Delete the queue and the dupefilter, unless another process is crawling with them."""
-        if self._crawler is None:
-            keys = CrawlKeys.for_spider(self.spider.name, requests=self.queue_key, dupefilter=self.dupefilter_key)
-            keys, owner = self._keys(keys), ""
-        else:
-            keys, owner = self._frontier.config.keys, self._frontier.owner
+        owner = "" if self._crawler is None else self._frontier.owner
         has_own_keys = clears_by_itself(self.df)
-        outcome = wipe(self.server, keys, but_not_for=owner, fingerprints=not has_own_keys)
+        outcome = wipe(self.server, self._keys, but_not_for=owner, fingerprints=not has_own_keys)
         if outcome == "wiped":
-            for part in (self.queue,) * keys.set_aside + (self.df,) * has_own_keys:
+            for part in (self.queue,) * self._keys.set_aside + (self.df,) * has_own_keys:
                 part.clear()
         (logger.info if outcome == "wiped" else logger.warning)("flush: %s", outcome)
 
