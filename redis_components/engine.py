@@ -12,6 +12,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -136,17 +137,18 @@ def watch_finished(
 def keys_of(crawler: Crawler) -> CrawlKeys:
     """The keys of this crawler's spider, by the settings' patterns."""
     spider = crawler.spider or crawler.spidercls
-    start_urls = getattr(crawler.spider, "redis_key", None)
-    return crawl_keys(crawler.settings, spider.name, start_urls)
+    start_keys = getattr(crawler.spider, "start_keys", ())
+    keys = crawl_keys(crawler.settings, spider.name)
+    return replace(keys, start_urls=start_keys[0]) if start_keys else keys
 
 
-def crawl_keys(settings: BaseSettings, spider: str, start_urls: str | None = None) -> CrawlKeys:
-    """The keys of the spider named `spider`, by the patterns in `settings`; `start_urls` overrides its pattern."""
+def crawl_keys(settings: BaseSettings, spider: str) -> CrawlKeys:
+    """The keys of the spider named `spider`, by the patterns in `settings`."""
     return CrawlKeys.for_spider(
         spider,
         requests=settings.get("SCHEDULER_QUEUE_KEY", defaults.SCHEDULER_QUEUE_KEY),
         dupefilter=settings.get("SCHEDULER_DUPEFILTER_KEY", defaults.SCHEDULER_DUPEFILTER_KEY),
-        start_urls=start_urls or settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY),
+        start_urls=settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY),
         items=settings.get("REDIS_ITEMS_KEY", defaults.PIPELINE_KEY),
         stats=settings.get("STATS_KEY", defaults.STATS_KEY),
     )

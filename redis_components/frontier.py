@@ -97,6 +97,11 @@ class Frontier:
         """The next leased start task, or None; then `listeners.tasks` tells when one came."""
         return self._tasks.popleft() if self._tasks and not self._full else None
 
+    @property
+    def has_tasks(self) -> bool:
+        """True when a leased start task waits to be taken."""
+        return bool(self._tasks)
+
     def want_tasks(self, number: int) -> None:
         """Ask for up to `number` start tasks; each answer cancels the wish."""
         self._task_demand = number
