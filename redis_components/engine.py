@@ -139,7 +139,7 @@ def keys_of(crawler: Crawler) -> CrawlKeys:
     spider = crawler.spider or crawler.spidercls
     start_keys = getattr(crawler.spider, "start_keys", ())
     keys = crawl_keys(crawler.settings, spider.name)
-    return replace(keys, start_urls=start_keys[0]) if start_keys else keys
+    return replace(keys, start_urls=start_keys[0], more_start_urls=start_keys[1:]) if start_keys else keys
 
 
 def crawl_keys(settings: BaseSettings, spider: str) -> CrawlKeys:

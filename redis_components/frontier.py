@@ -17,7 +17,7 @@ from typing import Any
 from .buffer import Buffer
 from .conversation import Conversation, Flight, Wish
 from .errors import LayoutError
-from .exchange import Burial, Lease, NewRequest, NextTask, Order, Reply, StatChange
+from .exchange import Burial, KeyedItem, Lease, NewRequest, NextTask, Order, Reply, StatChange
 from .farewell import Farewell
 from .frontier_config import FrontierConfig, Listeners
 from .journal import Journal
@@ -145,6 +145,10 @@ class Frontier:
         self.outbox.entries.append(("items", item, len(item)))
         if not self._soon:
             self._arm()
+
+    def add_keyed_item(self, item: KeyedItem) -> None:
+        """Store an item in a list of its own, under the same promise."""
+        self._add("keyed_items", item, len(item.data))
 
     def ack(self, lease_id: str) -> None:
         """Scrapy is done with a request, or a start task became requests (edge c)."""

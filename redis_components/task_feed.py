@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 ROOM_S = 0.05
 """Between two looks at whether the engine has room for what a spider fetches itself."""
 NOTHING_FOUND_S = 1.0
-FAILED_S = 5.0
+FAILED_S = 2.0
 
 
 class FedSpider(Protocol):
