@@ -11,16 +11,19 @@ import redis
 
 from redis_components import dead, seeds
 from redis_components.connection import get_redis
+from redis_components.errors import ConfigError
 from redis_components.exchange import Burial
 from redis_components.inspector import expire_owner, snapshot, wipe
 from redis_components.items import ItemStream, Lock, Settled
 from redis_components.keys import CrawlKeys, FleetKeys
 from redis_components.namespace import prefixed
 from redis_components.registry import Registry
+from tests.support.celery_broker import works_with
 from tests.support.crawl import crawl
 from tests.support.owner import Owner
 from tests.support.processes import wait_until
-from tests.support.redis_groups import TAG, ClusterGroup, Group, SentinelGroup
+from tests.support.redis_groups import PASSWORD, TAG, ClusterGroup, Group, SentinelGroup
+from workers.broker import broker_of
 
 KEYS = CrawlKeys.for_spider("links", namespace=TAG)
 WITHOUT_A_LOOP = {"TWISTED_REACTOR": "twisted.internet.epollreactor.EPollReactor"}  # its exchanges travel in a thread
@@ -87,6 +90,17 @@ def test_who_leaves_stays_until_the_replica_has_its_last_word(client: redis.Redi
     assert left == []
     one.advance(1)
     assert left == ["left"]
+
+
+def test_celery_works_on_sentinel_and_says_that_it_does_not_on_a_cluster(group: Group) -> None:
+    if isinstance(group, SentinelGroup):
+        works_with(broker_of(group.url))
+        return
+    with pytest.raises(
+        ConfigError, match="is a Redis Cluster, which Celery cannot use as its broker: set TRAWL_BROKER_URL"
+    ) as said:
+        broker_of(group.url)
+    assert PASSWORD not in str(said.value)
 
 
 @pytest.mark.usefixtures("client")

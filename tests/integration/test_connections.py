@@ -14,12 +14,14 @@ from scrapy.settings import Settings
 from redis_components import connection
 from redis_components.connection import connect, explain
 from redis_components.scripts import script
+from tests.support.celery_broker import works_with
 from tests.support.certificates import Certificates
 from tests.support.crawl import crawl
 from tests.support.processes import wait_until
 from tests.support.proxy import Proxy
 from tests.support.redis_groups import PASSWORD, Node
 from tests.support.redis_server import RedisServer
+from workers.broker import broker_of
 
 LEAST_RIGHTS = "resetchannels ~job42:* -@all +@connection +@read +@write +@transaction +eval +evalsha +time -@dangerous +info"
 """As in docs/deployment.md."""
@@ -54,6 +56,7 @@ def test_tls_with_an_own_authority_and_a_client_certificate(redis_server: RedisS
             REDIS_PARAMS={"ssl": True, "password": redis_server.password, **files},
         )
         assert connect(f"{url}?{certificates.options()}").ping()
+        works_with(broker_of(f"{url}?{certificates.options()}"))
         for wrong in (url, f"{url}?ssl_ca_certs={certificates.ca}"):  # nobody vouches for the server; no certificate of ours
             with pytest.raises(redis.ConnectionError) as caught:
                 connect(wrong).ping()
@@ -67,6 +70,7 @@ def test_a_unix_socket(tmp_path: Path) -> None:
         both_answer(REDIS_URL=f"unix://:{PASSWORD}@{tmp_path}/redis.sock?db=1")
         both_answer(REDIS_PARAMS={"unix_socket_path": f"{tmp_path}/redis.sock", "password": PASSWORD})
         assert connect(f"unix://:{PASSWORD}@{tmp_path}/redis.sock").ping()
+        works_with(broker_of(f"unix://:{PASSWORD}@{tmp_path}/redis.sock?db=1"))
     finally:
         node.kill()
 
