@@ -120,7 +120,7 @@ class Message(msgspec.Struct, kw_only=True):
     trying: bool  # this process holds a request that was at work in several deaths: lease no other one of them
     overtaken: list[str]  # leases that wait although later ones were started: a death does not count for them
     bye: bool  # the owner leaves when it holds no lease any more
-    ask_aof: bool  # say whether Redis has an append-only file
+    ask_aof: bool  # say whether Redis has an append-only file or replicas
     reclaim: str  # dead owner whose leases this exchange gives back, or ""
     requests: list[str]  # their scores; fingerprints and payloads are blobs
     tasks: list[tuple[str, str]]  # their ids and tokens; their data are blobs
@@ -185,7 +185,7 @@ class Reply:
     expired: str  # an owner that counts as dead and may be reclaimed, or ""
     lost: int  # acks, releases and burials of leases that were not ours any more
     full: bool  # Redis is out of memory: nothing was leased
-    aof: bool | None  # Redis has an append-only file; None: not asked, or it does not say
+    aof: bool | None  # Redis has an append-only file, or replicas to take over; None: not asked, or it does not say
 
 
 def decode(raw: list[Any]) -> Reply:

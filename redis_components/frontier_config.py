@@ -49,8 +49,8 @@ class FrontierConfig:
     journal_s: float = 5.0
     """Time for which answered writes are kept, to be replayed when Redis comes back with an older state."""
     fsync_window_s: float = 1.5
-    """Time for which a process stays after its last write, where Redis has an append-only file: a Redis that crashes loses its
-    last second, and who has left cannot write it again. 0: do not stay.
+    """Time for which a process stays after its last write, where Redis has an append-only file or replicas: a Redis that crashes
+    loses its last moments, and who has left cannot write them again. 0: do not stay.
     """
 
     def __post_init__(self) -> None:
