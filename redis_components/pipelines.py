@@ -15,6 +15,7 @@ from .engine import frontier_of
 from .errors import TrawlError
 from .exchange import KeyedItem
 from .loading import object_of
+from .namespace import check_one_slot, prefixed
 from .refusal import is_refused, refusing
 from .utils import bytes_to_str
 
@@ -89,9 +90,11 @@ class RedisPipeline:
 
         Raises ConfigError for what cannot be loaded.
         """
-        params: dict[str, Any] = {"server": connection.from_settings(settings)}
-        if key := settings.get("REDIS_ITEMS_KEY"):
-            params["key"] = key
+        key = settings.get("REDIS_ITEMS_KEY") or defaults.PIPELINE_KEY
+        params: dict[str, Any] = {
+            "server": connection.from_settings(settings),
+            "key": prefixed(key, settings.get("REDIS_NAMESPACE") or ""),
+        }
         if serialize := object_of(settings, "REDIS_ITEMS_SERIALIZER"):
             params["serialize_func"] = serialize
         return cls(**params)
@@ -116,6 +119,7 @@ class RedisPipeline:
         assert spider is not None
         own_keys = type(self).item_key is not RedisPipeline.item_key
         self._to_stream = not own_keys and self.item_key(None, spider) == self._frontier.config.keys.item_stream()
+        self._one_slot = connection.is_cluster(self._crawler.settings)
         self._pushes_itself = type(self)._process_item is not RedisPipeline._process_item
 
     def process_item(self, item: Any, spider: Spider | None = None) -> Any:
@@ -129,8 +133,14 @@ class RedisPipeline:
         if self._to_stream:
             frontier.add_item(data)
         else:
-            frontier.add_keyed_item(KeyedItem(bytes_to_str(self.item_key(item, self._spider(spider))), data))
+            frontier.add_keyed_item(KeyedItem(self._own_key(frontier, item, self._spider(spider)), data))
         return item
+
+    def _own_key(self, frontier: Frontier, item: Any, spider: Spider) -> str:
+        key: str = bytes_to_str(self.item_key(item, spider))
+        if self._one_slot:
+            check_one_slot((frontier.config.keys.item_stream(), key), "REDIS_NAMESPACE", f"'{{{spider.name}}}'")
+        return key
 
     def _process_item(self, item: Any, spider: Spider) -> Any:
         """Append the item at once."""

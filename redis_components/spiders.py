@@ -22,6 +22,7 @@ from . import connection, defaults
 from .engine import frontier_of, stop_crawl
 from .errors import ConfigError
 from .exchange import NextTask
+from .namespace import prefixed
 from .refusal import refusing
 from .scheduler import reason_of, scheduler_of, set_aside
 from .start_tasks import read
@@ -75,7 +76,10 @@ class RedisMixin(SynchronousTasks):
     def _read_settings(self, settings: BaseSettings) -> None:
         if self.redis_key is None:
             self.redis_key = settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY)
-        self.redis_key, self._redis_keys = self._normalize_redis_key(self.redis_key)
+        first, several = self._normalize_redis_key(self.redis_key)
+        namespace = settings.get("REDIS_NAMESPACE") or ""
+        self.redis_key = prefixed(first, namespace)
+        self._redis_keys = several and [prefixed(key, namespace) for key in several]
         if self.redis_batch_size is None:
             self.redis_batch_size = settings.getint("CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS)
         if self.redis_encoding is None:

@@ -15,6 +15,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from . import connection, defaults
 from .engine import frontier_of
 from .exchange import StatChange
+from .namespace import prefixed
 from .refusal import is_refused, refusing
 from .utils import bytes_to_str
 
@@ -51,7 +52,9 @@ class RedisStatsCollector(MemoryStatsCollector):
         super().__init__(crawler)
         self.spider = spider
         self.spider_name = spider.name if spider else getattr(crawler.spidercls, "name", None)
-        self.stats_key = crawler.settings.get("STATS_KEY", defaults.STATS_KEY)
+        self.stats_key = prefixed(
+            crawler.settings.get("STATS_KEY", defaults.STATS_KEY), crawler.settings.get("REDIS_NAMESPACE") or ""
+        )
         self._kinds: dict[str, str] = {}
         self._sent: dict[str, Any] = {}
         self._sent_at = 0.0
