@@ -17,11 +17,16 @@ import redis_components
 from redis_components import connection, picklecompat, utils
 from redis_components.errors import ConfigError
 from redis_components.pipelines import RedisPipeline
+from redis_components.spiders import RedisSpider
 from redis_components.stats import RedisStatsCollector
 
 
 class Books(Spider):
     name = "books"
+
+
+class Fed(RedisSpider):
+    name = "fed"
 
 
 def upper(item: dict[str, str]) -> str:
@@ -103,6 +108,15 @@ def test_a_collector_from_a_spider_and_with_a_key_of_its_own() -> None:
     spider = Books.from_crawler(crawler)
     assert RedisStatsCollector.from_spider(spider)._get_key() == "s:books"
     assert RedisStatsCollector(crawler, spider).spider is spider
+
+
+def test_a_namespace_comes_before_every_key(redis_url: str) -> None:
+    settings = {"REDIS_URL": redis_url, "REDIS_NAMESPACE": "job", "REDIS_START_URLS_KEY": ["%(name)s:a", "%(name)s:b"]}
+    crawler = get_crawler(Fed, settings)
+    spider = Fed.from_crawler(crawler)
+    assert spider.start_keys == ("job:fed:a", "job:fed:b")
+    assert RedisPipeline.from_settings(crawler.settings).item_key({}, spider) == "job:fed:items"
+    assert RedisStatsCollector(crawler)._get_key() == "job:fed:stats"
 
 
 def test_the_package_has_the_names_that_are_imported_from_it() -> None:
