@@ -167,6 +167,12 @@ def keys_of(
     }
 
 
+def all_keys(keys: CrawlKeys, next_keys: CrawlKeys | None) -> list[str]:
+    """Every key that an exchange may touch, but for the lists of an overridden `item_key`."""
+    named = keys_of(keys, next_keys, "", "").values()
+    return [key for one in named for key in ([one] if isinstance(one, str) else one)]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
     """The answer to one exchange; counts are taken after everything was applied."""
