@@ -17,6 +17,7 @@ from scrapy.spidermiddlewares.httperror import HttpError
 from scrapy.utils.asyncio import is_asyncio_available
 
 from . import defaults
+from .dupefilter import dupefilter_class
 from .engine import close_frontier, frontier_of, stop_crawl, watch_finished
 from .errors import TrawlError, Undecodable, Unserializable
 from .exchange import NO_FILTER, NewRequest, score_of
@@ -101,12 +102,13 @@ class Scheduler(BaseScheduler):
         self._codec = request_codec(
             spider, object_of(settings, "SCHEDULER_SERIALIZER"), settings.getlist("SCHEDULER_REQUEST_CLASSES")
         )
-        dupefilter = object_of(settings, "DUPEFILTER_CLASS")
-        if not hasattr(dupefilter, "fingerprint"):  # Scrapy's default, or a filter that knows no fingerprints: ours stands in
-            dupefilter = object_of(settings, "SCHEDULER_DUPEFILTER_CLASS", defaults.SCHEDULER_DUPEFILTER_CLASS)
+        dupefilter = dupefilter_class(settings)
         self._frontier = frontier_of(self._crawler)
         self._has_contexts = is_asyncio_available()
         self.df = dupefilter.from_crawler(self._crawler)
+        # What expires in Redis must not be remembered here, and what is met again has to be told there.
+        if self._frontier.config.filter.forgets:
+            self._max_seen = 0
         listeners = self._frontier.listeners
         listeners.work = self._wake = watch_finished(
             self._crawler, self.finish_request, begun=self._begin_request, failed=self._request_failed
@@ -141,6 +143,8 @@ class Scheduler(BaseScheduler):
         """Whether this process has met the request; Redis is asked in the exchange that stores it."""
         if fingerprint in self._seen:
             return True
+        if not self._max_seen:
+            return False
         if len(self._seen) >= self._max_seen:
             self._seen.clear()
         self._seen.add(fingerprint)
