@@ -23,13 +23,15 @@ from .bloom_size import layer_plans
 from .errors import ConfigError
 
 FEWEST_BITS, MOST_BITS = 64, 80
-GENERATIONS = 4
 FEWEST_ENTRIES = 1000
 
 _PARTS = struct.Struct(">Hq")
 _ROOT = struct.Struct(">H")
-_BYTE_OF = bytes(n % 128 + 1 for n in range(256))
-_MASK_OF = bytes(1 << n % 8 for n in range(256))
+
+
+def _entry(fingerprint: bytes, bits: int) -> bytes:
+    root, number = _PARTS.unpack_from(sha1(fingerprint, usedforsecurity=False).digest())
+    return _ROOT.pack(root >> MOST_BITS - bits) + b"%d" % number
 
 
 def _checked(setting: str, value: float, lowest: float, highest: float) -> None:
@@ -85,8 +87,7 @@ class Exact(PlainSet):
 
     def entry(self, fingerprint: bytes) -> bytes:
         """2 bytes of root, then an integer of 64 bits in decimal, as Redis keeps it in a set."""
-        root, number = _PARTS.unpack_from(sha1(fingerprint, usedforsecurity=False).digest())
-        return _ROOT.pack(root >> MOST_BITS - self.bits) + b"%d" % number
+        return _entry(fingerprint, self.bits)
 
 
 class Renew(StrEnum):
@@ -99,12 +100,13 @@ class Renew(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Rolling(Exact):
-    """Exact, in GENERATIONS generations. A new one is begun when the newest has its share of `max_entries` or `max_age_s`, and
+    """Exact, in `generations`. A new one is begun when the newest has its share of `max_entries` or `max_age_s`, and
     the oldest is dropped then: at most that many entries and seconds are kept, and at least three quarters of it.
     """
 
     kind: ClassVar[str] = "rolling"
     forgets: ClassVar[bool] = True
+    generations: ClassVar[int] = 4
     max_entries: int = 0
     """0: entries do not expire by number."""
     max_age_s: float = 0.0
@@ -125,7 +127,7 @@ class Rolling(Exact):
         """What `lua/lib/filter.lua` needs to know."""
         return {
             **(super().options() or {}),
-            "generations": GENERATIONS,
+            "generations": self.generations,
             "max_entries": self.max_entries,
             "max_age_ms": round(self.max_age_s * 1000),
             "renew": self.renew,
@@ -155,21 +157,23 @@ class Bloom(PlainSet):
 
     def options(self) -> dict[str, Any] | None:
         """What `lua/lib/filter.lua` needs to know."""
-        return {"kind": self.kind, "form": self.form, **_bloom_options(self.false_positives, self.capacity, self.native)}
+        bloom = _bloom_options(self.false_positives, self.capacity, self.native)
+        return {"kind": self.kind, "form": self.form, "roots": 1, **bloom}
 
     def entry(self, fingerprint: bytes) -> bytes:
-        """See `bloom_item`."""
-        return bloom_item(fingerprint)
+        """80 bits, from which `lua/lib/bloom.lua` chooses its bits."""
+        return _entry(fingerprint, MOST_BITS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Window(Rolling):
     """Rolling, but a generation that drops out is moved into a Bloom filter. While all entries fit the window nothing is ever
-    taken for seen that was not.
+    taken for seen that was not. Two generations, since nothing is lost when one drops out: half of the window is exact at least.
     """
 
     kind: ClassVar[str] = "window"
     forgets: ClassVar[bool] = False
+    generations: ClassVar[int] = 2
     false_positives: float = 1e-4
     capacity: int = 1_000_000
     native: bool = field(default=True)
@@ -187,11 +191,6 @@ class Window(Rolling):
         """What `lua/lib/filter.lua` needs to know."""
         return {**(super().options() or {}), **_bloom_options(self.false_positives, self.capacity, self.native)}
 
-    def entry(self, fingerprint: bytes) -> bytes:
-        """The Bloom filter's item, then the exact entry that it is made of: so entries can be moved."""
-        exact = super().entry(fingerprint)
-        return bloom_item(exact) + exact
-
 
 Filter = PlainSet
 """Any of them."""
@@ -203,12 +202,6 @@ def misfit(key: str, there: str, wanted: str) -> ConfigError:
         f"{key} holds a dupefilter of the form {there!r}, this process is set to {wanted!r}: give all processes the same"
         " DUPEFILTER_CLASS and parameters, or name another SCHEDULER_DUPEFILTER_KEY, or begin anew with SCHEDULER_FLUSH_ON_START"
     )
-
-
-def bloom_item(entry: bytes) -> bytes:
-    """4 bytes that choose the block, then for each of 16 bits the byte within the block (1 to 128), then their masks."""
-    first, second = sha1(entry + b"0", usedforsecurity=False).digest(), sha1(entry + b"1", usedforsecurity=False).digest()
-    return first[:4] + first[4:].translate(_BYTE_OF) + second[:16].translate(_MASK_OF)
 
 
 def _checked_bloom(false_positives: float, capacity: int) -> None:

@@ -1,10 +1,22 @@
 -- A scalable Bloom filter (Almeida et al. 2007) of blocked layers (Putze et al. 2007): an entry's bits are all in one block of 1,024 bits, which is
 -- read and written by itself, and the blocks are in keys of 255, so that no key is large. Needs lib/filter_state. Where the server has RedisBloom
 -- when the filter is made, its commands do the work in the keys of one layer with k = 0.
--- An item is 4 bytes that choose the block, then for up to 16 bits the byte within the block (1 to 128) and, in 16 more bytes, the mask within the byte.
+-- An item is what an exact entry is, so that entries can be moved here: the root and nine digits choose the block, nine others are the seed of the
+-- generator (Park and Miller 1988, with 48271) whose numbers choose the bits.
 local BLOCK, BLOCKS = 128, 255 -- bytes; blocks in a key: with Redis's own bytes it fills 32 KiB, so the allocator rounds nothing up
-local ITEM, ITEM_BITS = 36, 16
 local NATIVE_KEYS = 16 -- of RedisBloom, whose layers are chained within a key
+local FACTOR, PRIME = 48271, 2147483647
+local WORDS = '<' .. string.rep('I4', BLOCK / 4) -- a block for writing; faster than its bytes
+local MASKS = {}
+for place = 0, 31 do MASKS[place] = 2 ^ place end
+
+local offsets = {} -- of the blocks in a key, as text: Redis takes long to write a number
+
+local function new_item(root, number)
+  return {
+    block = (tonumber(string.sub(number, -18, -10)) or 0) + 1e9 * root, seed = tonumber(string.sub(number, -9)) % (PRIME - 1) + 1, number = number,
+  }
+end
 
 local function new_layer(state, options, now)
   local plan = options.layers[math.min(#state.layers + 1, #options.layers)]
@@ -23,27 +35,38 @@ local function layer_keys(layer)
   return layer.k == 0 and layer.blocks or math.ceil(layer.blocks / BLOCKS)
 end
 
+local function in_native(command, layer, item)
+  return redis.pcall(command, layer.prefix .. item.block % layer.blocks, item.block .. item.number) == 1
+end
+
 -- Key, offset and bytes of the item's block; no bytes where its key is not made yet, or is somebody else's.
 local function block_of(layer, item)
-  local number = struct.unpack('>I4', item) % layer.blocks
-  local key, offset = layer.prefix .. math.floor(number / BLOCKS), number % BLOCKS * BLOCK
-  local bytes = redis.pcall('GETRANGE', key, offset, offset + BLOCK - 1)
-  return key, offset, type(bytes) == 'string' and bytes or ''
+  local number = item.block % layer.blocks
+  local place = number % BLOCKS
+  local offset = offsets[place]
+  if not offset then
+    offset = { tostring(place * BLOCK), tostring(place * BLOCK + BLOCK - 1) }
+    offsets[place] = offset
+  end
+  local key = layer.prefix .. (number - place) / BLOCKS
+  local bytes = redis.pcall('GETRANGE', key, offset[1], offset[2])
+  return key, offset[1], type(bytes) == 'string' and bytes or ''
 end
 
 local function has_bits(layer, item, bytes)
-  local byte, band = string.byte, bit.band
+  local byte, band, random = string.byte, bit.band, item.seed
   if #bytes < BLOCK then return false end
-  for i = 5, 4 + layer.k do
-    if band(byte(bytes, byte(item, i)), byte(item, ITEM_BITS + i)) == 0 then return false end
+  for _ = 1, layer.k do
+    random = random * FACTOR % PRIME
+    local place = random % 1024
+    local low = place % 8
+    if band(byte(bytes, (place - low) / 8 + 1), MASKS[low]) == 0 then return false end
   end
   return true
 end
 
 local function layer_holds(layer, item)
-  if layer.k == 0 then
-    return redis.pcall('BF.EXISTS', layer.prefix .. struct.unpack('>I4', item) % layer.blocks, item) == 1
-  end
+  if layer.k == 0 then return in_native('BF.EXISTS', layer, item) end
   local _, _, bytes = block_of(layer, item)
   return has_bits(layer, item, bytes)
 end
@@ -51,7 +74,7 @@ end
 -- Set the item's bits; false where they were set already.
 local function add_to_layer(layer, item)
   if layer.k == 0 then
-    local added = redis.pcall('BF.ADD', layer.prefix .. struct.unpack('>I4', item) % layer.blocks, item) == 1
+    local added = in_native('BF.ADD', layer, item)
     if added then layer.n = layer.n + 1 end
     return added
   end
@@ -61,21 +84,17 @@ local function add_to_layer(layer, item)
     redis.pcall('SETRANGE', key, BLOCKS * BLOCK - 1, '\0') -- at its full size: Redis would double a string that grows
     bytes = string.rep('\0', BLOCK)
   end
-  local changed, byte, bor = { string.byte(bytes, 1, BLOCK) }, string.byte, bit.bor
-  for i = 5, 4 + layer.k do
-    local place = byte(item, i)
-    changed[place] = bor(changed[place], byte(item, ITEM_BITS + i))
+  local words, bor, random = { struct.unpack(WORDS, bytes) }, bit.bor, item.seed
+  for _ = 1, layer.k do
+    random = random * FACTOR % PRIME
+    local place = random % 1024
+    local low = place % 32
+    local at = (place - low) / 32 + 1
+    words[at] = bor(words[at], MASKS[low])
   end
-  redis.pcall('SETRANGE', key, offset, string.char(unpack(changed)))
+  redis.pcall('SETRANGE', key, offset, struct.pack(WORDS, unpack(words, 1, BLOCK / 4)))
   layer.n = layer.n + 1
   return true
-end
-
--- The newest layer, or a new one where that has as many entries as its share of false positives allows.
-local function layer_with_room(state, options, now)
-  local newest = state.layers[#state.layers]
-  if newest and (newest.k == 0 or newest.n < newest.capacity) then return newest end
-  return new_layer(state, options, now)
 end
 
 -- Whether a layer other than `but` holds the item.
@@ -87,19 +106,9 @@ local function in_layers(state, item, but)
   return false
 end
 
-local item_tables
--- The item of an exact entry, as filters.py makes it.
-local function item_of(entry)
-  if not item_tables then
-    item_tables = { {}, {}, {} }
-    for n = 0, 255 do
-      local hex = string.format('%02x', n)
-      item_tables[1][hex], item_tables[2][hex], item_tables[3][hex] = string.char(n), string.char(n % 128 + 1), string.char(2 ^ (n % 8))
-    end
-  end
-  local first, second = redis.sha1hex(entry .. '0'), redis.sha1hex(entry .. '1')
-  local block = string.gsub(string.sub(first, 1, 8), '%x%x', item_tables[1])
-  local places = string.gsub(string.sub(first, 9), '%x%x', item_tables[2])
-  local masks = string.gsub(string.sub(second, 1, 32), '%x%x', item_tables[3])
-  return block .. places .. masks
+-- True where the item is new. It goes into the newest layer, or into a new one where that has its share of the false positives.
+local function add_item(state, options, now, item)
+  local newest = state.layers[#state.layers]
+  if not newest or (newest.k > 0 and newest.n >= newest.capacity) then newest = new_layer(state, options, now) end
+  return not in_layers(state, item, newest) and add_to_layer(newest, item)
 end

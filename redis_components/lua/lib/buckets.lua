@@ -5,41 +5,30 @@
 local BUCKET_LOAD = 210 -- a bucket that waits to be split has about twice as many; Redis's set-max-intset-entries is 512
 local MOST_IN_BUCKET = 2000 -- none comes near it
 
+-- The parts of an entry: its root, its integer in decimal, and the number by which it finds its bucket.
+local function entry_parts(entry, roots)
+  local high, low = string.byte(entry, 1, 2)
+  local root, number = high * 256 + low, string.sub(entry, 3)
+  return root, number, root + roots * tonumber(string.sub(number, -10))
+end
+
 local function level_of(part, roots)
   local level = roots
   while level * 2 <= part.buckets do level = level * 2 end
+  part.level = level
   return level
-end
-
--- Key of the entry's bucket, and the integer to store there.
-local function place_of(part, roots, entry)
-  local high, low = string.byte(entry, 1, 2)
-  local number = string.sub(entry, 3)
-  local hash = high * 256 + low + roots * tonumber(string.sub(number, -10))
-  part.level = part.level or level_of(part, roots)
-  local bucket = hash % (part.level * 2)
-  if bucket >= part.buckets then bucket = hash % part.level end
-  return part.prefix .. bucket, number
 end
 
 -- 1 or 0 as SADD, SREM and SISMEMBER say it; nil where a bucket's key is somebody else's, which then filters nothing: an error in mid-exchange would
 -- leave it half applied.
-local function in_bucket(command, part, roots, entry)
-  local key, number = place_of(part, roots, entry)
-  local answer = redis.pcall(command, key, number)
+local function in_bucket(command, part, roots, hash, number)
+  local level = part.level or level_of(part, roots)
+  local bucket = hash % (level * 2)
+  if bucket >= part.buckets then bucket = hash % level end
+  local answer = redis.pcall(command, part.prefix .. bucket, number)
   if type(answer) == 'number' then return answer end
   if string.find(answer.err, 'WRONGTYPE', 1, true) then return nil end
   error(answer.err)
-end
-
-local function remove_entry(part, roots, entry)
-  local removed = part.n > 0 and in_bucket('SREM', part, roots, entry) == 1
-  if removed then part.n = part.n - 1 end
-  return removed
-end
-
-local function holds_entry(part, roots, entry)
-  return part.n > 0 and in_bucket('SISMEMBER', part, roots, entry) == 1
 end
 
 -- Change a set by many members, in chunks that unpack can take.
@@ -63,11 +52,21 @@ local function split_bucket(part, roots)
 end
 
 -- True where the entry is new, or its bucket is not ours.
-local function add_entry(part, roots, entry)
-  local added = in_bucket('SADD', part, roots, entry)
+local function add_entry(part, roots, hash, number)
+  local added = in_bucket('SADD', part, roots, hash, number)
   if added == 1 then
     part.n = part.n + 1
     if part.n > BUCKET_LOAD * part.buckets then split_bucket(part, roots) end
   end
   return added ~= 0
+end
+
+local function remove_entry(part, roots, hash, number)
+  local removed = part.n > 0 and in_bucket('SREM', part, roots, hash, number) == 1
+  if removed then part.n = part.n - 1 end
+  return removed
+end
+
+local function holds_entry(part, roots, hash, number)
+  return part.n > 0 and in_bucket('SISMEMBER', part, roots, hash, number) == 1
 end

@@ -50,7 +50,7 @@ end
 local function ready_filter(filter, now)
   local state, options = filter.state, filter.options
   filter.now = now
-  if options.roots then
+  if options.kind ~= 'bloom' then
     if #state.generations == 0 then
       new_generation(state, options, now)
       filter.dirty = true
@@ -61,81 +61,70 @@ local function ready_filter(filter, now)
 end
 
 -- Whether an older generation holds the entry. Where meeting it again renews it, it moves: into the newest, or (by hits) into the next younger one.
-local function in_older(filter, entry)
+local function in_older(filter, hash, number)
   local gens, roots, renew = filter.state.generations, filter.options.roots, filter.options.renew
   for place = #gens - 1, 1, -1 do
     if renew == 'written' then
-      if holds_entry(gens[place], roots, entry) then return true end
-    elseif remove_entry(gens[place], roots, entry) then
+      if holds_entry(gens[place], roots, hash, number) then return true end
+    elseif remove_entry(gens[place], roots, hash, number) then
       filter.dirty = true
-      if renew == 'hits' then add_entry(gens[place + 1], roots, entry) end
+      if renew == 'hits' then add_entry(gens[place + 1], roots, hash, number) end
       return true
     end
   end
   for _, part in ipairs(filter.state.leaving) do
-    if remove_entry(part, roots, entry) then return true end
+    if remove_entry(part, roots, hash, number) then return true end
   end
   return false
 end
 
 -- True where the entry was seen before; it is from now on.
 local function seen_before(filter, entry)
-  local state, options, item = filter.state, filter.options, entry
+  local state, options = filter.state, filter.options
   filter.met = filter.met + 1
+  local root, number, hash = entry_parts(entry, options.roots)
   if options.kind == 'bloom' then
-    local layer = layer_with_room(state, options, filter.now)
-    if in_layers(state, item, layer) or not add_to_layer(layer, item) then return true end
+    if not add_item(state, options, filter.now, new_item(root, number)) then return true end
     filter.dirty = true
     return false
   end
-  if options.kind == 'window' then item, entry = string.sub(entry, 1, ITEM), string.sub(entry, ITEM + 1) end
   local gens, roots = state.generations, options.roots
   if gens[#gens].n >= filter.share then rotate(state, options, filter.now) end
   local newest = gens[#gens]
-  if #gens > 1 and options.renew ~= 'met' then
-    if holds_entry(newest, roots, entry) or in_older(filter, entry) then return true end
-  end
-  if not add_entry(newest, roots, entry) then return true end
+  if #gens > 1 and options.renew ~= 'met' and (holds_entry(newest, roots, hash, number) or in_older(filter, hash, number)) then return true end
+  if not add_entry(newest, roots, hash, number) then return true end
   filter.dirty = true
-  if options.renew == 'met' and (#gens > 1 or #state.leaving > 0) and in_older(filter, entry) then return true end
-  return #state.layers > 0 and in_layers(state, item)
+  if options.renew == 'met' and in_older(filter, hash, number) then return true end
+  return #state.layers > 0 and in_layers(state, new_item(root, number))
 end
 
 -- Remove an entry: 'forgotten', 'unknown', or 'kept' where a Bloom filter still says that it was seen.
 local function forget_entry(filter, entry)
-  local state, options, item, found = filter.state, filter.options, entry, false
-  if options.kind == 'window' then item, entry = string.sub(entry, 1, ITEM), string.sub(entry, ITEM + 1) end
-  if options.roots then
-    for _, parts in ipairs({ state.generations, state.leaving }) do
-      for _, part in ipairs(parts) do found = remove_entry(part, options.roots, entry) or found end
-    end
+  local state, options, found = filter.state, filter.options, false
+  local root, number, hash = entry_parts(entry, options.roots)
+  for _, parts in ipairs({ state.generations, state.leaving }) do
+    for _, part in ipairs(parts) do found = remove_entry(part, options.roots, hash, number) or found end
   end
   if found then filter.dirty = true end
-  if in_layers(state, item) then return 'kept' end
+  if in_layers(state, new_item(root, number)) then return 'kept' end
   return found and 'forgotten' or 'unknown'
 end
 
 -- Move up to `limit` entries of the oldest generation that leaves the window into the Bloom filter.
 local function move_to_tail(filter, limit)
-  local state, roots = filter.state, filter.options.roots
+  local state, options = filter.state, filter.options
   while limit > 0 and state.leaving[1] do
     local part = state.leaving[1]
     if part.n == 0 or part.next >= part.buckets then
       throw_away(state, table.remove(state.leaving, 1), part.buckets)
     else
-      local root = part.next % roots
       local numbers = redis.pcall('SPOP', part.prefix .. part.next, limit)
       if numbers.err or #numbers == 0 then
+        numbers = {}
         part.next = part.next + 1
         limit = limit - 1 -- an empty bucket costs a little, too
-        numbers = {}
       end
-      for _, number in ipairs(numbers) do
-        local entry = string.char(math.floor(root / 256), root % 256) .. number
-        local item = item_of(entry)
-        local layer = layer_with_room(state, filter.options, filter.now)
-        if not in_layers(state, item, layer) then add_to_layer(layer, item) end
-      end
+      for _, number in ipairs(numbers) do add_item(state, options, filter.now, new_item(part.next % options.roots, number)) end
       part.n = part.n - #numbers
       limit = limit - #numbers
     end
