@@ -16,7 +16,7 @@ REDIS_PARAMS: dict[str, Any] = {
 }
 REDIS_CONCURRENT_REQUESTS = 16
 
-# Keys of one spider.
+# Keys of one spider. REDIS_NAMESPACE, "" by default, comes before each.
 SCHEDULER_QUEUE_KEY = "%(spider)s:requests"
 SCHEDULER_DUPEFILTER_KEY = "%(spider)s:dupefilter"
 START_URLS_KEY = "%(name)s:start_urls"
@@ -30,6 +30,7 @@ SCHEDULER_DUPEFILTER_CLASS = "redis_components.dupefilter.RFPDupeFilter"
 SCHEDULER_PERSIST = False
 START_URLS_AS_SET = False
 START_URLS_AS_ZSET = False
+REDIS_KEY_CHECK_INTERVAL: int | None = None
 MAX_IDLE_TIME = 0
 SCHEDULER_LOCAL_SEEN = 100_000
 

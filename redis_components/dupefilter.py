@@ -21,6 +21,7 @@ from .connection import get_redis_from_settings
 from .errors import ConfigError
 from .filters import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
 from .loading import object_of
+from .namespace import prefixed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,8 +92,7 @@ class RFPDupeFilter(BaseDupeFilter):
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Self:
         """A filter on the key `dupefilter:<unix time>`, with Scrapy's default fingerprints."""
-        key = defaults.DUPEFILTER_KEY % {"timestamp": int(time.time())}
-        return cls._made(settings, key)
+        return cls._made(settings, defaults.DUPEFILTER_KEY % {"timestamp": int(time.time())})
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -115,6 +115,7 @@ class RFPDupeFilter(BaseDupeFilter):
 
     @classmethod
     def _made(cls, settings: BaseSettings, key: str) -> Self:
+        key = prefixed(key, settings.get("REDIS_NAMESPACE") or "")
         df = cls(get_redis_from_settings(settings), key=key, debug=settings.getbool("DUPEFILTER_DEBUG"))
         df.filter = cls.filter_from_settings(settings)
         return df
