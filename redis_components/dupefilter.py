@@ -145,8 +145,8 @@ class RFPDupeFilter(BaseDupeFilter):
     def forget(self, request: Request) -> bool:
         """Remove one request, so that it counts as new; False if it was not known.
 
-        Raises ConfigError where a Bloom filter holds it, which cannot remove anything. Crawlers that run remember what they
-        met themselves (SCHEDULER_LOCAL_SEEN), until they end.
+        Raises ConfigError where a Bloom filter holds it, which cannot remove anything. Crawlers that run, which remember what
+        they met (SCHEDULER_LOCAL_SEEN), learn of it from their next exchange.
         """
         return filter_access.forget(self.server, self.key, self.filter, [self.fingerprint(request)])[0]
 
@@ -192,10 +192,11 @@ def _rolling(settings: BaseSettings) -> dict[str, Any]:
     renew = settings.get("DUPEFILTER_RENEW", Rolling.renew)
     if renew not in list(Renew):
         raise ConfigError(f"DUPEFILTER_RENEW = {renew!r} is none of {', '.join(Renew)}")
+    max_age_s = _number(settings, "DUPEFILTER_MAX_AGE", Rolling.max_age_s)
     return {
         **_exact(settings),
-        "max_entries": _number(settings, "DUPEFILTER_MAX_ENTRIES", Rolling.max_entries),
-        "max_age_s": _number(settings, "DUPEFILTER_MAX_AGE", Rolling.max_age_s),
+        "max_entries": _number(settings, "DUPEFILTER_MAX_ENTRIES", 0 if max_age_s else defaults.DUPEFILTER_MAX_ENTRIES),
+        "max_age_s": max_age_s,
         "renew": Renew(renew),
     }
 

@@ -176,12 +176,13 @@ class Reply:
     lost: int  # acks, releases and burials of leases that were not ours any more
     full: bool  # Redis is out of memory: nothing was leased
     aof: bool | None  # Redis has an append-only file; None: not asked, or it does not say
+    forgotten: bytes  # time of the last removal of single requests from the dupefilter, in ms; b"" if long ago
 
 
 def decode(raw: list[Any]) -> Reply:
     """The reply of `exchange.lua`."""
     outcome, layout, last_applied, leases, tasks, duplicates, ready, withheld, leased, leased_tasks, waiting, *rest = raw
-    expired, lost, full, aof = rest
+    expired, lost, full, aof, forgotten = rest
     return Reply(
         outcome=outcome.decode(),
         layout=layout.decode(),
@@ -198,4 +199,5 @@ def decode(raw: list[Any]) -> Reply:
         lost=lost,
         full=full == 1,
         aof=None if aof < 0 else aof == 1,
+        forgotten=forgotten,
     )

@@ -92,6 +92,8 @@ class Listeners:
     """Start tasks arrived, or the frontier became idle."""
     duplicate: Callable[[bytes], None] = lambda payload: None
     """Redis knew this request already."""
+    forgotten: Callable[[], None] = lambda: None
+    """Requests were removed from the dupefilter: what this process remembers itself is out of date."""
     fenced: Callable[[], None] = lambda: None
     """All leases are lost; what runs may finish, but it is not ours to settle."""
     refused: Callable[[TrawlError], None] = lambda error: None

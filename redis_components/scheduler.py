@@ -114,6 +114,7 @@ class Scheduler(BaseScheduler):
             self._crawler, self.finish_request, begun=self._begin_request, failed=self._request_failed
         )
         listeners.duplicate = self._known_to_redis
+        listeners.forgotten = self._seen.clear
         listeners.fenced = self._fenced
         listeners.refused = self._refused
         listeners.left = self._wipe_if_finished
