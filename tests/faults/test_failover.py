@@ -132,7 +132,7 @@ def test_celery_works_on_sentinel(sentinel: Group) -> None:
 
 
 def test_celery_refuses_a_cluster_in_one_line() -> None:
-    with pytest.raises(ConfigError, match="is a Redis Cluster, which Celery cannot use .*: set TRAWL_BROKER_URL") as said:
+    with pytest.raises(ConfigError, match=r"is a Redis Cluster, which Celery cannot use .*: set TRAWL_BROKER_URL") as said:
         broker_of("redis+cluster://:s3cret@h:1")
     assert "s3cret" not in str(said.value)
 
