@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
@@ -24,6 +26,15 @@ class Order(StrEnum):
     FIFO = "fifo"  # first in, first out; priorities do not matter
     LIFO = "lifo"  # last in, first out; priorities do not matter
     RANDOM = "random"  # shuffled; priorities do not matter
+    ADVISED = "advised"  # a queue class of the user's says which is next; else in that of the 8 bytes before each payload
+
+
+def exact_score(score: float) -> str:
+    """A score of a user's own as text. Raises Unserializable for what Redis would refuse in the middle of an exchange."""
+    number = float(score)
+    if not math.isfinite(number):
+        raise Unserializable(f"score: Redis cannot sort by {number}; return a finite number")
+    return repr(number)
 
 
 def score_of(priority: int) -> str:
@@ -54,6 +65,13 @@ class NextTask(NamedTuple):
 
     id: str
     token: str
+    data: bytes
+
+
+class KeyedItem(NamedTuple):
+    """An item for a list of its own, in place of the item stream."""
+
+    key: str
     data: bytes
 
 
@@ -107,9 +125,12 @@ class Message(msgspec.Struct, kw_only=True):
     requests: list[str]  # their scores; fingerprints and payloads are blobs
     tasks: list[tuple[str, str]]  # their ids and tokens; their data are blobs
     items: int  # how many blobs are items
+    keyed_items: list[int]  # places (from 1) of their lists among the keys; their data are blobs
+    start_keys: int  # how many of `more_keys` are start keys
     acks: list[str]
     releases: list[str]
     burials: list[Burial]
+    claims: list[str]  # orders (hex) of READY requests that a queue class of the user's has chosen
     stats: list[StatChange]
     sizes: list[int]  # bytes of each blob, in the order in which the script reads them
 
@@ -118,8 +139,12 @@ encode = msgspec.msgpack.Encoder().encode
 """The msgpack map that `exchange.lua` unpacks."""
 
 
-def keys_of(keys: CrawlKeys, next_keys: CrawlKeys | None, owner: str, reclaimed: str) -> dict[str, str]:
-    """The keys that `exchange.lua` touches for `owner`, by the names in its header; `reclaimed` is the dead owner, or `owner`."""
+def keys_of(
+    keys: CrawlKeys, next_keys: CrawlKeys | None, owner: str, reclaimed: str, item_keys: Iterable[str] = ()
+) -> dict[str, str | list[str]]:
+    """The keys that `exchange.lua` touches for `owner`, by the names in its header; `reclaimed` is the dead owner, or `owner`;
+    `item_keys` are the lists of items that do not go into the item stream.
+    """
     return {
         "ready": keys.ready(),
         "seen": keys.fingerprints(),
@@ -138,7 +163,14 @@ def keys_of(keys: CrawlKeys, next_keys: CrawlKeys | None, owner: str, reclaimed:
         "own_gone": keys.gone(owner),
         "dead_leases": keys.leases(reclaimed),
         "dead_gone": keys.gone(reclaimed),
+        "more_keys": [*keys.more_start_urls, *item_keys],
     }
+
+
+def all_keys(keys: CrawlKeys, next_keys: CrawlKeys | None) -> list[str]:
+    """Every key that an exchange may touch, but for the lists of an overridden `item_key`."""
+    named = keys_of(keys, next_keys, "", "").values()
+    return [key for one in named for key in ([one] if isinstance(one, str) else one)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .errors import ConfigError, TrawlError
-from .exchange import Order, StatChange
+from .exchange import Order, Reply, StatChange
 from .keys import CrawlKeys
+from .outbox import Batch
 
 MOST_ATTEMPTS = 255
 """They are kept in one byte of a request's member."""
@@ -89,6 +90,8 @@ class Listeners:
     """Start tasks arrived, or the frontier became idle."""
     duplicate: Callable[[bytes], None] = lambda payload: None
     """Redis knew this request already."""
+    applied: list[Callable[[Batch, Reply], None]] = field(default_factory=list)
+    """An exchange was applied: what it told, and its answer. These must not raise."""
     fenced: Callable[[], None] = lambda: None
     """All leases are lost; what runs may finish, but it is not ours to settle."""
     refused: Callable[[TrawlError], None] = lambda error: None

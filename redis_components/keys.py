@@ -24,6 +24,10 @@ class CrawlKeys:
     start_urls: str
     items: str
     stats: str
+    set_aside: bool = False
+    """`requests` belongs to a queue class of the user's; READY requests are beside it."""
+    more_start_urls: tuple[str, ...] = ()
+    """Further start keys of a spider that reads several, in falling urgency; `start_urls` is the most urgent one."""
 
     @classmethod
     def for_spider(
@@ -55,9 +59,9 @@ class CrawlKeys:
         attempts, payload.
 
         Written and read by `exchange.lua`; written too by `dead_replay.lua` and by a queue class that is used alone; its size is
-        read by the inspector.
+        read by the inspector. Where a queue class of the user's own stores in this key, READY requests are in `<key>:ready`.
         """
-        return self.requests
+        return f"{self.requests}:ready" if self.set_aside else self.requests
 
     def fingerprints(self) -> str:
         """SET: fingerprints of all requests ever stored through the dupefilter, as raw bytes.
@@ -66,9 +70,17 @@ class CrawlKeys:
         """
         return self.dupefilter
 
+    def intents(self) -> str:
+        """HASH: requests that a dupefilter class of the user's was asked about and that are not stored yet (fingerprint ->
+        owner), so that its "seen" cannot swallow what a killed process did not get to store.
+
+        Written and read by `intend.lua`.
+        """
+        return f"{self.dupefilter}:intents"
+
     def leases(self, owner: str) -> str:
         """HASH: LEASED requests and start tasks of one crawler process. Field = lease id `<exchange>.<n>`, value =
-        `<kind><score>|<member>`.
+        `<kind><score>|<member>`; before the member of a start task `<bytes>|<key>`, the key that it came from.
 
         Written and read by `exchange.lua`; moved back by whoever reclaims a dead owner.
         """
@@ -106,8 +118,8 @@ class CrawlKeys:
         return f"{self.requests}:counters"
 
     def dead(self) -> str:
-        """LIST: DEAD requests and start tasks, as one line of JSON (`at_ms`, `kind`, `reason`, `score`) and the payload; kept
-        until replayed or purged.
+        """LIST: DEAD requests and start tasks, as one line of JSON (`at_ms`, `kind`, `reason`, `score`, of a start task
+        `key`) and the payload; kept until replayed or purged.
 
         Written by `exchange.lua`; read by the inspector and by `trawl dead`, which takes them out by `dead_replay.lua` and
         `dead_purge.lua`.
@@ -115,7 +127,8 @@ class CrawlKeys:
         return f"{self.requests}:dead"
 
     def start_tasks(self) -> str:
-        """LIST, SET or ZSET: start tasks (JSON) that wait for a crawler; which type is the spider's choice.
+        """LIST, SET or ZSET: start tasks (JSON) that wait for a crawler; which type is the user's choice. Where a spider reads
+        several keys, this is the most urgent one, and the others are used alike.
 
         Written by `seed.lua`, by `exchange.lua` of the service before, by `dead_replay.lua`, or by users; read by `exchange.lua`.
         """
@@ -152,7 +165,7 @@ class CrawlKeys:
         return f"{self.start_urls}:seeded"
 
     def item_stream(self) -> str:
-        """LIST: scraped items as JSON, oldest first.
+        """LIST: scraped items as JSON, oldest first. Where a pipeline overrides `item_key`, its lists are written alike.
 
         Written by `exchange.lua`; read in place and trimmed after the commit by the writer (`settle.lua`).
         """

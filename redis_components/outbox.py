@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from .exchange import Burial, NewRequest, NextTask, StatChange
+from .exchange import Burial, KeyedItem, NewRequest, NextTask, StatChange
 
-Kind = Literal["requests", "tasks", "items", "acks", "releases", "burials"]
-WRITES: tuple[Kind, ...] = ("requests", "tasks", "items")
+Kind = Literal["requests", "tasks", "items", "keyed_items", "acks", "releases", "burials", "claims"]
+WRITES: tuple[Kind, ...] = ("requests", "tasks", "items", "keyed_items")
 """What must not be lost; the other kinds speak of leases, which end with their owner."""
 
 
@@ -21,18 +21,20 @@ class Batch:
     requests: list[NewRequest] = field(default_factory=list)
     tasks: list[NextTask] = field(default_factory=list)
     items: list[bytes] = field(default_factory=list)
+    keyed_items: list[KeyedItem] = field(default_factory=list)
     acks: list[str] = field(default_factory=list)
     releases: list[str] = field(default_factory=list)
     burials: list[Burial] = field(default_factory=list)
+    claims: list[str] = field(default_factory=list)
     stats: list[StatChange] = field(default_factory=list)  # not from the outbox: asked for when the exchange is made
 
     def __bool__(self) -> bool:
-        return bool(self.writes or self.acks or self.releases or self.burials)
+        return bool(self.writes or self.acks or self.releases or self.burials or self.claims)
 
     @property
     def writes(self) -> bool:
         """True when something would be missing, were this batch lost."""
-        return bool(self.requests or self.tasks or self.items or self.stats)
+        return bool(self.requests or self.tasks or self.items or self.keyed_items or self.stats)
 
     def blobs(self) -> list[bytes]:
         """The binary parts, in the order in which `exchange.lua` reads them; as one argument they cost a third of the client's
@@ -43,6 +45,7 @@ class Batch:
             blobs += (request.fingerprint, request.payload)
         blobs += (task.data for task in self.tasks)
         blobs += self.items
+        blobs += (item.data for item in self.keyed_items)
         return blobs
 
 
@@ -65,7 +68,7 @@ class Outbox:
         first alone has more.
         """
         entries, batch, room = self.entries, Batch(), max_bytes
-        kinds: dict[Kind, list[Any]] = {kind: getattr(batch, kind) for kind in (*WRITES, "acks", "releases", "burials")}
+        kinds: dict[Kind, list[Any]] = {kind: getattr(batch, kind) for kind in (*WRITES, "acks", "releases", "burials", "claims")}
         for place in range(min(limit, len(entries))):
             kind, entry, size = entries.popleft()
             room -= size
@@ -76,7 +79,7 @@ class Outbox:
         return batch
 
     def put_first(self, batches: Iterable[Batch]) -> None:
-        """Put the writes of `batches` (not their acks, releases and burials: those leases are gone) before everything that
+        """Put the writes of `batches` (not what speaks of leases: those are gone) before everything that
         waits.
         """
         again = [
@@ -86,10 +89,11 @@ class Outbox:
                 *(("requests", request, len(request.payload)) for request in batch.requests),
                 *(("tasks", task, len(task.data)) for task in batch.tasks),
                 *(("items", item, len(item)) for item in batch.items),
+                *(("keyed_items", item, len(item.data)) for item in batch.keyed_items),
             )
         ]
         self.entries.extendleft(reversed(again))  # type: ignore[arg-type]  # the kinds are literals
 
     def forget_leases(self) -> None:
-        """Drop acks, releases and burials: the leases they speak of are not ours any more."""
+        """Drop all but the writes: the leases that the rest speaks of are not ours any more."""
         self.entries = deque(entry for entry in self.entries if entry[0] in WRITES)
