@@ -23,6 +23,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from . import connection, defaults, exchange
+from .dupefilter import filter_of
 from .errors import IncompatibleEngine
 from .frontier import Frontier, FrontierConfig
 from .keys import CrawlKeys
@@ -168,6 +169,7 @@ def _config(crawler: Crawler) -> FrontierConfig:
         keys=keys,
         next_keys=next_keys,
         owner=os.environ.get(OWNER_VARIABLE) or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
+        filter=filter_of(settings),
         concurrency=settings.getint("CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS),
         max_prefetch=settings.getint("SCHEDULER_MAX_PREFETCH", FrontierConfig.max_prefetch),
         max_attempts=settings.getint("SCHEDULER_MAX_ATTEMPTS", FrontierConfig.max_attempts),

@@ -114,6 +114,7 @@ class Message(msgspec.Struct, kw_only=True):
     max_attempts: int  # deaths of its crawler with which a request or start task is given up
     concurrency: int  # requests that this process works on at once: when it dies, as many of its leases count the attempt
     order: str
+    filter: dict[str, Any] | None  # see filters.py; None: the plain set
     want: int  # requests to lease
     want_tasks: int  # start tasks to lease
     suspect_from: int  # attempts from which on a request is tried apart from its like
@@ -171,8 +172,8 @@ def keys_of(
 class Reply:
     """The answer to one exchange; counts are taken after everything was applied."""
 
-    outcome: str  # "applied", "repeated", "fenced" or "layout"
-    layout: str  # version of the keys in Redis
+    outcome: str  # "applied", "repeated", "fenced", "layout" or "filter"
+    layout: str  # version of the keys in Redis; "filter": the form of the dupefilter there
     last_applied: int  # fenced: number of the last exchange of this owner that Redis knows
     leases: list[Lease]
     tasks: list[Lease]

@@ -16,9 +16,10 @@ from typing import Any
 
 from .buffer import Buffer
 from .conversation import Conversation, Flight, Wish
-from .errors import LayoutError
+from .errors import LayoutError, TrawlError
 from .exchange import Burial, KeyedItem, Lease, NewRequest, NextTask, Order, Reply, StatChange
 from .farewell import Farewell
+from .filters import misfit
 from .frontier_config import FrontierConfig, Listeners
 from .journal import Journal
 from .outbox import Batch, Kind, Outbox
@@ -379,7 +380,15 @@ class Frontier:
         else:
             self._pace.answered(now, got=bool(reply.leases or reply.tasks))
         if reply.outcome == "layout":
-            self._refuse(reply.layout)
+            self._refuse(
+                LayoutError(
+                    f"{self.config.keys.counters()}: layout version {reply.layout}, this process knows 1: "
+                    "upgrade it, or use another key pattern"
+                )
+            )
+            return
+        if reply.outcome == "filter":
+            self._refuse(misfit(self.config.keys.fingerprints(), reply.layout, self.config.filter.form))
             return
         if reply.outcome == "fenced":
             self._start_over(flight, reply.last_applied)
@@ -390,15 +399,10 @@ class Frontier:
         self._finish_flushes()
         self._arm()
 
-    def _refuse(self, layout: str) -> None:
+    def _refuse(self, error: TrawlError) -> None:
         refused = self.listeners.refused
         self.stop()
-        refused(
-            LayoutError(
-                f"{self.config.keys.counters()}: layout version {layout}, this process knows 1: "
-                "upgrade it, or use another key pattern"
-            )
-        )
+        refused(error)
 
     def _applied(self, flight: Flight, reply: Reply, now: float) -> None:
         batch = flight.batch

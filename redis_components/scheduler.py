@@ -23,9 +23,11 @@ from scrapy.utils.asyncio import call_later
 from . import connection, defaults
 from .custom_dupefilter import CustomDupeFilter
 from .custom_queue import TOKEN, CustomQueue
+from .dupefilter import is_fused
 from .engine import close_frontier, frontier_of, running_crawler, stop_crawl, watch_finished
 from .errors import TrawlError, Undecodable, Unserializable
 from .exchange import NO_FILTER, NewRequest, Order, exact_score, score_of
+from .filters import Notes
 from .inspector import wipe
 from .kept_requests import KeptRequests
 from .keys import CrawlKeys
@@ -39,7 +41,6 @@ from .request_codec import request_codec
 from .scheduler_parts import (
     arguments_of,
     clears_by_itself,
-    is_checked_in_exchange,
     is_scrapys_kind,
     log_duplicate,
     make_dupefilter,
@@ -75,6 +76,7 @@ class Scheduler(BaseScheduler):
     _book: PageBook
     _codec: Codec
     _take: Callable[[], Lease | None]
+    _unseen: Callable[[Request], bytes | None]
 
     def __init__(
         self,
@@ -177,14 +179,18 @@ class Scheduler(BaseScheduler):
         self._keys = replace(  # a subclass of ours may have changed its key
             self._keys,
             requests=getattr(self.queue, "key", self._keys.requests),
-            dupefilter=self.df.key if is_checked_in_exchange(self.df) else self._keys.dupefilter,
-            set_aside=order_of(type(self.queue)) is None,
+            dupefilter=self.df.key if is_fused(type(self.df)) else self._keys.dupefilter,
+            custom_queue=order_of(type(self.queue)) is None,
+            custom_dupefilter=not is_fused(type(self.df)),
         )
 
     def _set_up(self, crawler: Crawler) -> None:
         """Raises IncompatibleEngine, ConfigError; the frontier comes last, since it would have to be stopped again."""
         settings = crawler.settings
-        self._max_seen = settings.getint("SCHEDULER_LOCAL_SEEN", defaults.SCHEDULER_LOCAL_SEEN)
+        # What expires in Redis must not be remembered here, and what is met again has to be told there.
+        forgets = is_fused(type(self.df)) and self.df.filter.forgets
+        self._max_seen = 0 if forgets else settings.getint("SCHEDULER_LOCAL_SEEN", defaults.SCHEDULER_LOCAL_SEEN)
+        self._unseen = self._fingerprint_here
         self._own_score = own_score_of(self.queue)
         self.stats = self.stats or crawler.stats
         assert self.stats is not None
@@ -204,17 +210,23 @@ class Scheduler(BaseScheduler):
 
     def _adapted(self, config: FrontierConfig) -> FrontierConfig:
         """Keys and order are those of the queue and the dupefilter."""
-        ours = self._keys
-        keys = replace(config.keys, requests=ours.requests, dupefilter=ours.dupefilter, set_aside=ours.set_aside)
-        return replace(config, keys=keys, order=order_of(type(self.queue)) or Order.ADVISED)
+        keys = replace(
+            config.keys,
+            requests=self._keys.requests,
+            dupefilter=self._keys.dupefilter,
+            custom_queue=self._keys.custom_queue,
+            custom_dupefilter=self._keys.custom_dupefilter,
+        )
+        kind = Notes() if keys.custom_dupefilter else self.df.filter
+        return replace(config, keys=keys, filter=kind, order=order_of(type(self.queue)) or Order.ADVISED)
 
     def _set_up_custom_classes(self, crawler: Crawler) -> None:
         frontier, listeners = self._frontier, self._frontier.listeners
-        if not is_checked_in_exchange(self.df):
+        if not is_fused(type(self.df)):
             assert crawler.request_fingerprinter is not None
             fingerprint = crawler.request_fingerprinter.fingerprint
             self._custom_dupefilter = CustomDupeFilter(self.df, self.server, frontier, fingerprint)
-            listeners.applied.append(self._custom_dupefilter.applied)
+            self._unseen = self._custom_dupefilter.check
         if frontier.config.order is Order.ADVISED:
             self._custom_queue = queue = CustomQueue(self.queue, frontier, self._codec, keep=self._keep_here)
             self._codec, self._take = cast("Codec", queue), queue.take
@@ -226,7 +238,7 @@ class Scheduler(BaseScheduler):
         has_own_keys = clears_by_itself(self.df)
         outcome = wipe(self.server, self._keys, but_not_for=owner, fingerprints=not has_own_keys)
         if outcome == "wiped":
-            for part in (self.queue,) * self._keys.set_aside + (self.df,) * has_own_keys:
+            for part in (self.queue,) * self._keys.custom_queue + (self.df,) * has_own_keys:
                 part.clear()
         (logger.info if outcome == "wiped" else logger.warning)("flush: %s", outcome)
 
@@ -236,26 +248,16 @@ class Scheduler(BaseScheduler):
         """
         if self._crawler is None:
             return self._enqueue_alone(request)
-        noted = None
         try:
-            fingerprint = NO_FILTER
-            if not request.dont_filter:
-                if self._custom_dupefilter is not None:
-                    noted = self._custom_dupefilter.note_unless_seen(request)
-                    is_seen = noted is None
-                else:
-                    fingerprint = self.df.fingerprint(request)
-                    is_seen = self._seen_here(fingerprint)
-                if is_seen:
-                    self._filtered(request)
-                    return False
+            fingerprint = NO_FILTER if request.dont_filter else self._unseen(request)
+            if fingerprint is None:
+                self._filtered(request)
+                return False
             score = score_of(request.priority) if self._own_score is None else exact_score(self._own_score(request))
             stored = NewRequest(fingerprint, score, self._codec.encode(request))
         except Exception as exc:  # Unserializable; or a class of the user's that raises, which is no reason to wedge the engine
             self._keep_here(request, str(exc) if isinstance(exc, Unserializable) else f"{type(exc).__name__}: {exc}")
             return True
-        if noted is not None and self._custom_dupefilter is not None:
-            self._custom_dupefilter.store(noted, stored.payload)
         self._frontier.add_request(stored)
         self._inc_value("scheduler/enqueued/redis")
         self._inc_value("scheduler/enqueued")
@@ -270,14 +272,18 @@ class Scheduler(BaseScheduler):
             self.stats.inc_value("scheduler/enqueued/redis")
         return True
 
-    def _seen_here(self, fingerprint: bytes) -> bool:
-        """Whether this process has met the request; Redis is asked in the exchange that stores it."""
+    def _fingerprint_here(self, request: Request) -> bytes | None:
+        """None where this process has met the request; else the fingerprint by which Redis is asked, in the exchange that stores
+        it.
+        """
+        fingerprint: bytes = self.df.fingerprint(request)
         if fingerprint in self._seen:
-            return True
-        if len(self._seen) >= self._max_seen:
-            self._seen.clear()
-        self._seen.add(fingerprint)
-        return False
+            return None
+        if self._max_seen:
+            if len(self._seen) >= self._max_seen:
+                self._seen.clear()
+            self._seen.add(fingerprint)
+        return fingerprint
 
     def _keep_here(self, request: Request, reason: str) -> None:
         self._kept.add(request, reason)
@@ -376,8 +382,9 @@ class Scheduler(BaseScheduler):
         for page in (*self._pages.values(), *self._kept.pages):
             page.lease_id = ""
         self._seen.clear()
-        if self._custom_queue is not None:
-            self._custom_queue.fenced()
+        for custom in (self._custom_queue, self._custom_dupefilter):
+            if custom is not None:
+                custom.fenced()
         self._wake()
 
     def _refused(self, error: TrawlError) -> None:

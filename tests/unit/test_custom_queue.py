@@ -17,7 +17,7 @@ from redis_components.inspector import expire_owner
 from redis_components.request_codec import RequestCodec
 from tests.support.owner import KEYS, Owner
 
-ASIDE = replace(KEYS, set_aside=True)
+ASIDE = replace(KEYS, custom_queue=True)
 
 
 class Shelf:
