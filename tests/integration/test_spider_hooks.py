@@ -22,6 +22,7 @@ EXPECTED = {
     "rules": [6, 7],
     "mixed-crawl": [6, 7],
     "own-start": [*range(1, 6), 100],
+    "own-start-and-idle": [*range(1, 6), 100],
     "own-start-requests": [*range(1, 6), 100],
     "own-push": [1, 2, 4, 5],
 }

@@ -97,6 +97,16 @@ class OwnStart(Hooked):
         yield Request(f"{self.site}/100", dont_filter=True)
 
 
+class OwnStartAndIdle(OwnStart):
+    """Takes tasks whenever it is asked whether it may close."""
+
+    name = "own-start-and-idle"
+
+    def spider_idle(self) -> None:
+        self.schedule_next_requests()
+        super().spider_idle()
+
+
 class OwnStartRequests(Hooked):
     """Written for a Scrapy that called this."""
 
@@ -189,7 +199,7 @@ class NoSetup(RedisMixin, Spider):
 SPIDERS = {
     cls.name: cls
     for cls in (
-        *(OwnFormat, OwnFetch, OwnFetchData, OwnScheduling, OwnIdle, OwnStart, OwnStartRequests),
+        *(OwnFormat, OwnFetch, OwnFetchData, OwnScheduling, OwnIdle, OwnStart, OwnStartAndIdle, OwnStartRequests),
         *(Mixed, MixedCrawl, Rules, ScrapysScheduler, OwnItemKey, OwnPush, NoSetup),
     )
 }
