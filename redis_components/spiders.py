@@ -23,8 +23,9 @@ from .engine import frontier_of, stop_crawl
 from .errors import ConfigError
 from .exchange import NextTask
 from .namespace import prefixed
+from .page_book import reason_of
 from .refusal import refusing
-from .scheduler import reason_of, scheduler_of, set_aside
+from .scheduler import scheduler_of, set_aside
 from .start_tasks import read
 from .synchronous_tasks import SynchronousTasks
 from .task_feed import TaskFeed
