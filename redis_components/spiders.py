@@ -51,21 +51,29 @@ class RedisMixin(SynchronousTasks):
     spider_idle_start_time = int(time.time())
     feeds: ClassVar[str | None] = None
     """Name of the spider whose start tasks this one makes; None: it makes none."""
+    setup_error: ConfigError | None = None
     _task_feed: TaskFeed | None = None
     _beside: Deferred[None] | None = None
 
     def setup_redis(self, crawler: Crawler | None = None) -> None:
         """Read the settings that the spider does not set itself; a second call does nothing.
 
-        Raises ValueError for an attribute or setting that is wrong.
+        Raises ValueError for an attribute or setting that is wrong, ConfigError for one of the connection. In a crawl neither:
+        `setup_error` then ends it, in good order, when it begins.
         """
         if self.server is not None:
             return
         crawler = crawler or getattr(self, "crawler", None)
         if crawler is None:
             raise ValueError("crawler is required")
-        self._read_settings(crawler.settings)
-        self.server = connection.from_settings(crawler.settings)
+        try:
+            self._read_settings(crawler.settings)
+            self.server = connection.from_settings(crawler.settings)
+        except (ValueError, ConfigError) as error:
+            if crawler.crawling is not True:
+                raise
+            self.setup_error = ConfigError(str(error))
+            return
         self._choose_type(crawler.settings)
         self._usual_fetch = self.fetch_data
         keys = ", ".join(self.start_keys)
@@ -121,7 +129,8 @@ class RedisMixin(SynchronousTasks):
         """
         if self.server is None:
             with refusing(self.crawler):
-                raise ConfigError(f"{type(self).__name__} never called setup_redis(crawler): do so in its from_crawler")
+                never = f"{type(self).__name__} never called setup_redis(crawler): do so in its from_crawler"
+                raise self.setup_error or ConfigError(never)
         is_ours = scheduler_of(self.crawler) is not None
         # Scrapy asks a spider whether it may close only after the end of this method.
         is_beside = self._beside is not None or self._overrides("spider_idle")

@@ -171,6 +171,9 @@ class TaskFeed:
         try:
             made = self._spider.make_request_from_data(lease.data)
             requests = [made] if isinstance(made, Request) else list(made or ())
+            for one in requests:
+                if not isinstance(one, Request):
+                    raise TypeError(f"make_request_from_data() gave {one!r:.100}, which is no request")
         except CloseSpider:
             self._frontier.release(lease.id)
             raise

@@ -33,6 +33,10 @@ class OwnFormat(Hooked):
     name = "own-format"
 
     def make_request_from_data(self, data: bytes) -> Any:
+        if data == b"nothing":
+            return None
+        if data == b"an item":
+            return [{"url": self.site}]
         return [Request(f"{self.site}/{page}", dont_filter=True) for page in data.decode().split(",")]
 
 
