@@ -76,7 +76,7 @@ def test_a_list_in_another_slot_of_a_cluster_is_refused_before_it_stops_an_excha
     )
     pipeline._one_slot = True  # as on a Cluster
     assert pipeline._own_key(frontier, {"key": "{s}:mine"}, Books()) == "{s}:mine"
-    with pytest.raises(ConfigError, match="all keys of a crawl must be in one slot, but .*elsewhere"):
+    with pytest.raises(ConfigError, match=r"all keys of a crawl must be in one slot, but .*elsewhere"):
         pipeline._own_key(frontier, {"key": "elsewhere"}, Books())
 
 
