@@ -16,11 +16,13 @@ from kombu.entity import Queue
 
 from redis_components.embedded import data_dir, redis_url
 from redis_components.errors import TrawlError
+from redis_components.namespace import fleet_namespace
 from workers.fleet import default_fleet, node_crawlers
 from workers.reach_redis import check_login
 
 try:
     _redis, _services, _crawlers = check_login(redis_url()), sorted(default_fleet()), node_crawlers()
+    _namespace = fleet_namespace()
 except TrawlError as error:
     raise ClickException(str(error)) from error  # Celery's command line shows it as one line, exit code 1
 
@@ -40,6 +42,9 @@ broker_transport_options = {
     "health_check_interval": 25,  # s; the same for idle connections
     "queue_order_strategy": "priority",  # queues in the order below: control before crawlers, always
 }
+if _namespace:  # several fleets in one Redis: each has queues and results of its own
+    broker_transport_options["global_keyprefix"] = f"{_namespace}:"
+    result_backend_transport_options = {"global_keyprefix": f"{_namespace}:"}
 redis_socket_timeout = 15.0  # s; the same for results
 redis_socket_connect_timeout = 5.0  # s
 redis_socket_keepalive = True

@@ -17,6 +17,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
@@ -38,7 +39,11 @@ app = typer.Typer(
 
 
 @app.callback()
-def trawl() -> None:
+def trawl(
+    namespace: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The job to look at or to start, in place of TRAWL_NAMESPACE.")
+    ] = None,
+) -> None:
     """A crawl fleet: Celery launches and supervises Scrapy crawlers that share one lossless frontier in Redis.
 
     **First steps**, in two terminals:
@@ -52,6 +57,8 @@ def trawl() -> None:
     everything that is stored is in `data/`. Exit codes: 0 done, 1 failed, 2 wrong use. TRAWL_DEBUG=1 shows where an error
     comes from.
     """
+    if namespace is not None:
+        os.environ["TRAWL_NAMESPACE"] = namespace  # for what is imported now and for every process that is started
 
 
 app.command("up")(up.up)

@@ -41,7 +41,7 @@ def status(
 
 def _look() -> tuple[FleetView, str] | None:
     """The fleet and the name of its Redis; None when no Redis runs that could know one."""
-    from redis_components.connection import masked
+    from redis_components.redis_url import masked
 
     from .fleet_view import look
     from .redis_access import redis_client, running_url

@@ -89,8 +89,8 @@ def _resize(client: redis.Redis, fleet: str | None) -> dict[str, int]:
 
 
 def _welcome(log: _Log, size: dict[str, int], flower: FlowerAccess, exporter_port: int) -> None:
-    from redis_components.connection import masked
     from redis_components.embedded import data_dir, redis_url
+    from redis_components.redis_url import masked
 
     from .scale import sentence
 

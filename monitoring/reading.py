@@ -10,8 +10,9 @@ from typing import TypeVar
 
 import redis
 
-from redis_components.connection import connect, explain, masked
+from redis_components.connection import connect, explain
 from redis_components.inspector import CrawlSnapshot, snapshot
+from redis_components.redis_url import masked
 from redis_components.registry import CrawlerRecord, ErrorRecord, Registry
 
 ERRORS_SHOWN = 10

@@ -1,7 +1,7 @@
 """Clients of Redis: Trawl's own `connect`, and scrapy-redis's functions for users' Scrapy settings.
 
-`connect` shares one pool per URL and process. `get_redis` and `from_settings` make exactly the client that the settings
-describe, with nothing added, as projects written for scrapy-redis expect.
+`get_redis` and `from_settings` make exactly the client that the settings describe, with nothing added, as projects written for
+scrapy-redis expect. Whoever asks for the same one gets the same one: a process has one pool per server and set of parameters.
 """
 
 from __future__ import annotations
@@ -9,17 +9,24 @@ from __future__ import annotations
 import os
 import re
 from importlib import import_module
+from operator import itemgetter
 from typing import Any, Protocol
 from urllib.parse import unquote
+from weakref import WeakValueDictionary
 
 import redis
 import redis.asyncio
 from redis import exceptions
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.sentinel import MasterNotFoundError
 
 from . import defaults
+from .clients import FAILOVER_PARAMS, asyncio_client_of, client_of
 from .errors import ConfigError, RedisUnavailable
+from .keys import FleetKeys
+from .namespace import check_one_slot
+from .redis_url import Kind, kind_of, masked, refused
 
 # Settings of their own that end up in the client's parameters. An empty or zero value does not count: REDIS_PARAMS can say those.
 SETTINGS_PARAMS_MAP = {
@@ -40,45 +47,63 @@ class Settings(Protocol):
     def getdict(self, name: str, /) -> dict[str, Any]: ...
 
 
-_pools: dict[tuple[int, str], redis.ConnectionPool] = {}
+_clients: WeakValueDictionary[tuple[int, str], redis.Redis] = WeakValueDictionary()
+_kept: dict[tuple[int, str], redis.Redis] = {}
 
 
 def connect(url: str | None = None) -> redis.Redis:
-    """A client of `url` (redis://, rediss:// or unix://), else of TRAWL_REDIS_URL or the embedded server; replies are bytes.
+    """A client of `url` (see `redis_url.FORMS`), else of TRAWL_REDIS_URL or the embedded server; replies are bytes.
 
-    Clients of one URL share a pool within a process; a forked child gets a pool of its own. Nothing is sent yet. A command
-    whose reply got lost is *not* sent again: whether it may be is for the caller to know (`-- Retry:` in the Lua headers).
-    Options can be given in the URL, as in `?socket_timeout=5`. Raises ConfigError for a URL of another form, RedisUnavailable
-    when no embedded server can be started.
+    Everybody who asks for one URL gets the same client within a process; a forked child gets one of its own. Nothing is sent yet.
+    A command whose reply got lost is *not* sent again: whether it may be is for the caller to know (`-- Retry:` in the Lua
+    headers). Options can be given in the URL, as in `?socket_timeout=5`. Raises ConfigError for a URL of another form,
+    RedisUnavailable when no embedded server can be started.
     """
     if url is None:
         from . import embedded  # here, because it needs a Unix, and users with a REDIS_URL do not
 
         url = embedded.redis_url()
     key = (os.getpid(), url)
-    if key not in _pools:
-        for other in [k for k in _pools if k[0] != key[0]]:  # of the process that we were forked from
-            del _pools[other]
-        _pools[key] = _pool(url)
-    return redis.Redis(connection_pool=_pools[key])
+    if key not in _kept:
+        for other in [k for k in _kept if k[0] != key[0]]:  # of the process that we were forked from
+            del _kept[other]
+        if kind_of(url) is Kind.CLUSTER:
+            fleet = FleetKeys()
+            check_one_slot((fleet.crawlers(), fleet.fences()), "TRAWL_NAMESPACE", "'{trawl}'")
+        _kept[key] = _shared({**_defaults_for(url), "url": url})
+    return _kept[key]
 
 
-def _pool(url: str) -> redis.ConnectionPool:
-    try:
-        return redis.ConnectionPool.from_url(url, **defaults.REDIS_PARAMS)
-    except ValueError:
-        form = "redis://[user:password@]host:port/db, rediss://... (TLS) or unix://[user:password@]/path"
-        # Without the text of `exc`, and not as its cause: it may quote a part of the password.
-        raise ConfigError(f"{masked(url)} is no Redis URL: write {form}, with %-codes for special characters") from None
+def _shared(params: dict[str, Any]) -> redis.Redis:
+    """The client of these parameters. One that redis-py makes of plain values is shared in the process while anybody has it."""
+    if not (params.get("redis_cls", redis.Redis) is redis.Redis and _is_plain({**params, "redis_cls": None})):
+        return get_redis(**params)
+    key = (os.getpid(), repr(sorted(params.items(), key=itemgetter(0))))
+    client = _clients.get(key)
+    if client is None:
+        try:
+            client = _clients[key] = get_redis(**params)
+        except ValueError:
+            if "url" not in params:
+                raise
+            # Without the text of the ValueError, and not as its cause: it may quote a part of the password.
+            raise refused(params["url"]) from None
+    return client
+
+
+def _defaults_for(url: str | None) -> dict[str, Any]:
+    return dict(defaults.REDIS_PARAMS) if kind_of(url or "") is Kind.SERVER else defaults.REDIS_PARAMS | FAILOVER_PARAMS
 
 
 def get_redis(**kwargs: Any) -> redis.Redis:
     """A client made by `redis_cls(**kwargs)`, or by `redis_cls.from_url(url, **kwargs)` where `url` is given.
 
-    `redis_cls` is `defaults.REDIS_CLS` unless it is given, as a class.
+    `redis_cls` is `defaults.REDIS_CLS` unless it is given, as a class. A Sentinel or Cluster URL says itself which client it is.
     """
     redis_cls = kwargs.pop("redis_cls", defaults.REDIS_CLS)
     url = kwargs.pop("url", None)
+    if url and redis_cls is defaults.REDIS_CLS and kind_of(url) is not Kind.SERVER:
+        return client_of(url, **kwargs)
     client: redis.Redis = redis_cls.from_url(url, **kwargs) if url else redis_cls(**kwargs)
     return client
 
@@ -86,21 +111,32 @@ def get_redis(**kwargs: Any) -> redis.Redis:
 def get_redis_from_settings(settings: Settings) -> redis.Redis:
     """The client that Scrapy's settings describe: `defaults.REDIS_PARAMS`, then REDIS_PARAMS, then REDIS_URL, REDIS_HOST, ...
 
-    REDIS_URL wins over host, port and the like. `redis_cls` in REDIS_PARAMS may be a class or its dotted path. Raises
-    ConfigError when that path leads nowhere.
+    REDIS_URL wins over host, port and the like. `redis_cls` in REDIS_PARAMS may be a class or its dotted path. Equal settings
+    give the same client within a process, unless they name a class or hold an object. Raises ConfigError when the path leads
+    nowhere or the URL is none.
     """
-    return get_redis(**_params(settings))
+    return _shared(_params(settings))
 
 
 from_settings = get_redis_from_settings  # the name by which scrapy-redis's users call it
 
 
 def _params(settings: Settings) -> dict[str, Any]:
-    params = {**defaults.REDIS_PARAMS, **settings.getdict("REDIS_PARAMS")}
+    own = settings.getdict("REDIS_PARAMS")
+    params = {**_defaults_for(settings.get("REDIS_URL") or own.get("url")), **own}
     params.update({param: value for name, param in SETTINGS_PARAMS_MAP.items() if (value := settings.get(name))})
     if isinstance(path := params.get("redis_cls"), str):
         params["redis_cls"] = _load_class(path)
     return params
+
+
+def is_cluster(settings: Settings) -> bool:
+    """Whether the settings describe a Redis Cluster."""
+    params = _params(settings)
+    redis_cls = params.get("redis_cls", redis.Redis)
+    return kind_of(params.get("url") or "") is Kind.CLUSTER or (
+        isinstance(redis_cls, type) and issubclass(redis_cls, redis.RedisCluster)
+    )
 
 
 def asyncio_client(settings: Settings) -> redis.asyncio.Redis | None:
@@ -111,13 +147,20 @@ def asyncio_client(settings: Settings) -> redis.asyncio.Redis | None:
     """
     params = _params(settings)
     url = params.pop("url", None)
-    if params.pop("redis_cls", redis.Redis) is not redis.Redis or not all(map(_is_plain, params.values())):
+    redis_cls = _ON_THE_LOOP.get(params.pop("redis_cls", redis.Redis))
+    if redis_cls is None or not _is_plain(params):
         return None
-    params["retry"] = Retry(NoBackoff(), 0)
     try:
-        return redis.asyncio.Redis.from_url(url, **params) if url else redis.asyncio.Redis(**params)
+        if url and kind_of(url) is not Kind.SERVER:
+            return asyncio_client_of(url, **params)
+        params["retry"] = Retry(NoBackoff(), 0)
+        client: redis.asyncio.Redis = redis_cls.from_url(url, **params) if url else redis_cls(**params)
+        return client
     except TypeError:  # a parameter that only the synchronous client has
         return None
+
+
+_ON_THE_LOOP: dict[Any, Any] = {redis.Redis: redis.asyncio.Redis, redis.RedisCluster: redis.asyncio.RedisCluster}
 
 
 def _is_plain(value: Any) -> bool:
@@ -155,6 +198,13 @@ _URL = "the URL (TRAWL_REDIS_URL, or the setting REDIS_URL)"
 def _diagnosis(exc: Exception, said: str) -> tuple[str, str]:
     """What happened and how to mend it. The narrow classes come first: most of them are ConnectionErrors, too."""
     match exc:
+        case MasterNotFoundError():
+            return (
+                "has no primary that its sentinels know",
+                f"check the service's name and the sentinels in {_URL}, or wait for a failover",
+            )
+        case exceptions.ClusterDownError():
+            return f"does not serve all its slots ({said})", "wait for a failover, or mend the cluster"
         case exceptions.BusyLoadingError():
             return "is still loading its data", "wait a little and try again"
         case exceptions.NoPermissionError() | exceptions.AuthorizationError():
@@ -180,9 +230,3 @@ def _diagnosis(exc: Exception, said: str) -> tuple[str, str]:
         case exceptions.ConnectionError():
             return f"cannot be reached ({said})", f"check host and port in {_URL} and that it runs"
     return f"answered with an error ({said})", f"check its version (6.2 or newer) and the database number in {_URL}"
-
-
-def masked(url: str) -> str:
-    """The URL as it may be shown: without password and options, also where it is malformed."""
-    # Up to the last @, before anything is parsed: an unquoted / or ? in a password would end up in another part of the URL.
-    return re.sub(r"^(\w+://)?([^:@/]*):.*@", r"\1\2:***@", url).partition("?")[0]

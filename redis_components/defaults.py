@@ -16,7 +16,7 @@ REDIS_PARAMS: dict[str, Any] = {
 }
 REDIS_CONCURRENT_REQUESTS = 16
 
-# Keys of one spider.
+# Keys of one spider. REDIS_NAMESPACE, "" by default, comes before each.
 SCHEDULER_QUEUE_KEY = "%(spider)s:requests"
 SCHEDULER_DUPEFILTER_KEY = "%(spider)s:dupefilter"
 START_URLS_KEY = "%(name)s:start_urls"

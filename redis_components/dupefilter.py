@@ -13,6 +13,7 @@ from scrapy.dupefilters import BaseDupeFilter
 
 from . import defaults
 from .connection import get_redis_from_settings
+from .namespace import prefixed
 
 if TYPE_CHECKING:
     import redis
@@ -49,7 +50,7 @@ class RFPDupeFilter(BaseDupeFilter):
     def from_settings(cls, settings: BaseSettings, *, fingerprinter: RequestFingerprinterProtocol | None = None) -> Self:
         """A filter on the key `dupefilter:<unix time>`."""
         server = get_redis_from_settings(settings)
-        key = defaults.DUPEFILTER_KEY % {"timestamp": int(time.time())}
+        key = prefixed(defaults.DUPEFILTER_KEY % {"timestamp": int(time.time())}, settings.get("REDIS_NAMESPACE") or "")
         return cls(server, key, settings.getbool("DUPEFILTER_DEBUG"), fingerprinter=fingerprinter)
 
     def request_seen(self, request: Request) -> bool:

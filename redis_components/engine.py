@@ -12,6 +12,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -20,11 +21,12 @@ from scrapy.utils.asyncio import call_later, is_asyncio_available
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from . import connection, defaults
+from . import connection, defaults, exchange
 from .errors import ConfigError, IncompatibleEngine
 from .frontier import Frontier, FrontierConfig
 from .keys import CrawlKeys
 from .loading import object_of
+from .namespace import check_one_slot, checked
 from .transport import Exchanger, LoopTransport, ThreadTransport
 
 if TYPE_CHECKING:
@@ -136,17 +138,19 @@ def watch_finished(
 def keys_of(crawler: Crawler) -> CrawlKeys:
     """The keys of this crawler's spider, by the settings' patterns."""
     spider = crawler.spider or crawler.spidercls
-    start_urls = getattr(crawler.spider, "redis_key", None)
-    return crawl_keys(crawler.settings, spider.name, start_urls)
+    keys = crawl_keys(crawler.settings, spider.name)
+    start_urls = getattr(crawler.spider, "redis_key", None)  # the spider has put it into the namespace
+    return replace(keys, start_urls=start_urls) if start_urls else keys
 
 
-def crawl_keys(settings: BaseSettings, spider: str, start_urls: str | None = None) -> CrawlKeys:
-    """The keys of the spider named `spider`, by the patterns in `settings`; `start_urls` overrides its pattern."""
+def crawl_keys(settings: BaseSettings, spider: str) -> CrawlKeys:
+    """The keys of the spider named `spider`, by namespace and patterns in `settings`. Raises ConfigError."""
     return CrawlKeys.for_spider(
         spider,
+        namespace=checked(settings.get("REDIS_NAMESPACE") or "", "REDIS_NAMESPACE"),
         requests=settings.get("SCHEDULER_QUEUE_KEY", defaults.SCHEDULER_QUEUE_KEY),
         dupefilter=settings.get("SCHEDULER_DUPEFILTER_KEY", defaults.SCHEDULER_DUPEFILTER_KEY),
-        start_urls=start_urls or settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY),
+        start_urls=settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY),
         items=settings.get("REDIS_ITEMS_KEY", defaults.PIPELINE_KEY),
         stats=settings.get("STATS_KEY", defaults.STATS_KEY),
     )
@@ -162,9 +166,12 @@ def _config(crawler: Crawler) -> FrontierConfig:
             " (PriorityQueue, FifoQueue, LifoQueue, RandomQueue) or a subclass of one"
         )
     feeds = getattr(crawler.spidercls, "feeds", None)
+    keys, next_keys = keys_of(crawler), crawl_keys(settings, feeds) if feeds else None
+    if connection.is_cluster(settings):
+        check_one_slot(exchange.keys_of(keys, next_keys, "", "").values(), "REDIS_NAMESPACE", f"'{{{crawler.spidercls.name}}}'")
     return FrontierConfig(
-        keys=keys_of(crawler),
-        next_keys=crawl_keys(settings, feeds) if feeds else None,
+        keys=keys,
+        next_keys=next_keys,
         owner=os.environ.get(OWNER_VARIABLE) or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
         order=order,
         concurrency=settings.getint("CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS),

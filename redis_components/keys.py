@@ -6,16 +6,17 @@ and a test compares the two. The first line of each docstring is `TYPE: content`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from . import defaults
+from .namespace import fleet_namespace, prefixed
 
 
 @dataclass(frozen=True, kw_only=True)
 class CrawlKeys:
     """The keys of one spider's crawl. The five patterns are scrapy-redis's; each auxiliary key starts with the key it serves.
 
-    For Redis Cluster every pattern has to carry the same hash tag, as in `{trawl}:%(spider)s:requests`.
+    The namespace comes before every pattern. For Redis Cluster it is a hash tag, as in `{job42}:forum:requests`.
     """
 
     requests: str
@@ -29,20 +30,24 @@ class CrawlKeys:
         cls,
         spider: str,
         *,
+        namespace: str | None = None,
         requests: str = defaults.SCHEDULER_QUEUE_KEY,
         dupefilter: str = defaults.SCHEDULER_DUPEFILTER_KEY,
         start_urls: str = defaults.START_URLS_KEY,
         items: str = defaults.PIPELINE_KEY,
         stats: str = defaults.STATS_KEY,
     ) -> CrawlKeys:
-        """The keys for the spider named `spider`; patterns may hold `%(spider)s` or `%(name)s`."""
-        name = {"spider": spider, "name": spider}
+        """The keys for the spider named `spider`; patterns may hold `%(spider)s` or `%(name)s`.
+
+        `namespace` is that of the fleet and the tools (TRAWL_NAMESPACE) where none is given; "" is none.
+        """
+        name, within = {"spider": spider, "name": spider}, fleet_namespace() if namespace is None else namespace
         return cls(
-            requests=requests % name,
-            dupefilter=dupefilter % name,
-            start_urls=start_urls % name,
-            items=items % name,
-            stats=stats % name,
+            requests=prefixed(requests % name, within),
+            dupefilter=prefixed(dupefilter % name, within),
+            start_urls=prefixed(start_urls % name, within),
+            items=prefixed(items % name, within),
+            stats=prefixed(stats % name, within),
         )
 
     def ready(self) -> str:
@@ -200,9 +205,9 @@ class CrawlKeys:
 
 @dataclass(frozen=True, kw_only=True)
 class FleetKeys:
-    """The keys by which Celery workers, crawlers and operators agree on the fleet."""
+    """The keys by which Celery workers, crawlers and operators agree on the fleet of one namespace."""
 
-    prefix: str = "trawl:fleet"
+    prefix: str = field(default_factory=lambda: prefixed("trawl:fleet", fleet_namespace()))
 
     def desired(self) -> str:
         """HASH: desired number of crawlers (spider -> integer).
@@ -257,9 +262,12 @@ class FleetKeys:
 
 def document() -> str:
     """`docs/redis-keys.md`: every key above as a Markdown table."""
-    crawl = CrawlKeys.for_spider("<spider>")
+    crawl = CrawlKeys.for_spider("<spider>", namespace="")
     rows = []
-    for keys, samples in ((crawl, {"owner": "<owner>"}), (FleetKeys(), {"spider": "<spider>", "number": "<number>"})):
+    for keys, samples in (
+        (crawl, {"owner": "<owner>"}),
+        (FleetKeys(prefix="trawl:fleet"), {"spider": "<spider>", "number": "<number>"}),
+    ):
         for name, method in vars(type(keys)).items():
             if name.startswith("_") or name == "for_spider" or not callable(method):
                 continue
@@ -268,6 +276,7 @@ def document() -> str:
             kind, _, text = doc.partition(": ")
             rows.append(f"| `{method(keys, *(samples[p] for p in params))}` | {kind} | {text.replace('|', chr(92) + '|')} |")
     head = "# Redis keys\n\nGenerated from `redis_components/keys.py` by `python -m redis_components.keys`; do not edit.\n\n"
+    head += "With a namespace (`REDIS_NAMESPACE`, `TRAWL_NAMESPACE`) every key begins with it and a colon.\n\n"
     return head + "| key | type | content, writers, readers |\n|---|---|---|\n" + "\n".join(rows) + "\n"
 
 

@@ -33,7 +33,7 @@ class Base:
         self.server = server
         self.spider = spider
         self.key = key % {"spider": spider.name}
-        self._keys = CrawlKeys.for_spider(spider.name, requests=key)
+        self._keys = CrawlKeys.for_spider(spider.name, namespace="", requests=key)
         self.serializer = serializer
         self._codec: Codec = RequestCodec(spider) if serializer is None else SerializerCodec(spider, serializer)
 

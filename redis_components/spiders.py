@@ -17,6 +17,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from . import defaults
 from .engine import frontier_of
 from .exchange import NextTask
+from .namespace import prefixed
 from .page import Page, current_page
 from .scheduler import reason_of, set_aside
 
@@ -65,6 +66,7 @@ class RedisMixin:
         self.redis_key = key % {"name": self.name}
         if not self.redis_key.strip():
             raise ValueError("redis_key must not be empty")
+        self.redis_key = prefixed(self.redis_key, settings.get("REDIS_NAMESPACE") or "")
         if self.redis_batch_size is None:
             self.redis_batch_size = settings.getint("CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS)
         if self.max_idle_time is None:

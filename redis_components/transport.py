@@ -90,7 +90,7 @@ class LoopTransport:
 
 
 class ThreadTransport:
-    """One daemon thread with one synchronous client, which it closes at its end: for every reactor, and every way to connect
+    """One daemon thread with one synchronous client, which it gives up at its end: for every reactor, and every way to connect
     that redis-py or a client class of the user's knows.
 
     While there is nothing to exchange it keeps the owner alive by itself, so that a callback that computes for long does not
@@ -123,7 +123,7 @@ class ThreadTransport:
         try:
             self._work()
         finally:
-            self._client.close()
+            del self._client  # not closed: others in this process may share it
 
     def _work(self) -> None:
         exchange = script("exchange")

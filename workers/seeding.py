@@ -15,9 +15,6 @@ from redis_components.seeds import Seed, Seeding
 from workers.sites import Site, load_site, load_sites
 from workers.spiders.task_data import ForumTask, PostTask, encode
 
-LISTS = CrawlKeys.for_spider("forum_list")
-DETAILS = CrawlKeys.for_spider("forum_detail")
-
 
 def max_pending() -> int:
     """Most forums that wait or are being scanned at one time (TRAWL_MAX_PENDING, default 1000): the bound of what a stuck
@@ -55,7 +52,11 @@ def seed(
         Seed(id=f"{one.name}/{forum}", data=encode(ForumTask(site=one.name, forum=forum)), interval_s=one.interval_s)
         for one, forum in wanted
     ]
-    outcomes = seeds.seed(client, LISTS, due, max_pending=max_pending(), force=force or forums is not None) if due else []
+    outcomes = (
+        seeds.seed(client, CrawlKeys.for_spider("forum_list"), due, max_pending=max_pending(), force=force or forums is not None)
+        if due
+        else []
+    )
     report.update({one.id: _sentence(outcome) for one, outcome in zip(due, outcomes, strict=True)})
     return report
 
@@ -65,7 +66,7 @@ def refresh(client: redis.Redis, posts: Sequence[str], site: str) -> int:
     if isinstance(posts, str) or not posts or not all(isinstance(post, str) and post for post in posts):
         raise ConfigError(f'posts = {posts!r}: must be a list of post ids, as in ["p1", "p2"]')
     name = load_site(site).name
-    return seeds.push(client, DETAILS, [encode(PostTask(site=name, post=post)) for post in posts])
+    return seeds.push(client, CrawlKeys.for_spider("forum_detail"), [encode(PostTask(site=name, post=post)) for post in posts])
 
 
 def _unclear(sites: list[Site], homes: list[Site]) -> str:

@@ -1,6 +1,7 @@
 """Scrapy's settings for the fleet, a reason for each line. `docs/settings.md` lists those that are Trawl's own.
 
-The environment overrides what differs from machine to machine: TRAWL_REDIS_URL, TRAWL_LOG_LEVEL.
+The environment overrides what differs from machine to machine: TRAWL_REDIS_URL, TRAWL_NAMESPACE,
+TRAWL_LOG_LEVEL.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import os
 from importlib.util import find_spec
 
 from redis_components.embedded import redis_url
+from redis_components.namespace import fleet_namespace
 
 BOT_NAME = "trawl"
 SPIDER_MODULES = ["workers.spiders"]
@@ -17,6 +19,7 @@ USER_AGENT = "trawl/0.1 (+a crawl fleet; set USER_AGENT to something that says w
 
 # The shared frontier.
 REDIS_URL = redis_url()  # read when a crawl begins; starts the embedded server where no TRAWL_REDIS_URL is given
+REDIS_NAMESPACE = fleet_namespace()
 SCHEDULER = "redis_components.scheduler.Scheduler"
 DUPEFILTER_CLASS = "redis_components.dupefilter.RFPDupeFilter"
 STATS_CLASS = "redis_components.stats.RedisStatsCollector"

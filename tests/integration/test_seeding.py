@@ -10,10 +10,13 @@ import pytest
 import redis
 
 from redis_components.errors import ConfigError
+from redis_components.keys import CrawlKeys
 from redis_components.seeds import Seed, seed
-from workers.seeding import LISTS, refresh
+from workers.seeding import refresh
 from workers.seeding import seed as seed_forums
 from workers.sites import SiteError
+
+LISTS = CrawlKeys.for_spider("forum_list")
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import redis
 
+from redis_components.connection import get_redis
 from redis_components.keys import CrawlKeys
 
 from .processes import wait_until
@@ -30,14 +31,15 @@ class Crawl:
     folder: Path
     pages: int
     spider: str = "links"
+    namespace: str = ""
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
     def keys(self) -> CrawlKeys:
-        return CrawlKeys.for_spider(self.spider)
+        return CrawlKeys.for_spider(self.spider, namespace=self.namespace)
 
     def client(self) -> redis.Redis:
-        return redis.Redis.from_url(self.redis_url)
+        return get_redis(url=self.redis_url)
 
     def seed(self, *tasks: str) -> None:
         with self.client() as client:
@@ -45,6 +47,7 @@ class Crawl:
 
     def start(self, *arguments: str, **settings: object) -> subprocess.Popen[bytes]:
         """A new crawler process; `arguments` are more of `scrapy crawl`'s; its log is in `log()`."""
+        settings = {"REDIS_NAMESPACE": self.namespace, **settings}
         options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
         environment = {
             **os.environ,
@@ -105,10 +108,12 @@ def link_site(folder: Path, *, pages: int, latency_s: float = 0.0) -> Iterator[s
 
 
 @contextmanager
-def crawl(redis_url: str, folder: Path, *, pages: int = 300, latency_s: float = 0.0, spider: str = "links") -> Iterator[Crawl]:
+def crawl(
+    redis_url: str, folder: Path, *, pages: int = 300, latency_s: float = 0.0, spider: str = "links", namespace: str = ""
+) -> Iterator[Crawl]:
     """A site of `pages` pages and a crawl on it; everything is stopped at the end."""
     with link_site(folder, pages=pages, latency_s=latency_s) as site:
-        begun = Crawl(site=site, redis_url=redis_url, folder=folder, pages=pages, spider=spider)
+        begun = Crawl(site=site, redis_url=redis_url, folder=folder, pages=pages, spider=spider, namespace=namespace)
         try:
             yield begun
         finally:

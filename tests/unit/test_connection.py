@@ -9,8 +9,9 @@ import pytest
 import redis
 from redis import exceptions
 
-from redis_components.connection import connect, explain, masked
+from redis_components.connection import connect, explain
 from redis_components.errors import ConfigError, RedisUnavailable
+from redis_components.redis_url import masked
 from tests.support.redis_server import RedisServer
 
 FORK = """

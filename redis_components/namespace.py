@@ -1,0 +1,43 @@
+"""The namespace of a job: a prefix of every key of a crawl, so that several jobs of one spider run side by side in one Redis.
+
+scrapy crawl forum -s REDIS_NAMESPACE=monday        monday:forum:requests, monday:forum:dupefilter, ...
+TRAWL_NAMESPACE='{monday}' trawl up                 the fleet and the tools; braces make it the hash tag of a Redis Cluster
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+
+from redis.crc import key_slot
+
+from .errors import ConfigError
+
+
+def fleet_namespace() -> str:
+    """The namespace of fleet and tools: TRAWL_NAMESPACE, or none. Raises ConfigError."""
+    return checked(os.environ.get("TRAWL_NAMESPACE", ""), "TRAWL_NAMESPACE")
+
+
+def checked(namespace: str, setting: str) -> str:
+    """`namespace`, unless it cannot be a part of keys. Raises ConfigError that names `setting`."""
+    if not re.fullmatch(r"[^\s%]*", namespace):
+        raise ConfigError(f"{setting} = {namespace!r}: must be without spaces and %, as in job42 or {{job42}}")
+    return namespace
+
+
+def prefixed(key: str, namespace: str) -> str:
+    """`key` in the namespace."""
+    return f"{namespace}:{key}" if namespace else key
+
+
+def check_one_slot(keys: Iterable[str], setting: str, example: str) -> None:
+    """Raise ConfigError when a Redis Cluster would keep `keys` in more than one slot; `example` is what `setting` could be."""
+    slots = {key_slot(key.encode()): key for key in keys}
+    if len(slots) > 1:
+        (one, two), *_ = zip(sorted(slots)[:-1], sorted(slots)[1:], strict=True)
+        raise ConfigError(
+            f"on a Redis Cluster all keys of a crawl must be in one slot, but {slots[one]} is in {one} and {slots[two]} in {two}:"
+            f" set {setting} to a hash tag, such as {example}, and leave other hash tags out of key patterns"
+        )
