@@ -4,7 +4,7 @@
 -- KEYS[2] aside     (zset, list or set)  where it waits to be imported
 -- KEYS[3] owners    (zset)  crawlers of ours, score = time at which each counts as dead, in ms
 -- ARGV[1] whole     (0, 1)  1: nothing in the key is ours
--- ARGV[2] members   (any number)  whole = 0: members of a zset or set that are not ours, at most 1,000
+-- ARGV[2] members   (any number)  whole = 0: members of a zset or set that are not ours, a few thousand at most
 -- Returns: {outcome, how many}: 'moved', 'crawling' (crawlers of ours are at work: nothing changed), 'kinds' (what waits there is of another type: nothing changed)
 -- Retry: safe; what was moved is not there any more
 local source, aside, owners = KEYS[1], KEYS[2], KEYS[3]

@@ -1,0 +1,182 @@
+"""`trawl migrate scrapy-redis`: go on with a crawl that scrapy-redis began."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    import redis
+
+    from redis_components.migration import Project, Report
+
+PROGRESS_S = 1.0
+SHOWN_REASONS = 10
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+
+
+@app.callback()
+def migrate() -> None:
+    """Go on with a crawl that another package began.
+
+    **Examples:**
+
+        trawl migrate scrapy-redis --help
+    """
+
+
+@app.command("scrapy-redis")
+def scrapy_redis(
+    spiders: Annotated[list[str], typer.Argument(metavar="SPIDER...", help="Names of the spiders whose crawls are imported.")],
+    settings: Annotated[
+        str | None, typer.Option(metavar="MODULE", help="The project's settings, where Scrapy does not find them by itself.")
+    ] = None,
+    allow_pickle: Annotated[
+        bool, typer.Option("--allow-pickle", help="Read pickled requests, in a process that is shut in.")
+    ] = False,
+    as_is: Annotated[
+        bool, typer.Option("--as-is", help="Keep the requests as they are, for the SCHEDULER_SERIALIZER of the project.")
+    ] = False,
+    order: Annotated[
+        Literal["fifo", "lifo"] | None, typer.Option(help="Of a queue that is a list, where the project does not tell.")
+    ] = None,
+    watch: Annotated[
+        float, typer.Option(min=0, max=25, metavar="SECONDS", help="Look for crawlers of scrapy-redis for so long; 0: do not.")
+    ] = 6.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would become of everything.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+) -> int:
+    """Import the queue and the dupefilter that scrapy-redis left in Redis, so that the crawl goes on where it was.
+
+    Stop its crawlers first. Run this in the project's folder, after `scrapy_redis` was replaced by `redis_components` in it.
+    It may be interrupted and repeated; what cannot be imported is kept, with the reason (`trawl dead`). Start tasks and items
+    need no import. What else to do: docs/migrating-from-scrapy-redis.md.
+
+    **Examples:**
+
+        trawl migrate scrapy-redis forum --dry-run --allow-pickle
+        trawl migrate scrapy-redis forum --allow-pickle
+    """
+    from redis_components.exchange import Order
+    from redis_components.migration import Options, migrate, project_of
+
+    from .output import print_json
+
+    options = Options(
+        allow_pickle=allow_pickle, as_is=as_is, order=Order(order) if order else None, dry_run=dry_run, watch_s=watch
+    )
+    sys.path.insert(0, os.getcwd())  # noqa: PTH109  # as `scrapy` has it; a console script has not
+    reports = []
+    for spider in dict.fromkeys(spiders):
+        project = project_of(spider, settings)
+        with _client(project) as client, _progress() as tell:
+            report = migrate(client, spider, project, options, tell)
+        reports.append(report)
+        if not as_json:
+            _show(report, project)
+    if as_json:
+        print_json({report.spider: _json(report) for report in reports})
+    return 1 if any(report.late for report in reports) else 0
+
+
+@contextmanager
+def _client(project: Project) -> Iterator[redis.Redis]:
+    """The Redis of TRAWL_REDIS_URL, else the one in the project's settings; never an empty one of our own."""
+    import redis
+
+    from redis_components.connection import explain, get_redis_from_settings
+    from redis_components.errors import ConfigError
+
+    from .redis_access import redis_client
+
+    if named := os.environ.get("TRAWL_REDIS_URL"):
+        with redis_client(named) as client:
+            yield client
+        return
+    settings = project.settings
+    if not any(settings.get(name) for name in ("REDIS_URL", "REDIS_HOST", "REDIS_PARAMS")):
+        raise ConfigError("which Redis? Set TRAWL_REDIS_URL, or run this in the folder of a project with a REDIS_URL")
+    try:
+        yield get_redis_from_settings(settings)
+    except redis.RedisError as error:
+        raise explain(error, settings.get("REDIS_URL") or f"redis://{settings.get('REDIS_HOST', 'localhost')}") from error
+
+
+@contextmanager
+def _progress() -> Iterator[Any]:
+    """Says on standard error how far it is, once a second, when a person looks."""
+    said_at = time.monotonic()
+    shown = False
+
+    def tell(what: str, done: int, total: int) -> None:
+        nonlocal said_at, shown
+        if sys.stderr.isatty() and time.monotonic() - said_at >= PROGRESS_S:
+            said_at, shown = time.monotonic(), True
+            print(f"\r{what}: {done:,} of {total:,} ", end="", file=sys.stderr, flush=True)
+
+    yield tell
+    if shown:
+        print(file=sys.stderr)
+
+
+def _show(report: Report, project: Project) -> None:
+    requests, fingerprints = report.requests, report.fingerprints
+    would = "would be " if report.dry_run else ""
+    if not requests.found and not fingerprints.found:
+        print(f"{report.spider}: scrapy-redis has left nothing to import in {project.keys.theirs.requests} or its dupefilter")
+        return
+    print(f"{report.spider}: {requests.moved:,} requests {would}imported, {requests.dead.total():,} {would}kept among the dead,")
+    print(f"  {fingerprints.added:,} fingerprints {would}imported, in {report.seconds:.1f} s")
+    for reason, count in requests.dead.most_common(SHOWN_REASONS):
+        print(f"  dead: {count:,} because {reason}")
+    if report.bytes_after:
+        print(f"  Redis: {report.bytes_before:,} bytes before, {report.bytes_after:,} now")
+    if requests.guards:
+        print(f"  pickles were read by a process of its own: {', '.join(requests.guards)}")
+    for line in _advice(report, project):
+        print(f"  {line}")
+
+
+def _advice(report: Report, project: Project) -> Iterator[str]:
+    """What is left to do."""
+    if report.at_work:
+        yield f"a crawler of scrapy-redis works there, {report.at_work}: stop all of them before you import"
+    if report.late:
+        yield f"{report.late:,} requests or fingerprints came meanwhile: an old crawler still runs; stop it, and repeat this"
+    if known := report.fingerprinter:
+        now = project.settings.get("REQUEST_FINGERPRINTER_CLASS")
+        if known.setting and known.setting != now:
+            yield f'set REQUEST_FINGERPRINTER_CLASS = "{known.setting}"'
+            yield f"  ({known.matching} of {known.tried} queued requests are in the dupefilter under it)"
+        elif known.tried and not known.setting:
+            yield f"none of {known.tried} queued requests is in the dupefilter: has the project fingerprints of its own?"
+    if report.requests.classes:
+        yield f"SCHEDULER_REQUEST_CLASSES must hold {', '.join(sorted(report.requests.classes))}"
+
+
+def _json(report: Report) -> dict[str, Any]:
+    known, requests, fingerprints = report.fingerprinter, report.requests, report.fingerprints
+    return {
+        "dry_run": report.dry_run,
+        "requests": {
+            "found": requests.found,
+            "imported": requests.moved,
+            "dead": dict(requests.dead),
+            "classes": dict(requests.classes),
+            "guards": list(requests.guards),
+        },
+        "fingerprints": {"found": fingerprints.found, "imported": fingerprints.added},
+        "fingerprinter": {"setting": known.setting, "matching": known.matching, "tried": known.tried} if known else None,
+        "late": report.late,
+        "at_work": report.at_work,
+        "bytes_before": report.bytes_before,
+        "bytes_after": report.bytes_after,
+        "seconds": round(report.seconds, 3),
+    }
