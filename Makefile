@@ -30,8 +30,8 @@ lint: $(STAMP) ## Style, types and layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-test: lint ## Lint, then every test
-	@$(BIN)/python -m pytest -q
+test: lint ## Lint, then every test, three at a time (most of them wait for processes)
+	@$(BIN)/python -m pytest -q -n 3 --dist worksteal
 
 chaos: $(STAMP) ## Each way to die, and what it costs (about 20 minutes)
 	@$(BIN)/python -m benchmarks kill_table
