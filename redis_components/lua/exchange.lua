@@ -34,6 +34,7 @@ local message, blobs = cmsgpack.unpack(ARGV[1]), ARGV[2]
 local LAYOUT = '1'
 local GONE_S = 86400
 local MOST_WITHHELD = 200
+local MEND = '; trawl migrate scrapy-redis imports it if it is of scrapy-redis, else remove it'
 
 -- include: clock
 -- include: memory
@@ -73,7 +74,7 @@ for _, check in ipairs({
   { 'LLEN', next_tasks }, { 'HLEN', next_tokens }, { 'STRLEN', own_gone }, { 'HLEN', dead_leases },
 }) do
   if type(redis.pcall(check[1], check[2])) ~= 'number' then
-    return redis.error_reply('WRONGTYPE ' .. check[2] .. ' is a ' .. redis.call('TYPE', check[2])['ok'] .. ' that Trawl did not write; remove it')
+    return redis.error_reply('WRONGTYPE ' .. check[2] .. ' is a ' .. redis.call('TYPE', check[2])['ok'] .. ' that Trawl did not write' .. MEND)
   end
 end
 local numeric = { 'order', 'leased', 'leased_tasks', 'acked', 'reclaimed' }
@@ -84,6 +85,12 @@ for place, counter in ipairs(numeric) do
   local count = counts[place + 1]
   if count and not string.find(count, '^-?%d+$') then
     return redis.error_reply('ERR ' .. counters .. " has the foreign value '" .. count .. "' for " .. counter .. '; remove it')
+  end
+end
+if not counts[1] and not counts[2] then -- nothing of ours was ever stored here: then nothing may wait in the queue, neither
+  local first = redis.call('ZRANGE', ready, 0, 0)[1]
+  if first and string.byte(first) ~= 0 then
+    return redis.error_reply('ERR ' .. ready .. ' holds requests that Trawl did not store' .. MEND)
   end
 end
 local had, known_duplicates = string.match(redis.call('HGET', numbers, owner) or '', '^(%d*)|?([%d,]*)')

@@ -1,0 +1,311 @@
+"""`trawl migrate scrapy-redis` on a real Redis: what scrapy-redis leaves is made as it makes it, without it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from scrapy import Request
+
+from cli.main import main
+from redis_components.dead import newest, replay
+from redis_components.keys import CrawlKeys
+from redis_components.queue import FifoQueue, LifoQueue, PriorityQueue
+from tests.support.owner import Owner
+from tests.support.processes import wait_until
+from tests.support.scrapy_redis_data import SPIDER, pickled, put_fingerprints, put_list, put_zset
+
+KEYS = CrawlKeys.for_spider("forum")
+ASIDE, FILTER_ASIDE = KEYS.foreign_requests(), KEYS.foreign_fingerprints()
+REQUESTS = [Request(f"http://a.example/{n}", callback=SPIDER.parse_post, priority=n % 3, meta={"n": (n,)}) for n in range(50)]
+
+
+class Said(dict[str, Any]):
+    """What the command printed with --json of the spider `forum`, and its exit code and errors."""
+
+    code: int
+    err: str
+
+
+Migrate = Callable[..., Said]
+
+
+@pytest.fixture
+def migrate(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Migrate:
+    """The command in this process, in the folder of no project."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
+    monkeypatch.delenv("SCRAPY_SETTINGS_MODULE", raising=False)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    def run(*arguments: str, watch: str = "0") -> Said:
+        code = main(["migrate", "scrapy-redis", "forum", "--json", "--watch", watch, *arguments])
+        out, err = capfd.readouterr()
+        said = Said(json.loads(out)["forum"] if out else {})
+        said.code, said.err = code, err
+        return said
+
+    return run
+
+
+def everything(client: redis.Redis) -> dict[bytes, bytes]:
+    """All that is in Redis, byte for byte."""
+    return {key: client.dump(key) or b"" for key in client.scan_iter()}
+
+
+def urls(client: redis.Redis, queue: type[PriorityQueue | FifoQueue | LifoQueue] = PriorityQueue) -> list[str]:
+    """The queue, popped in its order by the class that crawlers would have."""
+    popped = queue(client, SPIDER, "%(spider)s:requests")
+    return [request.url for request in iter(popped.pop, None)]
+
+
+def expected(requests: list[Request]) -> list[str]:
+    """Highest priority first; scrapy-redis pops equal ones in the order of their bytes."""
+    return [one.url for one in sorted(requests, key=lambda one: (-one.priority, pickled(one)))]
+
+
+def test_queue_and_dupefilter_are_imported_and_a_second_run_does_nothing(migrate: Migrate, redis_client: redis.Redis) -> None:
+    put_zset(redis_client, KEYS.requests, REQUESTS)
+    put_fingerprints(redis_client, KEYS.dupefilter, [*REQUESTS, Request("http://a.example/done")])
+    said = migrate("--allow-pickle")
+    assert said.code == 0
+    assert (said["requests"]["imported"], said["requests"]["dead"], said["fingerprints"]["imported"]) == (50, {}, 51)
+    assert said["fingerprinter"]["setting"] == "redis_components.fingerprint.ScrapyRedisFingerprinter"
+    assert said["fingerprinter"]["matching"] == said["fingerprinter"]["tried"] == 50
+    assert said["bytes_after"] < said["bytes_before"]
+    assert {len(member) for member in redis_client.smembers(KEYS.dupefilter)} == {20}
+    assert redis_client.exists(ASIDE, FILTER_ASIDE) == 0
+    before = everything(redis_client)
+    again = migrate("--allow-pickle")
+    assert (again.code, again["requests"]["found"], again["fingerprints"]["found"]) == (0, 0, 0)
+    assert everything(redis_client) == before
+    assert urls(redis_client) == expected(REQUESTS)
+
+
+@pytest.mark.parametrize(("order", "queue"), [("fifo", FifoQueue), ("lifo", LifoQueue)])
+def test_a_list_is_imported_in_the_order_of_its_queue_class(
+    order: str, queue: type[FifoQueue | LifoQueue], migrate: Migrate, redis_client: redis.Redis
+) -> None:
+    put_list(redis_client, KEYS.requests, REQUESTS)
+    assert migrate("--allow-pickle", "--order", order).code == 0
+    in_order = [one.url for one in REQUESTS]
+    assert urls(redis_client, queue) == (in_order if order == "fifo" else in_order[::-1])
+
+
+def test_a_list_needs_to_be_told_which_order_it_has(migrate: Migrate, redis_client: redis.Redis) -> None:
+    put_list(redis_client, KEYS.requests, REQUESTS)
+    before = everything(redis_client)
+    said = migrate("--allow-pickle")
+    assert said.code == 2
+    assert "--order fifo" in said.err
+    assert everything(redis_client) == before
+
+
+def test_pickles_are_not_read_unless_that_is_allowed(migrate: Migrate, redis_client: redis.Redis) -> None:
+    put_zset(redis_client, KEYS.requests, REQUESTS)
+    before = everything(redis_client)
+    said = migrate()
+    assert said.code == 2
+    assert "--allow-pickle" in said.err
+    assert everything(redis_client) == before
+
+
+def test_a_dry_run_says_what_would_become_of_everything_and_changes_nothing(migrate: Migrate, redis_client: redis.Redis) -> None:
+    put_zset(redis_client, KEYS.requests, REQUESTS)
+    redis_client.zadd(KEYS.requests, {b"no pickle": 0})
+    put_fingerprints(redis_client, KEYS.dupefilter, REQUESTS)
+    before = everything(redis_client)
+    said = migrate("--allow-pickle", "--dry-run")
+    assert said.code == 0
+    assert (said["dry_run"], said["requests"]["imported"], said["fingerprints"]["imported"]) == (True, 50, 50)
+    assert list(said["requests"]["dead"].values()) == [1]
+    assert everything(redis_client) == before
+
+
+class Attack:
+    """A pickle that reports to `port` and leaves a file, if it is run."""
+
+    def __init__(self, port: int, trace: Path) -> None:
+        self._script = f"import socket; open({str(trace)!r}, 'w'); socket.create_connection(('127.0.0.1', {port}))"
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return exec, (self._script,)
+
+
+def test_a_hostile_pickle_is_not_run_reaches_no_network_and_is_kept_with_the_reason(
+    migrate: Migrate, redis_client: redis.Redis, redis_server: Any, tmp_path: Path
+) -> None:
+    trace = tmp_path / "ran"
+    hostile = pickle.dumps({**REQUESTS[0].to_dict(spider=SPIDER), "meta": {"a": Attack(redis_server.port, trace)}})
+    put_zset(redis_client, KEYS.requests, REQUESTS)
+    redis_client.zadd(KEYS.requests, {hostile: -9})
+    connections = redis_client.info("stats")["total_connections_received"]
+    said = migrate("--allow-pickle")
+    assert said.code == 0
+    assert said["requests"]["imported"] == 50
+    assert not trace.exists()
+    assert redis_client.info("stats")["total_connections_received"] <= connections + 2, "the command's own"
+    (entry,), _ = newest(redis_client, KEYS, 10)
+    assert "builtins.exec" in entry.reason
+    assert entry.payload == hostile
+    assert entry.score == "-9"
+
+
+def test_what_could_not_be_read_goes_back_for_crawlers_that_have_a_serializer(
+    migrate: Migrate, redis_client: redis.Redis
+) -> None:
+    put_zset(redis_client, KEYS.requests, REQUESTS[:1])
+    strange = pickle.dumps({**REQUESTS[1].to_dict(spider=SPIDER), "meta": {"a": 1j}}, -1)
+    redis_client.zadd(KEYS.requests, {strange: 4})
+    migrate("--allow-pickle")
+    assert replay(redis_client, KEYS, reason="complex").done == 1
+    assert redis_client.zrange(KEYS.ready(), 1, 1)[0][9:] == strange
+    assert redis_client.zscore(KEYS.ready(), redis_client.zrange(KEYS.ready(), 1, 1)[0]) == 4
+
+
+def test_payloads_stay_as_they_are_for_a_project_with_a_serializer(migrate: Migrate, redis_client: redis.Redis) -> None:
+    redis_client.zadd(KEYS.requests, {b'{"url": "http://a.example/1"}': 2, b'{"url": "http://a.example/2"}': -1})
+    refused = migrate("--allow-pickle")
+    assert refused.code == 2
+    assert "--as-is" in refused.err
+    assert migrate("--as-is").code == 0
+    assert [member[9:] for member in redis_client.zrange(KEYS.ready(), 0, -1)] == [
+        b'{"url": "http://a.example/2"}',
+        b'{"url": "http://a.example/1"}',
+    ]
+
+
+def test_a_crawler_of_scrapy_redis_that_works_there_is_noticed_and_nothing_is_changed(
+    migrate: Migrate, redis_client: redis.Redis, redis_url: str
+) -> None:
+    put_zset(redis_client, KEYS.requests, REQUESTS)
+    before = everything(redis_client)
+    over = threading.Event()
+
+    def idle_crawler() -> None:
+        with redis.Redis.from_url(redis_url) as client:
+            while not over.wait(0.05):
+                client.pipeline().zrange("other:requests", 0, 0).zremrangebyrank("other:requests", 0, 0).execute()
+                client.zrange(KEYS.requests, 0, 0)
+                client.zremrangebyrank(KEYS.requests, 99, 99)
+
+    thread = threading.Thread(target=idle_crawler)
+    thread.start()
+    try:
+        said = migrate("--allow-pickle", watch="5")
+        looked = migrate("--allow-pickle", "--dry-run", watch="5")
+    finally:
+        over.set()
+        thread.join()
+    assert said.code == 1
+    assert "ZREMRANGEBYRANK" in said.err
+    assert looked.code == 0
+    assert "ZREMRANGEBYRANK" in looked["at_work"]
+    assert everything(redis_client) == before
+    assert migrate("--allow-pickle", watch="0.2").code == 0, "now it is gone"
+
+
+def test_nothing_is_imported_under_a_crawler_of_ours(migrate: Migrate, redis_client: redis.Redis) -> None:
+    owner = Owner(redis_client, "one", keys=KEYS).open()
+    owner.advance()
+    put_fingerprints(redis_client, KEYS.dupefilter, REQUESTS)
+    said = migrate("--allow-pickle")
+    assert said.code == 1
+    assert "a crawler of ours" in said.err
+
+
+@pytest.mark.parametrize("kind", ["zset", "list"])
+def test_what_an_old_crawler_wrote_after_the_import_is_imported_by_the_next_run(
+    kind: str, migrate: Migrate, redis_client: redis.Redis
+) -> None:
+    put = put_zset if kind == "zset" else put_list
+    put(redis_client, KEYS.requests, REQUESTS[:10])
+    put_fingerprints(redis_client, KEYS.dupefilter, REQUESTS[:10])
+    migrate("--allow-pickle", "--order", "fifo")
+    if kind == "list":
+        redis_client.rename(KEYS.requests, "ours")  # where a zset of ours is, LPUSH fails
+    put(redis_client, KEYS.requests, REQUESTS[10:])
+    put_fingerprints(redis_client, KEYS.dupefilter, REQUESTS[10:])
+    said = migrate("--allow-pickle", "--order", "fifo")
+    assert (said.code, said["requests"]["imported"], said["fingerprints"]["imported"]) == (0, 40, 40)
+    if kind == "list":
+        redis_client.zunionstore(KEYS.requests, [KEYS.requests, "ours"])
+    assert sorted(urls(redis_client)) == sorted(one.url for one in REQUESTS)
+    assert redis_client.scard(KEYS.dupefilter) == 50
+
+
+def test_two_imports_at_once_lose_and_double_nothing(redis_client: redis.Redis, redis_url: str, tmp_path: Path) -> None:
+    many = [Request(f"http://a.example/{n}", callback=SPIDER.parse_post) for n in range(1500)]
+    put_zset(redis_client, KEYS.requests, many)
+    put_fingerprints(redis_client, KEYS.dupefilter, many)
+    for process in [started(redis_url, tmp_path) for _ in range(2)]:
+        assert process.wait(60) == 0, process.stderr.read() if process.stderr else ""
+        close(process)
+    assert sorted(urls(redis_client)) == sorted(one.url for one in many)
+    assert redis_client.scard(KEYS.dupefilter) == 1500
+
+
+def test_an_import_that_is_killed_goes_on_where_it_was(redis_client: redis.Redis, redis_url: str, tmp_path: Path) -> None:
+    many = [Request(f"http://a.example/{n}", callback=SPIDER.parse_post) for n in range(2500)]
+    put_zset(redis_client, KEYS.requests, many)
+    put_fingerprints(redis_client, KEYS.dupefilter, many)
+
+    def progress() -> tuple[int, int]:
+        return redis_client.scard(FILTER_ASIDE), redis_client.zcard(ASIDE)
+
+    states = [lambda: 0 < progress()[0] < 2500, lambda: 0 < progress()[1] < 2300, lambda: 0 < progress()[1] < 2000]
+    for state in states:
+        process = started(redis_url, tmp_path)
+        try:
+            wait_until(state, "the import is in the middle", 30, every_s=0.001)
+        finally:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            close(process)
+        assert redis_client.zcard(ASIDE) + redis_client.zcard(KEYS.ready()) == 2500
+    last = started(redis_url, tmp_path)
+    assert last.wait(60) == 0
+    close(last)
+    assert sorted(urls(redis_client)) == sorted(one.url for one in many)
+    assert redis_client.scard(KEYS.dupefilter) == 2500
+    assert redis_client.exists(ASIDE, FILTER_ASIDE) == 0
+
+
+def started(redis_url: str, folder: Path) -> subprocess.Popen[bytes]:
+    """The command in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "cli.main", "migrate", "scrapy-redis", "forum", "--allow-pickle", "--watch", "0"],
+        cwd=folder,
+        env={**os.environ, "TRAWL_REDIS_URL": redis_url},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def close(process: subprocess.Popen[bytes]) -> None:
+    assert process.stderr is not None
+    process.stderr.close()
+
+
+def test_a_key_that_scrapy_redis_cannot_have_written_is_named(migrate: Migrate, redis_client: redis.Redis) -> None:
+    redis_client.set(KEYS.requests, "?")
+    said = migrate("--allow-pickle")
+    assert said.code == 2
+    assert KEYS.requests in said.err
+
+
+def test_without_a_redis_to_look_at_it_says_how_to_name_one(migrate: Migrate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRAWL_REDIS_URL")
+    said = migrate("--allow-pickle")
+    assert said.code == 2
+    assert "TRAWL_REDIS_URL" in said.err
