@@ -1,4 +1,21 @@
 """Everything that speaks Redis: the frontier, and Scrapy's components on it.
 
 Import from the modules. Nothing is gathered here: the core would then import Scrapy, and whoever reads a key would wait for it.
+The two functions that projects written for scrapy-redis import from the package are found when they are asked for.
 """
+
+from __future__ import annotations
+
+from typing import Any
+
+__author__ = "The Trawl authors"
+__email__ = "none; open an issue"
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("get_redis", "get_redis_from_settings"):
+        from . import connection
+
+        return getattr(connection, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -92,6 +92,8 @@ def _exact(value: Any) -> Any:
         return _tagged(value)
     if kind is list:
         return value if all(map(_is_plain, value)) else [_inner(item, place) for place, item in enumerate(value)]
+    if kind.__module__ == "lxml.etree" and isinstance(value, str):  # text of a link, as CrawlSpider has it in `link_text`
+        return str(value)
     return value if _is_plain(value) else _tagged(value)
 
 

@@ -40,7 +40,7 @@ class Flight:
     wish: Wish
     carried_all: bool
     """Nothing stayed in the outbox."""
-    keys: dict[str, str]
+    keys: dict[str, str | list[str]]
     args: dict[str, Any]
     started: float
     tries: int = 0
@@ -82,21 +82,22 @@ class Conversation:
         self.busy = True
         self.number += 1
         blobs = batch.blobs()
+        item_keys = {key: place for place, key in enumerate(dict.fromkeys(item.key for item in batch.keyed_items), 1)}
         self._flight = Flight(
             number=self.number,
             batch=batch,
             wish=wish,
             carried_all=carried_all,
-            keys=exchange.keys_of(self._config.keys, self._config.next_keys, self.owner, self._reclaim or self.owner),
+            keys=exchange.keys_of(self._config.keys, self._config.next_keys, self.owner, self._reclaim or self.owner, item_keys),
             args={
-                "message": exchange.encode(self._message(batch, wish, list(map(len, blobs)))),
+                "message": exchange.encode(self._message(batch, wish, item_keys, list(map(len, blobs)))),
                 "blobs": b"".join(blobs),
             },
             started=self._clock.now(),
         )
         self._send()
 
-    def _message(self, batch: Batch, wish: Wish, sizes: list[int]) -> Message:
+    def _message(self, batch: Batch, wish: Wish, item_keys: dict[str, int], sizes: list[int]) -> Message:
         return Message(
             owner=self.owner,
             number=str(self.number),
@@ -116,6 +117,8 @@ class Conversation:
             requests=[request.score for request in batch.requests],
             tasks=[(task.id, task.token) for task in batch.tasks],
             items=len(batch.items),
+            keyed_items=[item_keys[item.key] for item in batch.keyed_items],
+            start_keys=len(self._config.keys.more_start_urls),
             acks=batch.acks,
             releases=batch.releases,
             burials=batch.burials,

@@ -1,7 +1,7 @@
 """The DEAD list: requests and start tasks that were given up, kept until somebody replays or purges them.
 
-An entry is one line of JSON (`at_ms`, `kind`, `reason`, `score`) and the payload, byte for byte. What is not of that form was
-put there by somebody else: it is counted and kept.
+An entry is one line of JSON (`at_ms`, `kind`, `reason`, `score`, of a start task `key`) and the payload, byte for byte. What is
+not of that form was put there by somebody else: it is counted and kept.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class DeadEntry:
     kind: Kind
     reason: str
     score: str
+    key: str  # where a start task came from; "" is the spider's own start key
     payload: bytes
 
     @property
@@ -83,6 +84,7 @@ def parse(raw: bytes, place: int) -> DeadEntry | None:
     try:
         fields = json.loads(head)
         kind, at_s, score = Kind(fields["kind"]), fields["at_ms"] / 1000, str(fields["score"])
+        key = str(fields.get("key", ""))
         unfit = not newline or (kind in (Kind.REQUEST, Kind.ZSET_TASK) and not math.isfinite(float(score)))
     except (ValueError, LookupError, TypeError):
         return None
@@ -95,6 +97,7 @@ def parse(raw: bytes, place: int) -> DeadEntry | None:
         kind=kind,
         reason=str(fields.get("reason", "")),
         score=score,
+        key=key,
         payload=payload,
     )
 
@@ -121,7 +124,7 @@ def replay(client: redis.Redis, keys: CrawlKeys, *, limit: int | None = None, re
     """
 
     def put_back(chosen: list[DeadEntry]) -> int:
-        operands = [part for entry in chosen for part in (entry.place, entry.sha, entry.kind.value, entry.score)]
+        operands = [part for entry in chosen for part in (entry.place, entry.sha, entry.kind.value, entry.score, entry.key)]
         outcome, count = script("dead_replay")(
             client,
             {"dead": keys.dead(), "ready": keys.ready(), "start_tasks": keys.start_tasks(), "counters": keys.counters()},

@@ -139,8 +139,8 @@ def keys_of(crawler: Crawler) -> CrawlKeys:
     """The keys of this crawler's spider, by the settings' patterns."""
     spider = crawler.spider or crawler.spidercls
     keys = crawl_keys(crawler.settings, spider.name)
-    start_urls = getattr(crawler.spider, "redis_key", None)  # the spider has put it into the namespace
-    return replace(keys, start_urls=start_urls) if start_urls else keys
+    start_keys = getattr(crawler.spider, "start_keys", ())  # the spider has put them into the namespace
+    return replace(keys, start_urls=start_keys[0], more_start_urls=start_keys[1:]) if start_keys else keys
 
 
 def crawl_keys(settings: BaseSettings, spider: str) -> CrawlKeys:
@@ -168,7 +168,7 @@ def _config(crawler: Crawler) -> FrontierConfig:
     feeds = getattr(crawler.spidercls, "feeds", None)
     keys, next_keys = keys_of(crawler), crawl_keys(settings, feeds) if feeds else None
     if connection.is_cluster(settings):
-        check_one_slot(exchange.keys_of(keys, next_keys, "", "").values(), "REDIS_NAMESPACE", f"'{{{crawler.spidercls.name}}}'")
+        check_one_slot(exchange.all_keys(keys, next_keys), "REDIS_NAMESPACE", f"'{{{crawler.spidercls.name}}}'")
     return FrontierConfig(
         keys=keys,
         next_keys=next_keys,

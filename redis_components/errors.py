@@ -5,6 +5,7 @@ TrawlError
 ├── RedisUnavailable     no Redis can be reached or started
 ├── IncompatibleEngine   this Scrapy version lacks the point where a request is finished
 ├── LayoutError          the keys in Redis were written by another layout version
+├── BadStartTask         a start task is not understood: the message names the field at fault
 └── CodecError           a request or payload cannot be turned into the other form
     ├── Unserializable   a request holds something that cannot be stored exactly
     └── Undecodable      a payload in Redis is corrupt, foreign, or from another version
@@ -31,6 +32,10 @@ class IncompatibleEngine(TrawlError):
 
 class LayoutError(TrawlError):
     """The keys in Redis have another layout version; upgrade this process, or use another key pattern."""
+
+
+class BadStartTask(TrawlError):
+    """A start task is not understood; the message names the field and what was expected."""
 
 
 class CodecError(TrawlError):

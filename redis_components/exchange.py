@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
@@ -57,6 +58,13 @@ class NextTask(NamedTuple):
     data: bytes
 
 
+class KeyedItem(NamedTuple):
+    """An item for a list of its own, in place of the item stream."""
+
+    key: str
+    data: bytes
+
+
 class Burial(NamedTuple):
     """A lease that is given up, and why."""
 
@@ -107,6 +115,8 @@ class Message(msgspec.Struct, kw_only=True):
     requests: list[str]  # their scores; fingerprints and payloads are blobs
     tasks: list[tuple[str, str]]  # their ids and tokens; their data are blobs
     items: int  # how many blobs are items
+    keyed_items: list[int]  # places (from 1) of their lists among the keys; their data are blobs
+    start_keys: int  # how many of `more_keys` are start keys
     acks: list[str]
     releases: list[str]
     burials: list[Burial]
@@ -118,8 +128,12 @@ encode = msgspec.msgpack.Encoder().encode
 """The msgpack map that `exchange.lua` unpacks."""
 
 
-def keys_of(keys: CrawlKeys, next_keys: CrawlKeys | None, owner: str, reclaimed: str) -> dict[str, str]:
-    """The keys that `exchange.lua` touches for `owner`, by the names in its header; `reclaimed` is the dead owner, or `owner`."""
+def keys_of(
+    keys: CrawlKeys, next_keys: CrawlKeys | None, owner: str, reclaimed: str, item_keys: Iterable[str] = ()
+) -> dict[str, str | list[str]]:
+    """The keys that `exchange.lua` touches for `owner`, by the names in its header; `reclaimed` is the dead owner, or `owner`;
+    `item_keys` are the lists of items that do not go into the item stream.
+    """
     return {
         "ready": keys.ready(),
         "seen": keys.fingerprints(),
@@ -138,7 +152,14 @@ def keys_of(keys: CrawlKeys, next_keys: CrawlKeys | None, owner: str, reclaimed:
         "own_gone": keys.gone(owner),
         "dead_leases": keys.leases(reclaimed),
         "dead_gone": keys.gone(reclaimed),
+        "more_keys": [*keys.more_start_urls, *item_keys],
     }
+
+
+def all_keys(keys: CrawlKeys, next_keys: CrawlKeys | None) -> list[str]:
+    """Every key that an exchange may touch, but for the lists of an overridden `item_key`."""
+    named = keys_of(keys, next_keys, "", "").values()
+    return [key for one in named for key in ([one] if isinstance(one, str) else one)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Any
 from .buffer import Buffer
 from .conversation import Conversation, Flight, Wish
 from .errors import LayoutError
-from .exchange import Burial, Lease, NewRequest, NextTask, Order, Reply, StatChange
+from .exchange import Burial, KeyedItem, Lease, NewRequest, NextTask, Order, Reply, StatChange
 from .farewell import Farewell
 from .frontier_config import FrontierConfig, Listeners
 from .journal import Journal
@@ -97,6 +97,11 @@ class Frontier:
         """The next leased start task, or None; then `listeners.tasks` tells when one came."""
         return self._tasks.popleft() if self._tasks and not self._full else None
 
+    @property
+    def has_tasks(self) -> bool:
+        """True when a leased start task waits to be taken."""
+        return bool(self._tasks)
+
     def want_tasks(self, number: int) -> None:
         """Ask for up to `number` start tasks; each answer cancels the wish."""
         self._task_demand = number
@@ -140,6 +145,10 @@ class Frontier:
         self.outbox.entries.append(("items", item, len(item)))
         if not self._soon:
             self._arm()
+
+    def add_keyed_item(self, item: KeyedItem) -> None:
+        """Store an item in a list of its own, under the same promise."""
+        self._add("keyed_items", item, len(item.data))
 
     def ack(self, lease_id: str) -> None:
         """Scrapy is done with a request, or a start task became requests (edge c)."""

@@ -51,6 +51,7 @@ def snapshot(client: redis.Redis, spider: str, keys: CrawlKeys | None = None) ->
             "bad_items": keys.bad_items(),
             "owners": keys.owners(),
             "stats": keys.stats_hash(),
+            "more_keys": list(keys.more_start_urls),
         },
         {},
     )

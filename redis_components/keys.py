@@ -24,6 +24,8 @@ class CrawlKeys:
     start_urls: str
     items: str
     stats: str
+    more_start_urls: tuple[str, ...] = ()
+    """Further start keys of a spider that reads several, in falling urgency; `start_urls` is the most urgent one."""
 
     @classmethod
     def for_spider(
@@ -68,7 +70,7 @@ class CrawlKeys:
 
     def leases(self, owner: str) -> str:
         """HASH: LEASED requests and start tasks of one crawler process. Field = lease id `<exchange>.<n>`, value =
-        `<kind><score>|<member>`.
+        `<kind><score>|<member>`; before the member of a start task `<bytes>|<key>`, the key that it came from.
 
         Written and read by `exchange.lua`; moved back by whoever reclaims a dead owner.
         """
@@ -106,8 +108,8 @@ class CrawlKeys:
         return f"{self.requests}:counters"
 
     def dead(self) -> str:
-        """LIST: DEAD requests and start tasks, as one line of JSON (`at_ms`, `kind`, `reason`, `score`) and the payload; kept
-        until replayed or purged.
+        """LIST: DEAD requests and start tasks, as one line of JSON (`at_ms`, `kind`, `reason`, `score`, of a start task
+        `key`) and the payload; kept until replayed or purged.
 
         Written by `exchange.lua`; read by the inspector and by `trawl dead`, which takes them out by `dead_replay.lua` and
         `dead_purge.lua`.
@@ -129,7 +131,8 @@ class CrawlKeys:
         return f"{self.dupefilter}:scrapy-redis"
 
     def start_tasks(self) -> str:
-        """LIST, SET or ZSET: start tasks (JSON) that wait for a crawler; which type is the spider's choice.
+        """LIST, SET or ZSET: start tasks (JSON) that wait for a crawler; which type is the user's choice. Where a spider reads
+        several keys, this is the most urgent one, and the others are used alike.
 
         Written by `seed.lua`, by `exchange.lua` of the service before, by `dead_replay.lua`, or by users; read by `exchange.lua`.
         """
@@ -166,7 +169,7 @@ class CrawlKeys:
         return f"{self.start_urls}:seeded"
 
     def item_stream(self) -> str:
-        """LIST: scraped items as JSON, oldest first.
+        """LIST: scraped items as JSON, oldest first. Where a pipeline overrides `item_key`, its lists are written alike.
 
         Written by `exchange.lua`; read in place and trimmed after the commit by the writer (`settle.lua`).
         """

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from .exchange import Burial, NewRequest, NextTask, StatChange
+from .exchange import Burial, KeyedItem, NewRequest, NextTask, StatChange
 
-Kind = Literal["requests", "tasks", "items", "acks", "releases", "burials"]
-WRITES: tuple[Kind, ...] = ("requests", "tasks", "items")
+Kind = Literal["requests", "tasks", "items", "keyed_items", "acks", "releases", "burials"]
+WRITES: tuple[Kind, ...] = ("requests", "tasks", "items", "keyed_items")
 """What must not be lost; the other kinds speak of leases, which end with their owner."""
 
 
@@ -21,6 +21,7 @@ class Batch:
     requests: list[NewRequest] = field(default_factory=list)
     tasks: list[NextTask] = field(default_factory=list)
     items: list[bytes] = field(default_factory=list)
+    keyed_items: list[KeyedItem] = field(default_factory=list)
     acks: list[str] = field(default_factory=list)
     releases: list[str] = field(default_factory=list)
     burials: list[Burial] = field(default_factory=list)
@@ -32,7 +33,7 @@ class Batch:
     @property
     def writes(self) -> bool:
         """True when something would be missing, were this batch lost."""
-        return bool(self.requests or self.tasks or self.items or self.stats)
+        return bool(self.requests or self.tasks or self.items or self.keyed_items or self.stats)
 
     def blobs(self) -> list[bytes]:
         """The binary parts, in the order in which `exchange.lua` reads them; as one argument they cost a third of the client's
@@ -43,6 +44,7 @@ class Batch:
             blobs += (request.fingerprint, request.payload)
         blobs += (task.data for task in self.tasks)
         blobs += self.items
+        blobs += (item.data for item in self.keyed_items)
         return blobs
 
 
@@ -86,6 +88,7 @@ class Outbox:
                 *(("requests", request, len(request.payload)) for request in batch.requests),
                 *(("tasks", task, len(task.data)) for task in batch.tasks),
                 *(("items", item, len(item)) for item in batch.items),
+                *(("keyed_items", item, len(item.data)) for item in batch.keyed_items),
             )
         ]
         self.entries.extendleft(reversed(again))  # type: ignore[arg-type]  # the kinds are literals

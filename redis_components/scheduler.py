@@ -289,8 +289,14 @@ class Scheduler(BaseScheduler):
             logger.warning("the finished crawl's keys are not removed: %s", exc)
 
 
+def scheduler_of(crawler: Crawler) -> Scheduler | None:
+    """The crawl's scheduler; None where that is another one than ours, or there is none yet."""
+    scheduler = crawler.engine.scheduler if crawler.engine else None
+    # isinstance() is true for whatever has its methods
+    return cast("Scheduler", scheduler) if Scheduler in type(scheduler).__mro__ else None
+
+
 def set_aside(crawler: Crawler, request: Request, reason: str) -> None:
     """Keep a request among the dead ones with the reason; under another scheduler than ours do nothing."""
-    scheduler = crawler.engine.scheduler if crawler.engine else None
-    if scheduler is not None and Scheduler in type(scheduler).__mro__:  # isinstance() is true for whatever has its methods
-        cast("Scheduler", scheduler).give_up(request, reason)
+    if (scheduler := scheduler_of(crawler)) is not None:
+        scheduler.give_up(request, reason)

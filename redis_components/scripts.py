@@ -6,8 +6,8 @@ Each `lua/<name>.lua` starts with a header that is parsed, not only read:
     -- (more lines of prose, if needed)
     --
     -- KEYS[1] slot   (string)  what it holds
-    -- ARGV[1] token  (text)    what it means, with its unit; an argument whose type says `any number` is the last and takes a
-    list
+    -- ARGV[1] token  (text)    what it means, with its unit; a key or argument whose type says `any number` is the last of
+    its kind and takes a list
     -- Returns: what comes back
     -- Retry: safe | unsafe, and why
 
@@ -43,10 +43,12 @@ class Script:
     sha: str
     keys: tuple[str, ...]
     args: tuple[str, ...]
+    key_tail: str | None = None
+    """Name of the last key when it takes a list."""
     tail: str | None = None
-    """Name of the last argument when it takes a list."""
+    """The same of the last argument."""
 
-    def operands(self, keys: Mapping[str, str], args: Mapping[str, Any]) -> list[Any]:
+    def operands(self, keys: Mapping[str, str | list[str]], args: Mapping[str, Any]) -> list[Any]:
         """Everything after `EVALSHA <sha>`: the number of keys, the keys, the arguments, in the header's order.
 
         Raises KeyError for a missing name and TypeError for one that the header does not have.
@@ -54,10 +56,14 @@ class Script:
         if len(keys) != len(self.keys) or len(args) != len(self.args):
             unknown = (set(keys) ^ set(self.keys)) | (set(args) ^ set(self.args))
             raise TypeError(f"lua/{self.name}.lua: keys or arguments differ from its header: {sorted(unknown)}")
-        tail = args[self.tail] if self.tail else ()
-        return [len(keys), *(keys[k] for k in self.keys), *(args[a] for a in self.args if a != self.tail), *tail]
+        operands: list[Any] = [keys[name] for name in self.keys if name != self.key_tail]
+        operands += keys[self.key_tail] if self.key_tail else ()
+        operands.insert(0, len(operands))
+        operands += (args[name] for name in self.args if name != self.tail)
+        operands += args[self.tail] if self.tail else ()
+        return operands
 
-    def __call__(self, client: redis.Redis, keys: Mapping[str, str], args: Mapping[str, Any]) -> Any:
+    def __call__(self, client: redis.Redis, keys: Mapping[str, str | list[str]], args: Mapping[str, Any]) -> Any:
         """Run the script on `client`; load it first where the server does not know it yet."""
         operands = self.operands(keys, args)
         # NEVER_DECODE: replies carry binary payloads, also for users who set decode_responses=True.
@@ -66,7 +72,7 @@ class Script:
         except NoScriptError:
             return client.execute_command("EVAL", self.source, *operands, NEVER_DECODE=True)  # type: ignore[no-untyped-call]
 
-    async def run(self, client: redis.asyncio.Redis, keys: Mapping[str, str], args: Mapping[str, Any]) -> Any:
+    async def run(self, client: redis.asyncio.Redis, keys: Mapping[str, str | list[str]], args: Mapping[str, Any]) -> Any:
         """The same on an event loop."""
         operands = self.operands(keys, args)
         try:
@@ -83,15 +89,15 @@ def script(name: str) -> Script:
     )
     names: dict[str, list[str]] = {"KEYS": [], "ARGV": []}
     returns = retry = False
-    tail = None
+    tails: dict[str, str | None] = {"KEYS": None, "ARGV": None}
     for line in text.splitlines():
         if not line.startswith("--"):
             break
         if m := _FIELD.match(line):
             kind, number, field = m[1], int(m[2]), m[3]
-            if tail is not None:
-                raise ValueError(f"lua/{name}.lua: {tail} takes any number, so nothing may follow it")
-            tail = field if "any number" in m[4] else None
+            if tails[kind] is not None:
+                raise ValueError(f"lua/{name}.lua: {tails[kind]} takes any number, so nothing may follow it")
+            tails[kind] = field if "any number" in m[4] else None
             names[kind].append(field)
             if number != len(names[kind]):
                 raise ValueError(f"lua/{name}.lua: {kind}[{number}] {field} stands at place {len(names[kind])}")
@@ -108,5 +114,6 @@ def script(name: str) -> Script:
         sha=sha1(source, usedforsecurity=False).hexdigest(),
         keys=tuple(names["KEYS"]),
         args=tuple(names["ARGV"]),
-        tail=tail,
+        key_tail=tails["KEYS"],
+        tail=tails["ARGV"],
     )

@@ -1,163 +1,199 @@
-"""Spiders that are fed from Redis, continuously: a slow page never holds back the next start task."""
+"""Spiders that are fed from Redis, continuously: a slow page never holds back the next start task.
+
+The names are scrapy-redis's. In a crawl under our scheduler `start()` leases start tasks; the methods that pop them
+(`synchronous_tasks`) serve spiders that override them, other schedulers, and whoever calls them without a crawl.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import msgspec
-from scrapy import Request, Spider
-from scrapy.exceptions import CloseSpider
+from scrapy import Request, Spider, signals
+from scrapy.exceptions import CloseSpider, DontCloseSpider
 from scrapy.spiders import CrawlSpider
-from scrapy.utils.asyncio import call_later
-from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import CancelledError, Deferred
 
-from . import defaults
-from .engine import frontier_of
+from . import connection, defaults
+from .engine import frontier_of, stop_crawl
+from .errors import ConfigError
 from .exchange import NextTask
 from .namespace import prefixed
-from .page import Page, current_page
-from .scheduler import reason_of, set_aside
+from .refusal import refusing
+from .scheduler import reason_of, scheduler_of, set_aside
+from .start_tasks import read
+from .synchronous_tasks import SynchronousTasks
+from .task_feed import TaskFeed
+from .task_requests import request_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
     from twisted.python.failure import Failure
-
-    from .exchange import Lease
 
 logger = logging.getLogger(__name__)
 
-
-class StartTask(msgspec.Struct, forbid_unknown_fields=True):
-    """A start task in JSON; a bare URL stands for `{"url": ...}`."""
-
-    url: str
-    method: str = "GET"
-    headers: dict[str, str] = {}
-    body: str = ""
-    cookies: dict[str, str] = {}
-    meta: dict[str, Any] = {}
-    priority: int = 0
-    dont_filter: bool = True
+_OWN_WAYS = ("next_requests", "schedule_next_requests", "pop_list_queue", "pop_priority_queue")
 
 
-class RedisMixin:
-    """Reads start tasks from `redis_key` (a list, set or zset) for as long as the crawl lives.
+class RedisMixin(SynchronousTasks):
+    """Reads start tasks from `redis_key` (a list, set or zset) for as long as the crawl lives; from several keys, the most
+    urgent first, where it is a list of keys.
 
     A start task is leased until the requests made from it are in the frontier; one that cannot be understood is set aside with
-    the reason.
+    the reason. Mix it into a spider, and call `setup_redis` once the spider has its crawler.
     """
 
-    name: str
-    crawler: Crawler
-    redis_key: str | None = None
-    redis_batch_size: int | None = None
-    max_idle_time: int | None = None
-    _open_task: tuple[Page, Iterator[Request]] | None = None
+    redis_encoding: Any = None
+    spider_idle_start_time = int(time.time())
     feeds: ClassVar[str | None] = None
     """Name of the spider whose start tasks this one makes; None: it makes none."""
+    _task_feed: TaskFeed | None = None
+    _beside: Deferred[None] | None = None
 
-    def setup_redis(self, crawler: Crawler) -> None:
-        """Read the settings that the class does not set itself."""
-        settings = crawler.settings
-        key = self.redis_key or settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY)
-        self.redis_key = key % {"name": self.name}
-        if not self.redis_key.strip():
-            raise ValueError("redis_key must not be empty")
-        self.redis_key = prefixed(self.redis_key, settings.get("REDIS_NAMESPACE") or "")
+    def setup_redis(self, crawler: Crawler | None = None) -> None:
+        """Read the settings that the spider does not set itself; a second call does nothing.
+
+        Raises ValueError for an attribute or setting that is wrong.
+        """
+        if self.server is not None:
+            return
+        crawler = crawler or getattr(self, "crawler", None)
+        if crawler is None:
+            raise ValueError("crawler is required")
+        self._read_settings(crawler.settings)
+        self.server = connection.from_settings(crawler.settings)
+        self._choose_type(crawler.settings)
+        self._usual_fetch = self.fetch_data
+        keys = ", ".join(self.start_keys)
+        logger.info("start tasks come from %s (%d at a time, %s)", keys, self.redis_batch_size, self.redis_encoding)
+        crawler.signals.connect(self.spider_idle, signal=signals.spider_idle)
+
+    def _read_settings(self, settings: BaseSettings) -> None:
+        if self.redis_key is None:
+            self.redis_key = settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY)
+        first, several = self._normalize_redis_key(self.redis_key)
+        namespace = settings.get("REDIS_NAMESPACE") or ""
+        self.redis_key = prefixed(first, namespace)
+        self._redis_keys = several and [prefixed(key, namespace) for key in several]
         if self.redis_batch_size is None:
             self.redis_batch_size = settings.getint("CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS)
+        if self.redis_encoding is None:
+            self.redis_encoding = settings.get("REDIS_ENCODING", defaults.REDIS_ENCODING)
         if self.max_idle_time is None:
-            self.max_idle_time = settings.getint("MAX_IDLE_TIME_BEFORE_CLOSE", defaults.MAX_IDLE_TIME)
-        for attribute in ("redis_batch_size", "max_idle_time"):
+            self.max_idle_time = settings.get("MAX_IDLE_TIME_BEFORE_CLOSE", defaults.MAX_IDLE_TIME)
+        if self.redis_key_check_interval is None:
+            self.redis_key_check_interval = settings.get("REDIS_KEY_CHECK_INTERVAL", defaults.REDIS_KEY_CHECK_INTERVAL) or 0
+        for attribute, kind in (
+            ("redis_batch_size", "an integer"),
+            ("max_idle_time", "an integer"),
+            ("redis_key_check_interval", "an integer or None"),
+        ):
             try:
                 setattr(self, attribute, int(getattr(self, attribute)))
             except (TypeError, ValueError):
-                raise ValueError(f"{attribute} must be an integer") from None
+                raise ValueError(f"{attribute} must be {kind}") from None
+
+    @property
+    def start_keys(self) -> tuple[str, ...]:
+        """The keys of the start tasks, the most urgent first; none before `setup_redis`."""
+        return tuple(self._redis_keys or (self.redis_key,)) if self.server is not None else ()
+
+    @property
+    def fetches_itself(self) -> bool:
+        """Whether the spider fetches start tasks in a way of its own, by an overridden method or its own `fetch_data`."""
+        overridden = any(getattr(type(self), name) is not getattr(RedisMixin, name) for name in _OWN_WAYS)
+        return overridden or self.fetch_data != self._usual_fetch
+
+    @property
+    def _pops_itself(self) -> bool:
+        """Whether what `next_requests` shall read is not leased, but popped in the spider's own way."""
+        overridden = any(getattr(type(self), name) is not getattr(RedisMixin, name) for name in _OWN_WAYS[2:])
+        return overridden or self.fetch_data != self._usual_fetch
 
     async def start(self) -> AsyncIterator[Any]:
         """The requests of one start task after the other; ends only when the whole crawl was idle for `max_idle_time` seconds
         (0: never).
         """
-        assert self.redis_batch_size is not None
-        frontier = frontier_of(self.crawler)
-        idle_since: float | None = None
-        while True:
-            lease = frontier.take_task()
-            if lease is not None:
-                idle_since = None
-                for request in self._requests_of(lease):
-                    yield request
-                continue
-            if not frontier.task_idle:
-                idle_since = None
-            elif idle_since is None:
-                idle_since = frontier.now()
-            elif self.max_idle_time and frontier.now() - idle_since >= self.max_idle_time:
-                logger.info("closing: the whole crawl was idle for %d s", self.max_idle_time)
-                return
-            frontier.want_tasks(self.redis_batch_size)
-            try:
-                await self._tasks_or_a_second()
-            except CancelledError:  # the crawl ends; Twisted's is an Exception, which Scrapy would log as a fault of this method
-                return
-
-    async def _tasks_or_a_second(self) -> None:
-        came: Deferred[None] = Deferred()
-
-        def fire() -> None:
-            if not came.called:
-                came.callback(None)
-
-        listeners = frontier_of(self.crawler).listeners
-        listeners.tasks = fire
-        timer = call_later(1.0, fire)
-        try:
-            await maybe_deferred_to_future(came)
-        finally:
-            timer.cancel()
-            listeners.tasks = lambda: None
-
-    def _requests_of(self, lease: Lease) -> Iterable[Request]:
-        """The requests of one start task; it is acked when the engine asks for what comes after them, so they are in the
-        outbox by then.
-        """
-        frontier = frontier_of(self.crawler)
-        assert self.crawler.stats is not None
-        try:
-            made = self.make_request_from_data(lease.data)
-            requests = [made] if isinstance(made, Request) else list(made or ())
-        except CloseSpider:
-            frontier.release(lease.id)
-            raise
-        except Exception as exc:  # whatever a user's method makes of foreign data: only this task is set aside
-            reason = f"{type(exc).__name__}: {exc}"
-            logger.error("start task %.200r is set aside in %s: %s", lease.data, frontier.config.keys.dead(), reason)
-            self.crawler.stats.inc_value("start_tasks/bad")
-            frontier.bury(lease.id, reason)
+        if self.server is None:
+            with refusing(self.crawler):
+                raise ConfigError(f"{type(self).__name__} never called setup_redis(crawler): do so in its from_crawler")
+        if scheduler_of(self.crawler) is None or type(self).start_requests is not RedisMixin.start_requests:
+            for request in self._first_requests():
+                yield request
+        if scheduler_of(self.crawler) is None:
+            return  # from now on `spider_idle` feeds
+        self._task_feed = TaskFeed(self)
+        if type(self).spider_idle is not RedisMixin.spider_idle:
+            self._feed_beside(self._task_feed)  # Scrapy asks a spider whether it may close only after the end of this method
             return
-        self._open_task = (page := Page(lease.id), rest := iter(requests))
-        current_page.set(page)
-        yield from rest
-        self._end_open_task()
+        try:
+            if self.fetches_itself:
+                await self._task_feed.call_hooks()
+            else:
+                async for request in self._task_feed.requests():
+                    yield request
+        except CancelledError:  # the crawl ends; Twisted's is an Exception, which Scrapy would log as a fault of this method
+            return
+        logger.info("closing: the whole crawl was idle for %d s", self.max_idle_time)
 
-    def _end_open_task(self) -> None:
-        if self._open_task is not None:
-            assert self.crawler.stats is not None
-            current_page.set(None)
-            self._open_task[0].finish_part(frontier_of(self.crawler))
-            self.crawler.stats.inc_value("start_tasks/taken")
-            self._open_task = None
+    def start_requests(self) -> Iterable[Any]:
+        """One batch of start requests. In a crawl `start()` calls it only where it is overridden, before anything else."""
+        return self.next_requests()
+
+    def _first_requests(self) -> Iterator[Any]:
+        try:
+            yield from self.start_requests()
+        except CloseSpider:
+            raise
+        except Exception:  # the user's own; the start tasks are crawled all the same
+            logger.exception("start_requests() of %s failed", self)
+
+    def next_requests(self) -> Iterator[Request]:
+        """The requests of the start tasks that are leased to this process at this moment; outside of a crawl, of a batch that
+        is popped.
+        """
+        if self._task_feed is None or self._pops_itself:
+            return super().next_requests()
+        return self._task_feed.leased_now()
+
+    def spider_idle(self) -> None:
+        """Scrapy asks whether the crawl may be closed: raises DontCloseSpider unless all of it was idle for `max_idle_time`
+        seconds.
+        """
+        if scheduler_of(self.crawler) is None:
+            self._fetch_when_idle()
+            return
+        if self._task_feed is None:  # a `start()` of the spider's own that knows nothing of start tasks
+            self._task_feed = TaskFeed(self)
+            self._feed_beside(self._task_feed)
+        if not self._task_feed.over:
+            raise DontCloseSpider
+
+    def _feed_beside(self, feed: TaskFeed) -> None:
+        self._beside = deferred_from_coro(feed.beside())
+        self._beside.addErrback(self._beside_failed)
+        self.crawler.signals.connect(self._stop_beside, signals.spider_closed)
+
+    def _beside_failed(self, failure: Failure) -> None:
+        error = failure.value
+        if isinstance(error, CloseSpider):
+            stop_crawl(self.crawler, error.reason)
+        elif not isinstance(error, (CancelledError, asyncio.CancelledError)):
+            logger.error("start tasks are not fed any more: %s", failure.getTraceback())
+
+    def _stop_beside(self) -> None:
+        if self._beside is not None:
+            self._beside.cancel()
 
     def hand_over_open_task(self) -> None:
         """The crawl closes and `start()` may never be resumed: the rest of the task it is at goes into the frontier now."""
-        if self._open_task is not None and self.crawler.engine is not None:
-            current_page.set(self._open_task[0])
-            for request in self._open_task[1]:
-                self.crawler.engine.crawl(request)
-            self._end_open_task()
+        if self._task_feed is not None:
+            self._task_feed.hand_over()
 
     def feed(self, task_id: str, token: str, data: bytes) -> None:
         """Make a start task for the service named by `feeds`, unless `token` is the one it last had for `task_id`.
@@ -176,18 +212,7 @@ class RedisMixin:
 
         Whatever it raises sets the task aside with that reason.
         """
-        text = data.decode()
-        task = msgspec.json.decode(data, type=StartTask) if text.lstrip().startswith("{") else StartTask(url=text.strip())
-        return Request(
-            task.url,
-            method=task.method,
-            headers=task.headers,
-            body=task.body,
-            cookies=task.cookies,  # type: ignore[arg-type]  # dict is invariant in its key
-            meta=task.meta,
-            priority=task.priority,
-            dont_filter=task.dont_filter,
-        )
+        return request_of(read(data, self.redis_encoding), self)  # type: ignore[arg-type]  # mixed into a Spider
 
 
 class RedisSpider(RedisMixin, Spider):

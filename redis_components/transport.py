@@ -39,7 +39,7 @@ class Exchanger(Protocol):
     def keep_alive(self, owners_key: str, owner: str, ttl_ms: int) -> None:
         """Beat for `owner` from now on, whenever there is nothing to send."""
 
-    def send(self, keys: dict[str, str], args: dict[str, Any], answer: Callable[[Any], None]) -> None:
+    def send(self, keys: dict[str, str | list[str]], args: dict[str, Any], answer: Callable[[Any], None]) -> None:
         """Run `exchange.lua`; later call `answer` in the owning thread with the raw reply or the exception."""
 
     def close(self) -> None:
@@ -62,7 +62,7 @@ class LoopTransport:
         """Beat for `owner` from now on."""
         self._heart.keep_alive(owners_key, owner, ttl_ms)
 
-    def send(self, keys: dict[str, str], args: dict[str, Any], answer: Callable[[Any], None]) -> None:
+    def send(self, keys: dict[str, str | list[str]], args: dict[str, Any], answer: Callable[[Any], None]) -> None:
         """Run `exchange.lua`; `answer` gets the raw reply or the exception in a later turn of the loop."""
 
         def answered(task: asyncio.Task[Any]) -> None:
@@ -101,7 +101,9 @@ class ThreadTransport:
         self._client = client
         self._clock = clock
         self._beat_s = beat_s
-        self._jobs: queue.SimpleQueue[tuple[dict[str, str], dict[str, Any], Callable[[Any], None]] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[dict[str, str | list[str]], dict[str, Any], Callable[[Any], None]] | None] = (
+            queue.SimpleQueue()
+        )
         self._beat: tuple[str, dict[str, Any]] | None = None
         self._thread = threading.Thread(target=self._run, name="trawl-exchange", daemon=True)
         self._thread.start()
@@ -110,7 +112,7 @@ class ThreadTransport:
         """Beat for `owner` from now on; the thread reads this once for each beat."""
         self._beat = (owners_key, {"owner": owner, "ttl_ms": ttl_ms})
 
-    def send(self, keys: dict[str, str], args: dict[str, Any], answer: Callable[[Any], None]) -> None:
+    def send(self, keys: dict[str, str | list[str]], args: dict[str, Any], answer: Callable[[Any], None]) -> None:
         """Run `exchange.lua` in the thread; `answer` gets the raw reply or the exception, in the owning thread."""
         self._jobs.put((keys, args, answer))
 

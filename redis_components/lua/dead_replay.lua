@@ -4,7 +4,7 @@
 -- KEYS[2] ready        (zset)  READY requests
 -- KEYS[3] start_tasks  (list, set or zset)  start tasks of this spider
 -- KEYS[4] counters     (hash)  layout version, order number
--- ARGV[1] chosen       (any number)  for each entry its place from the head, its SHA-1, its kind, its score; at most 500, by rising place
+-- ARGV[1] chosen       (any number)  for each entry its place from the head, its SHA-1, its kind, its score, its start key or ''; at most 500, by rising place
 -- Returns: {outcome, how many}: 'replayed', or 'layout' (another layout version: nothing changed); entries that are not at their place any more are left out
 -- Retry: safe; what was taken is not at its place any more
 local dead, ready, start_tasks, counters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -24,8 +24,8 @@ if waits ~= 'none' and waits ~= 'list' and waits ~= 'set' and waits ~= 'zset' th
 end
 
 local count = 0
-for at = chosen, #ARGV, 4 do
-  local place, sha, kind, score = ARGV[at], ARGV[at + 1], ARGV[at + 2], zset_score(ARGV[at + 3]) or 0
+for at = chosen, #ARGV, 5 do
+  local place, sha, kind, score, key = ARGV[at], ARGV[at + 1], ARGV[at + 2], zset_score(ARGV[at + 3]) or 0, ARGV[at + 4]
   local entry = entry_at(dead, place, sha)
   if entry then
     local payload = payload_of_dead(entry)
@@ -33,7 +33,7 @@ for at = chosen, #ARGV, 4 do
       local number = redis.call('HINCRBY', counters, 'order', 1)
       redis.call('ZADD', ready, score, struct.pack('>I8', number) .. '\0' .. payload)
     else
-      put_back(ready, start_tasks, kind, score, payload)
+      put_back(ready, start_tasks, kind, score, payload, key ~= '' and key or start_tasks)
     end
     mark_taken(dead, place) -- after it is back: a score or a counter that Redis refuses leaves it where it was
     count = count + 1

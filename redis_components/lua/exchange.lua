@@ -19,9 +19,10 @@
 -- KEYS[15] own_gone     (string) last number of this owner, if it was taken for dead, was fenced or said good-bye
 -- KEYS[16] dead_leases  (hash)   leases of the owner named in message.reclaim
 -- KEYS[17] dead_gone    (string) last number of the owner named in message.reclaim
+-- KEYS[18] more_keys    (any number) message.start_keys further start keys of this spider, the most urgent first (list, set or zset); then lists for items
 -- ARGV[1] message       (msgpack map)  see redis_components/exchange.py, class Message
 -- ARGV[2] blobs         (binary)       end to end, for each of message.requests its fingerprint ('' = no filter) and payload, for each of message.tasks
---                       its data, then the items; apart from the message because Redis's cmsgpack does not know the binary type
+--                       its data, then the items, then those with a key of their own; apart from the message because Redis's cmsgpack does not know the binary type
 -- Returns: {outcome, layout version, number of the last exchange applied, leases {id, score, order and attempts, payload, ...}, tasks {id, data, ...},
 --          duplicates {place, ...}, ready, withheld, leased, leased_tasks, waiting, dead owner, acks lost, out of memory (0, 1), append-only file (0, 1, -1 not asked)};
 --          outcome is 'applied', 'repeated' (was applied before, same answer), 'fenced' (nothing applied: this owner is not known any more) or 'layout'
@@ -30,6 +31,7 @@ local ready, seen, leases, owners, numbers = KEYS[1], KEYS[2], KEYS[3], KEYS[4],
 local counters, dead, start_tasks, start_deaths, items = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local stats, own_stats, next_tasks, next_tokens = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
 local own_gone, dead_leases, dead_gone = KEYS[15], KEYS[16], KEYS[17]
+local more_keys = 18
 local message, blobs = cmsgpack.unpack(ARGV[1]), ARGV[2]
 local LAYOUT = '1'
 local GONE_S = 86400
@@ -67,12 +69,21 @@ local function next_blob()
   return string.sub(blobs, offset - sizes[read] + 1, offset)
 end
 
+local start_keys, item_keys = { start_tasks }, {}
+for place = more_keys, #KEYS do
+  local keys = place < more_keys + message.start_keys and start_keys or item_keys
+  keys[#keys + 1] = KEYS[place]
+end
+
 -- Everything is checked before anything is written: Redis does not roll a script back. Reading each key once finds a foreign type.
-for _, check in ipairs({
+local checks = {
   { 'HLEN', counters }, { 'ZCARD', ready }, { 'SCARD', seen }, { 'HLEN', leases }, { 'ZCARD', owners }, { 'HLEN', numbers }, { 'LLEN', dead },
-  { count_command(start_tasks), start_tasks }, { 'HLEN', start_deaths }, { 'LLEN', items }, { 'HLEN', stats }, { 'HLEN', own_stats },
+  { 'HLEN', start_deaths }, { 'LLEN', items }, { 'HLEN', stats }, { 'HLEN', own_stats },
   { 'LLEN', next_tasks }, { 'HLEN', next_tokens }, { 'STRLEN', own_gone }, { 'HLEN', dead_leases },
-}) do
+}
+for _, key in ipairs(start_keys) do checks[#checks + 1] = { count_command(key), key } end
+for _, key in ipairs(item_keys) do checks[#checks + 1] = { 'LLEN', key } end
+for _, check in ipairs(checks) do
   if type(redis.pcall(check[1], check[2])) ~= 'number' then
     return redis.error_reply('WRONGTYPE ' .. check[2] .. ' is a ' .. redis.call('TYPE', check[2])['ok'] .. ' that Trawl did not write' .. MEND)
   end
@@ -156,6 +167,7 @@ else
   end
 
   for _ = 1, message.items do redis.call('RPUSH', items, next_blob()) end
+  for _, place in ipairs(message.keyed_items) do redis.call('RPUSH', item_keys[place], next_blob()) end
 
   -- c, d and the burying part of f
   local function count(was_ours)
@@ -188,9 +200,9 @@ else
 
   -- b: the next leases
   local made = { leased = 0, leased_tasks = 0 }
-  local function lease(kind, score, member)
+  local function lease(kind, score, member, key)
     local id = number .. '.' .. (made.leased + made.leased_tasks + 1)
-    redis.call('HSET', leases, id, lease_value(kind, score, member))
+    redis.call('HSET', leases, id, lease_value(kind, score, member, key))
     tell_lease(reply.leases, reply.tasks, id, kind, score, member)
     made[lease_counter(kind)] = made[lease_counter(kind)] + 1
   end
@@ -215,7 +227,7 @@ else
     until #popped == 0 or #withheld >= MOST_WITHHELD or round >= MOST_WITHHELD
     for _, one in ipairs(withheld) do redis.call('ZADD', ready, one[1], one[2]) end
     reply.withheld = #withheld
-    for _, task in ipairs(take_tasks(start_tasks, start_deaths, message.want_tasks)) do lease(task[1], task[2], task[3]) end
+    for _, task in ipairs(take_tasks(start_keys, start_deaths, message.want_tasks)) do lease(unpack(task)) end
   end
   for counter, n in pairs(made) do
     if n > 0 then redis.call('HINCRBY', counters, counter, n) end
@@ -236,7 +248,7 @@ if message.ask_aof then
   if type(persistence) == 'string' then reply.aof = tonumber(string.match(persistence, 'aof_enabled:(%d)') or -1) end
 end
 local leased = redis.call('HMGET', counters, 'leased', 'leased_tasks')
-reply.ready, reply.waiting = redis.call('ZCARD', ready), count_tasks(start_tasks)
+reply.ready, reply.waiting = redis.call('ZCARD', ready), count_tasks(start_keys)
 reply.leased, reply.leased_tasks = tonumber(leased[1] or 0), tonumber(leased[2] or 0)
 local expired = redis.call('ZRANGEBYSCORE', owners, '-inf', now, 'LIMIT', 0, 1)[1]
 if expired and is_name(expired) then

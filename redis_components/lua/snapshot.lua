@@ -9,16 +9,24 @@
 -- KEYS[7] bad_items    (list)  items that the database refused
 -- KEYS[8] owners       (zset)  owners, score = time at which each counts as dead, in ms
 -- KEYS[9] stats        (hash)  stats over all processes, as many as the spider names
+-- KEYS[10] more_keys   (any number)  further start keys (list, set or zset)
 -- Returns: {start tasks, ready, {leased, leased_tasks, acked, reclaimed}, dead, fingerprints, items, bad items, live owners, {stat, value, ...}}
 -- Retry: safe; it only reads
 local start_tasks, ready, counters, dead, seen = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local items, bad_items, owners, stats = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local more_keys = 10
 
 -- include: clock
 
-local size = ({ list = 'LLEN', set = 'SCARD', zset = 'ZCARD' })[redis.call('TYPE', start_tasks)['ok']]
+local function waiting_in(key)
+  local size = ({ list = 'LLEN', set = 'SCARD', zset = 'ZCARD' })[redis.call('TYPE', key)['ok']]
+  return size and redis.call(size, key) or 0
+end
+
+local waiting = waiting_in(start_tasks)
+for place = more_keys, #KEYS do waiting = waiting + waiting_in(KEYS[place]) end
 return {
-  size and redis.call(size, start_tasks) or 0,
+  waiting,
   redis.call('ZCARD', ready),
   redis.call('HMGET', counters, 'leased', 'leased_tasks', 'acked', 'reclaimed'),
   redis.call('LLEN', dead),

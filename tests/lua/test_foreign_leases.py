@@ -47,14 +47,23 @@ def test_a_foreign_owner_whose_name_is_no_text_does_not_stop_the_crawlers(redis_
 
 
 MEMBER = bytes(9) + b"payload"
-FOREIGN_LEASES = [("1.1", b""), ("1.1", b"junk"), ("1.1", b"r0|short"), ("1.1", b"rx|" + MEMBER), ("no number", b"r0|" + MEMBER)]
+FOREIGN_LEASES = [
+    ("1.1", b""),
+    ("1.1", b"junk"),
+    ("1.1", b"r0|short"),
+    ("1.1", b"rx|" + MEMBER),
+    ("1.1", b"l|task"),
+    ("1.1", b"l|99|task"),
+    ("1.1", b"s|0|task"),
+    ("no number", b"r0|" + MEMBER),
+]
 
 
 @pytest.mark.parametrize("score", ["1e999", "-1e999", "1e-999", " 5", "0x10", "inf"])
 @pytest.mark.parametrize("kind", ["r", "z"])
 def test_a_score_that_redis_would_refuse_stops_nobody(redis_client: redis.Redis, kind: str, score: str) -> None:
     redis_client.zadd(KEYS.owners(), {"gone": 1})
-    redis_client.hset(KEYS.leases("gone"), "1.1", f"{kind}{score}|".encode() + MEMBER)
+    redis_client.hset(KEYS.leases("gone"), "1.1", f"{kind}{score}|".encode() + (b"3|key" if kind == "z" else b"") + MEMBER)
     one = Owner(redis_client, "one").open()
     one.frontier.add_item(b"item")
     one.advance(10)
@@ -112,7 +121,9 @@ def test_a_foreign_counter_is_named_and_nothing_is_stored_twice_while_it_stands_
 def test_a_foreign_count_of_deaths_is_begun_anew(redis_client: redis.Redis) -> None:
     redis_client.hset(KEYS.start_deaths(), sha1(b"task").hexdigest(), "foreign")
     redis_client.zadd(KEYS.owners(), {"gone": 1})
-    redis_client.hset(KEYS.leases("gone"), "1.1", b"l|task")
+    redis_client.hset(
+        KEYS.leases("gone"), "1.1", b"l|" + b"%d|%s" % (len(KEYS.start_tasks()), KEYS.start_tasks().encode()) + b"task"
+    )
     redis_client.hset(KEYS.counters(), mapping={"layout": 1, "leased_tasks": 1})
     lives_on(redis_client)
     assert redis_client.lrange(KEYS.start_tasks(), 0, 9) == [b"task"]
@@ -122,14 +133,16 @@ def test_a_foreign_count_of_deaths_is_begun_anew(redis_client: redis.Redis) -> N
 KEYS_OF_AN_OWNER = keys_of(KEYS, CrawlKeys.for_spider("next"), "one", "gone")
 
 
-@pytest.mark.parametrize("key", sorted(set(KEYS_OF_AN_OWNER) - {"dead_leases", "dead_gone"}))
+@pytest.mark.parametrize("key", sorted(set(KEYS_OF_AN_OWNER) - {"dead_leases", "dead_gone", "more_keys"}))
 def test_a_key_of_a_foreign_type_is_named(redis_client: redis.Redis, caplog: pytest.LogCaptureFixture, key: str) -> None:
+    redis_key = KEYS_OF_AN_OWNER[key]
+    assert isinstance(redis_key, str)
     if key == "own_gone":
-        redis_client.rpush(KEYS_OF_AN_OWNER[key], "foreign")
+        redis_client.rpush(redis_key, "foreign")
     else:
-        redis_client.set(KEYS_OF_AN_OWNER[key], "foreign")
+        redis_client.set(redis_key, "foreign")
     one = Owner(redis_client, "one", next_keys=CrawlKeys.for_spider("next")).open()
     one.advance(10)
-    assert f"WRONGTYPE {KEYS_OF_AN_OWNER[key]} " in caplog.text
-    redis_client.delete(KEYS_OF_AN_OWNER[key])
+    assert f"WRONGTYPE {redis_key} " in caplog.text
+    redis_client.delete(redis_key)
     lives_on(redis_client)

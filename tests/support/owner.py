@@ -68,7 +68,7 @@ class DirectExchanger:
     def keep_alive(self, owners_key: str, owner: str, ttl_ms: int) -> None:
         """The clock stands still: nobody's time runs out."""
 
-    def send(self, keys: dict[str, str], args: dict[str, Any], answer: Callable[[Any], None]) -> None:
+    def send(self, keys: dict[str, str | list[str]], args: dict[str, Any], answer: Callable[[Any], None]) -> None:
         if self.cut_after is not None:
             if not self.cut_after:
                 answer(redis.ConnectionError("the connection is cut"))

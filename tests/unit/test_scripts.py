@@ -16,9 +16,9 @@ NAMES = sorted(path.stem for path in LUA.glob("*.lua"))
 def test_the_header_names_each_operand_that_the_body_reads(name: str) -> None:
     loaded = script(name)
     body = "\n".join(line for line in (LUA / f"{name}.lua").read_text().splitlines() if not line.startswith("--"))
-    for kind, fields in (("KEYS", loaded.keys), ("ARGV", loaded.args)):
+    for kind, fields, tail in (("KEYS", loaded.keys, loaded.key_tail), ("ARGV", loaded.args, loaded.tail)):
         read = {int(number) for number in re.findall(rf"{kind}\[(\d+)\]", body)}
-        fixed = len(fields) - (kind == "ARGV" and loaded.tail is not None)
+        fixed = len(fields) - (tail is not None)
         assert read == set(range(1, fixed + 1)), f"{kind} in the header: {fields}"
     for field in (*loaded.keys, *loaded.args):
         assert re.search(rf"\blocal\b[^=\n]*\b{field}\b", body), f"{field} is not a local of the body"

@@ -1,18 +1,26 @@
 -- A lease is a field of the owner's hash: id -> kind score '|' member. Needs lib/ready and lib/score.
 --   kind 'r'            a request; member as in lib/ready
---   kind 'l', 's', 'z'  a start task from a list, set or zset; member = the task as its producer wrote it
+--   kind 'l', 's', 'z'  a start task from a list, set or zset; member = the task as its producer wrote it. Before it stands the key that it came from, as
+--                       <bytes>'|'<key>: whoever gives it back may read other keys
 --   kind 'f'            foreign: not written by Trawl, nor counted; it ends among the dead
 local REQUEST, FOREIGN = 'r', 'f'
 
-local function lease_value(kind, score, member)
-  return kind .. score .. '|' .. member
+local function lease_value(kind, score, member, key)
+  return kind .. score .. '|' .. (key and #key .. '|' .. key or '') .. member
 end
 
+-- Kind, score, member, and the key of a start task.
 local function lease_parts(value)
   local kind, score, member = string.match(value, '^([rlsz])([^|]*)|(.*)$')
+  local key
   if kind == 'z' or kind == REQUEST then score = zset_score(score) end
+  if kind and kind ~= REQUEST then
+    local size, rest = string.match(member, '^(%d+)|(.*)$')
+    if not size or tonumber(size) < 1 or tonumber(size) > #rest then return FOREIGN, '', value end
+    key, member = string.sub(rest, 1, tonumber(size)), string.sub(rest, tonumber(size) + 1)
+  end
   if not kind or not score or (kind == REQUEST and #member < 9) then return FOREIGN, '', value end
-  return kind, score, member
+  return kind, score, member, key
 end
 
 -- The counter that a lease of this kind is counted in.
@@ -31,24 +39,28 @@ local function tell_lease(out_leases, out_tasks, id, kind, score, member)
   end
 end
 
--- Put what was leased back where it came from; its order number (or the list's head) gives it its old place.
-local function put_back(ready, start_tasks, kind, score, member)
+-- Put what was leased back where it came from; its order number (or the list's head) gives it its old place. The key of a start task is one that this caller
+-- declared, unless its crawler read other keys; where that one cannot be written (another type by now, another slot), `start_tasks` gets the task.
+local function put_back(ready, start_tasks, kind, score, member, key)
   if kind == REQUEST then
     redis.call('ZADD', ready, score, member)
     return
   end
-  local held = redis.call('TYPE', start_tasks)['ok']
+  local held = redis.pcall('TYPE', key)['ok']
+  if held ~= 'none' and held ~= 'list' and held ~= 'set' and held ~= 'zset' then
+    key, held = start_tasks, redis.call('TYPE', start_tasks)['ok']
+  end
   if held == 'zset' or (held == 'none' and kind == 'z') then
-    redis.call('ZADD', start_tasks, kind == 'z' and score or 0, member)
+    redis.call('ZADD', key, kind == 'z' and score or 0, member)
   elseif held == 'set' or (held == 'none' and kind == 's') then
-    redis.call('SADD', start_tasks, member)
+    redis.call('SADD', key, member)
   else
-    redis.call('LPUSH', start_tasks, member)
+    redis.call('LPUSH', key, member)
   end
 end
 
 -- DEAD: kept with its reason until somebody replays or purges it.
-local function bury(dead, now, reason, kind, score, member)
+local function bury(dead, now, reason, kind, score, member, key)
   local payload = kind == REQUEST and payload_of(member) or member
-  redis.call('RPUSH', dead, cjson.encode({ at_ms = now, kind = kind, reason = reason, score = score }) .. '\n' .. payload)
+  redis.call('RPUSH', dead, cjson.encode({ at_ms = now, kind = kind, reason = reason, score = score, key = key }) .. '\n' .. payload)
 end

@@ -37,7 +37,7 @@ end
 local function give_back_all(leases, overtaken, ready, start_tasks, start_deaths, dead, counters, now, started, max_attempts)
   local ours, moved = {}, { leased = 0, leased_tasks = 0 }
   for _, lease in ipairs(leases_as_started(leases, overtaken)) do
-    lease.kind, lease.score, lease.member = lease_parts(lease.value)
+    lease.kind, lease.score, lease.member, lease.key = lease_parts(lease.value)
     if lease.kind == FOREIGN then
       bury(dead, now, 'not a lease of ours', FOREIGN, '', lease.member)
     else
@@ -56,10 +56,10 @@ local function give_back_all(leases, overtaken, ready, start_tasks, start_deaths
       deaths = task_deaths(start_deaths, lease.member)
     end
     if deaths >= max_attempts then
-      bury(dead, now, 'attempts spent: its crawler died ' .. deaths .. ' times', lease.kind, lease.score, lease.member)
+      bury(dead, now, 'attempts spent: its crawler died ' .. deaths .. ' times', lease.kind, lease.score, lease.member, lease.key)
       if lease.kind ~= REQUEST then forget_deaths(start_deaths, lease.member) end
     else
-      put_back(ready, start_tasks, lease.kind, lease.score, lease.member)
+      put_back(ready, start_tasks, lease.kind, lease.score, lease.member, lease.key)
     end
   end
   redis.call('DEL', leases)

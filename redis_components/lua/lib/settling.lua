@@ -1,14 +1,14 @@
 -- How one lease ends. Needs lib/ready, lib/leases and lib/tasks.
 
--- Take a lease from its owner: kind, score, member; nothing when it is not the owner's any more.
+-- Take a lease from its owner: kind, score, member, key; nothing when it is not the owner's any more.
 local function end_lease(leases, counters, id)
   local value = redis.call('HGET', leases, id)
   if not value then return nil end
-  local kind, score, member = lease_parts(value)
+  local kind, score, member, key = lease_parts(value)
   if kind == FOREIGN then return nil end
   redis.call('HDEL', leases, id)
   redis.call('HINCRBY', counters, lease_counter(kind), -1)
-  return kind, score, member
+  return kind, score, member, key
 end
 
 -- c: done. Each of these three returns false when the lease was lost; nothing else happens then.
@@ -24,15 +24,15 @@ end
 
 -- d: back to its place, unharmed.
 local function release(leases, counters, ready, start_tasks, id)
-  local kind, score, member = end_lease(leases, counters, id)
-  if kind then put_back(ready, start_tasks, kind, score, member) end
+  local kind, score, member, key = end_lease(leases, counters, id)
+  if kind then put_back(ready, start_tasks, kind, score, member, key) end
   return kind ~= nil
 end
 
 -- f: given up, with the reason.
 local function give_up(leases, counters, start_deaths, dead, now, id, reason)
-  local kind, score, member = end_lease(leases, counters, id)
-  if kind then bury(dead, now, reason, kind, score, member) end
+  local kind, score, member, key = end_lease(leases, counters, id)
+  if kind then bury(dead, now, reason, kind, score, member, key) end
   if kind and kind ~= REQUEST then forget_deaths(start_deaths, member) end
   return kind ~= nil
 end

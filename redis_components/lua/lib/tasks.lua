@@ -7,27 +7,33 @@ local function count_command(start_tasks)
   return ({ list = 'LLEN', set = 'SCARD' })[redis.call('TYPE', start_tasks)['ok']] or 'ZCARD'
 end
 
-local function count_tasks(start_tasks)
-  return redis.call(count_command(start_tasks), start_tasks)
+local function count_tasks(start_keys)
+  local count = 0
+  for _, key in ipairs(start_keys) do count = count + redis.call(count_command(key), key) end
+  return count
 end
 
 local function pop_tasks(start_tasks, wanted)
-  local kind, popped = redis.call('TYPE', start_tasks)['ok'], {} -- {kind, score, data}
+  local kind, popped = redis.call('TYPE', start_tasks)['ok'], {} -- {kind, score, data, key}
   if kind == 'list' then
-    for _, data in ipairs(redis.call('LPOP', start_tasks, wanted) or {}) do popped[#popped + 1] = { 'l', '', data } end
+    for _, data in ipairs(redis.call('LPOP', start_tasks, wanted) or {}) do popped[#popped + 1] = { 'l', '', data, start_tasks } end
   elseif kind == 'set' then
-    for _, data in ipairs(redis.call('SPOP', start_tasks, wanted)) do popped[#popped + 1] = { 's', '', data } end
+    for _, data in ipairs(redis.call('SPOP', start_tasks, wanted)) do popped[#popped + 1] = { 's', '', data, start_tasks } end
   elseif kind == 'zset' then
     local flat = redis.call('ZPOPMAX', start_tasks, wanted)
-    for i = 1, #flat, 2 do popped[#popped + 1] = { 'z', flat[i + 1], flat[i] } end
+    for i = 1, #flat, 2 do popped[#popped + 1] = { 'z', flat[i + 1], flat[i], start_tasks } end
   end
   return popped
 end
 
--- Remove and return up to `wanted` tasks. A task whose crawler died before is taken alone, so that no neighbour dies with it again.
-local function take_tasks(start_tasks, start_deaths, wanted)
-  if wanted == 0 then return {} end
-  local taken = pop_tasks(start_tasks, wanted)
+-- Remove and return up to `wanted` tasks, from the first key that has some, then from the next. A task whose crawler died before is taken alone, so that no
+-- neighbour dies with it again.
+local function take_tasks(start_keys, start_deaths, wanted)
+  local taken = {}
+  for _, key in ipairs(start_keys) do
+    if #taken >= wanted then break end
+    for _, task in ipairs(pop_tasks(key, wanted - #taken)) do taken[#taken + 1] = task end
+  end
   if redis.call('EXISTS', start_deaths) == 0 then return taken end
   local keep = 0
   for place, task in ipairs(taken) do
@@ -36,7 +42,7 @@ local function take_tasks(start_tasks, start_deaths, wanted)
     if suspect then break end
   end
   for place = #taken, keep + 1, -1 do
-    put_back(nil, start_tasks, taken[place][1], taken[place][2], taken[place][3])
+    put_back(nil, start_keys[1], unpack(taken[place]))
     taken[place] = nil
   end
   return taken

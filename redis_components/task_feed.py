@@ -1,0 +1,204 @@
+"""Feeds a spider with the start tasks that are leased to its process, for as long as the crawl lives."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from scrapy import Request
+from scrapy.exceptions import CloseSpider
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+
+from .engine import frontier_of
+from .page import Page, current_page
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from .exchange import Lease
+
+logger = logging.getLogger(__name__)
+
+ROOM_S = 0.05
+"""Between two looks at whether the engine has room for what a spider fetches itself."""
+NOTHING_FOUND_S = 1.0
+FAILED_S = 2.0
+
+
+class FedSpider(Protocol):
+    """What a feed needs of its spider."""
+
+    crawler: Crawler
+    redis_batch_size: Any
+    max_idle_time: Any
+
+    @property
+    def fetches_itself(self) -> bool: ...
+
+    def schedule_next_requests(self) -> None: ...
+
+    def make_request_from_data(self, data: bytes) -> Request | Iterable[Request] | None: ...
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class OpenTask:
+    """A start task some of whose requests are not with the engine yet."""
+
+    page: Page
+    rest: Iterator[Request]
+
+
+class TaskFeed:
+    """Makes requests of leased start tasks. A task is acked when its last request is in the outbox; one that cannot be
+    understood is set aside with the reason.
+    """
+
+    def __init__(self, spider: FedSpider) -> None:
+        self._spider = spider
+        self._frontier = frontier_of(spider.crawler)
+        assert spider.crawler.stats is not None
+        self._stats = spider.crawler.stats
+        self._open: OpenTask | None = None
+        self._idle_since: float | None = None
+
+    @property
+    def over(self) -> bool:
+        """The whole crawl was idle for the spider's `max_idle_time` (s; 0: never over)."""
+        limit = self._spider.max_idle_time
+        return bool(limit) and self._idle_since is not None and self._frontier.now() - self._idle_since >= limit
+
+    async def requests(self) -> AsyncIterator[Request]:
+        """The requests of one start task after the other; ends when the crawl is over."""
+        while not self.over:
+            task = self._next_task()
+            if task is not None:
+                for request in self._rest_of(task):
+                    yield request
+                continue
+            self._watch(idle=self._frontier.task_idle)
+            self._want_more()
+            await self.pause(1.0)
+
+    def leased_now(self) -> Iterator[Request]:
+        """The requests of the tasks that are leased at this moment; asks for more."""
+        while (task := self._next_task()) is not None:
+            yield from self._rest_of(task)
+        self._want_more()
+
+    async def call_hooks(self) -> None:
+        """Let the spider fetch in a way of its own, as long as the crawl is not over: its `schedule_next_requests` is called
+        when the engine has room, and again once what it found is stored.
+        """
+        engine, frontier = self._spider.crawler.engine, self._frontier
+        assert engine is not None
+        while not self.over:
+            if engine.needs_backout() or frontier.waiting_to_start >= frontier.config.concurrency:
+                self._watch(idle=False)
+                await self.pause(ROOM_S)
+                continue
+            pause_s, failed, before = NOTHING_FOUND_S, False, len(frontier.outbox)
+            try:
+                self._spider.schedule_next_requests()
+            except CloseSpider:
+                raise
+            except Exception:  # the user's own; the crawl goes on, and it is tried again
+                pause_s, failed = FAILED_S, True
+                logger.exception("schedule_next_requests() of %s failed; again in %d s", self._spider, FAILED_S)
+            if len(frontier.outbox) > before:
+                self._watch(idle=False)
+                await self._stored()
+                continue
+            self._watch(idle=frontier.task_idle and not failed)
+            until = frontier.now() + pause_s
+            while not self.over and not frontier.has_tasks and (left := until - frontier.now()) > 0:
+                await self.pause(left)
+
+    async def beside(self) -> None:
+        """Feed the engine from outside of `start()`, until this is cancelled."""
+        engine = self._spider.crawler.engine
+        assert engine is not None
+        while True:
+            if self._spider.fetches_itself:
+                await self.call_hooks()
+            else:
+                async for request in self.requests():
+                    engine.crawl(request)
+            self._frontier.listeners.work()  # Scrapy then asks the spider whether it may close
+            await self.pause(1.0)
+            self._watch(idle=self._frontier.task_idle)
+
+    def _watch(self, *, idle: bool) -> None:
+        if not idle:
+            self._idle_since = None
+        elif self._idle_since is None:
+            self._idle_since = self._frontier.now()
+
+    def _want_more(self) -> None:
+        self._frontier.want_tasks(self._spider.redis_batch_size)
+
+    async def _stored(self) -> None:
+        done: Deferred[None] = Deferred()
+        self._frontier.flush(lambda: None if done.called else done.callback(None))
+        await maybe_deferred_to_future(done)
+
+    async def pause(self, seconds: float) -> None:
+        """Wait until start tasks arrive, or the crawl becomes idle, or so many seconds have passed."""
+        came: Deferred[None] = Deferred()
+
+        def fire() -> None:
+            if not came.called:
+                came.callback(None)
+
+        listeners = self._frontier.listeners
+        listeners.tasks = fire
+        timer = call_later(seconds, fire)
+        try:
+            await maybe_deferred_to_future(came)
+        finally:
+            timer.cancel()
+            listeners.tasks = lambda: None
+
+    def hand_over(self) -> None:
+        """The crawl closes and nobody may ask for the rest of the open task: it goes into the frontier now."""
+        engine = self._spider.crawler.engine
+        if self._open is not None and engine is not None:
+            for request in self._rest_of(self._open):
+                engine.crawl(request)
+
+    def _next_task(self) -> OpenTask | None:
+        """The open task, else the next one that is leased and can be understood."""
+        while self._open is None and (lease := self._frontier.take_task()) is not None:
+            self._idle_since = None
+            self._open = self._opened(lease)
+        return self._open
+
+    def _opened(self, lease: Lease) -> OpenTask | None:
+        try:
+            made = self._spider.make_request_from_data(lease.data)
+            requests = [made] if isinstance(made, Request) else list(made or ())
+        except CloseSpider:
+            self._frontier.release(lease.id)
+            raise
+        except Exception as exc:  # whatever a user's method makes of foreign data: only this task is set aside
+            reason = f"{type(exc).__name__}: {exc}"
+            logger.error("start task %.200r is set aside in %s: %s", lease.data, self._frontier.config.keys.dead(), reason)
+            self._stats.inc_value("start_tasks/bad")
+            self._frontier.bury(lease.id, reason)
+            return None
+        return OpenTask(page=Page(lease.id), rest=iter(requests))
+
+    def _rest_of(self, task: OpenTask) -> Iterator[Request]:
+        """The requests of `task` that are left; whoever asks for what comes after them has the outbox hold them by then."""
+        for request in task.rest:
+            around = current_page.get()
+            current_page.set(task.page)
+            yield request
+            current_page.set(around)
+        if self._open is task:
+            self._open = None
+            task.page.finish_part(self._frontier)
+            self._stats.inc_value("start_tasks/taken")
