@@ -47,6 +47,9 @@ def scrapy_redis(
     order: Annotated[
         Literal["fifo", "lifo"] | None, typer.Option(help="Of a queue that is a list, where the project does not tell.")
     ] = None,
+    convert_start_tasks: Annotated[
+        bool, typer.Option("--convert-start-tasks", help="Move fields that scrapy-redis sent as a form into formdata.")
+    ] = False,
     watch: Annotated[
         float, typer.Option(min=0, max=25, metavar="SECONDS", help="Look for crawlers of scrapy-redis for so long; 0: do not.")
     ] = 6.0,
@@ -56,8 +59,8 @@ def scrapy_redis(
     """Import the queue and the dupefilter that scrapy-redis left in Redis, so that the crawl goes on where it was.
 
     Stop its crawlers first. Run this in the project's folder, after `scrapy_redis` was replaced by `redis_components` in it.
-    It may be interrupted and repeated; what cannot be imported is kept, with the reason (`trawl dead`). Start tasks and items
-    need no import. What else to do: docs/migrating-from-scrapy-redis.md.
+    It may be interrupted and repeated; what cannot be imported is kept, with the reason (`trawl dead`). Start tasks stay where
+    they are, and items need no import. What else to do: docs/migrating-from-scrapy-redis.md.
 
     **Examples:**
 
@@ -70,7 +73,12 @@ def scrapy_redis(
     from .output import print_json
 
     options = Options(
-        allow_pickle=allow_pickle, as_is=as_is, order=Order(order) if order else None, dry_run=dry_run, watch_s=watch
+        allow_pickle=allow_pickle,
+        as_is=as_is,
+        order=Order(order) if order else None,
+        convert_start_tasks=convert_start_tasks,
+        dry_run=dry_run,
+        watch_s=watch,
     )
     sys.path.insert(0, os.getcwd())  # noqa: PTH109  # as `scrapy` has it; a console script has not
     reports = []
@@ -128,10 +136,20 @@ def _progress() -> Iterator[Any]:
 
 def _show(report: Report, project: Project) -> None:
     requests, fingerprints = report.requests, report.fingerprints
-    would = "would be " if report.dry_run else ""
     if not requests.found and not fingerprints.found:
         print(f"{report.spider}: scrapy-redis has left nothing to import in {project.keys.theirs.requests} or its dupefilter")
-        return
+    else:
+        _show_import(report)
+    for tasks in report.start_tasks:
+        converted = f", {tasks.converted:,} of them converted" if tasks.converted else ""
+        print(f"  {tasks.waiting:,} start tasks wait in {tasks.key}{converted}")
+    for line in _advice(report, project):
+        print(f"  {line}")
+
+
+def _show_import(report: Report) -> None:
+    requests, fingerprints = report.requests, report.fingerprints
+    would = "would be " if report.dry_run else ""
     print(f"{report.spider}: {requests.moved:,} requests {would}imported, {requests.dead.total():,} {would}kept among the dead,")
     print(f"  {fingerprints.added:,} fingerprints {would}imported, in {report.seconds:.1f} s")
     for reason, count in requests.dead.most_common(SHOWN_REASONS):
@@ -140,8 +158,6 @@ def _show(report: Report, project: Project) -> None:
         print(f"  Redis: {report.bytes_before:,} bytes before, {report.bytes_after:,} now")
     if requests.guards:
         print(f"  pickles were read by a process of its own: {', '.join(requests.guards)}")
-    for line in _advice(report, project):
-        print(f"  {line}")
 
 
 def _advice(report: Report, project: Project) -> Iterator[str]:
@@ -157,6 +173,11 @@ def _advice(report: Report, project: Project) -> Iterator[str]:
             yield f"  ({known.matching} of {known.tried} queued requests are in the dupefilter under it)"
         elif known.tried and not known.setting:
             yield f"none of {known.tried} queued requests is in the dupefilter: has the project fingerprints of its own?"
+    for tasks in report.start_tasks:
+        if tasks.convertible > tasks.converted:
+            yield f"{tasks.convertible:,} start tasks of {tasks.looked_at:,} have fields that are refused: --convert-start-tasks"
+        for reason, count in tasks.refused.most_common(SHOWN_REASONS):
+            yield f"{count:,} start tasks of {tasks.looked_at:,} will be set aside because {reason}"
     if report.requests.classes:
         yield f"SCHEDULER_REQUEST_CLASSES must hold {', '.join(sorted(report.requests.classes))}"
 
@@ -174,6 +195,17 @@ def _json(report: Report) -> dict[str, Any]:
         },
         "fingerprints": {"found": fingerprints.found, "imported": fingerprints.added},
         "fingerprinter": {"setting": known.setting, "matching": known.matching, "tried": known.tried} if known else None,
+        "start_tasks": [
+            {
+                "key": tasks.key,
+                "waiting": tasks.waiting,
+                "looked_at": tasks.looked_at,
+                "convertible": tasks.convertible,
+                "converted": tasks.converted,
+                "refused": dict(tasks.refused),
+            }
+            for tasks in report.start_tasks
+        ],
         "late": report.late,
         "at_work": report.at_work,
         "bytes_before": report.bytes_before,

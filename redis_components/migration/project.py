@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from scrapy import Spider
 from scrapy.settings import BaseSettings
@@ -16,9 +16,17 @@ from redis_components.engine import crawl_keys
 from redis_components.errors import ConfigError
 from redis_components.exchange import Order
 from redis_components.loading import object_of
+from redis_components.namespace import prefixed
 from redis_components.spiders import RedisMixin
 
 from .both_keys import BothKeys
+
+
+class StartKey(NamedTuple):
+    """Where start tasks wait in both packages: mostly the same key."""
+
+    theirs: str
+    ours: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +35,7 @@ class Project:
 
     settings: BaseSettings
     keys: BothKeys
+    start_keys: tuple[StartKey, ...]
     order: Order | None  # None: a queue class of the project's own
     keeps_payloads: bool  # SCHEDULER_SERIALIZER reads what scrapy-redis stored
     own_start_tasks: bool  # the spider reads start tasks of another form
@@ -48,7 +57,8 @@ def project_of(spider: str, module: str | None = None) -> Project:
     queue = object_of(settings, "SCHEDULER_QUEUE_CLASS", defaults.SCHEDULER_QUEUE_CLASS)
     return Project(
         settings=settings,
-        keys=_keys(settings, spider, cls),
+        keys=_keys(settings, spider),
+        start_keys=_start_keys(settings, spider, cls),
         order=getattr(queue, "order", None),
         keeps_payloads=bool(settings.get("SCHEDULER_SERIALIZER")),
         own_start_tasks=getattr(cls, "make_request_from_data", None) not in (None, RedisMixin.make_request_from_data),
@@ -64,14 +74,13 @@ def _settings(module: str | None) -> BaseSettings:
         raise ConfigError(f"the project's settings cannot be loaded: {type(exc).__name__}: {exc}") from exc
 
 
-def _keys(settings: BaseSettings, spider: str, cls: type[Spider] | None) -> BothKeys:
-    ours = crawl_keys(settings, spider)
-    plain = settings.copy()
-    plain.set("REDIS_NAMESPACE", "", priority="cmdline")
-    theirs = crawl_keys(plain, spider)
-    key: Any = getattr(cls, "redis_key", None)
-    if isinstance(key, str):
-        theirs = replace(theirs, start_urls=key % {"name": spider})
-        namespace = ours.requests.removesuffix(theirs.requests)
-        ours = replace(ours, start_urls=namespace + theirs.start_urls)
-    return BothKeys(theirs=theirs, ours=ours)
+def _keys(settings: BaseSettings, spider: str) -> BothKeys:
+    without = settings.copy()
+    without.set("REDIS_NAMESPACE", "", priority="cmdline")  # which scrapy-redis does not know
+    return BothKeys(theirs=crawl_keys(without, spider), ours=crawl_keys(settings, spider))
+
+
+def _start_keys(settings: BaseSettings, spider: str, cls: type[Spider] | None) -> tuple[StartKey, ...]:
+    named: Any = getattr(cls, "redis_key", None) or settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY)
+    keys = [str(key) % {"name": spider} for key in ([named] if isinstance(named, str) else named)]
+    return tuple(StartKey(key, prefixed(key, settings.get("REDIS_NAMESPACE") or "")) for key in keys)

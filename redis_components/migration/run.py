@@ -15,8 +15,9 @@ from . import algorithm, fingerprints, queue
 from .algorithm import Recognised
 from .fingerprints import FingerprintsFound, FingerprintsReport
 from .members import bytes_of
-from .project import Project
+from .project import Project, StartKey
 from .queue import Members, QueueFound, QueueReport
+from .start_tasks import StartTasksReport, look_or_convert
 from .watch import seen_at_work
 
 
@@ -27,6 +28,7 @@ class Options:
     allow_pickle: bool = False
     as_is: bool = False  # payloads stay as they are, for the serializer that the project has
     order: Order | None = None  # of a queue that is a list, where the project does not tell
+    convert_start_tasks: bool = False  # move what scrapy-redis sent as a form into `formdata`
     dry_run: bool = False
     watch_s: float = 6.0  # for so long crawlers of scrapy-redis are looked for; 0: not at all
 
@@ -47,6 +49,7 @@ class Report:
     requests: QueueReport = field(default_factory=QueueReport)
     fingerprints: FingerprintsReport = field(default_factory=FingerprintsReport)
     fingerprinter: Recognised | None = None
+    start_tasks: list[StartTasksReport] = field(default_factory=list)  # empty where the spider reads them itself
     late: int = 0  # requests and fingerprints that an old crawler has written meanwhile
     bytes_before: int = 0
     bytes_after: int = 0
@@ -61,8 +64,24 @@ def migrate(client: redis.Redis, spider: str, project: Project, options: Options
     began = time.monotonic()
     keys, report = project.keys, Report(spider=spider, dry_run=options.dry_run)
     found, known = queue.look(client, keys), fingerprints.look(client, keys, plain=True)
-    if not found.total and not known.total:
-        return report
+    if found.total or known.total:
+        _migrate(client, project, options, report, found, known, tell)
+    if not project.own_start_tasks:
+        report.start_tasks = [_start_tasks(client, key, options) for key in project.start_keys]
+    report.seconds = time.monotonic() - began
+    return report
+
+
+def _migrate(
+    client: redis.Redis,
+    project: Project,
+    options: Options,
+    report: Report,
+    found: QueueFound,
+    known: FingerprintsFound,
+    tell: Tell,
+) -> None:
+    keys = project.keys
     as_is = options.as_is or project.keeps_payloads
     order = queue.order_of(found, options.order or project.order)
     _check_members(found, as_is=as_is, allow_pickle=options.allow_pickle)
@@ -79,8 +98,14 @@ def migrate(client: redis.Redis, spider: str, project: Project, options: Options
         report.requests = queue.import_requests(client, keys, found, order, as_is=as_is, tell=_part(tell, "requests"))
         report.late = queue.look(client, keys).foreign + fingerprints.look(client, keys, plain=True).foreign
         report.bytes_after = bytes_of(client, *_all_keys(project))
-    report.seconds = time.monotonic() - began
-    return report
+
+
+def _start_tasks(client: redis.Redis, key: StartKey, options: Options) -> StartTasksReport:
+    """Under a namespace the tasks move with the crawl, unless ours has some of its own."""
+    if key.theirs != key.ours and not options.dry_run and client.exists(key.theirs):
+        client.renamenx(key.theirs, key.ours)
+    read = key.ours if client.exists(key.ours) else key.theirs
+    return look_or_convert(client, read, convert=options.convert_start_tasks and not options.dry_run)
 
 
 def _check_members(found: QueueFound, *, as_is: bool, allow_pickle: bool) -> None:

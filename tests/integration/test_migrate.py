@@ -45,7 +45,7 @@ def migrate(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
     """The command in this process, in the folder of no project."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
-    monkeypatch.delenv("SCRAPY_SETTINGS_MODULE", raising=False)
+    monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "")  # so that what the command sets is taken back
     monkeypatch.setattr(sys, "path", [*sys.path])
 
     def run(*arguments: str, watch: str = "0") -> Said:
@@ -309,3 +309,76 @@ def test_without_a_redis_to_look_at_it_says_how_to_name_one(migrate: Migrate, mo
     said = migrate("--allow-pickle")
     assert said.code == 2
     assert "TRAWL_REDIS_URL" in said.err
+
+
+FORMS = {
+    '{"url": "http://a.example/1", "q": "é", "method": "POST"}': {
+        "url": "http://a.example/1",
+        "method": "POST",
+        "meta": {},
+        "formdata": {"q": "é"},
+    },
+    '{"url": "http://a.example/2", "meta": {"a": 1}, "headers": "h"}': {
+        "url": "http://a.example/2",
+        "method": "GET",
+        "meta": {"a": 1},
+        "formdata": {"headers": "h"},
+    },
+}
+FINE = ["http://a.example/3", '{"url": "http://a.example/4", "meta": {"a": 1}}']
+
+
+@pytest.mark.parametrize("kind", ["list", "set", "zset"])
+def test_start_tasks_stay_and_fields_that_scrapy_redis_sent_as_a_form_become_formdata_when_that_is_wanted(
+    kind: str, migrate: Migrate, redis_client: redis.Redis
+) -> None:
+    tasks = [*FORMS, *FINE, "no url"]
+    add = {
+        "list": lambda: redis_client.rpush(KEYS.start_urls, *tasks),
+        "set": lambda: redis_client.sadd(KEYS.start_urls, *tasks),
+        "zset": lambda: redis_client.zadd(KEYS.start_urls, {task: place for place, task in enumerate(tasks)}),
+    }
+    add[kind]()
+    before = everything(redis_client)
+    (seen,) = migrate()["start_tasks"]
+    assert (seen["waiting"], seen["looked_at"], seen["convertible"], seen["converted"]) == (5, 5, 2, 0)
+    assert list(seen["refused"].values()) == [1]
+    assert everything(redis_client) == before
+    assert migrate("--convert-start-tasks")["start_tasks"][0]["converted"] == 2
+    assert migrate("--convert-start-tasks")["start_tasks"][0]["converted"] == 0
+    read: Any = {
+        "list": lambda: redis_client.lrange(KEYS.start_urls, 0, -1),
+        "set": lambda: redis_client.smembers(KEYS.start_urls),
+        "zset": lambda: redis_client.zrange(KEYS.start_urls, 0, -1),
+    }[kind]()
+    became = [task.decode() for task in read]
+    if kind == "set":
+        became.sort(key=lambda task: next((place for place, one in enumerate(tasks) if one[:30] == task[:30]), 9))
+    assert [json.loads(task) for task in became[:2]] == list(FORMS.values())
+    assert became[2:] == [*FINE, "no url"]
+
+
+def test_under_a_namespace_the_crawl_moves_into_it(
+    migrate: Migrate, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "job_settings.py").write_text(
+        "REDIS_NAMESPACE = 'job1'\nSCHEDULER_QUEUE_CLASS = 'redis_components.queue.FifoQueue'\n"
+    )
+    put_list(redis_client, KEYS.requests, REQUESTS)
+    put_fingerprints(redis_client, KEYS.dupefilter, REQUESTS)
+    redis_client.rpush(KEYS.start_urls, "http://a.example/")
+    said = migrate("--allow-pickle", "--settings", "job_settings")
+    assert (said.code, said["requests"]["imported"], said["fingerprints"]["imported"]) == (0, 50, 50)
+    job = CrawlKeys.for_spider("forum", namespace="job1")
+    assert {key.decode() for key in redis_client.scan_iter()} == {
+        job.requests,
+        job.counters(),
+        job.dupefilter,
+        job.start_urls,
+    }
+
+
+def test_settings_that_cannot_be_loaded_are_named(migrate: Migrate) -> None:
+    said = migrate("--settings", "no_such_settings")
+    assert said.code == 2
+    assert "no_such_settings" in said.err
