@@ -17,9 +17,11 @@ from pathlib import Path
 
 import pytest
 import redis
+from scrapy import Request
 
-from tests.support.crawl import link_site
+from tests.support.crawl import hits_of, link_site
 from tests.support.redis_server import RedisServer
+from tests.support.scrapy_redis_data import put_fields, put_fingerprints
 
 PROJECT = Path(__file__).parent / "scrapy_redis_project"
 PEERS = Path(__file__).parents[2] / ".venv-peers/bin/python"
@@ -140,3 +142,76 @@ def test_scrapy_redis_itself_finds_the_same_items(spider: str, ours: dict[str, F
 
 def test_the_items_are_under_the_keys_that_the_project_chose(ours: dict[str, Found]) -> None:
     assert ours["plain"].by_key == {"plain:items:odd": PAGES // 2, "plain:items:even": PAGES // 2}
+
+
+# a crawl that scrapy-redis began
+
+BEGUN = range(1, 13)  # pages that it has fetched
+FOUND = range(2, 26)  # and those that they link to
+
+
+def begin_without_scrapy_redis(client: redis.Redis, site: str) -> None:
+    """What `FollowSpider` leaves on scrapy-redis when it is stopped after the first pages."""
+    put_fingerprints(client, "follow:dupefilter", [Request(f"{site}/{n}") for n in FOUND])
+    waiting = [
+        Request(f"{site}/{n}", priority=1 - n.bit_length(), meta={"hops": n.bit_length() - 1}, cb_kwargs={"shown": f"/{n}"})
+        for n in FOUND
+        if n not in BEGUN
+    ]
+    put_fields(client, "follow:requests", [(request, {"callback": "parse_linked"}) for request in waiting])
+
+
+def begin_on_scrapy_redis(client: redis.Redis, site: str, folder: Path, environment: dict[str, str]) -> None:
+    """The same, by scrapy-redis itself."""
+    client.rpush("follow:start_urls", f"{site}/1")
+    subprocess.run(
+        [PEERS, "-m", "scrapy", "crawl", "follow", "-s", f"CLOSESPIDER_PAGECOUNT={len(BEGUN)}"],
+        cwd=copied(THEIRS, folder),
+        env=environment,
+        check=True,
+        capture_output=True,
+        timeout=TIMEOUT_S,
+    )
+
+
+@pytest.mark.parametrize("begun_by", ["made by the test", "scrapy-redis"])
+def test_a_crawl_that_scrapy_redis_began_is_imported_and_fetches_exactly_what_was_left(begun_by: str, tmp_path: Path) -> None:
+    if begun_by == "scrapy-redis" and not PEERS.exists():
+        pytest.skip("scrapy-redis is not installed: make peers")
+    with RedisServer() as server, link_site(tmp_path, pages=PAGES) as site:
+        environment = {**os.environ, "CATALOGUE_SITE": site, "CATALOGUE_REDIS": server.url}
+        client = server.client()
+        if begun_by == "scrapy-redis":
+            begin_on_scrapy_redis(client, site, tmp_path, environment)
+        else:
+            begin_without_scrapy_redis(client, site)
+        begun = set(hits_of(site)) or set(BEGUN)
+        project = copied(OURS, tmp_path)
+        imported = subprocess.run(
+            [sys.executable, "-m", "cli.main", "migrate", "scrapy-redis", "follow", "--allow-pickle", "--watch", "0.2"],
+            cwd=project,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+        assert imported.returncode == 0, imported.stderr
+        setting = 'REQUEST_FINGERPRINTER_CLASS = "redis_components.fingerprint.ScrapyRedisFingerprinter"'
+        assert f"set {setting}" in imported.stdout
+        with (project / "catalogue/settings.py").open("a") as settings:
+            settings.write(f"{setting}\n")
+        client.rpush("follow:start_urls", f"{site}/6")  # once more, but what it links to was found before
+        crawled = subprocess.run(
+            [sys.executable, "-m", "scrapy", "crawl", "follow"],
+            cwd=project,
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+        assert len(begun) < PAGES / 2
+        fetched = hits_of(site)
+        if begun_by == "scrapy-redis":
+            assert fetched == {n: 2 if n == 6 else 1 for n in ALL}, crawled.stderr
+        else:
+            assert fetched == {n: 1 for n in ALL if n not in begun or n == 6}, crawled.stderr

@@ -246,7 +246,7 @@ def test_a_bad_start_task_an_undecodable_request_and_a_bad_item_are_set_aside_an
         assert run.items() == [1, 2, 4, 5, 8, 9], "the item of page 3 is the bad one"
         entries = redis_client.lrange(run.keys.dead(), 0, 9)
         reasons = [json.loads(entry.split(b"\n")[0])["reason"] for entry in entries]
-        for said in ("malformed", "metod", "Missing scheme", "codec version", "no order and attempts", "serializable"):
+        for said in ("no valid JSON", "metod", "no scheme", "codec version", "no order and attempts", "serializable"):
             assert any(said in reason for reason in reasons), f"{said}: {reasons}"
         assert len(reasons) == 6
 

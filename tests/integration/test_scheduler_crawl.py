@@ -58,7 +58,7 @@ def test_a_bad_start_task_is_set_aside_and_its_neighbours_are_crawled(
         assert run.start().wait(60) == 0, run.log()
         assert sorted(run.hits()) == [4, 5, 8, 9]
     reasons = b"\n".join(redis_client.lrange(run.keys.dead(), 0, 9)).decode()
-    for reason in ("Missing scheme in request url: not%20a%20url", "Expected `str`, got `int`", "unknown field `colour`"):
+    for reason in ("neither a URL with a scheme", "field 'url': expected `str`, got `int`", "unknown field 'colour'"):
         assert reason in reasons
 
 

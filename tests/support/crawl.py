@@ -76,8 +76,7 @@ class Crawl:
 
     def hits(self) -> dict[int, int]:
         """How often the site served each page."""
-        with urllib.request.urlopen(f"{self.site}/hits", timeout=10) as answer:
-            return {int(page): count for page, count in json.load(answer).items()}
+        return hits_of(self.site)
 
     def items(self) -> list[int]:
         """The page numbers of the items that are stored."""
@@ -89,6 +88,12 @@ class Crawl:
         """Pages never fetched, and pages without an item."""
         everything = set(range(1, self.pages + 1))
         return sorted(everything - set(self.hits())), sorted(everything - set(self.items()))
+
+
+def hits_of(site: str) -> dict[int, int]:
+    """How often the site served each page."""
+    with urllib.request.urlopen(f"{site}/hits", timeout=10) as answer:
+        return {int(page): count for page, count in json.load(answer).items()}
 
 
 @contextmanager

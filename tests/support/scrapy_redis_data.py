@@ -37,6 +37,12 @@ def put_zset(client: redis.Redis, key: str, requests: Iterable[Request]) -> None
     client.zadd(key, {pickled(request): -request.priority for request in requests})
 
 
+def put_fields(client: redis.Redis, key: str, requests: Iterable[tuple[Request, dict[str, Any]]]) -> None:
+    """The PriorityQueue, with some fields of the stored requests set: callbacks of a spider that is not here."""
+    members = {pickle.dumps({**request.to_dict(), **fields}, protocol=-1): -request.priority for request, fields in requests}
+    client.zadd(key, members)
+
+
 def put_list(client: redis.Redis, key: str, requests: Iterable[Request]) -> None:
     """FifoQueue and LifoQueue: both write at the head."""
     for request in requests:
