@@ -24,8 +24,8 @@ from .members import is_foreign, is_pickle, kind_of, oldest, size_of, strangers,
 from .pickles import PickleReader, Unread
 from .requests import payload_of
 
-BATCH = 200
-"""Requests in one call: a few milliseconds of Redis."""
+BATCH = 500
+"""Requests in one call: about ten milliseconds of Redis."""
 SAMPLE = 50
 DEAD_REASON = "scrapy-redis's request could not be imported: "
 
