@@ -122,6 +122,7 @@ class Conversation:
             acks=batch.acks,
             releases=batch.releases,
             burials=batch.burials,
+            claims=batch.claims,
             stats=batch.stats,
             sizes=sizes,
         )

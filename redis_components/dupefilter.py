@@ -53,6 +53,18 @@ class RFPDupeFilter(BaseDupeFilter):
         key = prefixed(defaults.DUPEFILTER_KEY % {"timestamp": int(time.time())}, settings.get("REDIS_NAMESPACE") or "")
         return cls(server, key, settings.getbool("DUPEFILTER_DEBUG"), fingerprinter=fingerprinter)
 
+    @classmethod
+    def from_spider(cls, spider: Spider) -> Self:
+        """The filter of the spider's crawl, on the key SCHEDULER_DUPEFILTER_KEY."""
+        settings = spider.settings
+        pattern = settings.get("SCHEDULER_DUPEFILTER_KEY", defaults.SCHEDULER_DUPEFILTER_KEY)
+        return cls(
+            get_redis_from_settings(settings),
+            prefixed(pattern % {"spider": spider.name, "name": spider.name}, settings.get("REDIS_NAMESPACE") or ""),
+            settings.getbool("DUPEFILTER_DEBUG"),
+            fingerprinter=spider.crawler.request_fingerprinter,
+        )
+
     def request_seen(self, request: Request) -> bool:
         """True if the request was seen before; it counts as seen from now on."""
         return self.server.sadd(self.key, self.fingerprint(request)) == 0

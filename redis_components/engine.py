@@ -16,16 +16,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from scrapy import Request, signals
+from scrapy import Request, Spider, signals
+from scrapy.core.engine import ExecutionEngine
 from scrapy.utils.asyncio import call_later, is_asyncio_available
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from . import connection, defaults, exchange
-from .errors import ConfigError, IncompatibleEngine
+from .errors import IncompatibleEngine
 from .frontier import Frontier, FrontierConfig
 from .keys import CrawlKeys
-from .loading import object_of
 from .namespace import check_one_slot, checked
 from .transport import Exchanger, LoopTransport, ThreadTransport
 
@@ -158,13 +158,6 @@ def crawl_keys(settings: BaseSettings, spider: str) -> CrawlKeys:
 
 def _config(crawler: Crawler) -> FrontierConfig:
     settings = crawler.settings
-    queue_class = object_of(settings, "SCHEDULER_QUEUE_CLASS", defaults.SCHEDULER_QUEUE_CLASS)
-    order = getattr(queue_class, "order", None)
-    if order is None:
-        raise ConfigError(
-            f"SCHEDULER_QUEUE_CLASS = {settings['SCHEDULER_QUEUE_CLASS']!r} says no order; name a class of redis_components.queue"
-            " (PriorityQueue, FifoQueue, LifoQueue, RandomQueue) or a subclass of one"
-        )
     feeds = getattr(crawler.spidercls, "feeds", None)
     keys, next_keys = keys_of(crawler), crawl_keys(settings, feeds) if feeds else None
     if connection.is_cluster(settings):
@@ -173,7 +166,6 @@ def _config(crawler: Crawler) -> FrontierConfig:
         keys=keys,
         next_keys=next_keys,
         owner=os.environ.get(OWNER_VARIABLE) or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
-        order=order,
         concurrency=settings.getint("CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS),
         max_prefetch=settings.getint("SCHEDULER_MAX_PREFETCH", FrontierConfig.max_prefetch),
         max_attempts=settings.getint("SCHEDULER_MAX_ATTEMPTS", FrontierConfig.max_attempts),
@@ -182,13 +174,22 @@ def _config(crawler: Crawler) -> FrontierConfig:
     )
 
 
-def frontier_of(crawler: Crawler) -> Frontier:
+def running_crawler(spider: Spider) -> Crawler | None:
+    """The crawler of `spider`, where an engine of Scrapy's is at work; None for a spider in a script or a test without one."""
+    crawler: Crawler | None = getattr(spider, "crawler", None)
+    try:
+        return crawler if isinstance(getattr(crawler, "engine", None), ExecutionEngine) else None
+    except RuntimeError:  # it is not set yet
+        return None
+
+
+def frontier_of(crawler: Crawler, adapt: Callable[[FrontierConfig], FrontierConfig] = lambda config: config) -> Frontier:
     """The one frontier of `crawler`, shared by its scheduler, pipeline, spider and stats; made at the first call, in the
-    reactor's thread.
+    reactor's thread. The scheduler is the first to call: it adapts what the settings say to its queue and dupefilter.
     """
     frontier = _frontiers.get(crawler)
     if frontier is None:
-        config = _config(crawler)
+        config = adapt(_config(crawler))
         clock = ReactorClock()
         transport = _transport(crawler.settings, clock, config.beat_s)
         frontier = _frontiers[crawler] = Frontier(config, transport, clock)

@@ -81,16 +81,17 @@ def expire_owner(client: redis.Redis, keys: CrawlKeys, owner: str) -> bool:
     return bool(script("expire_owner")(client, {"owners": keys.owners()}, {"owner": owner}))
 
 
-def wipe(client: redis.Redis, keys: CrawlKeys, *, but_not_for: str) -> str:
-    """Delete a crawl's queue and dupefilter, unless a live owner other than `but_not_for` works with them.
+def wipe(client: redis.Redis, keys: CrawlKeys, *, but_not_for: str, fingerprints: bool = True) -> str:
+    """Delete a crawl's queue and dupefilter (without its `fingerprints`: only the queue), unless a live owner other than
+    `but_not_for` works with them.
 
     The outcome is for people: "wiped", or "not done, ..." with the reason. An owner that joins meanwhile is seen.
     """
     outcome = "wiped"
+    seconds, micros = client.time()  # before the transaction, which keeps a connection to itself
 
     def delete(pipe: redis.client.Pipeline) -> None:
         nonlocal outcome
-        seconds, micros = client.time()
         now = seconds * 1000 + micros // 1000
         known: Any = pipe.zrange(keys.owners(), 0, 999, withscores=True)
         owners = {_text(owner): expires for owner, expires in known}
@@ -100,7 +101,8 @@ def wipe(client: redis.Redis, keys: CrawlKeys, *, but_not_for: str) -> str:
             outcome = f"not done, {others[0]} is crawling with this queue"
             return
         leases = (keys.leases(owner) for owner in {*owners, but_not_for})
-        pipe.delete(keys.ready(), keys.fingerprints(), keys.owners(), keys.numbers(), keys.counters(), *leases)
+        seen = [keys.fingerprints(), keys.intents()] if fingerprints else []
+        pipe.delete(keys.ready(), *seen, keys.owners(), keys.numbers(), keys.counters(), *leases)
 
     client.transaction(delete, keys.owners())
     return outcome

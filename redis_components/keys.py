@@ -24,6 +24,8 @@ class CrawlKeys:
     start_urls: str
     items: str
     stats: str
+    set_aside: bool = False
+    """`requests` belongs to a queue class of the user's; READY requests are beside it."""
     more_start_urls: tuple[str, ...] = ()
     """Further start keys of a spider that reads several, in falling urgency; `start_urls` is the most urgent one."""
 
@@ -57,9 +59,9 @@ class CrawlKeys:
         attempts, payload.
 
         Written and read by `exchange.lua`; written too by `dead_replay.lua` and by a queue class that is used alone; its size is
-        read by the inspector.
+        read by the inspector. Where a queue class of the user's own stores in this key, READY requests are in `<key>:ready`.
         """
-        return self.requests
+        return f"{self.requests}:ready" if self.set_aside else self.requests
 
     def fingerprints(self) -> str:
         """SET: fingerprints of all requests ever stored through the dupefilter, as raw bytes.
@@ -67,6 +69,14 @@ class CrawlKeys:
         Written and read by `exchange.lua`, and by a dupefilter that is used alone; its size is read by the inspector.
         """
         return self.dupefilter
+
+    def intents(self) -> str:
+        """HASH: requests that a dupefilter class of the user's was asked about and that are not stored yet (fingerprint ->
+        owner), so that its "seen" cannot swallow what a killed process did not get to store.
+
+        Written and read by `intend.lua`.
+        """
+        return f"{self.dupefilter}:intents"
 
     def leases(self, owner: str) -> str:
         """HASH: LEASED requests and start tasks of one crawler process. Field = lease id `<exchange>.<n>`, value =

@@ -24,7 +24,7 @@
 -- ARGV[2] blobs         (binary)       end to end, for each of message.requests its fingerprint ('' = no filter) and payload, for each of message.tasks
 --                       its data, then the items, then those with a key of their own; apart from the message because Redis's cmsgpack does not know the binary type
 -- Returns: {outcome, layout version, number of the last exchange applied, leases {id, score, order and attempts, payload, ...}, tasks {id, data, ...},
---          duplicates {place, ...}, ready, withheld, leased, leased_tasks, waiting, dead owner, acks lost, out of memory (0, 1), append-only file (0, 1, -1 not asked)};
+--          duplicates {place, ...}, ready, withheld, leased, leased_tasks, waiting, dead owner, acks lost, out of memory (0, 1), append-only file or replicas (0, 1, -1 not asked)};
 --          outcome is 'applied', 'repeated' (was applied before, same answer), 'fenced' (nothing applied: this owner is not known any more) or 'layout'
 -- Retry: safe; a message is applied at most once for each owner and number
 local ready, seen, leases, owners, numbers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -209,6 +209,14 @@ else
   if reply.full == 0 then
     -- What was at work in several deaths is tried apart from its like, one for each process: so only the guilty one is there each time.
     local trying, withheld = message.trying, {}
+    for _, hex in ipairs(message.claims) do -- what was chosen and is not READY any more is left out
+      local member = member_of(ready, hex)
+      if member and #member >= 9 and not (trying and attempts_of(member) >= message.suspect_from) then
+        trying = trying or attempts_of(member) >= message.suspect_from
+        redis.call('ZREM', ready, member)
+        lease(REQUEST, '0', member)
+      end
+    end
     local round, popped = 0, nil
     repeat -- again where some were withheld, for a bounded time
       round = round + 1
@@ -244,8 +252,11 @@ if message.bye and not said_bye and redis.call('HLEN', leases) == 0 then
 end
 
 if message.ask_aof then
-  local persistence = redis.pcall('INFO', 'persistence') -- a user without the right to ask stays at -1
-  if type(persistence) == 'string' then reply.aof = tonumber(string.match(persistence, 'aof_enabled:(%d)') or -1) end
+  local persistence, replication = redis.pcall('INFO', 'persistence'), redis.pcall('INFO', 'replication')
+  if type(persistence) == 'string' and type(replication) == 'string' then -- a user without the right to ask stays at -1
+    local comes_back = string.find(persistence, 'aof_enabled:1') or string.find(replication, 'connected_slaves:[1-9]')
+    reply.aof = comes_back and 1 or 0
+  end
 end
 local leased = redis.call('HMGET', counters, 'leased', 'leased_tasks')
 reply.ready, reply.waiting = redis.call('ZCARD', ready), count_tasks(start_keys)
