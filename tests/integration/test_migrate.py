@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from scrapy import Request
 from cli.main import main
 from redis_components.dead import newest, replay
 from redis_components.keys import CrawlKeys
+from redis_components.migration import Options, project_of, run
 from redis_components.queue import FifoQueue, LifoQueue, PriorityQueue
 from tests.support.owner import Owner
 from tests.support.processes import wait_until
@@ -244,57 +245,47 @@ def test_what_an_old_crawler_wrote_after_the_import_is_imported_by_the_next_run(
     assert redis_client.scard(KEYS.dupefilter) == 50
 
 
-def test_two_imports_at_once_lose_and_double_nothing(redis_client: redis.Redis, redis_url: str, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("migrate")  # its folder and environment
+def test_two_imports_at_once_lose_and_double_nothing(redis_client: redis.Redis) -> None:
     many = [Request(f"http://a.example/{n}", callback=SPIDER.parse_post) for n in range(1500)]
     put_zset(redis_client, KEYS.requests, many)
     put_fingerprints(redis_client, KEYS.dupefilter, many)
-    for process in [started(redis_url, tmp_path) for _ in range(2)]:
-        assert process.wait(60) == 0, process.stderr.read() if process.stderr else ""
-        close(process)
+    options = Options(allow_pickle=True, watch_s=0)
+    project = project_of("forum")
+    with ThreadPoolExecutor(2) as pool:
+        reports = list(pool.map(lambda _: run.migrate(redis_client, "forum", project, options, lambda *_: None), range(2)))
+    assert sum(report.requests.moved for report in reports) == 1500
     assert sorted(urls(redis_client)) == sorted(one.url for one in many)
     assert redis_client.scard(KEYS.dupefilter) == 1500
 
 
-def test_an_import_that_is_killed_goes_on_where_it_was(redis_client: redis.Redis, redis_url: str, tmp_path: Path) -> None:
-    many = [Request(f"http://a.example/{n}", callback=SPIDER.parse_post) for n in range(2500)]
+def test_an_import_that_is_killed_goes_on_where_it_was(
+    migrate: Migrate, redis_client: redis.Redis, redis_url: str, tmp_path: Path
+) -> None:
+    many = [Request(f"http://a.example/{n}", callback=SPIDER.parse_post) for n in range(4000)]
     put_zset(redis_client, KEYS.requests, many)
     put_fingerprints(redis_client, KEYS.dupefilter, many)
-
-    def progress() -> tuple[int, int]:
-        return redis_client.scard(FILTER_ASIDE), redis_client.zcard(ASIDE)
-
-    states = [lambda: 0 < progress()[0] < 2500, lambda: 0 < progress()[1] < 2300, lambda: 0 < progress()[1] < 2000]
-    for state in states:
-        process = started(redis_url, tmp_path)
+    states = [
+        lambda: 0 < redis_client.scard(FILTER_ASIDE) < 4000,
+        lambda: 0 < redis_client.zcard(ASIDE) < 4000,
+    ]
+    for in_the_middle in states:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cli.main", "migrate", "scrapy-redis", "forum", "--allow-pickle", "--watch", "0"],
+            cwd=tmp_path,
+            env={**os.environ, "TRAWL_REDIS_URL": redis_url},
+        )
         try:
-            wait_until(state, "the import is in the middle", 30, every_s=0.001)
+            wait_until(in_the_middle, "the import is in the middle", 60, every_s=0.001)
         finally:
-            os.kill(process.pid, signal.SIGKILL)
+            process.kill()
             process.wait()
-            close(process)
-        assert redis_client.zcard(ASIDE) + redis_client.zcard(KEYS.ready()) == 2500
-    last = started(redis_url, tmp_path)
-    assert last.wait(60) == 0
-    close(last)
+        assert redis_client.zcard(ASIDE) + redis_client.zcard(KEYS.ready()) == 4000
+    assert redis_client.zcard(ASIDE) > 0
+    assert migrate("--allow-pickle").code == 0
     assert sorted(urls(redis_client)) == sorted(one.url for one in many)
-    assert redis_client.scard(KEYS.dupefilter) == 2500
+    assert redis_client.scard(KEYS.dupefilter) == 4000
     assert redis_client.exists(ASIDE, FILTER_ASIDE) == 0
-
-
-def started(redis_url: str, folder: Path) -> subprocess.Popen[bytes]:
-    """The command in a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "cli.main", "migrate", "scrapy-redis", "forum", "--allow-pickle", "--watch", "0"],
-        cwd=folder,
-        env={**os.environ, "TRAWL_REDIS_URL": redis_url},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-
-
-def close(process: subprocess.Popen[bytes]) -> None:
-    assert process.stderr is not None
-    process.stderr.close()
 
 
 def test_a_key_that_scrapy_redis_cannot_have_written_is_named(migrate: Migrate, redis_client: redis.Redis) -> None:
