@@ -166,13 +166,7 @@ def _advice(report: Report, project: Project) -> Iterator[str]:
         yield f"a crawler of scrapy-redis works there, {report.at_work}: stop all of them before you import"
     if report.late:
         yield f"{report.late:,} requests or fingerprints came meanwhile: an old crawler still runs; stop it, and repeat this"
-    if known := report.fingerprinter:
-        now = project.settings.get("REQUEST_FINGERPRINTER_CLASS")
-        if known.setting and known.setting != now:
-            yield f'set REQUEST_FINGERPRINTER_CLASS = "{known.setting}"'
-            yield f"  ({known.matching} of {known.tried} queued requests are in the dupefilter under it)"
-        elif known.tried and not known.setting:
-            yield f"none of {known.tried} queued requests is in the dupefilter: has the project fingerprints of its own?"
+    yield from _fingerprinter_advice(report, project)
     for tasks in report.start_tasks:
         if tasks.convertible > tasks.converted:
             yield f"{tasks.convertible:,} start tasks of {tasks.looked_at:,} have fields that are refused: --convert-start-tasks"
@@ -180,6 +174,21 @@ def _advice(report: Report, project: Project) -> Iterator[str]:
             yield f"{count:,} start tasks of {tasks.looked_at:,} will be set aside because {reason}"
     if report.requests.classes:
         yield f"SCHEDULER_REQUEST_CLASSES must hold {', '.join(sorted(report.requests.classes))}"
+
+
+def _fingerprinter_advice(report: Report, project: Project) -> Iterator[str]:
+    """Which algorithm has to go on."""
+    known, now = report.fingerprinter, str(project.settings.get("REQUEST_FINGERPRINTER_CLASS"))
+    if known and known.setting:
+        if known.setting != now:
+            yield f'set REQUEST_FINGERPRINTER_CLASS = "{known.setting}"'
+            yield f"  ({known.matching} of {known.tried} queued requests are in the dupefilter under it)"
+    elif known and known.tried:
+        yield f"none of {known.tried} queued requests is in the dupefilter: has the project fingerprints of its own?"
+    elif report.fingerprints.added and not now.startswith("redis_components."):
+        yield "no queued request tells how the fingerprints were made; where the project has none of its own, set"
+        yield '  REQUEST_FINGERPRINTER_CLASS = "redis_components.fingerprint.ScrapyRedisFingerprinter"'
+        yield "  (OldScrapyFingerprinter for a dupefilter that a scrapy-redis before 0.8 began)"
 
 
 def _json(report: Report) -> dict[str, Any]:

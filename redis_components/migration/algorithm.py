@@ -12,7 +12,7 @@ from scrapy.utils.request import RequestFingerprinter
 from redis_components.fingerprint import OldScrapyFingerprinter, ScrapyRedisFingerprinter
 
 from .both_keys import BothKeys
-from .members import oldest
+from .members import kind_of, oldest
 from .pickles import PickleReader
 from .queue import QueueFound
 
@@ -32,10 +32,17 @@ class Recognised:
     tried: int
 
 
-def recognise(client: redis.Redis, keys: BothKeys, found: QueueFound) -> Recognised:
-    """Try the algorithms of several versions on some requests that passed the dupefilter. Reads pickles."""
+def recognise(client: redis.Redis, keys: BothKeys, found: QueueFound) -> Recognised | None:
+    """Try the algorithms of several versions on some requests that passed the dupefilter. Reads pickles.
+
+    None where there is nothing to try on: no such request waits, or no set of fingerprints is there any more.
+    """
+    sets = {keys.theirs.dupefilter, keys.theirs.foreign_fingerprints(), keys.ours.dupefilter}
+    sets = {key for key in sets if kind_of(client, key) == "set"}
     requests = _requests(client, keys, found)
-    known = {path: _known(client, keys, [one.fingerprint(request) for request in requests]) for path, one in _CANDIDATES.items()}
+    if not sets or not requests:
+        return None
+    known = {path: _known(client, sets, [one.fingerprint(request) for request in requests]) for path, one in _CANDIDATES.items()}
     best = max(known, key=lambda path: known[path])
     return Recognised(setting=best if known[best] else "", matching=known[best], tried=len(requests))
 
@@ -53,10 +60,9 @@ def _request(fields: Any) -> Request | None:
         return None
 
 
-def _known(client: redis.Redis, keys: BothKeys, fingerprints: list[bytes]) -> int:
-    members = [fingerprint.hex() for fingerprint in fingerprints]
-    known: Any = [0] * len(members)
-    for key in (keys.theirs.dupefilter, keys.theirs.foreign_fingerprints()):
-        if members and client.type(key) == b"set":
-            known = [a or b for a, b in zip(known, client.smismember(key, members), strict=True)]
-    return sum(known)
+def _known(client: redis.Redis, sets: set[str], fingerprints: list[bytes]) -> int:
+    """How many of them are in one of the sets, in the form of scrapy-redis or, already imported, in ours."""
+    members = [form for fingerprint in fingerprints for form in (fingerprint.hex(), fingerprint)]
+    answers = [client.smismember(key, members) for key in sets]
+    seen = [any(answer) for answer in zip(*answers, strict=True)]
+    return sum(a or b for a, b in zip(seen[::2], seen[1::2], strict=True))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import redis
 
@@ -62,42 +63,92 @@ def migrate(client: redis.Redis, spider: str, project: Project, options: Options
     Raises ConfigError where an option is missing, TrawlError while a crawler of either package works there.
     """
     began = time.monotonic()
-    keys, report = project.keys, Report(spider=spider, dry_run=options.dry_run)
-    found, known = queue.look(client, keys), fingerprints.look(client, keys, plain=True)
-    if found.total or known.total:
-        _migrate(client, project, options, report, found, known, tell)
+    report = Report(spider=spider, dry_run=options.dry_run)
+    _Import(client, project, options, report, tell).run()
     if not project.own_start_tasks:
         report.start_tasks = [_start_tasks(client, key, options) for key in project.start_keys]
     report.seconds = time.monotonic() - began
     return report
 
 
-def _migrate(
-    client: redis.Redis,
-    project: Project,
-    options: Options,
-    report: Report,
-    found: QueueFound,
-    known: FingerprintsFound,
-    tell: Tell,
-) -> None:
-    keys = project.keys
-    as_is = options.as_is or project.keeps_payloads
-    order = queue.order_of(found, options.order or project.order)
-    _check_members(found, as_is=as_is, allow_pickle=options.allow_pickle)
-    _watch(client, project, options, report)
-    report.bytes_before = bytes_of(client, *_all_keys(project))
-    if found.members is Members.PICKLES and options.allow_pickle:
-        report.fingerprinter = algorithm.recognise(client, keys, found)
-    if options.dry_run:
-        report.fingerprints = FingerprintsReport(found=known.total, added=known.total)
-        report.requests = queue.try_requests(client, keys, found, as_is=as_is, tell=_part(tell, "requests"))
-    else:
-        queue.set_aside(client, keys, found)  # first: from here on nothing that old crawlers write can be taken for ours
-        report.fingerprints = _import_fingerprints(client, project, known, tell)
-        report.requests = queue.import_requests(client, keys, found, order, as_is=as_is, tell=_part(tell, "requests"))
-        report.late = queue.look(client, keys).foreign + fingerprints.look(client, keys, plain=True).foreign
-        report.bytes_after = bytes_of(client, *_all_keys(project))
+class _Import:
+    """The queue and the dupefilter of one spider."""
+
+    def __init__(self, client: redis.Redis, project: Project, options: Options, report: Report, tell: Tell) -> None:
+        self._client = client
+        self._project = project
+        self._keys = project.keys
+        self._options = options
+        self._report = report
+        self._tell = tell
+        self._as_is = options.as_is or project.keeps_payloads
+
+    def run(self) -> None:
+        """Look, check, and do it, or say what would be done."""
+        found, known = self._look()
+        if not found.total and not known.total:
+            return
+        order = queue.order_of(found, self._options.order or self._project.order)
+        self._check_members(found)
+        self._watch()
+        self._report.bytes_before = self._bytes()
+        if found.members is Members.PICKLES and self._options.allow_pickle:
+            self._report.fingerprinter = algorithm.recognise(self._client, self._keys, found)
+        if self._options.dry_run:
+            self._try(found, known)
+        else:
+            self._do(found, known, order)
+
+    def _look(self) -> tuple[QueueFound, FingerprintsFound]:
+        return queue.look(self._client, self._keys), fingerprints.look(self._client, self._keys, plain=True)
+
+    def _check_members(self, found: QueueFound) -> None:
+        if found.members is Members.PICKLES and not self._as_is and not self._options.allow_pickle:
+            raise ConfigError(
+                "the queue holds pickles, which can run code when they are read: say --allow-pickle, and a process that is shut in"
+                " reads them; or keep them as they are with SCHEDULER_SERIALIZER = 'redis_components.picklecompat' and --as-is"
+            )
+        if found.members is Members.OTHER and not self._as_is:
+            raise ConfigError(
+                "the queue holds no pickles, so they are of a SCHEDULER_SERIALIZER of the project: keep that setting, and say"
+                " --as-is"
+            )
+
+    def _watch(self) -> None:
+        if self._options.watch_s:
+            self._report.at_work = seen_at_work(self._client, self._keys.theirs, self._options.watch_s)
+        if self._report.at_work and not self._options.dry_run:
+            raise TrawlError(
+                f"a crawler of scrapy-redis works there, {self._report.at_work}: stop all of them first; nothing was changed"
+            )
+
+    def _try(self, found: QueueFound, known: FingerprintsFound) -> None:
+        self._report.fingerprints = FingerprintsReport(found=known.total, added=known.total)
+        self._report.requests = queue.try_requests(
+            self._client, self._keys, found, as_is=self._as_is, tell=self._part("requests")
+        )
+
+    def _do(self, found: QueueFound, known: FingerprintsFound, order: Order) -> None:
+        queue.set_aside(self._client, self._keys, found)  # first: from now on nothing of old crawlers can be taken for ours
+        self._report.fingerprints = fingerprints.import_fingerprints(
+            self._client, self._keys, known, self._store, tell=self._part("fingerprints")
+        )
+        self._report.requests = queue.import_requests(
+            self._client, self._keys, found, order, as_is=self._as_is, tell=self._part("requests")
+        )
+        self._report.late = sum(one.foreign for one in self._look())
+        self._report.bytes_after = self._bytes()
+
+    def _store(self, batch: list[bytes]) -> None:
+        self._client.sadd(self._keys.ours.dupefilter, *batch)
+
+    def _bytes(self) -> int:
+        ours, theirs = self._keys.ours, self._keys.theirs
+        both = {ours.requests, ours.dupefilter, theirs.requests, theirs.dupefilter}
+        return bytes_of(self._client, *both, theirs.foreign_requests(), theirs.foreign_fingerprints())
+
+    def _part(self, what: str) -> Callable[[int, int], None]:
+        return lambda done, total: self._tell(what, done, total)
 
 
 def _start_tasks(client: redis.Redis, key: StartKey, options: Options) -> StartTasksReport:
@@ -106,44 +157,3 @@ def _start_tasks(client: redis.Redis, key: StartKey, options: Options) -> StartT
         client.renamenx(key.theirs, key.ours)
     read = key.ours if client.exists(key.ours) else key.theirs
     return look_or_convert(client, read, convert=options.convert_start_tasks and not options.dry_run)
-
-
-def _check_members(found: QueueFound, *, as_is: bool, allow_pickle: bool) -> None:
-    if found.members is Members.PICKLES and not as_is and not allow_pickle:
-        raise ConfigError(
-            "the queue holds pickles, which can run code when they are read: say --allow-pickle, and a process that is shut in"
-            " reads them; or keep them as they are with SCHEDULER_SERIALIZER = 'redis_components.picklecompat' and --as-is"
-        )
-    if found.members is Members.OTHER and not as_is:
-        raise ConfigError(
-            "the queue holds no pickles, so they are of a SCHEDULER_SERIALIZER of the project: keep that setting, and say --as-is"
-        )
-
-
-def _watch(client: redis.Redis, project: Project, options: Options, report: Report) -> None:
-    if not options.watch_s:
-        return
-    report.at_work = seen_at_work(client, project.keys.theirs, options.watch_s)
-    if report.at_work and not options.dry_run:
-        raise TrawlError(
-            f"a crawler of scrapy-redis still works there, {report.at_work}: stop all of them first; nothing was changed"
-        )
-
-
-def _import_fingerprints(client: redis.Redis, project: Project, known: FingerprintsFound, tell: Tell) -> FingerprintsReport:
-    key = project.keys.ours.dupefilter
-
-    def store(batch: list[bytes]) -> None:
-        client.sadd(key, *batch)
-
-    return fingerprints.import_fingerprints(client, project.keys, known, store, tell=_part(tell, "fingerprints"))
-
-
-def _all_keys(project: Project) -> set[str]:
-    keys = project.keys
-    both = (keys.ours.requests, keys.ours.dupefilter, keys.theirs.requests, keys.theirs.dupefilter)
-    return {*both, keys.theirs.foreign_requests(), keys.theirs.foreign_fingerprints()}
-
-
-def _part(tell: Tell, what: str) -> Any:
-    return lambda done, total: tell(what, done, total)

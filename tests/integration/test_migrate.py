@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha1
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import redis
 from scrapy import Request
 
 from cli.main import main
+from redis_components import fingerprint
 from redis_components.dead import newest, replay
 from redis_components.keys import CrawlKeys
 from redis_components.migration import Options, project_of, run
@@ -101,6 +103,18 @@ def test_a_list_is_imported_in_the_order_of_its_queue_class(
     assert migrate("--allow-pickle", "--order", order).code == 0
     in_order = [one.url for one in REQUESTS]
     assert urls(redis_client, queue) == (in_order if order == "fifo" else in_order[::-1])
+
+
+@pytest.mark.parametrize("class_name", ["ScrapyRedisFingerprinter", "OldScrapyFingerprinter", None])
+def test_the_algorithm_of_the_fingerprints_is_found_out(
+    class_name: str | None, migrate: Migrate, redis_client: redis.Redis
+) -> None:
+    put_zset(redis_client, KEYS.requests, REQUESTS)
+    algorithm = getattr(fingerprint, class_name)().fingerprint if class_name else lambda one: sha1(one.url.encode()).digest()
+    redis_client.sadd(KEYS.dupefilter, *(algorithm(request).hex() for request in REQUESTS))
+    setting = f"redis_components.fingerprint.{class_name}" if class_name else ""
+    matching = 50 if class_name else 0
+    assert migrate("--allow-pickle", "--dry-run")["fingerprinter"] == {"setting": setting, "matching": matching, "tried": 50}
 
 
 def test_a_list_needs_to_be_told_which_order_it_has(migrate: Migrate, redis_client: redis.Redis) -> None:
