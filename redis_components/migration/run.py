@@ -105,8 +105,8 @@ class _Import:
     def _check_members(self, found: QueueFound) -> None:
         if found.members is Members.PICKLES and not self._as_is and not self._options.allow_pickle:
             raise ConfigError(
-                "the queue holds pickles, which can run code when they are read: say --allow-pickle, and a process that is shut in"
-                " reads them; or keep them as they are with SCHEDULER_SERIALIZER = 'redis_components.picklecompat' and --as-is"
+                "the queue holds pickles, which can run code when they are read: say --allow-pickle, and a process that is shut"
+                " in reads them; or keep them as they are with SCHEDULER_SERIALIZER = 'redis_components.picklecompat' and --as-is"
             )
         if found.members is Members.OTHER and not self._as_is:
             raise ConfigError(

@@ -387,3 +387,15 @@ def test_settings_that_cannot_be_loaded_are_named(migrate: Migrate) -> None:
     said = migrate("--settings", "no_such_settings")
     assert said.code == 2
     assert "no_such_settings" in said.err
+
+
+def test_a_user_who_may_not_monitor_is_told_to_stop_the_crawlers_himself(
+    migrate: Migrate, redis_client: redis.Redis, redis_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_zset(redis_client, KEYS.requests, REQUESTS)
+    redis_client.execute_command("ACL", "SETUSER", "operator", "on", ">secret", "~*", "&*", "+@all", "-monitor")
+    monkeypatch.setenv("TRAWL_REDIS_URL", f"redis://operator:secret@127.0.0.1:{redis_server.port}")
+    said = migrate("--allow-pickle", watch="1")
+    redis_client.execute_command("ACL", "DELUSER", "operator")
+    assert said.code == 2
+    assert "--watch 0" in said.err
