@@ -144,6 +144,20 @@ class CrawlKeys:
         """
         return f"{self.requests}:dead"
 
+    def foreign_requests(self) -> str:
+        """ZSET or LIST: requests of scrapy-redis that wait to be imported, as it stored them.
+
+        Written and read by `trawl migrate scrapy-redis` (`set_aside.lua`, `import_requests.lua`).
+        """
+        return f"{self.requests}:scrapy-redis"
+
+    def foreign_fingerprints(self) -> str:
+        """SET: fingerprints of scrapy-redis (40 hex digits) that wait to be imported.
+
+        Written and read by `trawl migrate scrapy-redis` (`set_aside.lua`).
+        """
+        return f"{self.dupefilter}:scrapy-redis"
+
     def start_tasks(self) -> str:
         """LIST, SET or ZSET: start tasks (JSON) that wait for a crawler; which type is the user's choice. Where a spider reads
         several keys, this is the most urgent one, and the others are used alike.
