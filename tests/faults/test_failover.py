@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,11 @@ def test_who_leaves_stays_until_the_replica_has_its_last_word(client: redis.Redi
     assert left == []
     one.advance(1)
     assert left == ["left"]
+
+
+def test_threads_may_send_the_first_commands_of_a_client_at_once(cluster: Group) -> None:
+    with get_redis(url=cluster.url) as client, ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(lambda n: client.set(f"{TAG}:{n}", n), range(40))) == [True] * 40
 
 
 def test_the_cluster_class_in_redis_params_works_as_scrapy_redis_users_write_it(cluster: Group) -> None:
