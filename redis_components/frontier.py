@@ -16,9 +16,10 @@ from typing import Any
 
 from .buffer import Buffer
 from .conversation import Conversation, Flight, Wish
-from .errors import LayoutError
+from .errors import LayoutError, TrawlError
 from .exchange import Burial, KeyedItem, Lease, NewRequest, NextTask, Order, Reply, StatChange
 from .farewell import Farewell
+from .filters import misfit
 from .frontier_config import FrontierConfig, Listeners
 from .journal import Journal
 from .outbox import Batch, Kind, Outbox
@@ -54,6 +55,7 @@ class Frontier:
         self._journal = Journal(config.journal_s)
         self._farewell = Farewell(config.fsync_window_s)
         self._last: Reply | None = None
+        self._forgotten = b""
         self._stats_again: list[StatChange] = []
         self._flushes: list[tuple[int, Callable[[], None]]] = []
         self._idle = False
@@ -379,7 +381,15 @@ class Frontier:
         else:
             self._pace.answered(now, got=bool(reply.leases or reply.tasks))
         if reply.outcome == "layout":
-            self._refuse(reply.layout)
+            self._refuse(
+                LayoutError(
+                    f"{self.config.keys.counters()}: layout version {reply.layout}, this process knows 1: "
+                    "upgrade it, or use another key pattern"
+                )
+            )
+            return
+        if reply.outcome == "filter":
+            self._refuse(misfit(self.config.keys.fingerprints(), reply.layout, self.config.filter.form))
             return
         if reply.outcome == "fenced":
             self._start_over(flight, reply.last_applied)
@@ -390,15 +400,10 @@ class Frontier:
         self._finish_flushes()
         self._arm()
 
-    def _refuse(self, layout: str) -> None:
+    def _refuse(self, error: TrawlError) -> None:
         refused = self.listeners.refused
         self.stop()
-        refused(
-            LayoutError(
-                f"{self.config.keys.counters()}: layout version {layout}, this process knows 1: "
-                "upgrade it, or use another key pattern"
-            )
-        )
+        refused(error)
 
     def _applied(self, flight: Flight, reply: Reply, now: float) -> None:
         batch = flight.batch
@@ -407,6 +412,9 @@ class Frontier:
         self._farewell.answered(now, told=bool(batch), aof=reply.aof)
         if reply.lost:
             logger.warning("%d leases were not ours any more; what they stood for runs elsewhere", reply.lost)
+        if reply.forgotten not in (b"", self._forgotten):
+            self._forgotten = reply.forgotten
+            self.listeners.forgotten()
         self._buffer.add(reply.leases)
         self._suspects.update(lease.id for lease in reply.leases if lease.attempts >= self.config.suspect_from)
         self._tasks.extend(reply.tasks)

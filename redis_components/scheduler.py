@@ -190,6 +190,8 @@ class Scheduler(BaseScheduler):
         assert self.stats is not None
         self._inc_value = self.stats.inc_value
         self._frontier = frontier_of(crawler, self._adapted)
+        if self._frontier.config.filter.forgets:
+            self._max_seen = 0  # what expires in Redis must not be remembered here, and what is met again has to be told there
         self._take = self._frontier.take
         self._book = PageBook(crawler, self._frontier, self._inc_value)
         self._pages = self._book.pages
@@ -197,6 +199,7 @@ class Scheduler(BaseScheduler):
         self._wake = watch_finished(crawler, self._book.finish, begun=self._book.begin, failed=self._book.fail)
         listeners.work = self._first_work
         listeners.duplicate = self._known_to_redis
+        listeners.forgotten = self._seen.clear
         listeners.fenced = self._fenced
         listeners.refused = self._refused
         listeners.left = self._left
@@ -206,7 +209,8 @@ class Scheduler(BaseScheduler):
         """Keys and order are those of the queue and the dupefilter."""
         ours = self._keys
         keys = replace(config.keys, requests=ours.requests, dupefilter=ours.dupefilter, set_aside=ours.set_aside)
-        return replace(config, keys=keys, order=order_of(type(self.queue)) or Order.ADVISED)
+        seen_in = self.df.filter if is_checked_in_exchange(self.df) else config.filter
+        return replace(config, keys=keys, order=order_of(type(self.queue)) or Order.ADVISED, filter=seen_in)
 
     def _set_up_custom_classes(self, crawler: Crawler) -> None:
         frontier, listeners = self._frontier, self._frontier.listeners
@@ -274,6 +278,8 @@ class Scheduler(BaseScheduler):
         """Whether this process has met the request; Redis is asked in the exchange that stores it."""
         if fingerprint in self._seen:
             return True
+        if not self._max_seen:
+            return False
         if len(self._seen) >= self._max_seen:
             self._seen.clear()
         self._seen.add(fingerprint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .dupefilter import dupefilter_class
 from .errors import ConfigError
 from .loading import loaded
 
@@ -22,11 +23,9 @@ def arguments_of(settings: BaseSettings) -> dict[str, Any]:
         "queue_key": settings.get("SCHEDULER_QUEUE_KEY"),
         "queue_cls": settings.get("SCHEDULER_QUEUE_CLASS"),
         "dupefilter_key": settings.get("SCHEDULER_DUPEFILTER_KEY"),
-        "dupefilter_cls": settings.get("SCHEDULER_DUPEFILTER_CLASS"),
+        "dupefilter_cls": dupefilter_class(settings),
         "serializer": settings.get("SCHEDULER_SERIALIZER"),
     }
-    if settings.getpriority("DUPEFILTER_CLASS"):  # named by somebody: Scrapy's own default, of priority 0, means ours
-        arguments["dupefilter_cls"] = settings.get("DUPEFILTER_CLASS")
     return {name: value for name, value in arguments.items() if value not in (None, "")}
 
 
@@ -49,18 +48,18 @@ def make_dupefilter(cls: Any, spider: Spider) -> Any:
     """A dupefilter of the class (or dotted path) `cls`, by the first of its constructors that fits. Raises ConfigError for what
     is no dupefilter.
     """
-    dupefilter_class = loaded(cls, "DUPEFILTER_CLASS")
-    if not hasattr(dupefilter_class, "request_seen"):
+    named = loaded(cls, "DUPEFILTER_CLASS")
+    if not hasattr(named, "request_seen"):
         raise ConfigError(
             f"DUPEFILTER_CLASS = {cls!r} has no request_seen; name a class of redis_components.dupefilter, or your own"
         )
-    if hasattr(dupefilter_class, "from_spider"):
-        return dupefilter_class.from_spider(spider)
-    if hasattr(dupefilter_class, "from_settings"):
-        return dupefilter_class.from_settings(spider.settings)
-    if hasattr(dupefilter_class, "from_crawler"):
-        return dupefilter_class.from_crawler(spider.crawler)
-    return dupefilter_class()
+    if hasattr(named, "from_spider"):
+        return named.from_spider(spider)
+    if hasattr(named, "from_settings"):
+        return named.from_settings(spider.settings)
+    if hasattr(named, "from_crawler"):
+        return named.from_crawler(spider.crawler)
+    return named()
 
 
 def _has_our(dupefilter: object, method: str) -> bool:
