@@ -15,6 +15,7 @@ from redis_components import dead, seeds
 from redis_components.connection import asyncio_client, from_settings, get_redis, is_cluster
 from redis_components.errors import ConfigError
 from redis_components.exchange import Burial
+from redis_components.filter_report import report
 from redis_components.inspector import expire_owner, snapshot, wipe
 from redis_components.items import ItemStream, Lock, Settled
 from redis_components.keys import CrawlKeys, FleetKeys
@@ -22,6 +23,7 @@ from redis_components.namespace import prefixed
 from redis_components.registry import Registry
 from tests.support.celery_broker import works_with
 from tests.support.crawl import crawl
+from tests.support.dupefilters import KINDS
 from tests.support.owner import Owner
 from tests.support.processes import wait_until
 from tests.support.redis_groups import PASSWORD, TAG, ClusterGroup, Group, SentinelGroup
@@ -91,6 +93,19 @@ def test_every_operation_of_frontier_fleet_and_tools_works(client: redis.Redis) 
     assert [(view.owner, view.launching) for view in views] == [("node", False), (None, True)]
     assert registry.release(slot)
     assert registry.now() > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_dupefilter_works(kind: str, client: redis.Redis) -> None:
+    one = Owner(client, "one", keys=KEYS, filter=KINDS[kind]).open()
+    for _ in range(2):
+        for number in range(50):
+            one.add(f"request {number}")
+        one.advance()
+    assert len(one.duplicates) == report(client, KEYS).entries == 50
+    one.close()
+    assert wipe(client, KEYS, but_not_for="one") == "wiped"
+    assert report(client, KEYS).entries == 0
 
 
 def test_who_leaves_stays_until_the_replica_has_its_last_word(client: redis.Redis) -> None:
