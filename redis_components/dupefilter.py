@@ -42,6 +42,13 @@ def dupefilter_class(settings: BaseSettings) -> Any:
     return settings.get("SCHEDULER_DUPEFILTER_CLASS") or defaults.SCHEDULER_DUPEFILTER_CLASS
 
 
+def is_fused(dupefilter: type) -> bool:
+    """Whether instances of this class leave the decision to the exchange, which asks for their `fingerprint` only; others decide
+    in their own `request_seen`.
+    """
+    return getattr(dupefilter, "request_seen", None) is RFPDupeFilter.request_seen
+
+
 _SHA1_AS_TEXT = re.compile(r"[0-9a-f]{40}")
 
 

@@ -105,8 +105,7 @@ def wipe(client: redis.Redis, keys: CrawlKeys, *, but_not_for: str, fingerprints
             outcome = f"not done, {others[0]} is crawling with this queue"
             return
         leases = (keys.leases(owner) for owner in {*owners, but_not_for})
-        intents = [keys.intents()] if fingerprints else []
-        pipe.delete(keys.ready(), *intents, keys.owners(), keys.numbers(), keys.counters(), *leases)
+        pipe.delete(keys.ready(), keys.owners(), keys.numbers(), keys.counters(), *leases)
         if fingerprints:
             filter_access.begin_to_clear(pipe, keys.fingerprints())
 

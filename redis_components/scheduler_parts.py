@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .dupefilter import dupefilter_class
+from .dupefilter import RFPDupeFilter, dupefilter_class, is_fused
 from .errors import ConfigError
 from .loading import loaded
 
@@ -62,19 +62,10 @@ def make_dupefilter(cls: Any, spider: Spider) -> Any:
     return named()
 
 
-def _has_our(dupefilter: object, method: str) -> bool:
-    """Whether a dupefilter has this method from this package, not overridden."""
-    return str(getattr(getattr(type(dupefilter), method, None), "__module__", "")).partition(".")[0] == __package__
-
-
-def is_checked_in_exchange(dupefilter: object) -> bool:
-    """Whether the frontier itself can ask the dupefilter: it is of ours, and no subclass decides otherwise."""
-    return hasattr(dupefilter, "fingerprint") and _has_our(dupefilter, "request_seen")
-
-
 def clears_by_itself(dupefilter: object) -> bool:
-    """Whether only its `clear` knows what is to be deleted of a dupefilter."""
-    return hasattr(dupefilter, "clear") and not (is_checked_in_exchange(dupefilter) and _has_our(dupefilter, "clear"))
+    """Whether only its `clear` knows what is to be deleted of a dupefilter: it is none of ours, or a subclass that says so."""
+    cls = type(dupefilter)
+    return hasattr(cls, "clear") and not (is_fused(cls) and cls.clear is RFPDupeFilter.clear)
 
 
 def is_scrapys_kind(dupefilter: object) -> bool:

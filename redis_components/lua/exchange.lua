@@ -4,7 +4,7 @@
 --
 -- KEYS[1] ready         (zset)   READY requests: score = -priority, member = order, attempts, payload
 -- KEYS[2] seen          (set, hash)  fingerprints of requests ever stored; a hash where message.filter names another dupefilter than the plain set: it keeps
---                       its entries in keys that begin with this one and so are in its slot (lib/filter_state)
+--                       its entries in keys that begin with this one and so are in its slot (lib/filter_state), or it is one of notes (lib/notes)
 -- KEYS[3] leases        (hash)   this owner's leases
 -- KEYS[4] owners        (zset)   owners, score = time at which each counts as dead, in ms
 -- KEYS[5] numbers       (hash)   owner -> number of its last exchange '|' the duplicates found in it '|' leases overtaken in its buffer '|' its concurrency
@@ -107,7 +107,10 @@ for place, counter in ipairs(numeric) do
   end
 end
 local filter -- nil: the plain set
-if message.filter then -- what only it needs costs the others nothing
+if message.filter and message.filter.kind == 'notes' then
+  -- include: notes
+  filter = open_notes(seen)
+elseif message.filter then -- what only it needs costs the others nothing
   -- include: filter_state
   -- include: buckets
   -- include: bloom

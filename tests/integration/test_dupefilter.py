@@ -22,13 +22,13 @@ from redis_components.dupefilter import (
     RFPDupeFilter,
     RollingDupeFilter,
     WindowDupeFilter,
+    is_fused,
 )
 from redis_components.errors import ConfigError
 from redis_components.filter_access import false_positive_rate
 from redis_components.filter_report import report
 from redis_components.filters import Bloom, Exact, Renew, Rolling, Window
 from redis_components.keys import CrawlKeys
-from redis_components.scheduler_parts import is_checked_in_exchange
 from tests.support.crawl import crawl
 from tests.support.dupefilters import of
 from tests.support.owner import Owner
@@ -130,7 +130,7 @@ class Decides(RFPDupeFilter):
 
 def test_an_overridden_fingerprint_is_what_is_stored_and_stays_in_the_exchange(redis_url: str, redis_client: redis.Redis) -> None:
     df = made(ByNumber, redis_url)
-    assert is_checked_in_exchange(df)
+    assert is_fused(ByNumber)
     assert df.fingerprint(Request("http://127.0.0.1/a/7")) == b"7"
     assert not df.request_seen(Request("http://127.0.0.1/a/7"))
     assert df.request_seen(Request("http://127.0.0.1/b/7"))
@@ -145,9 +145,8 @@ def test_an_overridden_fingerprint_that_calls_super_is_the_same_as_scrapys(redis
     assert made(Same, redis_url).fingerprint(ONE) == made(RFPDupeFilter, redis_url).fingerprint(ONE)
 
 
-def test_a_filter_that_decides_by_itself_is_told_apart(redis_url: str) -> None:
-    kinds = [made(cls, redis_url) for cls in (RFPDupeFilter, ExactDupeFilter, Decides)]
-    assert [is_checked_in_exchange(df) for df in kinds] == [True, True, False]
+def test_a_filter_that_decides_by_itself_is_told_apart() -> None:
+    assert [is_fused(cls) for cls in (RFPDupeFilter, ExactDupeFilter, Decides)] == [True, True, False]
 
 
 def test_the_client_is_made_by_the_modules_global(monkeypatch: pytest.MonkeyPatch, redis_client: redis.Redis) -> None:
