@@ -103,7 +103,7 @@ METRICS: tuple[MetricSpec, ...] = (
     # The names of the article that Trawl grew out of (docs/monitoring.md); they stay as they are.
     _crawl("collector_task_queue_size", "gauge", "Start tasks that wait for a crawler.", lambda c: c.start_tasks),
     _crawl("collector_request_queue_size", "gauge", "Requests that wait in the shared frontier.", lambda c: c.ready),
-    _crawl("collector_dupefilter_size", "gauge", "Fingerprints of requests ever stored.", lambda c: c.fingerprints),
+    _crawl("collector_dupefilter_size", "gauge", "Fingerprints that the dupefilter holds.", lambda c: c.fingerprints),
     _crawl(
         "collector_downloader_request_count",
         "counter",
@@ -136,6 +136,12 @@ METRICS: tuple[MetricSpec, ...] = (
     _crawl("trawl_leased_requests", "gauge", "Requests that crawlers work on now.", lambda c: c.leased),
     _crawl("trawl_leased_start_tasks", "gauge", "Start tasks that are becoming requests.", lambda c: c.leased_tasks),
     _crawl("trawl_dead_requests", "gauge", "Requests and start tasks given up, kept with their reasons.", lambda c: c.dead),
+    _crawl(
+        "trawl_dupefilter_false_positive_rate",
+        "gauge",
+        "Part of the new requests that a Bloom dupefilter takes for seen, by estimate; 0 for the exact kinds.",
+        lambda c: c.false_positive_rate,
+    ),
     _crawl("trawl_items_waiting", "gauge", "Items that wait for the writer.", lambda c: c.items),
     _crawl("trawl_bad_items", "gauge", "Items that the database refused (the newest 10,000 are kept).", lambda c: c.bad_items),
     _crawl("trawl_crawl_owners", "gauge", "Crawler processes that hold or may hold leases.", lambda c: c.owners),

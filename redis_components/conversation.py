@@ -61,6 +61,7 @@ class Conversation:
         """Redis did not answer the last try."""
         self._config = config
         self._exchanger = exchanger
+        self._filter = config.filter.options()
         self._clock = clock
         self._tell = answered
         self._flight: Flight | None = None
@@ -106,6 +107,7 @@ class Conversation:
             max_attempts=self._config.max_attempts,
             concurrency=self._config.concurrency,
             order=self._config.order,
+            filter=self._filter,
             want=wish.requests,
             want_tasks=wish.tasks,
             suspect_from=self._config.suspect_from,

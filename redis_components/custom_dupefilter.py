@@ -1,28 +1,24 @@
 """Dupefilters that are not of ours: whatever class with `request_seen` the user names, asked before a request is stored.
 
-Such a filter says "seen" from the first question on, though its caller may be killed before the request is stored. So each
-question is noted in Redis first, and the note goes when the request is stored. A note whose owner is gone tells that the filter's
-"seen" may stand for a request that nobody has: it is stored then. So nothing is lost; after a kill a few requests may be stored
-twice. Each question costs a round trip, beside what the filter itself does.
+Such a filter says "seen" from the first question on, though who asked may be killed before the request is stored. So each
+question is noted in Redis first, and the note goes in the very step that stores the request. A note whose owner is gone tells
+that the filter's "seen" may stand for a request that nobody has: it is stored then. Each question costs a round trip, beside
+what the filter itself does, and the reactor waits for both.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .exchange import NO_FILTER
 from .scripts import script
 
 if TYPE_CHECKING:
     import redis
     from scrapy import Request
 
-    from .exchange import Reply
     from .frontier import Frontier
-    from .outbox import Batch
-
-logger = logging.getLogger(__name__)
 
 
 class CustomDupeFilter:
@@ -33,47 +29,42 @@ class CustomDupeFilter:
         self._server = server
         self._frontier = frontier
         self._fingerprint = fingerprint
-        self._noted: set[bytes] = set()  # asked about, and not known to be stored
-        self._waiting: dict[bytes, bytes] = {}  # payload -> fingerprint of what is on its way to Redis
-        self._done: list[bytes] = []
+        self._forget: list[bytes] = []
 
-    def note_unless_seen(self, request: Request) -> bytes | None:
-        """None where the filter knows the request; else its fingerprint, for `store`. Raises what the filter or Redis raises."""
-        fingerprint = self._fingerprint(request)
-        if fingerprint in self._noted:
-            return None if self._dupefilter.request_seen(request) else fingerprint
-        begun_by_the_dead = self._note(fingerprint)
-        if self._dupefilter.request_seen(request) and not begun_by_the_dead:
-            self._done.append(fingerprint)
-            return None
-        self._noted.add(fingerprint)
-        return fingerprint
+    def check(self, request: Request) -> bytes | None:
+        """None where the filter knows the request; else its fingerprint for the exchange, under which it is noted.
 
-    def store(self, fingerprint: bytes, payload: bytes) -> None:
-        """The request goes to Redis as `payload`. Without this call (it cannot be stored) its note stays, and so tells whoever
-        finds the request again after this process.
+        Raises what the filter or Redis raises. A request that is not stored after all stays noted, for whoever finds it again
+        after this process.
         """
-        self._waiting[payload] = fingerprint
+        fingerprint = self._fingerprint(request)
+        outcome = self._note(fingerprint)
+        if not self._dupefilter.request_seen(request):
+            return NO_FILTER if outcome == b"busy" else fingerprint
+        if outcome == b"again":
+            return fingerprint
+        if outcome == b"noted":
+            self._forget.append(fingerprint)
+        return None
 
-    def applied(self, batch: Batch, reply: Reply) -> None:  # noqa: ARG002  # a listener
-        """What was told is stored."""
-        for request in batch.requests:
-            fingerprint = self._waiting.pop(request.payload, None)
-            if fingerprint is not None:
-                self._noted.discard(fingerprint)
-                self._done.append(fingerprint)
+    def fenced(self) -> None:
+        """Redis may have lost notes of what is written again: it is stored without them."""
+        entries = self._frontier.outbox.entries
+        for place, (kind, entry, size) in enumerate(entries):
+            if kind == "requests":
+                entries[place] = (kind, entry._replace(fingerprint=NO_FILTER), size)
 
     def leave(self) -> None:
-        """Remove the notes of what is stored by now. Raises RedisError."""
-        self._note(b"")
+        """Remove the notes of duplicates. Raises RedisError."""
+        if self._forget:
+            self._note(b"")
 
-    def _note(self, fingerprint: bytes) -> bool:
-        done = self._done[:1000]
+    def _note(self, fingerprint: bytes) -> bytes:
         keys = self._frontier.config.keys
-        begun_by_the_dead = script("intend")(
+        outcome: bytes = script("note")(
             self._server,
-            {"intents": keys.intents(), "owners": keys.owners()},
-            {"owner": self._frontier.owner, "fingerprint": fingerprint, "forget": done},
+            {"notes": keys.notes(), "owners": keys.owners()},
+            {"owner": self._frontier.owner, "fingerprint": fingerprint, "forget": self._forget},
         )
-        del self._done[: len(done)]
-        return bool(begun_by_the_dead)
+        self._forget.clear()
+        return outcome

@@ -1,77 +1,145 @@
-"""Which requests were seen before. Within the Scheduler the check happens in the step that stores the request; used alone it
-is one SADD.
+"""Which requests were seen before: Scrapy's classes for the kinds in `filters`.
+
+Within the Scheduler the check happens in the step that stores the request, for all of these classes and for their subclasses that
+leave `request_seen` as it is; `fingerprint` is then what is asked. Used alone, each check is one call of Redis.
+`docs/dupefilters.md` says when to use which.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import time
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import scrapy.utils.request
 from scrapy.dupefilters import BaseDupeFilter
+from scrapy.settings import BaseSettings
 
-from . import defaults
+from . import defaults, filter_access
 from .connection import get_redis_from_settings
+from .errors import ConfigError
+from .filters import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
 from .namespace import prefixed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import redis
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
-    from scrapy.settings import BaseSettings
     from scrapy.utils.request import RequestFingerprinterProtocol
 
 logger = logging.getLogger(__name__)
 
 
+def dupefilter_class(settings: BaseSettings) -> Any:
+    """The class that DUPEFILTER_CLASS names, or its dotted path; where nobody set it (Scrapy's own default), the one that
+    SCHEDULER_DUPEFILTER_CLASS names.
+    """
+    if settings.getpriority("DUPEFILTER_CLASS"):
+        return settings.get("DUPEFILTER_CLASS")
+    return settings.get("SCHEDULER_DUPEFILTER_CLASS") or defaults.SCHEDULER_DUPEFILTER_CLASS
+
+
+def is_fused(dupefilter: type) -> bool:
+    """Whether instances of this class leave the decision to the exchange, which asks for their `fingerprint` only; others decide
+    in their own `request_seen`.
+    """
+    return getattr(dupefilter, "request_seen", None) is RFPDupeFilter.request_seen
+
+
+_SHA1_AS_TEXT = re.compile(r"[0-9a-f]{40}")
+
+
+def _as_bytes(fingerprint: Any) -> bytes:
+    """What an overridden `request_fingerprint` returned: a SHA-1 as scrapy-redis writes it, other text, or bytes."""
+    if isinstance(fingerprint, bytes):
+        return fingerprint
+    text = str(fingerprint)
+    return bytes.fromhex(text) if _SHA1_AS_TEXT.fullmatch(text) else text.encode("utf-8", "surrogatepass")
+
+
 class RFPDupeFilter(BaseDupeFilter):
-    """Dupefilter by request fingerprint in the Redis set `key`. Members are the raw bytes of the fingerprint (20 for Scrapy's
-    own fingerprinter).
+    """Dupefilter by request fingerprint in the Redis set `key`, with scrapy-redis's surface. Members are the raw bytes of the
+    fingerprint (20 for Scrapy's own fingerprinter).
     """
 
     logger = logger
 
-    def __init__(
-        self, server: redis.Redis, key: str, debug: bool = False, *, fingerprinter: RequestFingerprinterProtocol | None = None
-    ) -> None:
+    def __init__(self, server: redis.Redis, key: str, debug: bool = False) -> None:
         self.server = server
         self.key = key
         self.debug = debug
         self.logdupes = True
-        self._fingerprint = fingerprinter.fingerprint if fingerprinter else scrapy.utils.request.fingerprint
+        self.filter: Filter = PlainSet()
+        self._by_scrapy: Callable[[Request], bytes] = scrapy.utils.request.fingerprint
+        self._is_overridden = type(self).request_fingerprint is not RFPDupeFilter.request_fingerprint
+
+    @classmethod
+    def filter_from_settings(cls, settings: BaseSettings) -> Filter:  # noqa: ARG003  # the others read them
+        """Kind and parameters of the filter. Raises ConfigError for a value out of range."""
+        return PlainSet()
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> Self:
+        """A filter on the key `dupefilter:<unix time>`, with Scrapy's default fingerprints."""
+        return cls._made(settings, defaults.DUPEFILTER_KEY % {"timestamp": int(time.time())})
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """For Scrapy's own scheduler: a key of its own for each run, as scrapy-redis does."""
-        return cls.from_settings(crawler.settings, fingerprinter=crawler.request_fingerprinter)
-
-    @classmethod
-    def from_settings(cls, settings: BaseSettings, *, fingerprinter: RequestFingerprinterProtocol | None = None) -> Self:
-        """A filter on the key `dupefilter:<unix time>`."""
-        server = get_redis_from_settings(settings)
-        key = prefixed(defaults.DUPEFILTER_KEY % {"timestamp": int(time.time())}, settings.get("REDIS_NAMESPACE") or "")
-        return cls(server, key, settings.getbool("DUPEFILTER_DEBUG"), fingerprinter=fingerprinter)
+        """For Scrapy's own scheduler: a key of its own for each run, as in scrapy-redis. Honours REQUEST_FINGERPRINTER_CLASS."""
+        df = cls.from_settings(crawler.settings)
+        df.filter = cls.filter_from_settings(crawler.settings)  # where from_settings is overridden
+        df.use_fingerprinter(crawler.request_fingerprinter)
+        return df
 
     @classmethod
     def from_spider(cls, spider: Spider) -> Self:
-        """The filter of the spider's crawl, on the key SCHEDULER_DUPEFILTER_KEY."""
+        """A filter on the spider's key SCHEDULER_DUPEFILTER_KEY."""
         settings = spider.settings
         pattern = settings.get("SCHEDULER_DUPEFILTER_KEY", defaults.SCHEDULER_DUPEFILTER_KEY)
-        return cls(
-            get_redis_from_settings(settings),
-            prefixed(pattern % {"spider": spider.name, "name": spider.name}, settings.get("REDIS_NAMESPACE") or ""),
-            settings.getbool("DUPEFILTER_DEBUG"),
-            fingerprinter=spider.crawler.request_fingerprinter,
-        )
+        df = cls._made(settings, pattern % {"spider": spider.name, "name": spider.name})
+        crawler = getattr(spider, "crawler", None)
+        if crawler is not None:
+            df.use_fingerprinter(crawler.request_fingerprinter)
+        return df
+
+    @classmethod
+    def _made(cls, settings: BaseSettings, key: str) -> Self:
+        key = prefixed(key, settings.get("REDIS_NAMESPACE") or "")
+        df = cls(get_redis_from_settings(settings), key=key, debug=settings.getbool("DUPEFILTER_DEBUG"))
+        df.filter = cls.filter_from_settings(settings)
+        return df
+
+    def use_fingerprinter(self, fingerprinter: RequestFingerprinterProtocol | None) -> None:
+        """Take fingerprints from `fingerprinter`."""
+        if fingerprinter is not None:
+            self._by_scrapy = fingerprinter.fingerprint
 
     def request_seen(self, request: Request) -> bool:
         """True if the request was seen before; it counts as seen from now on."""
-        return self.server.sadd(self.key, self.fingerprint(request)) == 0
+        entry = self.fingerprint(request)
+        if self.filter.options() is None:
+            return self.server.sadd(self.key, entry) == 0
+        return filter_access.seen(self.server, self.key, self.filter, [entry])[0]
+
+    def request_fingerprint(self, request: Request) -> str:
+        """The fingerprint as text. A subclass may override it, and return any text or bytes."""
+        return self._by_scrapy(request).hex()
 
     def fingerprint(self, request: Request) -> bytes:
-        """What the filter stores for `request`, by REQUEST_FINGERPRINTER_CLASS."""
-        return self._fingerprint(request)
+        """What the filter stores for `request`, in the form that the scripts take."""
+        is_overridden = self._is_overridden or "request_fingerprint" in self.__dict__
+        return self.filter.entry(_as_bytes(self.request_fingerprint(request)) if is_overridden else self._by_scrapy(request))
+
+    def forget(self, request: Request) -> bool:
+        """Remove one request, so that it counts as new; False if it was not known.
+
+        Raises ConfigError where a Bloom filter holds it, which cannot remove anything. Crawlers that run, which remember what
+        they met (SCHEDULER_LOCAL_SEEN), learn of it from their next exchange.
+        """
+        return filter_access.forget(self.server, self.key, self.filter, [self.fingerprint(request)])[0]
 
     def close(self, reason: str = "") -> None:  # noqa: ARG002
         """Called by Scrapy's own scheduler at the end of a run: its key is of no use any more."""
@@ -79,7 +147,10 @@ class RFPDupeFilter(BaseDupeFilter):
 
     def clear(self) -> None:
         """Forget every request."""
-        self.server.delete(self.key)
+        if self.filter.options() is None:
+            self.server.delete(self.key)
+        else:
+            filter_access.clear(self.server, self.key)
 
     def log(self, request: Request, spider: Spider) -> None:
         """Log the first duplicate, or each with DUPEFILTER_DEBUG."""
@@ -93,3 +164,80 @@ class RFPDupeFilter(BaseDupeFilter):
                 extra={"spider": spider},
             )
             self.logdupes = False
+
+
+def _number(settings: BaseSettings, name: str, default: float) -> Any:
+    """A setting of the type of its default. Raises ConfigError for what is none."""
+    value = settings.get(name, default)
+    try:
+        return type(default)(value)
+    except (TypeError, ValueError) as exc:
+        raise ConfigError(f"{name} = {value!r} is no {'whole number' if isinstance(default, int) else 'number'}") from exc
+
+
+def _exact(settings: BaseSettings) -> dict[str, Any]:
+    return {"bits": _number(settings, "DUPEFILTER_BITS", Exact.bits)}
+
+
+def _rolling(settings: BaseSettings) -> dict[str, Any]:
+    renew = settings.get("DUPEFILTER_RENEW", Rolling.renew)
+    if renew not in list(Renew):
+        raise ConfigError(f"DUPEFILTER_RENEW = {renew!r} is none of {', '.join(Renew)}")
+    max_age_s = _number(settings, "DUPEFILTER_MAX_AGE", Rolling.max_age_s)
+    return {
+        **_exact(settings),
+        "max_entries": _number(settings, "DUPEFILTER_MAX_ENTRIES", 0 if max_age_s else defaults.DUPEFILTER_MAX_ENTRIES),
+        "max_age_s": max_age_s,
+        "renew": Renew(renew),
+    }
+
+
+def _bloom(settings: BaseSettings) -> dict[str, Any]:
+    return {
+        "false_positives": _number(settings, "DUPEFILTER_FALSE_POSITIVES", Bloom.false_positives),
+        "capacity": _number(settings, "DUPEFILTER_CAPACITY", Bloom.capacity),
+    }
+
+
+class _Compact(RFPDupeFilter):
+    """A filter that is no plain set; made alone it has its kind's default parameters, unless `filter` says others."""
+
+    def __init__(self, server: redis.Redis, key: str, debug: bool = False, *, filter: Filter | None = None) -> None:
+        super().__init__(server, key, debug)
+        self.filter = filter or self.filter_from_settings(BaseSettings())
+
+
+class ExactDupeFilter(_Compact):
+    """DUPEFILTER_BITS of each fingerprint: about 9 bytes of Redis for each request (`filters.Exact`)."""
+
+    @classmethod
+    def filter_from_settings(cls, settings: BaseSettings) -> Filter:
+        """Kind and parameters of the filter. Raises ConfigError for a value out of range."""
+        return Exact(**_exact(settings))
+
+
+class RollingDupeFilter(_Compact):
+    """Entries expire, by DUPEFILTER_MAX_AGE and DUPEFILTER_MAX_ENTRIES: for crawls that never end (`filters.Rolling`)."""
+
+    @classmethod
+    def filter_from_settings(cls, settings: BaseSettings) -> Filter:
+        """Kind and parameters of the filter. Raises ConfigError for a value out of range."""
+        return Rolling(**_rolling(settings))
+
+
+class BloomDupeFilter(_Compact):
+    """Under 3 bytes for each request, at the price of some pages that are never fetched (`filters.Bloom`)."""
+
+    @classmethod
+    def filter_from_settings(cls, settings: BaseSettings) -> Filter:
+        """Kind and parameters of the filter. Raises ConfigError for a value out of range."""
+        return Bloom(**_bloom(settings))
+
+
+class WindowDupeFilter(_Compact):
+    """The last requests exactly, older ones in a Bloom filter (`filters.Window`)."""
+
+    @classmethod
+    def filter_from_settings(cls, settings: BaseSettings) -> Filter:
+        """Kind and parameters of the filter. Raises ConfigError for a value out of range."""
+        return Window(**_rolling(settings), **_bloom(settings))

@@ -114,6 +114,7 @@ class Message(msgspec.Struct, kw_only=True):
     max_attempts: int  # deaths of its crawler with which a request or start task is given up
     concurrency: int  # requests that this process works on at once: when it dies, as many of its leases count the attempt
     order: str
+    filter: dict[str, Any] | None  # see filters.py; None: the plain set
     want: int  # requests to lease
     want_tasks: int  # start tasks to lease
     suspect_from: int  # attempts from which on a request is tried apart from its like
@@ -177,8 +178,8 @@ def all_keys(keys: CrawlKeys, next_keys: CrawlKeys | None) -> list[str]:
 class Reply:
     """The answer to one exchange; counts are taken after everything was applied."""
 
-    outcome: str  # "applied", "repeated", "fenced" or "layout"
-    layout: str  # version of the keys in Redis
+    outcome: str  # "applied", "repeated", "fenced", "layout" or "filter"
+    layout: str  # version of the keys in Redis; "filter": the form of the dupefilter there
     last_applied: int  # fenced: number of the last exchange of this owner that Redis knows
     leases: list[Lease]
     tasks: list[Lease]
@@ -192,12 +193,13 @@ class Reply:
     lost: int  # acks, releases and burials of leases that were not ours any more
     full: bool  # Redis is out of memory: nothing was leased
     aof: bool | None  # Redis has an append-only file, or replicas to take over; None: not asked, or it does not say
+    forgotten: bytes  # time of the last removal of single requests from the dupefilter, in ms; b"" if long ago
 
 
 def decode(raw: list[Any]) -> Reply:
     """The reply of `exchange.lua`."""
     outcome, layout, last_applied, leases, tasks, duplicates, ready, withheld, leased, leased_tasks, waiting, *rest = raw
-    expired, lost, full, aof = rest
+    expired, lost, full, aof, forgotten = rest
     return Reply(
         outcome=outcome.decode(),
         layout=layout.decode(),
@@ -214,4 +216,5 @@ def decode(raw: list[Any]) -> Reply:
         lost=lost,
         full=full == 1,
         aof=None if aof < 0 else aof == 1,
+        forgotten=forgotten,
     )

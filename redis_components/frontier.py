@@ -16,9 +16,10 @@ from typing import Any
 
 from .buffer import Buffer
 from .conversation import Conversation, Flight, Wish
-from .errors import LayoutError
+from .errors import LayoutError, TrawlError
 from .exchange import Burial, KeyedItem, Lease, NewRequest, NextTask, Order, Reply, StatChange
 from .farewell import Farewell
+from .filters import misfit
 from .frontier_config import FrontierConfig, Listeners
 from .journal import Journal
 from .outbox import Batch, Kind, Outbox
@@ -54,9 +55,11 @@ class Frontier:
         self._journal = Journal(config.journal_s)
         self._farewell = Farewell(config.fsync_window_s)
         self._last: Reply | None = None
+        self._forgotten = b""
         self._stats_again: list[StatChange] = []
         self._flushes: list[tuple[int, Callable[[], None]]] = []
         self._idle = False
+        self._task_idle_since: float | None = None
         self._starving = True
         self._urgent = False
         self._blocked = False
@@ -140,6 +143,11 @@ class Frontier:
     def task_idle(self) -> bool:
         """True when the whole crawl has nothing to do: idle, and no start task waits or is leased."""
         return self.idle and not self._tasks and self._last is not None and not (self._last.waiting or self._last.leased_tasks)
+
+    @property
+    def task_idle_since(self) -> float | None:
+        """Since when (s of `now`) every answer of Redis has said so; None while it is not so."""
+        return self._task_idle_since if self.task_idle else None
 
     @property
     def waiting_to_start(self) -> int:
@@ -375,11 +383,20 @@ class Frontier:
         now = self._clock.now()
         if self._talk.away:
             self._talk.away = False
+            self._task_idle_since = None
             self.listeners.work()
         else:
             self._pace.answered(now, got=bool(reply.leases or reply.tasks))
         if reply.outcome == "layout":
-            self._refuse(reply.layout)
+            self._refuse(
+                LayoutError(
+                    f"{self.config.keys.counters()}: layout version {reply.layout}, this process knows 1: "
+                    "upgrade it, or use another key pattern"
+                )
+            )
+            return
+        if reply.outcome == "filter":
+            self._refuse(misfit(self.config.keys.fingerprints(), reply.layout, self.config.filter.form))
             return
         if reply.outcome == "fenced":
             self._start_over(flight, reply.last_applied)
@@ -390,15 +407,10 @@ class Frontier:
         self._finish_flushes()
         self._arm()
 
-    def _refuse(self, layout: str) -> None:
+    def _refuse(self, error: TrawlError) -> None:
         refused = self.listeners.refused
         self.stop()
-        refused(
-            LayoutError(
-                f"{self.config.keys.counters()}: layout version {layout}, this process knows 1: "
-                "upgrade it, or use another key pattern"
-            )
-        )
+        refused(error)
 
     def _applied(self, flight: Flight, reply: Reply, now: float) -> None:
         batch = flight.batch
@@ -407,6 +419,9 @@ class Frontier:
         self._farewell.answered(now, told=bool(batch), aof=reply.aof)
         if reply.lost:
             logger.warning("%d leases were not ours any more; what they stood for runs elsewhere", reply.lost)
+        if reply.forgotten not in (b"", self._forgotten):
+            self._forgotten = reply.forgotten
+            self.listeners.forgotten()
         self._buffer.add(reply.leases)
         self._suspects.update(lease.id for lease in reply.leases if lease.attempts >= self.config.suspect_from)
         self._tasks.extend(reply.tasks)
@@ -430,6 +445,10 @@ class Frontier:
                 self.listeners.duplicate(batch.requests[place].payload)
             except Exception:  # a user's dupefilter; what was leased is in the buffer already, and the next exchange must come
                 logger.exception("a duplicate could not be told")
+        if not self.task_idle:
+            self._task_idle_since = None
+        elif self._task_idle_since is None:
+            self._task_idle_since = now
         if reply.tasks:
             self._task_demand = 0
         if reply.tasks or self._idle or (was_full and not self._full):
@@ -465,5 +484,6 @@ class Frontier:
         self._last = None
         self._talk.start_over()
         self._idle = False
+        self._task_idle_since = None
         self._starving = self._urgent = True
         self.listeners.fenced()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from .errors import ConfigError, TrawlError
 from .exchange import Order, Reply, StatChange
+from .filters import Filter, PlainSet
 from .keys import CrawlKeys
 from .outbox import Batch
 
@@ -28,6 +29,8 @@ class FrontierConfig:
     next_keys: CrawlKeys | None = None
     """Keys of the service that gets this spider's `NextTask`s; None: it feeds no other service."""
     order: Order = Order.PRIORITY
+    filter: Filter = field(default_factory=PlainSet)
+    """Dupefilter that new requests pass."""
     concurrency: int = 16
     """Requests the engine works on at once; the smallest prefetch."""
     max_prefetch: int = 1000
@@ -92,10 +95,12 @@ class Listeners:
     """Redis knew this request already."""
     applied: list[Callable[[Batch, Reply], None]] = field(default_factory=list)
     """An exchange was applied: what it told, and its answer. These must not raise."""
+    forgotten: Callable[[], None] = lambda: None
+    """Requests were removed from the dupefilter: what this process remembers itself is out of date."""
     fenced: Callable[[], None] = lambda: None
     """All leases are lost; what runs may finish, but it is not ours to settle."""
     refused: Callable[[TrawlError], None] = lambda error: None
-    """This process must not go on (another layout version)."""
+    """This process must not go on (another layout version, another dupefilter)."""
     stats: Callable[[bool], list[StatChange]] = lambda final: []
     """Changes of the stats since the last call; all of them when this process leaves."""
     left: Callable[[], None] = lambda: None

@@ -9,6 +9,8 @@ from typing import Any
 
 import redis
 
+from . import filter_access
+from .filter_access import false_positive_rate
 from .keys import CrawlKeys
 from .scripts import script
 
@@ -23,7 +25,8 @@ class CrawlSnapshot:
     leased: int  # requests some crawler works on
     leased_tasks: int  # start tasks that are becoming requests
     dead: int  # requests and start tasks given up, kept with their reasons
-    fingerprints: int
+    fingerprints: int  # entries of the dupefilter
+    false_positive_rate: float  # of the dupefilter, by estimate: part of the new requests that it takes for seen
     items: int  # items that wait for the writer
     bad_items: int  # items the database refused
     owners: int  # crawler processes with a heartbeat
@@ -39,7 +42,7 @@ def _text(value: object) -> str:
 def snapshot(client: redis.Redis, spider: str, keys: CrawlKeys | None = None) -> CrawlSnapshot:
     """The sizes of the crawl of `spider`, all of one moment, in one round trip."""
     keys = keys or CrawlKeys.for_spider(spider)
-    waiting, ready, counters, dead, fingerprints, items, bad_items, owners, stats = script("snapshot")(
+    waiting, ready, counters, dead, fingerprints, items, bad_items, owners, stats, (form, layers) = script("snapshot")(
         client,
         {
             "start_tasks": keys.start_tasks(),
@@ -64,6 +67,7 @@ def snapshot(client: redis.Redis, spider: str, keys: CrawlKeys | None = None) ->
         leased_tasks=leased_tasks,
         dead=dead,
         fingerprints=fingerprints,
+        false_positive_rate=false_positive_rate(_text(form), _text(layers)),
         items=items,
         bad_items=bad_items,
         owners=owners,
@@ -101,8 +105,11 @@ def wipe(client: redis.Redis, keys: CrawlKeys, *, but_not_for: str, fingerprints
             outcome = f"not done, {others[0]} is crawling with this queue"
             return
         leases = (keys.leases(owner) for owner in {*owners, but_not_for})
-        seen = [keys.fingerprints(), keys.intents()] if fingerprints else []
-        pipe.delete(keys.ready(), *seen, keys.owners(), keys.numbers(), keys.counters(), *leases)
+        pipe.delete(keys.ready(), keys.owners(), keys.numbers(), keys.counters(), *leases)
+        if fingerprints:
+            filter_access.begin_to_clear(pipe, keys.fingerprints())
 
     client.transaction(delete, keys.owners())
+    if outcome == "wiped" and fingerprints:
+        filter_access.clear(client, keys.fingerprints())
     return outcome

@@ -24,8 +24,10 @@ class CrawlKeys:
     start_urls: str
     items: str
     stats: str
-    set_aside: bool = False
+    custom_queue: bool = False
     """`requests` belongs to a queue class of the user's; READY requests are beside it."""
+    custom_dupefilter: bool = False
+    """`dupefilter` belongs to a dupefilter class of the user's; notes of what it was asked about are beside it."""
     more_start_urls: tuple[str, ...] = ()
     """Further start keys of a spider that reads several, in falling urgency; `start_urls` is the most urgent one."""
 
@@ -61,22 +63,38 @@ class CrawlKeys:
         Written and read by `exchange.lua`; written too by `dead_replay.lua` and by a queue class that is used alone; its size is
         read by the inspector. Where a queue class of the user's own stores in this key, READY requests are in `<key>:ready`.
         """
-        return f"{self.requests}:ready" if self.set_aside else self.requests
+        return f"{self.requests}:ready" if self.custom_queue else self.requests
 
     def fingerprints(self) -> str:
-        """SET: fingerprints of all requests ever stored through the dupefilter, as raw bytes.
+        """SET, HASH: fingerprints of all requests ever stored through the dupefilter, as raw bytes; for a dupefilter other than
+        the plain set a hash of its kind and its parts (`lua/lib/filter_state.lua`).
 
         Written and read by `exchange.lua`, and by a dupefilter that is used alone; its size is read by the inspector.
         """
-        return self.dupefilter
+        return self.notes() if self.custom_dupefilter else self.dupefilter
 
-    def intents(self) -> str:
+    def notes(self) -> str:
         """HASH: requests that a dupefilter class of the user's was asked about and that are not stored yet (fingerprint ->
-        owner), so that its "seen" cannot swallow what a killed process did not get to store.
+        owner, behind a `!` where one before it died), so that its "seen" cannot swallow what a killed process did not store.
 
-        Written and read by `intend.lua`.
+        Written by `note.lua`; read by it and by `exchange.lua`, which removes a note in the step that stores its request.
         """
-        return f"{self.dupefilter}:intents"
+        return f"{self.dupefilter}:notes"
+
+    def fingerprint_part(self, part: str, number: int | str) -> str:
+        """SET, STRING: entries of a dupefilter other than the plain set, as integers in buckets, or bits of a Bloom filter in
+        pieces of 32 KiB (or a filter of RedisBloom). The part is named by the time of its making in ms, in hex.
+
+        Written and read as the key before; sampled by `trawl dupefilter`.
+        """
+        return f"{self.dupefilter}:{part}:{number}"
+
+    def forgotten(self) -> str:
+        """STRING with TTL: time at which single requests were last removed from the dupefilter (Redis, ms), kept for a day.
+
+        Written by `dupefilter_forget.lua`; read by `exchange.lua`, which tells crawlers that remember what they met.
+        """
+        return f"{self.dupefilter}:forgotten"
 
     def leases(self, owner: str) -> str:
         """HASH: LEASED requests and start tasks of one crawler process. Field = lease id `<exchange>.<n>`, value =
@@ -278,7 +296,7 @@ def document() -> str:
     crawl = CrawlKeys.for_spider("<spider>", namespace="")
     rows = []
     for keys, samples in (
-        (crawl, {"owner": "<owner>"}),
+        (crawl, {"owner": "<owner>", "part": "<part>", "number": "<number>"}),
         (FleetKeys(prefix="trawl:fleet"), {"spider": "<spider>", "number": "<number>"}),
     ):
         for name, method in vars(type(keys)).items():

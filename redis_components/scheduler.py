@@ -2,55 +2,40 @@
 
     SCHEDULER = "redis_components.scheduler.Scheduler"
 
-Constructor and attributes are scrapy-redis's. Used alone (in a script or a test, without a running engine) it is what
-scrapy-redis's is: a synchronous queue behind a dupefilter.
+Constructor and attributes are scrapy-redis's. Used alone (in a script or a test, without a running engine) it is a
+`LoneScheduler`.
 """
 
 from __future__ import annotations
 
 import logging
-import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, cast
 
-import redis
 from scrapy import Request, Spider, signals
-from scrapy.core.scheduler import BaseScheduler
-from scrapy.exceptions import CloseSpider, ScrapyDeprecationWarning
-from scrapy.settings import BaseSettings
+from scrapy.exceptions import CloseSpider
 from scrapy.utils.asyncio import call_later
 
-from . import connection, defaults
+from . import defaults
 from .custom_dupefilter import CustomDupeFilter
-from .custom_queue import TOKEN, CustomQueue
+from .custom_queue import CustomQueue
+from .dupefilter import is_fused
 from .engine import close_frontier, frontier_of, running_crawler, stop_crawl, watch_finished
 from .errors import TrawlError, Undecodable, Unserializable
-from .exchange import NO_FILTER, NewRequest, Order, exact_score, score_of
-from .inspector import wipe
+from .exchange import NO_FILTER, NewRequest, Order, score_of
+from .filters import Notes
 from .kept_requests import KeptRequests
-from .keys import CrawlKeys
-from .loading import loaded
-from .namespace import checked
+from .lone_scheduler import LoneScheduler
 from .page import Page
 from .page_book import PageBook
-from .queue import Base, order_of, own_codec_of, own_score_of
+from .queue import order_of
 from .refusal import REASON, is_refused, refusing
-from .request_codec import request_codec
-from .scheduler_parts import (
-    arguments_of,
-    clears_by_itself,
-    is_checked_in_exchange,
-    is_scrapys_kind,
-    log_duplicate,
-    make_dupefilter,
-    make_queue,
-)
+from .scheduler_parts import is_scrapys_kind, log_duplicate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scrapy.crawler import Crawler
-    from scrapy.statscollectors import StatsCollector
     from twisted.internet.defer import Deferred
 
     from .exchange import Lease
@@ -60,82 +45,28 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Scheduler(BaseScheduler):
+class Scheduler(LoneScheduler):
     """Leases requests from the frontier and acks each when Scrapy is done with it."""
 
-    spider: Spider
-    queue: Any
-    stats: StatsCollector | None = None
-    _unfit: TrawlError | None = None
     _crawler: Crawler | None = None  # whose engine is at work; None: this scheduler is used alone
     _custom_queue: CustomQueue | None = None
     _custom_dupefilter: CustomDupeFilter | None = None
     _idle_since: float | None = None
     _frontier: Frontier
     _book: PageBook
-    _codec: Codec
     _take: Callable[[], Lease | None]
-
-    def __init__(
-        self,
-        server: redis.Redis,
-        persist: bool = False,
-        flush_on_start: bool = False,
-        queue_key: str = defaults.SCHEDULER_QUEUE_KEY,
-        queue_cls: Any = defaults.SCHEDULER_QUEUE_CLASS,
-        dupefilter: Any = None,
-        dupefilter_key: str = defaults.SCHEDULER_DUPEFILTER_KEY,
-        dupefilter_cls: Any = defaults.SCHEDULER_DUPEFILTER_CLASS,
-        idle_before_close: int = 0,
-        serializer: Any = None,
-    ) -> None:
-        """scrapy-redis's arguments: classes and serializer as objects or dotted paths, `idle_before_close` in seconds.
-
-        Raises TypeError for a negative `idle_before_close`.
-        """
-        if idle_before_close < 0:
-            raise TypeError("idle_before_close cannot be negative")
-        self.server = server
-        self.persist = persist
-        self.flush_on_start = flush_on_start
-        self.queue_key = queue_key
-        self.queue_cls = queue_cls
-        self.df = dupefilter
-        self.dupefilter_cls = dupefilter_cls
-        self.dupefilter_key = dupefilter_key
-        self.idle_before_close = idle_before_close
-        self.serializer = serializer
-        self._seen: set[bytes] = set()
-        self._kept = KeptRequests()
-
-    @classmethod
-    def from_settings(cls, settings: BaseSettings) -> Self:
-        """Read the settings; nothing is sent to Redis yet. Raises ConfigError."""
-        return cls(server=connection.from_settings(settings), **arguments_of(settings))
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """The same, with the crawler's stats. What is wrong is said in `open`: here only a traceback could tell it."""
-        try:
-            instance = cls.from_settings(crawler.settings)
-        except TrawlError as error:
-            instance = cls(server=None)  # type: ignore[arg-type]  # it will not be used
-            instance._unfit = error
-        instance.stats = crawler.stats
-        return instance
+    _unseen: Callable[[Request], bytes | None]
 
     def open(self, spider: Spider) -> Deferred[None] | None:
         """Make queue and dupefilter, hook into the engine and begin to exchange. What cannot work as configured is said in one
         line, and the crawl ends.
         """
-        self.spider = spider
         self._crawler = crawler = running_crawler(spider)
         if crawler is None:
-            self._make_parts()
-            if self.flush_on_start:
-                self.flush()
-            self._say_resuming(len(self.queue))
-            return None
+            return super().open(spider)
+        self.spider = spider
+        self._seen: set[bytes] = set()
+        self._kept = KeptRequests()
         try:
             with refusing(crawler):
                 self._make_parts()
@@ -153,43 +84,18 @@ class Scheduler(BaseScheduler):
         self._frontier.open()
         return self.df.open() if is_scrapys_kind(self.df) else None
 
-    def _make_parts(self) -> None:
-        """Raises ConfigError."""
-        if self._unfit:
-            raise self._unfit
-        settings = getattr(self.spider, "settings", None) or BaseSettings()
-        self.serializer = loaded(self.serializer, "SCHEDULER_SERIALIZER")
-        codec = request_codec(self.spider, self.serializer, settings.getlist("SCHEDULER_REQUEST_CLASSES"))
-        self._keys = CrawlKeys.for_spider(
-            self.spider.name,
-            namespace=checked(settings.get("REDIS_NAMESPACE") or "", "REDIS_NAMESPACE"),
-            requests=self.queue_key,
-            dupefilter=self.dupefilter_key,
-        )
-        self.queue = make_queue(
-            self.queue_cls, server=self.server, spider=self.spider, key=self._keys.requests, serializer=self.serializer
-        )
-        if isinstance(self.queue, Base):
-            self.queue.use_codec(codec)
-        self._codec = own_codec_of(self.queue) or codec
-        if self.df is None:
-            self.df = make_dupefilter(self.dupefilter_cls, self.spider)
-        self._keys = replace(  # a subclass of ours may have changed its key
-            self._keys,
-            requests=getattr(self.queue, "key", self._keys.requests),
-            dupefilter=self.df.key if is_checked_in_exchange(self.df) else self._keys.dupefilter,
-            set_aside=order_of(type(self.queue)) is None,
-        )
-
     def _set_up(self, crawler: Crawler) -> None:
         """Raises IncompatibleEngine, ConfigError; the frontier comes last, since it would have to be stopped again."""
         settings = crawler.settings
-        self._max_seen = settings.getint("SCHEDULER_LOCAL_SEEN", defaults.SCHEDULER_LOCAL_SEEN)
-        self._own_score = own_score_of(self.queue)
+        # What expires in Redis must not be remembered here, and what is met again has to be told there.
+        forgets = is_fused(type(self.df)) and self.df.filter.forgets
+        self._max_seen = 0 if forgets else settings.getint("SCHEDULER_LOCAL_SEEN", defaults.SCHEDULER_LOCAL_SEEN)
+        self._unseen = self._fingerprint_here
         self.stats = self.stats or crawler.stats
         assert self.stats is not None
         self._inc_value = self.stats.inc_value
         self._frontier = frontier_of(crawler, self._adapted)
+        self._owner = self._frontier.owner
         self._take = self._frontier.take
         self._book = PageBook(crawler, self._frontier, self._inc_value)
         self._pages = self._book.pages
@@ -197,6 +103,7 @@ class Scheduler(BaseScheduler):
         self._wake = watch_finished(crawler, self._book.finish, begun=self._book.begin, failed=self._book.fail)
         listeners.work = self._first_work
         listeners.duplicate = self._known_to_redis
+        listeners.forgotten = self._seen.clear
         listeners.fenced = self._fenced
         listeners.refused = self._refused
         listeners.left = self._left
@@ -204,80 +111,59 @@ class Scheduler(BaseScheduler):
 
     def _adapted(self, config: FrontierConfig) -> FrontierConfig:
         """Keys and order are those of the queue and the dupefilter."""
-        ours = self._keys
-        keys = replace(config.keys, requests=ours.requests, dupefilter=ours.dupefilter, set_aside=ours.set_aside)
-        return replace(config, keys=keys, order=order_of(type(self.queue)) or Order.ADVISED)
+        keys = replace(
+            config.keys,
+            requests=self._keys.requests,
+            dupefilter=self._keys.dupefilter,
+            custom_queue=self._keys.custom_queue,
+            custom_dupefilter=self._keys.custom_dupefilter,
+        )
+        kind = Notes() if keys.custom_dupefilter else self.df.filter
+        return replace(config, keys=keys, filter=kind, order=order_of(type(self.queue)) or Order.ADVISED)
 
     def _set_up_custom_classes(self, crawler: Crawler) -> None:
         frontier, listeners = self._frontier, self._frontier.listeners
-        if not is_checked_in_exchange(self.df):
+        if not is_fused(type(self.df)):
             assert crawler.request_fingerprinter is not None
             fingerprint = crawler.request_fingerprinter.fingerprint
             self._custom_dupefilter = CustomDupeFilter(self.df, self.server, frontier, fingerprint)
-            listeners.applied.append(self._custom_dupefilter.applied)
+            self._unseen = self._custom_dupefilter.check
         if frontier.config.order is Order.ADVISED:
             self._custom_queue = queue = CustomQueue(self.queue, frontier, self._codec, keep=self._keep_here)
             self._codec, self._take = cast("Codec", queue), queue.take
             listeners.applied.append(queue.applied)
 
-    def flush(self) -> None:
-        """Delete the queue and the dupefilter, unless another process is crawling with them."""
-        owner = "" if self._crawler is None else self._frontier.owner
-        has_own_keys = clears_by_itself(self.df)
-        outcome = wipe(self.server, self._keys, but_not_for=owner, fingerprints=not has_own_keys)
-        if outcome == "wiped":
-            for part in (self.queue,) * self._keys.set_aside + (self.df,) * has_own_keys:
-                part.clear()
-        (logger.info if outcome == "wiped" else logger.warning)("flush: %s", outcome)
-
     def enqueue_request(self, request: Request) -> bool:
-        """Hand a request to the frontier. Never raises: a hundred exceptions here would wedge the engine for ever. (Used alone it
-        raises what queue, dupefilter or Redis raise.)
-        """
+        """Hand a request to the frontier. Never raises: a hundred exceptions here would wedge the engine for ever."""
         if self._crawler is None:
-            return self._enqueue_alone(request)
-        noted = None
+            return super().enqueue_request(request)
         try:
-            fingerprint = NO_FILTER
-            if not request.dont_filter:
-                if self._custom_dupefilter is not None:
-                    noted = self._custom_dupefilter.note_unless_seen(request)
-                    is_seen = noted is None
-                else:
-                    fingerprint = self.df.fingerprint(request)
-                    is_seen = self._seen_here(fingerprint)
-                if is_seen:
-                    self._filtered(request)
-                    return False
-            score = score_of(request.priority) if self._own_score is None else exact_score(self._own_score(request))
+            fingerprint = NO_FILTER if request.dont_filter else self._unseen(request)
+            if fingerprint is None:
+                self._filtered(request)
+                return False
+            score = score_of(request.priority) if self._own_score is None else self._score(request)
             stored = NewRequest(fingerprint, score, self._codec.encode(request))
         except Exception as exc:  # Unserializable; or a class of the user's that raises, which is no reason to wedge the engine
             self._keep_here(request, str(exc) if isinstance(exc, Unserializable) else f"{type(exc).__name__}: {exc}")
             return True
-        if noted is not None and self._custom_dupefilter is not None:
-            self._custom_dupefilter.store(noted, stored.payload)
         self._frontier.add_request(stored)
         self._inc_value("scheduler/enqueued/redis")
         self._inc_value("scheduler/enqueued")
         return True
 
-    def _enqueue_alone(self, request: Request) -> bool:
-        if not request.dont_filter and self.df.request_seen(request):
-            log_duplicate(self.df, request, self.spider)
-            return False
-        self.queue.push(request)
-        if self.stats:
-            self.stats.inc_value("scheduler/enqueued/redis")
-        return True
-
-    def _seen_here(self, fingerprint: bytes) -> bool:
-        """Whether this process has met the request; Redis is asked in the exchange that stores it."""
+    def _fingerprint_here(self, request: Request) -> bytes | None:
+        """None where this process has met the request; else the fingerprint by which Redis is asked, in the exchange that stores
+        it.
+        """
+        fingerprint: bytes = self.df.fingerprint(request)
         if fingerprint in self._seen:
-            return True
-        if len(self._seen) >= self._max_seen:
-            self._seen.clear()
-        self._seen.add(fingerprint)
-        return False
+            return None
+        if self._max_seen:
+            if len(self._seen) >= self._max_seen:
+                self._seen.clear()
+            self._seen.add(fingerprint)
+        return fingerprint
 
     def _keep_here(self, request: Request, reason: str) -> None:
         self._kept.add(request, reason)
@@ -287,7 +173,7 @@ class Scheduler(BaseScheduler):
     def next_request(self) -> Request | None:
         """The next request of this process, or None; the engine is woken when there is one."""
         if self._crawler is None:
-            return self._next_alone()
+            return super().next_request()
         if self._kept:
             self._inc_value("scheduler/dequeued")
             request, found_on = self._kept.take()
@@ -308,20 +194,12 @@ class Scheduler(BaseScheduler):
             return request
         return None
 
-    def _next_alone(self) -> Request | None:
-        request: Request | None = self.queue.pop(self.idle_before_close)
-        if request is not None:
-            request.meta.pop(TOKEN, None)
-            if self.stats:
-                self.stats.inc_value("scheduler/dequeued/redis")
-        return request
-
     def has_pending_requests(self) -> bool:
         """False only when Redis has proved that nothing is ready, leased by anybody, or on its way, and that for
-        `idle_before_close` seconds. Used alone: whether something waits.
+        `idle_before_close` seconds.
         """
         if self._crawler is None:
-            return len(self) > 0
+            return super().has_pending_requests()
         if self._kept or not self._frontier.idle or (self._custom_queue is not None and not self._custom_queue.is_dry):
             self._idle_since = None
             return True
@@ -337,7 +215,7 @@ class Scheduler(BaseScheduler):
     def __len__(self) -> int:
         """Requests that nobody has started, at the last answer of Redis."""
         if self._crawler is None:
-            return len(self.queue)
+            return super().__len__()
         in_custom_queue = len(self._custom_queue) if self._custom_queue is not None else 0
         return self._frontier.waiting_to_start + len(self._kept) + in_custom_queue
 
@@ -349,16 +227,10 @@ class Scheduler(BaseScheduler):
         """When Scrapy is done with `request`, keep it among the dead ones with `reason` (edge f) instead of acking it."""
         self._book.give_up(request, reason)
 
-    def _say_resuming(self, waiting: int) -> None:
-        if waiting:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ScrapyDeprecationWarning)  # scrapy-redis's users may listen to it here
-                self.spider.log(f"Resuming crawl ({waiting} requests scheduled)")
-
     def _first_work(self) -> None:
         """The first exchange only introduces this process, so what waits was there before."""
-        if self._frontier.exchanges == 1:
-            self._say_resuming(self._frontier.waiting_to_start)
+        if self._frontier.exchanges == 1 and (waiting := self._frontier.waiting_to_start):
+            self._say_resuming(waiting)
         self._frontier.listeners.work = self._wake
         self._wake()
 
@@ -376,8 +248,9 @@ class Scheduler(BaseScheduler):
         for page in (*self._pages.values(), *self._kept.pages):
             page.lease_id = ""
         self._seen.clear()
-        if self._custom_queue is not None:
-            self._custom_queue.fenced()
+        for custom in (self._custom_queue, self._custom_dupefilter):
+            if custom is not None:
+                custom.fenced()
         self._wake()
 
     def _refused(self, error: TrawlError) -> None:
@@ -388,9 +261,7 @@ class Scheduler(BaseScheduler):
     def close(self, reason: str) -> Deferred[None] | None:
         """Release what was not started and wait until everything is stored, for a bounded time."""
         if self._crawler is None:
-            if not self.persist:
-                self.flush()
-            return None
+            return super().close(reason)
         if is_refused(self._crawler):
             if hasattr(self, "_frontier"):
                 self._frontier.stop()
@@ -412,9 +283,10 @@ class Scheduler(BaseScheduler):
             if self._custom_dupefilter is not None:
                 self._custom_dupefilter.leave()
             if not self.persist and self._frontier.idle:
+                self._owner = self._frontier.owner
                 self.flush()
-        except redis.RedisError as exc:
-            logger.warning("the finished crawl's keys are not removed: %s", exc)
+        except Exception as exc:  # Redis, or whatever a class of the user's raises: this process must be able to go
+            logger.warning("the finished crawl's keys are not removed: %s: %s", type(exc).__name__, exc)
 
 
 def scheduler_of(crawler: Crawler) -> Scheduler | None:

@@ -12,7 +12,8 @@ Each `lua/<name>.lua` starts with a header that is parsed, not only read:
     -- Retry: safe | unsafe, and why
 
 and its body begins with `local slot = KEYS[1]` / `local token = ARGV[1]`, so that nothing below speaks of numbers.
-`-- include: name` on a line of its own inserts `lua/lib/<name>.lua`.
+`-- include: name` on a line of its own inserts `lua/lib/<name>.lua`; within a block, what that defines is made only where the
+block runs.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from redis.exceptions import NoScriptError
 
 LUA = Path(__file__).parent / "lua"
 _FIELD = re.compile(r"^-- (KEYS|ARGV)\[(\d+)\] +(\w+) +\((.+?)\) +(\S.*)$")
-_INCLUDE = re.compile(r"^-- include: (\w+)$", re.MULTILINE)
+_INCLUDE = re.compile(r"^ *-- include: (\w+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)

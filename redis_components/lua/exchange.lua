@@ -3,7 +3,8 @@
 -- Keys of other processes or services that it touches are passed by the caller too, so that every key is declared.
 --
 -- KEYS[1] ready         (zset)   READY requests: score = -priority, member = order, attempts, payload
--- KEYS[2] seen          (set)    fingerprints of requests ever stored
+-- KEYS[2] seen          (set, hash)  fingerprints of requests ever stored; a hash where message.filter names another dupefilter than the plain set: it keeps
+--                       its entries in keys that begin with this one and so are in its slot (lib/filter_state), or it is one of notes (lib/notes)
 -- KEYS[3] leases        (hash)   this owner's leases
 -- KEYS[4] owners        (zset)   owners, score = time at which each counts as dead, in ms
 -- KEYS[5] numbers       (hash)   owner -> number of its last exchange '|' the duplicates found in it '|' leases overtaken in its buffer '|' its concurrency
@@ -24,8 +25,10 @@
 -- ARGV[2] blobs         (binary)       end to end, for each of message.requests its fingerprint ('' = no filter) and payload, for each of message.tasks
 --                       its data, then the items, then those with a key of their own; apart from the message because Redis's cmsgpack does not know the binary type
 -- Returns: {outcome, layout version, number of the last exchange applied, leases {id, score, order and attempts, payload, ...}, tasks {id, data, ...},
---          duplicates {place, ...}, ready, withheld, leased, leased_tasks, waiting, dead owner, acks lost, out of memory (0, 1), append-only file or replicas (0, 1, -1 not asked)};
---          outcome is 'applied', 'repeated' (was applied before, same answer), 'fenced' (nothing applied: this owner is not known any more) or 'layout'
+--          duplicates {place, ...}, ready, withheld, leased, leased_tasks, waiting, dead owner, acks lost, out of memory (0, 1), append-only file or replicas (0, 1, -1 not asked),
+--          time of the last removal from the dupefilter (in ms, '' if long ago)};
+--          outcome is 'applied', 'repeated' (was applied before, same answer), 'fenced' (nothing applied: this owner is not known any more), 'layout', or
+--          'filter' (nothing applied: another dupefilter is at that key; its form stands in place of the layout version)
 -- Retry: safe; a message is applied at most once for each owner and number
 local ready, seen, leases, owners, numbers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local counters, dead, start_tasks, start_deaths, items = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
@@ -47,18 +50,19 @@ local MEND = '; trawl migrate scrapy-redis imports it if it is of scrapy-redis, 
 -- include: reclaim
 -- include: settling
 -- include: stats
+-- include: filter_form
 
 local now = now_ms()
 local owner, number = message.owner, message.number
 local reply = {
   layout = LAYOUT, last_applied = 0, leases = {}, tasks = {}, duplicates = {}, ready = 0, withheld = 0, leased = 0, leased_tasks = 0, waiting = 0,
-  expired = '', lost = 0, full = 0, aof = -1,
+  expired = '', lost = 0, full = 0, aof = -1, forgotten = '',
 }
 
 local function answer(outcome)
   return {
     outcome, reply.layout, reply.last_applied, reply.leases, reply.tasks, reply.duplicates, reply.ready, reply.withheld, reply.leased,
-    reply.leased_tasks, reply.waiting, reply.expired, reply.lost, reply.full, reply.aof,
+    reply.leased_tasks, reply.waiting, reply.expired, reply.lost, reply.full, reply.aof, reply.forgotten,
   }
 end
 
@@ -77,14 +81,19 @@ end
 
 -- Everything is checked before anything is written: Redis does not roll a script back. Reading each key once finds a foreign type.
 local checks = {
-  { 'HLEN', counters }, { 'ZCARD', ready }, { 'SCARD', seen }, { 'HLEN', leases }, { 'ZCARD', owners }, { 'HLEN', numbers }, { 'LLEN', dead },
-  { 'HLEN', start_deaths }, { 'LLEN', items }, { 'HLEN', stats }, { 'HLEN', own_stats },
+  { 'HLEN', counters }, { 'ZCARD', ready }, { message.filter and 'HLEN' or 'SCARD', seen }, { 'HLEN', leases }, { 'ZCARD', owners }, { 'HLEN', numbers },
+  { 'LLEN', dead }, { 'HLEN', start_deaths }, { 'LLEN', items }, { 'HLEN', stats }, { 'HLEN', own_stats },
   { 'LLEN', next_tasks }, { 'HLEN', next_tokens }, { 'STRLEN', own_gone }, { 'HLEN', dead_leases },
 }
 for _, key in ipairs(start_keys) do checks[#checks + 1] = { count_command(key), key } end
 for _, key in ipairs(item_keys) do checks[#checks + 1] = { 'LLEN', key } end
 for _, check in ipairs(checks) do
   if type(redis.pcall(check[1], check[2])) ~= 'number' then
+    local form = check[2] == seen and stored_form(seen)
+    if form then
+      reply.layout = form
+      return answer('filter')
+    end
     return redis.error_reply('WRONGTYPE ' .. check[2] .. ' is a ' .. redis.call('TYPE', check[2])['ok'] .. ' that Trawl did not write' .. MEND)
   end
 end
@@ -102,6 +111,27 @@ if not counts[1] and not counts[2] then -- nothing of ours was ever stored here:
   local first = redis.call('ZRANGE', ready, 0, 0)[1]
   if first and string.byte(first) ~= 0 then
     return redis.error_reply('ERR ' .. ready .. ' holds requests that Trawl did not store' .. MEND)
+  end
+  local known = not message.filter and redis.call('SRANDMEMBER', seen)
+  if known and string.find(known, '^[0-9a-f]+$') and #known == 40 then -- ours are bytes
+    return redis.error_reply('ERR ' .. seen .. ' holds fingerprints that Trawl did not store' .. MEND)
+  end
+end
+local filter -- nil: the plain set
+if message.filter and message.filter.kind == 'notes' then
+  -- include: notes
+  filter = open_notes(seen)
+elseif message.filter then -- what only it needs costs the others nothing
+  -- include: filter_state
+  -- include: buckets
+  -- include: bloom
+  -- include: filter
+  local form
+  filter, form = open_filter(seen, message.filter)
+  if form == '' then return redis.error_reply('WRONGTYPE ' .. seen .. ' is no dupefilter that Trawl wrote; remove it') end
+  if form then
+    reply.layout = form
+    return answer('filter')
   end
 end
 local had, known_duplicates = string.match(redis.call('HGET', numbers, owner) or '', '^(%d*)|?([%d,]*)')
@@ -148,14 +178,17 @@ else
   -- a: a new request is stored in the same step in which its fingerprint is set
   local order = 0
   if #message.requests > 0 then order = redis.call('HINCRBY', counters, 'order', #message.requests) - #message.requests end
+  if filter then filter:ready(now) end
   for place, score in ipairs(message.requests) do
     local fingerprint, payload = next_blob(), next_blob()
-    if fingerprint == '' or redis.call('SADD', seen, fingerprint) == 1 then
+    if fingerprint == '' or (not filter and redis.call('SADD', seen, fingerprint) == 1) or (filter and not filter:seen(fingerprint)) then
       enqueue(ready, message.order, order + place, score, payload)
     else
       reply.duplicates[#reply.duplicates + 1] = place
     end
   end
+
+  if filter then filter:close(reply.full == 1) end
 
   -- start tasks for the next service, only where the change token differs from the last one
   for _, task in ipairs(message.tasks) do
@@ -223,7 +256,7 @@ else
       popped = message.want > made.leased and redis.call('ZPOPMIN', ready, message.want - made.leased) or {}
       for i = 1, #popped, 2 do
         local member, score = popped[i], popped[i + 1]
-        if #member < 9 then
+        if #member < 9 or (string.byte(member) ~= 0 and message.order ~= 'advised') then -- a late one of scrapy-redis stays whole
           bury(dead, now, 'not a request of ours: no order and attempts before the payload', FOREIGN, score, member)
         elseif trying and attempts_of(member) >= message.suspect_from then
           withheld[#withheld + 1] = { score, member }
@@ -258,6 +291,8 @@ if message.ask_aof then
     reply.aof = comes_back and 1 or 0
   end
 end
+local forgotten = redis.pcall('GET', forgotten_key(seen))
+if type(forgotten) == 'string' then reply.forgotten = forgotten end
 local leased = redis.call('HMGET', counters, 'leased', 'leased_tasks')
 reply.ready, reply.waiting = redis.call('ZCARD', ready), count_tasks(start_keys)
 reply.leased, reply.leased_tasks = tonumber(leased[1] or 0), tonumber(leased[2] or 0)

@@ -4,13 +4,14 @@
 -- KEYS[2] ready        (zset)  READY requests
 -- KEYS[3] counters     (hash)  leases out, totals
 -- KEYS[4] dead         (list)  DEAD requests and start tasks
--- KEYS[5] seen         (set)   fingerprints of requests ever stored
+-- KEYS[5] seen         (set, hash)  fingerprints of requests ever stored: a plain set, or the hash of another dupefilter (lib/filter_state)
 -- KEYS[6] items        (list)  item stream
 -- KEYS[7] bad_items    (list)  items that the database refused
 -- KEYS[8] owners       (zset)  owners, score = time at which each counts as dead, in ms
 -- KEYS[9] stats        (hash)  stats over all processes, as many as the spider names
 -- KEYS[10] more_keys   (any number)  further start keys (list, set or zset)
--- Returns: {start tasks, ready, {leased, leased_tasks, acked, reclaimed}, dead, fingerprints, items, bad items, live owners, {stat, value, ...}}
+-- Returns: {start tasks, ready, {leased, leased_tasks, acked, reclaimed}, dead, fingerprints, items, bad items, live owners, {stat, value, ...},
+--           {form, layers} of a dupefilter that is no plain set}
 -- Retry: safe; it only reads
 local start_tasks, ready, counters, dead, seen = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local items, bad_items, owners, stats = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
@@ -18,6 +19,7 @@ local more_keys = 10
 
 -- include: clock
 
+local filter = redis.call('TYPE', seen)['ok'] == 'hash' and redis.call('HMGET', seen, 'size', 'form', 'layers')
 local function waiting_in(key)
   local size = ({ list = 'LLEN', set = 'SCARD', zset = 'ZCARD' })[redis.call('TYPE', key)['ok']]
   return size and redis.call(size, key) or 0
@@ -30,9 +32,10 @@ return {
   redis.call('ZCARD', ready),
   redis.call('HMGET', counters, 'leased', 'leased_tasks', 'acked', 'reclaimed'),
   redis.call('LLEN', dead),
-  redis.call('SCARD', seen),
+  filter and tonumber(filter[1] or 0) or redis.call('SCARD', seen),
   redis.call('LLEN', items),
   redis.call('LLEN', bad_items),
   redis.call('ZCOUNT', owners, now_ms(), '+inf'),
   redis.call('HGETALL', stats),
+  filter and { filter[2] or '', filter[3] or '' } or { '', '' },
 }

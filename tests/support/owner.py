@@ -118,7 +118,7 @@ class Owner:
         self.clock.advance(seconds)
 
     def add(self, payload: str, *, priority: int = 0, fingerprint: str | None = None, dont_filter: bool = False) -> None:
-        mark = NO_FILTER if dont_filter else (fingerprint or payload).encode()
+        mark = NO_FILTER if dont_filter else self.frontier.config.filter.entry((fingerprint or payload).encode())
         self.frontier.add_request(NewRequest(mark, str(-priority), payload.encode()))
 
     def take(self) -> tuple[str, str] | None:

@@ -1,0 +1,153 @@
+-- The dupefilters that are not a plain set: open_filter, then filter:ready, filter:seen or filter:forget for each entry, and filter:close.
+-- Needs lib/filter_state, lib/buckets and lib/bloom. The options are those of redis_components/filters.py.
+-- What each exchange does for what was left to later ones, beside two for each entry that it asks for:
+local MOVED = 64 -- entries moved from the window into the Bloom filter
+local SWEPT = 128 -- keys removed
+
+local function new_generation(state, options, now)
+  state.generations[#state.generations + 1] = new_part(state, now, { n = 0, buckets = options.roots, born = now })
+end
+
+-- A generation that is dropped: into the Bloom filter a few at a time, or into the garbage.
+local function drop_oldest(state, options)
+  local oldest = table.remove(state.generations, 1)
+  if options.kind == 'window' then
+    oldest.next = 0
+    state.leaving[#state.leaving + 1] = oldest
+  else
+    throw_away(state, oldest, oldest.buckets)
+  end
+end
+
+-- Begin a new generation where the newest has its share of the entries or of the time, and drop what is too many or too old.
+local function rotate(state, options, now)
+  local gens, dirty = state.generations, false
+  local function entries()
+    local sum = 0
+    for _, part in ipairs(gens) do sum = sum + part.n end
+    return sum
+  end
+  local function due()
+    local newest = gens[#gens]
+    return (options.max_age_ms > 0 and now - newest.born >= options.max_age_ms / options.generations)
+      or (options.max_entries > 0 and newest.n >= options.max_entries / options.generations)
+  end
+  if due() then
+    new_generation(state, options, now)
+    dirty = true
+  end
+  while #gens > options.generations
+    or (#gens > 1 and options.max_age_ms > 0 and now - gens[1].born >= options.max_age_ms)
+    or (#gens > 1 and options.max_entries > 0 and entries() >= options.max_entries)
+  do
+    drop_oldest(state, options)
+    dirty = true
+  end
+  return dirty
+end
+
+-- Make what is missing and drop what is due; before the first seen_before, where writing is allowed.
+local function ready_filter(filter, now)
+  local state, options = filter.state, filter.options
+  filter.now = now
+  if options.kind ~= 'bloom' then
+    if #state.generations == 0 then
+      new_generation(state, options, now)
+      filter.dirty = true
+    end
+    filter.share = options.generations and options.max_entries > 0 and options.max_entries / options.generations or math.huge
+    if options.generations and rotate(state, options, now) then filter.dirty = true end
+  end
+end
+
+-- Whether an older generation holds the entry. Where meeting it again renews it, it moves: into the newest, or (by hits) into the next younger one.
+local function in_older(filter, hash, number)
+  local gens, roots, renew = filter.state.generations, filter.options.roots, filter.options.renew
+  for place = #gens - 1, 1, -1 do
+    if renew == 'written' then
+      if holds_entry(gens[place], roots, hash, number) then return true end
+    elseif remove_entry(gens[place], roots, hash, number) then
+      filter.dirty = true
+      if renew == 'hits' then add_entry(gens[place + 1], roots, hash, number) end
+      return true
+    end
+  end
+  for _, part in ipairs(filter.state.leaving) do
+    if remove_entry(part, roots, hash, number) then return true end
+  end
+  return false
+end
+
+-- True where the entry was seen before; it is from now on.
+local function seen_before(filter, entry)
+  local state, options = filter.state, filter.options
+  filter.met = filter.met + 1
+  local root, number, hash = entry_parts(entry, options.roots)
+  if options.kind == 'bloom' then
+    if not add_item(state, options, filter.now, new_item(root, number)) then return true end
+    filter.dirty = true
+    return false
+  end
+  local gens, roots = state.generations, options.roots
+  if gens[#gens].n >= filter.share then rotate(state, options, filter.now) end
+  local newest = gens[#gens]
+  if #gens > 1 and options.renew ~= 'met' and (holds_entry(newest, roots, hash, number) or in_older(filter, hash, number)) then return true end
+  if not add_entry(newest, roots, hash, number) then return true end
+  filter.dirty = true
+  if options.renew == 'met' and in_older(filter, hash, number) then return true end
+  return #state.layers > 0 and in_layers(state, new_item(root, number))
+end
+
+-- Remove an entry: 'forgotten', 'unknown', or 'kept' where a Bloom filter still says that it was seen.
+local function forget_entry(filter, entry)
+  local state, options, found = filter.state, filter.options, false
+  local root, number, hash = entry_parts(entry, options.roots)
+  for _, parts in ipairs({ state.generations, state.leaving }) do
+    for _, part in ipairs(parts) do found = remove_entry(part, options.roots, hash, number) or found end
+  end
+  if found then filter.dirty = true end
+  if in_layers(state, new_item(root, number)) then return 'kept' end
+  return found and 'forgotten' or 'unknown'
+end
+
+-- Move up to `limit` entries of the oldest generation that leaves the window into the Bloom filter.
+local function move_to_tail(filter, limit)
+  local state, options = filter.state, filter.options
+  while limit > 0 and state.leaving[1] do
+    local part = state.leaving[1]
+    if part.n == 0 or part.next >= part.buckets then
+      throw_away(state, table.remove(state.leaving, 1), part.buckets)
+    else
+      local numbers = redis.pcall('SPOP', part.prefix .. part.next, limit)
+      if numbers.err or #numbers == 0 then
+        numbers = {}
+        part.next = part.next + 1
+        limit = limit - 1 -- an empty bucket costs a little, too
+      end
+      for _, number in ipairs(numbers) do add_item(state, options, filter.now, new_item(part.next % options.roots, number)) end
+      part.n = part.n - #numbers
+      limit = limit - #numbers
+    end
+    filter.dirty = true
+  end
+end
+
+-- The bounded work that each exchange leaves to the next ones, and the counts. While Redis is out of memory nothing grows.
+local function close_filter(filter, full)
+  local state, options = filter.state, filter.options
+  if not full and #state.leaving > 0 then move_to_tail(filter, MOVED + 2 * filter.met) end
+  filter.dirty = sweep_garbage(state, SWEPT + 2 * filter.met) or filter.dirty
+  if filter.dirty then save_state(state, options.form) end
+end
+
+-- The filter at `base`; or nil and the form of another one that is there ('' where the key is not ours). Only reads.
+local function open_filter(base, options)
+  local form = stored_form(base)
+  if form ~= '' and form ~= options.form then return nil, form or '' end
+  local state = load_state(base)
+  if not state then return nil, '' end
+  return {
+    state = state, options = options, dirty = false, met = 0,
+    ready = ready_filter, seen = seen_before, forget = forget_entry, close = close_filter,
+  }
+end

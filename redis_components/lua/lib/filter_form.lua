@@ -1,0 +1,14 @@
+-- Which dupefilter is at a base key: a plain set, or a hash of lib/filter_state with its form.
+
+-- 'set' for a plain set, the form in the hash, '' where nothing is; nil where the key is somebody else's.
+local function stored_form(base)
+  local held = redis.call('TYPE', base)['ok']
+  if held == 'none' then return '' end
+  if held == 'set' then return 'set' end
+  return held == 'hash' and redis.call('HGET', base, 'form') or nil
+end
+
+-- When entries were last removed one by one, in ms: a process that remembers what it met must then ask again.
+local function forgotten_key(base)
+  return base .. ':forgotten'
+end
