@@ -162,6 +162,10 @@ def _show_import(report: Report) -> None:
 
 def _advice(report: Report, project: Project) -> Iterator[str]:
     """What is left to do."""
+    if project.order is None:
+        yield f"the queue is left as it is: the project's own queue class goes on with {project.keys.theirs.requests}"
+    if project.filter is None:
+        yield f"the dupefilter is left as it is: the project's own class goes on with {project.keys.theirs.dupefilter}"
     if report.at_work:
         yield f"a crawler of scrapy-redis works there, {report.at_work}: stop all of them before you import"
     if report.late:

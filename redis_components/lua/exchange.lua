@@ -112,6 +112,10 @@ if not counts[1] and not counts[2] then -- nothing of ours was ever stored here:
   if first and string.byte(first) ~= 0 then
     return redis.error_reply('ERR ' .. ready .. ' holds requests that Trawl did not store' .. MEND)
   end
+  local known = not message.filter and redis.call('SRANDMEMBER', seen)
+  if known and string.find(known, '^[0-9a-f]+$') and #known == 40 then -- ours are bytes
+    return redis.error_reply('ERR ' .. seen .. ' holds fingerprints that Trawl did not store' .. MEND)
+  end
 end
 local filter -- nil: the plain set
 if message.filter and message.filter.kind == 'notes' then
@@ -252,7 +256,7 @@ else
       popped = message.want > made.leased and redis.call('ZPOPMIN', ready, message.want - made.leased) or {}
       for i = 1, #popped, 2 do
         local member, score = popped[i], popped[i + 1]
-        if #member < 9 then
+        if #member < 9 or (string.byte(member) ~= 0 and message.order ~= 'advised') then -- a late one of scrapy-redis stays whole
           bury(dead, now, 'not a request of ours: no order and attempts before the payload', FOREIGN, score, member)
         elseif trying and attempts_of(member) >= message.suspect_from then
           withheld[#withheld + 1] = { score, member }

@@ -7,13 +7,15 @@ set-aside key, and adding twice does no harm: so it may be interrupted at any ti
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import redis
 
+from redis_components import filter_access
 from redis_components.errors import ConfigError, TrawlError
+from redis_components.filters import Filter
 from redis_components.scripts import script
 
 from .both_keys import BothKeys
@@ -21,10 +23,8 @@ from .members import kind_of
 
 SCAN = 1000
 SAMPLE = 100
-_is_hex = re.compile(rb"(?:[0-9a-fA-F]{2}){8,}").fullmatch
+_is_hex = re.compile(rb"[0-9a-f]{40}").fullmatch
 
-Store = Callable[[list[bytes]], None]
-"""Adds fingerprints as bytes to our dupefilter."""
 Tell = Callable[[int, int], None]
 
 
@@ -42,6 +42,9 @@ class FingerprintsFound:
         return self.foreign + self.aside
 
 
+NOTHING = FingerprintsFound(foreign=0, aside=0, mixed=False)
+
+
 @dataclass(kw_only=True)
 class FingerprintsReport:
     """What became of the fingerprints."""
@@ -51,12 +54,12 @@ class FingerprintsReport:
 
 
 def fingerprint_of(member: bytes) -> bytes:
-    """The bytes that our dupefilter makes of the same text: hex digits are two to a byte."""
+    """The bytes that our dupefilter makes of the same text, where a project has a `request_fingerprint` of its own."""
     return bytes.fromhex(member.decode()) if _is_hex(member) else member
 
 
-def look(client: redis.Redis, keys: BothKeys, *, plain: bool) -> FingerprintsFound:
-    """What is there; `plain` where ours is a set, too. Raises ConfigError for a key that scrapy-redis cannot have written."""
+def look(client: redis.Redis, keys: BothKeys, ours: Filter) -> FingerprintsFound:
+    """What is there for `ours`. Raises ConfigError for a key that scrapy-redis cannot have written."""
     key, aside = keys.theirs.dupefilter, keys.theirs.foreign_fingerprints()
     held = kind_of(client, aside)
     if held not in ("none", "set"):
@@ -65,25 +68,35 @@ def look(client: redis.Redis, keys: BothKeys, *, plain: bool) -> FingerprintsFou
     if kind_of(client, key) == "set":
         sample: Any = client.srandmember(key, SAMPLE)
         theirs = sum(bool(_is_hex(member)) for member in sample)
-        mixed = plain and keys.shared_dupefilter and theirs < len(sample)
-        foreign = client.scard(key) if theirs or not (plain and keys.shared_dupefilter) else 0
+        may_be_ours = keys.shared_dupefilter and ours.options() is None
+        mixed = may_be_ours and theirs < len(sample)
+        foreign = client.scard(key) if theirs or not may_be_ours else 0
     return FingerprintsFound(foreign=foreign, aside=client.scard(aside), mixed=mixed)
 
 
 def import_fingerprints(
-    client: redis.Redis, keys: BothKeys, found: FingerprintsFound, store: Store, *, tell: Tell = lambda done, total: None
+    client: redis.Redis, keys: BothKeys, found: FingerprintsFound, ours: Filter, *, tell: Tell
 ) -> FingerprintsReport:
-    """Move them into our dupefilter by `store`. Raises TrawlError while a crawler of ours works there."""
+    """Move them into our dupefilter. Raises TrawlError while a crawler of ours works there, ConfigError where another dupefilter
+    is in its key.
+    """
     report = FingerprintsReport(found=found.total)
     if found.foreign:
         _set_aside(client, keys, found)
     aside = keys.theirs.foreign_fingerprints()
     for members in _batches(client, aside):
-        store([fingerprint_of(member) for member in members])
+        _store(client, keys.ours.dupefilter, ours, [ours.entry(fingerprint_of(member)) for member in members])
         client.srem(aside, *members)
         report.added += len(members)
         tell(report.added, report.found)
     return report
+
+
+def _store(client: redis.Redis, key: str, ours: Filter, entries: Sequence[bytes]) -> None:
+    if ours.options() is None:
+        client.sadd(key, *entries)
+    else:
+        filter_access.seen(client, key, ours, entries)
 
 
 def _set_aside(client: redis.Redis, keys: BothKeys, found: FingerprintsFound) -> None:

@@ -12,11 +12,14 @@ from scrapy.spiderloader import SpiderLoader
 from scrapy.utils.project import ENVVAR, get_project_settings
 
 from redis_components import defaults
+from redis_components.dupefilter import dupefilter_class, filter_of, is_fused
 from redis_components.engine import crawl_keys
 from redis_components.errors import ConfigError
 from redis_components.exchange import Order
+from redis_components.filters import Filter
 from redis_components.loading import object_of
 from redis_components.namespace import prefixed
+from redis_components.queue import order_of
 from redis_components.spiders import RedisMixin
 
 from .both_keys import BothKeys
@@ -36,7 +39,8 @@ class Project:
     settings: BaseSettings
     keys: BothKeys
     start_keys: tuple[StartKey, ...]
-    order: Order | None  # None: a queue class of the project's own
+    order: Order | None  # None: a queue class of the project's own, which goes on with what it has stored
+    filter: Filter | None  # None: a dupefilter class of the project's own, likewise
     keeps_payloads: bool  # SCHEDULER_SERIALIZER reads what scrapy-redis stored
     own_start_tasks: bool  # the spider reads start tasks of another form
 
@@ -59,7 +63,8 @@ def project_of(spider: str, module: str | None = None) -> Project:
         settings=settings,
         keys=_keys(settings, spider),
         start_keys=_start_keys(settings, spider, cls),
-        order=getattr(queue, "order", None),
+        order=order_of(queue),
+        filter=filter_of(settings) if is_fused(dupefilter_class(settings)) else None,
         keeps_payloads=bool(settings.get("SCHEDULER_SERIALIZER")),
         own_start_tasks=getattr(cls, "make_request_from_data", None) not in (None, RedisMixin.make_request_from_data),
     )

@@ -57,6 +57,9 @@ class QueueFound:
         return self.foreign + self.aside
 
 
+NOTHING = QueueFound(kind="none", foreign=0, aside=0, whole=True, members=Members.NONE)
+
+
 @dataclass(kw_only=True)
 class QueueReport:
     """What became of the requests."""

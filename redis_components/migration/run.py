@@ -100,7 +100,10 @@ class _Import:
             self._do(found, known, order)
 
     def _look(self) -> tuple[QueueFound, FingerprintsFound]:
-        return queue.look(self._client, self._keys), fingerprints.look(self._client, self._keys, plain=True)
+        """What is there; classes of the project's own go on with what they have stored, so that is none of ours."""
+        found = queue.look(self._client, self._keys) if self._project.order else queue.NOTHING
+        ours = self._project.filter
+        return found, fingerprints.look(self._client, self._keys, ours) if ours else fingerprints.NOTHING
 
     def _check_members(self, found: QueueFound) -> None:
         if found.members is Members.PICKLES and not self._as_is and not self._options.allow_pickle:
@@ -130,17 +133,15 @@ class _Import:
 
     def _do(self, found: QueueFound, known: FingerprintsFound, order: Order) -> None:
         queue.set_aside(self._client, self._keys, found)  # first: from now on nothing of old crawlers can be taken for ours
-        self._report.fingerprints = fingerprints.import_fingerprints(
-            self._client, self._keys, known, self._store, tell=self._part("fingerprints")
-        )
+        if self._project.filter:
+            self._report.fingerprints = fingerprints.import_fingerprints(
+                self._client, self._keys, known, self._project.filter, tell=self._part("fingerprints")
+            )
         self._report.requests = queue.import_requests(
             self._client, self._keys, found, order, as_is=self._as_is, tell=self._part("requests")
         )
         self._report.late = sum(one.foreign for one in self._look())
         self._report.bytes_after = self._bytes()
-
-    def _store(self, batch: list[bytes]) -> None:
-        self._client.sadd(self._keys.ours.dupefilter, *batch)
 
     def _bytes(self) -> int:
         ours, theirs = self._keys.ours, self._keys.theirs

@@ -17,10 +17,12 @@ from typing import Any
 import pytest
 import redis
 from scrapy import Request
+from scrapy.settings import Settings
 
 from cli.main import main
-from redis_components import fingerprint
+from redis_components import dupefilter, filter_access, fingerprint
 from redis_components.dead import newest, replay
+from redis_components.fingerprint import ScrapyRedisFingerprinter
 from redis_components.keys import CrawlKeys
 from redis_components.migration import Options, project_of, run
 from redis_components.queue import FifoQueue, LifoQueue, PriorityQueue
@@ -399,3 +401,51 @@ def test_a_user_who_may_not_monitor_is_told_to_stop_the_crawlers_himself(
     redis_client.execute_command("ACL", "DELUSER", "operator")
     assert said.code == 2
     assert "--watch 0" in said.err
+
+
+@pytest.mark.parametrize("kind", ["Exact", "Rolling", "Bloom", "Window"])
+def test_fingerprints_go_into_the_dupefilter_that_the_project_names(
+    kind: str, migrate: Migrate, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    module = f"{kind.lower()}_settings"  # a name of its own, since modules stay loaded
+    (tmp_path / f"{module}.py").write_text(
+        f"DUPEFILTER_CLASS = 'redis_components.dupefilter.{kind}DupeFilter'\nDUPEFILTER_MAX_ENTRIES = 10_000\n"
+    )
+    put_fingerprints(redis_client, KEYS.dupefilter, REQUESTS)
+    redis_client.sadd(KEYS.dupefilter, "a text of a project's own")
+    assert migrate("--settings", module)["fingerprints"]["imported"] == 51
+    before = everything(redis_client)
+    assert migrate("--settings", module)["fingerprints"]["imported"] == 0
+    assert everything(redis_client) == before
+    settings = Settings({"DUPEFILTER_MAX_ENTRIES": 10_000})
+    filter = getattr(dupefilter, f"{kind}DupeFilter").filter_from_settings(settings)
+    fingerprints = [ScrapyRedisFingerprinter().fingerprint(request) for request in REQUESTS]
+    fingerprints += [b"a text of a project's own", b"something new"]
+    known = filter_access.seen(redis_client, KEYS.dupefilter, filter, [filter.entry(one) for one in fingerprints])
+    assert known == [True] * 51 + [False]
+
+
+OWN_CLASSES = """
+from redis_components.dupefilter import RFPDupeFilter
+from redis_components.queue import PriorityQueue
+
+class Queue(PriorityQueue):
+    def push(self, request): ...
+
+class Filter(RFPDupeFilter):
+    def request_seen(self, request): ...
+
+SCHEDULER_QUEUE_CLASS, DUPEFILTER_CLASS = Queue, Filter
+"""
+
+
+def test_what_classes_of_the_project_have_stored_is_left_to_them(
+    migrate: Migrate, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    (tmp_path / "own_settings.py").write_text(OWN_CLASSES)
+    put_zset(redis_client, KEYS.requests, REQUESTS)
+    put_fingerprints(redis_client, KEYS.dupefilter, REQUESTS)
+    before = everything(redis_client)
+    said = migrate("--settings", "own_settings")
+    assert (said.code, said["requests"]["found"], said["fingerprints"]["found"]) == (0, 0, 0)
+    assert everything(redis_client) == before
