@@ -13,7 +13,7 @@ from .keys import CrawlKeys
 
 SAMPLE = 100
 """Keys of each part whose memory is asked for."""
-BLOCKS_IN_KEY = 255
+BLOCKS_IN_KEY = 341
 """As in `lua/lib/bloom.lua`."""
 
 
