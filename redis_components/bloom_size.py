@@ -2,9 +2,9 @@
 `lua/lib/bloom.lua`.
 
 A block's filter is an ordinary Bloom filter (Bloom 1970) of BLOCK_BITS for those entries that fall into it; their number is
-Poisson distributed (Putze, Sanders, Singler 2007). Layers follow Almeida et al. 2007, but the shares of the promised rate that they
-get are other ones: FIRST_SHARE for the first, where most crawls end, then 6 / (pi * i)**2 of the rest, which sums up to the whole for
-any number of layers.
+Poisson distributed (Putze, Sanders, Singler 2007). Layers follow Almeida et al. 2007, but with other shares of the promised rate:
+FIRST_SHARE for the first, where most crawls end, then 6 / (pi * i)**2 of the rest, which sums up to the whole for any number of
+layers.
 """
 
 from __future__ import annotations
