@@ -22,7 +22,7 @@ def test_a_crawl_on_a_queue_and_a_dupefilter_of_the_users_own_loses_nothing_when
         first = run.start(**own)
         wait_until(lambda: len(run.hits()) > 40, lambda: f"the crawl is under way\n{run.log()}", 30)
         run.start(**own)
-        wait_until(lambda: snapshot(redis_client, "links").owners == 2, lambda: f"both crawlers are there\n{run.log()}", 30)
+        run.wait_for(2)
         (killed, *_) = [owner for owner in redis_client.zrange(run.keys.owners(), 0, 9) if f"-{first.pid}-".encode() in owner]
         first.kill()
         first.wait()
