@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint chaos bench peers format docs clean
+.PHONY: help install demo test lint test-scrapy-redis chaos bench peers format docs clean
 
 help: ## Show what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## Create .venv and install everything, once
 
@@ -32,6 +32,9 @@ lint: $(STAMP) ## Style, types and layers
 
 test: lint ## Lint, then every test, three at a time (most of them wait for processes)
 	@$(BIN)/python -m pytest -q -n 3 --dist worksteal
+
+test-scrapy-redis: $(STAMP) ## scrapy-redis's own tests, downloaded and unmodified, on redis_components (SCRAPY_REDIS_TESTS=path for others)
+	@$(BIN)/python -m tests.support.incumbent_suite $(SCRAPY_REDIS_TESTS)
 
 chaos: $(STAMP) ## Each way to die, and what it costs (about 20 minutes)
 	@$(BIN)/python -m benchmarks kill_table

@@ -105,12 +105,12 @@ def _filter_of(spider: str, client: redis.Redis, key: str) -> RFPDupeFilter:
     except KeyError:
         known = ", ".join(sorted(loader.list())) or "none; is this the folder of scrapy.cfg?"
         raise ConfigError(f"unknown spider {spider!r}; there are: {known}") from None
-    cls = dupefilter_class(crawler.settings)
+    cls: Any = dupefilter_class(crawler.settings)
     if not hasattr(cls, "forget"):
         raise ConfigError(
             f"DUPEFILTER_CLASS {cls.__module__}.{cls.__qualname__} cannot forget single requests: it has no `forget`"
         )
-    df = cls(client, key)
+    df: RFPDupeFilter = cls(client, key)
     df.filter = cls.filter_from_settings(crawler.settings)
     df.use_fingerprinter(build_from_crawler(load_object(crawler.settings["REQUEST_FINGERPRINTER_CLASS"]), crawler))
     return df

@@ -124,6 +124,7 @@ class Conversation:
             acks=batch.acks,
             releases=batch.releases,
             burials=batch.burials,
+            claims=batch.claims,
             stats=batch.stats,
             sizes=sizes,
         )

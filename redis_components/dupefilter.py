@@ -20,7 +20,7 @@ from . import defaults, filter_access
 from .connection import get_redis_from_settings
 from .errors import ConfigError
 from .filters import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
-from .loading import object_of
+from .loading import loaded
 from .namespace import prefixed
 
 if TYPE_CHECKING:
@@ -34,14 +34,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def dupefilter_class(settings: BaseSettings) -> type[RFPDupeFilter]:
-    """The class that DUPEFILTER_CLASS names; where that knows no fingerprints, as Scrapy's default does not, the one that
+def named_dupefilter(settings: BaseSettings) -> Any:
+    """The class that DUPEFILTER_CLASS names, or its dotted path; where nobody set it (Scrapy's own default), the one that
     SCHEDULER_DUPEFILTER_CLASS names.
     """
-    named: Any = object_of(settings, "DUPEFILTER_CLASS")
-    if not hasattr(named, "fingerprint"):
-        named = object_of(settings, "SCHEDULER_DUPEFILTER_CLASS", defaults.SCHEDULER_DUPEFILTER_CLASS)
-    return named  # type: ignore[no-any-return]
+    if settings.getpriority("DUPEFILTER_CLASS"):
+        return settings.get("DUPEFILTER_CLASS")
+    return settings.get("SCHEDULER_DUPEFILTER_CLASS") or defaults.SCHEDULER_DUPEFILTER_CLASS
+
+
+def dupefilter_class(settings: BaseSettings) -> Any:
+    """That class. Raises ConfigError when it cannot be loaded."""
+    return loaded(named_dupefilter(settings), "DUPEFILTER_CLASS")
 
 
 def filter_of(settings: BaseSettings) -> Filter:
@@ -138,9 +142,8 @@ class RFPDupeFilter(BaseDupeFilter):
 
     def fingerprint(self, request: Request) -> bytes:
         """What the filter stores for `request`, in the form that the scripts take."""
-        return self.filter.entry(
-            _as_bytes(self.request_fingerprint(request)) if self._is_overridden else self._by_scrapy(request)
-        )
+        is_overridden = self._is_overridden or "request_fingerprint" in self.__dict__
+        return self.filter.entry(_as_bytes(self.request_fingerprint(request)) if is_overridden else self._by_scrapy(request))
 
     def forget(self, request: Request) -> bool:
         """Remove one request, so that it counts as new; False if it was not known.

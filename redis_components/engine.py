@@ -16,17 +16,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from scrapy import Request, signals
+from scrapy import Request, Spider, signals
+from scrapy.core.engine import ExecutionEngine
 from scrapy.utils.asyncio import call_later, is_asyncio_available
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from . import connection, defaults, exchange
-from .dupefilter import filter_of
-from .errors import ConfigError, IncompatibleEngine
+from .errors import IncompatibleEngine
 from .frontier import Frontier, FrontierConfig
 from .keys import CrawlKeys
-from .loading import object_of
 from .namespace import check_one_slot, checked
 from .transport import Exchanger, LoopTransport, ThreadTransport
 
@@ -139,8 +138,8 @@ def watch_finished(
 def keys_of(crawler: Crawler) -> CrawlKeys:
     """The keys of this crawler's spider, by the settings' patterns."""
     spider = crawler.spider or crawler.spidercls
-    start_keys = getattr(crawler.spider, "start_keys", ())  # the spider has put them into the namespace
     keys = crawl_keys(crawler.settings, spider.name)
+    start_keys = getattr(crawler.spider, "start_keys", ())  # the spider has put them into the namespace
     return replace(keys, start_urls=start_keys[0], more_start_urls=start_keys[1:]) if start_keys else keys
 
 
@@ -158,26 +157,17 @@ def crawl_keys(settings: BaseSettings, spider: str) -> CrawlKeys:
 
 
 def _config(crawler: Crawler) -> FrontierConfig:
+    if error := getattr(crawler.spider, "setup_error", None):
+        raise error
     settings = crawler.settings
-    queue_class = object_of(settings, "SCHEDULER_QUEUE_CLASS", defaults.SCHEDULER_QUEUE_CLASS)
-    order = getattr(queue_class, "order", None)
-    if order is None:
-        raise ConfigError(
-            f"SCHEDULER_QUEUE_CLASS = {settings['SCHEDULER_QUEUE_CLASS']!r} says no order; name a class of redis_components.queue"
-            " (PriorityQueue, FifoQueue, LifoQueue, RandomQueue) or a subclass of one"
-        )
     feeds = getattr(crawler.spidercls, "feeds", None)
     keys, next_keys = keys_of(crawler), crawl_keys(settings, feeds) if feeds else None
     if connection.is_cluster(settings):
-        held = exchange.keys_of(keys, next_keys, "", "").values()
-        each = [key for one in held for key in ([one] if isinstance(one, str) else one)]
-        check_one_slot(each, "REDIS_NAMESPACE", f"'{{{crawler.spidercls.name}}}'")
+        check_one_slot(exchange.all_keys(keys, next_keys), "REDIS_NAMESPACE", f"'{{{crawler.spidercls.name}}}'")
     return FrontierConfig(
         keys=keys,
         next_keys=next_keys,
         owner=os.environ.get(OWNER_VARIABLE) or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
-        order=order,
-        filter=filter_of(settings),
         concurrency=settings.getint("CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS),
         max_prefetch=settings.getint("SCHEDULER_MAX_PREFETCH", FrontierConfig.max_prefetch),
         max_attempts=settings.getint("SCHEDULER_MAX_ATTEMPTS", FrontierConfig.max_attempts),
@@ -186,13 +176,22 @@ def _config(crawler: Crawler) -> FrontierConfig:
     )
 
 
-def frontier_of(crawler: Crawler) -> Frontier:
+def running_crawler(spider: Spider) -> Crawler | None:
+    """The crawler of `spider`, where an engine of Scrapy's is at work; None for a spider in a script or a test without one."""
+    crawler: Crawler | None = getattr(spider, "crawler", None)
+    try:
+        return crawler if isinstance(getattr(crawler, "engine", None), ExecutionEngine) else None
+    except RuntimeError:  # it is not set yet
+        return None
+
+
+def frontier_of(crawler: Crawler, adapt: Callable[[FrontierConfig], FrontierConfig] = lambda config: config) -> Frontier:
     """The one frontier of `crawler`, shared by its scheduler, pipeline, spider and stats; made at the first call, in the
-    reactor's thread.
+    reactor's thread. The scheduler is the first to call: it adapts what the settings say to its queue and dupefilter.
     """
     frontier = _frontiers.get(crawler)
     if frontier is None:
-        config = _config(crawler)
+        config = adapt(_config(crawler))
         clock = ReactorClock()
         transport = _transport(crawler.settings, clock, config.beat_s)
         frontier = _frontiers[crawler] = Frontier(config, transport, clock)

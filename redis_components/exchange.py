@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,6 +26,15 @@ class Order(StrEnum):
     FIFO = "fifo"  # first in, first out; priorities do not matter
     LIFO = "lifo"  # last in, first out; priorities do not matter
     RANDOM = "random"  # shuffled; priorities do not matter
+    ADVISED = "advised"  # a queue class of the user's says which is next; else in that of the 8 bytes before each payload
+
+
+def exact_score(score: float) -> str:
+    """A score of a user's own as text. Raises Unserializable for what Redis would refuse in the middle of an exchange."""
+    number = float(score)
+    if not math.isfinite(number):
+        raise Unserializable(f"score: Redis cannot sort by {number}; return a finite number")
+    return repr(number)
 
 
 def score_of(priority: int) -> str:
@@ -111,7 +121,7 @@ class Message(msgspec.Struct, kw_only=True):
     trying: bool  # this process holds a request that was at work in several deaths: lease no other one of them
     overtaken: list[str]  # leases that wait although later ones were started: a death does not count for them
     bye: bool  # the owner leaves when it holds no lease any more
-    ask_aof: bool  # say whether Redis has an append-only file
+    ask_aof: bool  # say whether Redis has an append-only file or replicas
     reclaim: str  # dead owner whose leases this exchange gives back, or ""
     requests: list[str]  # their scores; fingerprints and payloads are blobs
     tasks: list[tuple[str, str]]  # their ids and tokens; their data are blobs
@@ -121,6 +131,7 @@ class Message(msgspec.Struct, kw_only=True):
     acks: list[str]
     releases: list[str]
     burials: list[Burial]
+    claims: list[str]  # orders (hex) of READY requests that a queue class of the user's has chosen
     stats: list[StatChange]
     sizes: list[int]  # bytes of each blob, in the order in which the script reads them
 
@@ -157,6 +168,12 @@ def keys_of(
     }
 
 
+def all_keys(keys: CrawlKeys, next_keys: CrawlKeys | None) -> list[str]:
+    """Every key that an exchange may touch, but for the lists of an overridden `item_key`."""
+    named = keys_of(keys, next_keys, "", "").values()
+    return [key for one in named for key in ([one] if isinstance(one, str) else one)]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
     """The answer to one exchange; counts are taken after everything was applied."""
@@ -175,7 +192,7 @@ class Reply:
     expired: str  # an owner that counts as dead and may be reclaimed, or ""
     lost: int  # acks, releases and burials of leases that were not ours any more
     full: bool  # Redis is out of memory: nothing was leased
-    aof: bool | None  # Redis has an append-only file; None: not asked, or it does not say
+    aof: bool | None  # Redis has an append-only file, or replicas to take over; None: not asked, or it does not say
     forgotten: bytes  # time of the last removal of single requests from the dupefilter, in ms; b"" if long ago
 
 

@@ -90,6 +90,17 @@ class Exact(PlainSet):
         return _entry(fingerprint, self.bits)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Notes(PlainSet):
+    """No filter: a class of the user's was asked already, and a request is stored if the note of that is still there."""
+
+    kind: ClassVar[str] = "notes"
+
+    def options(self) -> dict[str, Any] | None:
+        """What `exchange.lua` needs to know."""
+        return {"kind": self.kind}
+
+
 class Renew(StrEnum):
     """What keeps an entry from expiring."""
 

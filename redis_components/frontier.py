@@ -51,6 +51,7 @@ class Frontier:
         self._tasks: deque[Lease] = deque()
         self._suspects: set[str] = set()
         self._task_demand = 0
+        self._demand = 0
         self._journal = Journal(config.journal_s)
         self._farewell = Farewell(config.fsync_window_s)
         self._last: Reply | None = None
@@ -58,6 +59,7 @@ class Frontier:
         self._stats_again: list[StatChange] = []
         self._flushes: list[tuple[int, Callable[[], None]]] = []
         self._idle = False
+        self._task_idle_since: float | None = None
         self._starving = True
         self._urgent = False
         self._blocked = False
@@ -95,6 +97,29 @@ class Frontier:
             self._arm()
         return lease
 
+    def take_all(self) -> list[Lease]:
+        """All leased requests, the next one first: for whoever orders them by itself, with the order ADVISED."""
+        self._pace.taken += len(self._buffer)
+        return self._buffer.drain()
+
+    def look(self, number: int) -> None:
+        """Somebody who orders requests by itself has none: exchange soon, and lease up to `number` in the order of READY."""
+        self._demand = number
+        self._starving = True
+        self._arm()
+
+    @property
+    def pausing(self) -> bool:
+        """True while no page should be started; see `take`."""
+        if self._full or len(self.outbox) > self.config.max_outbox:
+            self._blocked = True
+        return self._blocked
+
+    @property
+    def ready(self) -> int:
+        """Requests READY in Redis at the last answer."""
+        return self._last.ready if self._last else 0
+
     def take_task(self) -> Lease | None:
         """The next leased start task, or None; then `listeners.tasks` tells when one came."""
         return self._tasks.popleft() if self._tasks and not self._full else None
@@ -120,9 +145,14 @@ class Frontier:
         return self.idle and not self._tasks and self._last is not None and not (self._last.waiting or self._last.leased_tasks)
 
     @property
+    def task_idle_since(self) -> float | None:
+        """Since when (s of `now`) every answer of Redis has said so; None while it is not so."""
+        return self._task_idle_since if self.task_idle else None
+
+    @property
     def waiting_to_start(self) -> int:
         """Requests that nobody has started: READY in Redis at the last answer, and in our buffer."""
-        return len(self._buffer) + (self._last.ready if self._last else 0)
+        return len(self._buffer) + self.ready
 
     def now(self) -> float:
         """Seconds of this process's clock."""
@@ -157,6 +187,10 @@ class Frontier:
         self.outbox.entries.append(("acks", lease_id, 0))
         if not self._soon:
             self._arm()
+
+    def claim(self, order: str) -> None:
+        """Lease the READY request with this order (hex), if it is still there; `listeners.applied` tells."""
+        self._add("claims", order)
 
     def release(self, lease_id: str) -> None:
         """Give a lease back, unharmed (edge d)."""
@@ -243,6 +277,8 @@ class Frontier:
         """Requests to lease now."""
         if self._closing or not self._opened:
             return 0
+        if self.config.order is Order.ADVISED:
+            return self._demand
         return self._pace.want(len(self._buffer), overtaking)
 
     def _overtaking(self, batch: Batch) -> int:
@@ -277,6 +313,8 @@ class Frontier:
 
     def _haste(self) -> Haste:
         ready = self._ready_for_us() if self._last else 1
+        if self.config.order is Order.ADVISED:
+            ready = min(ready, self._demand)
         if self._urgent:
             return Haste.NOW
         if self._full:
@@ -285,7 +323,8 @@ class Frontier:
             return Haste.NOW
         if self.outbox or (ready and self._want()):
             return Haste.GATHERED
-        return Haste.POLL if self._task_demand or self._want() else Haste.BEAT
+        looking = self._starving and self._opened and not self._closing
+        return Haste.POLL if looking or self._task_demand or self._want() else Haste.BEAT
 
     def _due(self, haste: Haste) -> float:
         due = self._pace.due(haste)
@@ -344,6 +383,7 @@ class Frontier:
         now = self._clock.now()
         if self._talk.away:
             self._talk.away = False
+            self._task_idle_since = None
             self.listeners.work()
         else:
             self._pace.answered(now, got=bool(reply.leases or reply.tasks))
@@ -392,6 +432,9 @@ class Frontier:
         self._notice_memory(full=reply.full)
         if reply.leases:
             self._starving = False
+        self._demand = 0
+        for tell in self.listeners.applied:
+            tell(batch, reply)
         unblocked = self._blocked and not self._full and len(self.outbox) <= self.config.max_outbox
         if unblocked:
             self._blocked = False
@@ -402,6 +445,10 @@ class Frontier:
                 self.listeners.duplicate(batch.requests[place].payload)
             except Exception:  # a user's dupefilter; what was leased is in the buffer already, and the next exchange must come
                 logger.exception("a duplicate could not be told")
+        if not self.task_idle:
+            self._task_idle_since = None
+        elif self._task_idle_since is None:
+            self._task_idle_since = now
         if reply.tasks:
             self._task_demand = 0
         if reply.tasks or self._idle or (was_full and not self._full):
@@ -437,5 +484,6 @@ class Frontier:
         self._last = None
         self._talk.start_over()
         self._idle = False
+        self._task_idle_since = None
         self._starving = self._urgent = True
         self.listeners.fenced()

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .errors import ConfigError, TrawlError
-from .exchange import Order, StatChange
+from .exchange import Order, Reply, StatChange
 from .filters import Filter, PlainSet
 from .keys import CrawlKeys
+from .outbox import Batch
 
 MOST_ATTEMPTS = 255
 """They are kept in one byte of a request's member."""
@@ -51,8 +52,8 @@ class FrontierConfig:
     journal_s: float = 5.0
     """Time for which answered writes are kept, to be replayed when Redis comes back with an older state."""
     fsync_window_s: float = 1.5
-    """Time for which a process stays after its last write, where Redis has an append-only file: a Redis that crashes loses its
-    last second, and who has left cannot write it again. 0: do not stay.
+    """Time for which a process stays after its last write, where Redis has an append-only file or replicas: a Redis that crashes
+    loses its last moments, and who has left cannot write them again. 0: do not stay.
     """
 
     def __post_init__(self) -> None:
@@ -92,6 +93,8 @@ class Listeners:
     """Start tasks arrived, or the frontier became idle."""
     duplicate: Callable[[bytes], None] = lambda payload: None
     """Redis knew this request already."""
+    applied: list[Callable[[Batch, Reply], None]] = field(default_factory=list)
+    """An exchange was applied: what it told, and its answer. These must not raise."""
     forgotten: Callable[[], None] = lambda: None
     """Requests were removed from the dupefilter: what this process remembers itself is out of date."""
     fenced: Callable[[], None] = lambda: None

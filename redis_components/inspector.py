@@ -85,16 +85,17 @@ def expire_owner(client: redis.Redis, keys: CrawlKeys, owner: str) -> bool:
     return bool(script("expire_owner")(client, {"owners": keys.owners()}, {"owner": owner}))
 
 
-def wipe(client: redis.Redis, keys: CrawlKeys, *, but_not_for: str) -> str:
-    """Delete a crawl's queue and dupefilter, unless a live owner other than `but_not_for` works with them.
+def wipe(client: redis.Redis, keys: CrawlKeys, *, but_not_for: str, fingerprints: bool = True) -> str:
+    """Delete a crawl's queue and dupefilter (without its `fingerprints`: only the queue), unless a live owner other than
+    `but_not_for` works with them.
 
     The outcome is for people: "wiped", or "not done, ..." with the reason. An owner that joins meanwhile is seen.
     """
     outcome = "wiped"
+    seconds, micros = client.time()  # before the transaction, which keeps a connection to itself
 
     def delete(pipe: redis.client.Pipeline) -> None:
         nonlocal outcome
-        seconds, micros = client.time()
         now = seconds * 1000 + micros // 1000
         known: Any = pipe.zrange(keys.owners(), 0, 999, withscores=True)
         owners = {_text(owner): expires for owner, expires in known}
@@ -105,9 +106,10 @@ def wipe(client: redis.Redis, keys: CrawlKeys, *, but_not_for: str) -> str:
             return
         leases = (keys.leases(owner) for owner in {*owners, but_not_for})
         pipe.delete(keys.ready(), keys.owners(), keys.numbers(), keys.counters(), *leases)
-        filter_access.begin_to_clear(pipe, keys.fingerprints())
+        if fingerprints:
+            filter_access.begin_to_clear(pipe, keys.fingerprints())
 
     client.transaction(delete, keys.owners())
-    if outcome == "wiped":
+    if outcome == "wiped" and fingerprints:
         filter_access.clear(client, keys.fingerprints())
     return outcome

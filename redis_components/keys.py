@@ -24,6 +24,10 @@ class CrawlKeys:
     start_urls: str
     items: str
     stats: str
+    custom_queue: bool = False
+    """`requests` belongs to a queue class of the user's; READY requests are beside it."""
+    custom_dupefilter: bool = False
+    """`dupefilter` belongs to a dupefilter class of the user's; notes of what it was asked about are beside it."""
     more_start_urls: tuple[str, ...] = ()
     """Further start keys of a spider that reads several, in falling urgency; `start_urls` is the most urgent one."""
 
@@ -57,9 +61,9 @@ class CrawlKeys:
         attempts, payload.
 
         Written and read by `exchange.lua`; written too by `dead_replay.lua` and by a queue class that is used alone; its size is
-        read by the inspector.
+        read by the inspector. Where a queue class of the user's own stores in this key, READY requests are in `<key>:ready`.
         """
-        return self.requests
+        return f"{self.requests}:ready" if self.custom_queue else self.requests
 
     def fingerprints(self) -> str:
         """SET, HASH: fingerprints of all requests ever stored through the dupefilter, as raw bytes; for a dupefilter other than
@@ -67,7 +71,15 @@ class CrawlKeys:
 
         Written and read by `exchange.lua`, and by a dupefilter that is used alone; its size is read by the inspector.
         """
-        return self.dupefilter
+        return self.notes() if self.custom_dupefilter else self.dupefilter
+
+    def notes(self) -> str:
+        """HASH: requests that a dupefilter class of the user's was asked about and that are not stored yet (fingerprint ->
+        owner, behind a `!` where one before it died), so that its "seen" cannot swallow what a killed process did not store.
+
+        Written by `note.lua`; read by it and by `exchange.lua`, which removes a note in the step that stores its request.
+        """
+        return f"{self.dupefilter}:notes"
 
     def fingerprint_part(self, part: str, number: int | str) -> str:
         """SET, STRING: entries of a dupefilter other than the plain set, as integers in buckets, or bits of a Bloom filter in
@@ -131,6 +143,20 @@ class CrawlKeys:
         `dead_purge.lua`.
         """
         return f"{self.requests}:dead"
+
+    def foreign_requests(self) -> str:
+        """ZSET or LIST: requests of scrapy-redis that wait to be imported, as it stored them.
+
+        Written and read by `trawl migrate scrapy-redis` (`set_aside.lua`, `import_requests.lua`).
+        """
+        return f"{self.requests}:scrapy-redis"
+
+    def foreign_fingerprints(self) -> str:
+        """SET: fingerprints of scrapy-redis (40 hex digits) that wait to be imported.
+
+        Written and read by `trawl migrate scrapy-redis` (`set_aside.lua`).
+        """
+        return f"{self.dupefilter}:scrapy-redis"
 
     def start_tasks(self) -> str:
         """LIST, SET or ZSET: start tasks (JSON) that wait for a crawler; which type is the user's choice. Where a spider reads

@@ -16,9 +16,15 @@ if TYPE_CHECKING:
 def object_of(settings: BaseSettings, name: str, default: str | None = None) -> Any:
     """What the setting `name` (else `default`) names: a class, a function, an object or a module; None where neither is set.
 
-    Something that is no text is returned as it is. Raises ConfigError with the setting's name and value.
+    Raises ConfigError with the setting's name and value.
     """
-    value = settings.get(name) or default
+    return loaded(settings.get(name) or default, name)
+
+
+def loaded(value: Any, name: str) -> Any:
+    """What the dotted path `value` names; something that is no text is returned as it is. Raises ConfigError, which calls it
+    `name`.
+    """
     if not isinstance(value, str):
         return value
     try:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from .exchange import Burial, KeyedItem, NewRequest, NextTask, StatChange
 
-Kind = Literal["requests", "tasks", "items", "keyed_items", "acks", "releases", "burials"]
+Kind = Literal["requests", "tasks", "items", "keyed_items", "acks", "releases", "burials", "claims"]
 WRITES: tuple[Kind, ...] = ("requests", "tasks", "items", "keyed_items")
 """What must not be lost; the other kinds speak of leases, which end with their owner."""
 
@@ -25,10 +25,11 @@ class Batch:
     acks: list[str] = field(default_factory=list)
     releases: list[str] = field(default_factory=list)
     burials: list[Burial] = field(default_factory=list)
+    claims: list[str] = field(default_factory=list)
     stats: list[StatChange] = field(default_factory=list)  # not from the outbox: asked for when the exchange is made
 
     def __bool__(self) -> bool:
-        return bool(self.writes or self.acks or self.releases or self.burials)
+        return bool(self.writes or self.acks or self.releases or self.burials or self.claims)
 
     @property
     def writes(self) -> bool:
@@ -67,7 +68,7 @@ class Outbox:
         first alone has more.
         """
         entries, batch, room = self.entries, Batch(), max_bytes
-        kinds: dict[Kind, list[Any]] = {kind: getattr(batch, kind) for kind in (*WRITES, "acks", "releases", "burials")}
+        kinds: dict[Kind, list[Any]] = {kind: getattr(batch, kind) for kind in (*WRITES, "acks", "releases", "burials", "claims")}
         for place in range(min(limit, len(entries))):
             kind, entry, size = entries.popleft()
             room -= size
@@ -78,7 +79,7 @@ class Outbox:
         return batch
 
     def put_first(self, batches: Iterable[Batch]) -> None:
-        """Put the writes of `batches` (not their acks, releases and burials: those leases are gone) before everything that
+        """Put the writes of `batches` (not what speaks of leases: those are gone) before everything that
         waits.
         """
         again = [
@@ -94,5 +95,5 @@ class Outbox:
         self.entries.extendleft(reversed(again))  # type: ignore[arg-type]  # the kinds are literals
 
     def forget_leases(self) -> None:
-        """Drop acks, releases and burials: the leases they speak of are not ours any more."""
+        """Drop all but the writes: the leases that the rest speaks of are not ours any more."""
         self.entries = deque(entry for entry in self.entries if entry[0] in WRITES)

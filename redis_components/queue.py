@@ -1,5 +1,8 @@
-"""The orders in which requests are leased. The Scheduler reads `order`; used alone, each class is a synchronous queue on the
-same Redis key.
+"""The orders in which requests are leased, and what a queue class of a user's own may be.
+
+Used alone, each class is a synchronous queue on the Redis key of the frontier's READY requests. The Scheduler takes from our
+classes only what they say about order, score and payload, and lets the frontier do the rest; a class that stores in its own way
+is asked through `custom_queue`.
 """
 
 from __future__ import annotations
@@ -8,11 +11,16 @@ import struct
 from hashlib import sha1
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from scrapy.utils.python import to_bytes
+
 from . import exchange
+from .errors import Undecodable, Unserializable
 from .keys import CrawlKeys
-from .request_codec import RequestCodec, SerializerCodec
+from .request_codec import RequestCodec, SerializerCodec, exact_fields
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import redis
     from scrapy import Request, Spider
 
@@ -34,8 +42,12 @@ class Base:
         self.spider = spider
         self.key = key % {"spider": spider.name}
         self._keys = CrawlKeys.for_spider(spider.name, namespace="", requests=key)
-        self.serializer = serializer
+        self.serializer: Serializer = exact_fields if serializer is None else serializer  # for methods that users override
         self._codec: Codec = RequestCodec(spider) if serializer is None else SerializerCodec(spider, serializer)
+
+    def use_codec(self, codec: Codec) -> None:
+        """Store requests as the Scheduler does that made this queue: it knows the settings."""
+        self._codec = codec
 
     def __len__(self) -> int:
         """Number of READY requests."""
@@ -45,17 +57,18 @@ class Base:
         """Store a request, without dedupe. Raises Unserializable for what cannot be stored exactly."""
         payload = self._encode_request(request)
         number = int(self.server.hincrby(self._keys.counters(), "order", 1))
-        self.server.zadd(self.key, {struct.pack(">QB", self.rank(number), 0) + payload: self.score(request)})
+        self.server.zadd(self.key, {struct.pack(">QB", self.rank(number), 0) + to_bytes(payload): self.score(request)})
 
     def pop(self, timeout: int = 0) -> Request | None:
         """Remove and return the next request, or None; `timeout` (s) waits for one. What is popped is not leased: a crash
         loses it.
         """
+        # NEVER_DECODE: payloads are binary, also for users who set decode_responses=True.
         if timeout > 0:
-            blocked: Any = self.server.bzpopmin(self.key, timeout)
+            blocked: Any = self.server.execute_command("BZPOPMIN", self.key, timeout, NEVER_DECODE=True)  # type: ignore[no-untyped-call]  # redis-py has no types for it
             member: bytes | None = blocked[1] if blocked else None
         else:
-            popped: Any = self.server.zpopmin(self.key)
+            popped: Any = self.server.execute_command("ZPOPMIN", self.key, NEVER_DECODE=True)  # type: ignore[no-untyped-call]
             member = popped[0][0] if popped else None
         return self._decode_request(member[_PREFIX_BYTES:]) if member else None
 
@@ -117,6 +130,63 @@ class RandomQueue(Base):
     def rank(number: int) -> int:
         """As in `exchange.lua`: scattered, the same for the same push."""
         return int(sha1(str(number).encode(), usedforsecurity=False).hexdigest()[:12], 16)
+
+
+_STORAGE = ("__len__", "push", "pop", "clear", "rank")
+
+
+def _is_ours(cls: object, *names: str) -> bool:
+    """Whether a queue class has these methods from here, none of them overridden."""
+    return all(getattr(getattr(cls, name, None), "__module__", "") == __name__ for name in names)
+
+
+def order_of(cls: object) -> exchange.Order | None:
+    """The order in which the frontier itself leases the requests of this queue class; None for a class that has to be asked: it
+    stores in its own way, or scores other than by the priority where the order knows no scores.
+    """
+    order: exchange.Order | None = getattr(cls, "order", None)
+    if order is None or not _is_ours(cls, *_STORAGE):
+        return None
+    if _is_ours(cls, "score"):
+        return order
+    return exchange.Order.PRIORITY if order in (exchange.Order.PRIORITY, exchange.Order.FIFO) else None
+
+
+def own_score_of(queue: object) -> Callable[[Request], float] | None:
+    """The queue's `score`, where it is a user's own."""
+    return None if _is_ours(type(queue), "score") else getattr(queue, "score", None)
+
+
+class QueueCodec:
+    """Requests through `_encode_request` and `_decode_request` of a user's queue class."""
+
+    def __init__(self, queue: Base) -> None:
+        self._queue = queue
+
+    def encode(self, request: Request) -> bytes:
+        """The payload of `request`. Raises Unserializable with what the queue raised."""
+        try:
+            return to_bytes(self._queue._encode_request(request))
+        except Unserializable:
+            raise
+        except Exception as exc:  # whatever a user's method raises
+            raise Unserializable(f"request: {type(exc).__name__}: {exc}") from exc
+
+    def decode(self, payload: bytes) -> Request:
+        """The request of `payload`. Raises Undecodable with what the queue raised."""
+        try:
+            return self._queue._decode_request(payload)
+        except Undecodable:
+            raise
+        except Exception as exc:  # whatever a user's method raises
+            raise Undecodable(f"{type(self._queue).__qualname__} cannot read it: {type(exc).__name__}: {exc}") from exc
+
+
+def own_codec_of(queue: object) -> Codec | None:
+    """A codec of the queue's own `_encode_request` and `_decode_request`, where one of them is a user's."""
+    if not isinstance(queue, Base) or _is_ours(type(queue), "_encode_request", "_decode_request"):
+        return None
+    return QueueCodec(queue)
 
 
 # scrapy-redis's older names.

@@ -213,6 +213,21 @@ class RequestCodec:
         return method  # type: ignore[no-any-return]
 
 
+class ExactFields:
+    """The serializer where none is named: dictionaries of plain and tagged values, exactly, and never a pickle."""
+
+    def dumps(self, obj: dict[str, Any], /) -> bytes:
+        """A payload of `obj`. Raises Unserializable."""
+        return codec.dumps({name: codec.exact(value, name) for name, value in obj.items()})
+
+    def loads(self, payload: bytes, /) -> dict[str, Any]:
+        """That dictionary again. Raises Undecodable."""
+        return codec.loads(payload)
+
+
+exact_fields = ExactFields()
+
+
 class SerializerCodec:
     """Requests as `Request.to_dict` gives them, through a serializer of the user's choice.
 
@@ -233,7 +248,9 @@ class SerializerCodec:
         """The payload of `request`. Raises Unserializable for what `to_dict` or the serializer refuses."""
         try:
             fields = request.to_dict(spider=self._spider)
-            if self._exact is not None and "_class" in fields:
+            if self._exact is None:
+                return self._serializer.dumps(fields)  # type: ignore[return-value]  # used alone, what it stores is its own affair
+            if "_class" in fields:
                 self._exact.allowed_class(fields["_class"])
             return to_bytes(self._serializer.dumps(fields))
         except Undecodable as exc:

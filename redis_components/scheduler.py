@@ -1,137 +1,149 @@
 """Scrapy's scheduler on the shared frontier: synchronous, never waiting for Redis.
 
-SCHEDULER = "redis_components.scheduler.Scheduler"
+    SCHEDULER = "redis_components.scheduler.Scheduler"
+
+Constructor and attributes are scrapy-redis's. Used alone (in a script or a test, without a running engine) it is a
+`LoneScheduler`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
-from typing import TYPE_CHECKING, Self, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
-import redis
 from scrapy import Request, Spider, signals
-from scrapy.core.scheduler import BaseScheduler
 from scrapy.exceptions import CloseSpider
-from scrapy.spidermiddlewares.httperror import HttpError
-from scrapy.utils.asyncio import is_asyncio_available
+from scrapy.utils.asyncio import call_later
 
 from . import defaults
-from .dupefilter import dupefilter_class
-from .engine import close_frontier, frontier_of, stop_crawl, watch_finished
+from .custom_dupefilter import CustomDupeFilter
+from .custom_queue import CustomQueue
+from .dupefilter import is_fused
+from .engine import close_frontier, frontier_of, running_crawler, stop_crawl, watch_finished
 from .errors import TrawlError, Undecodable, Unserializable
-from .exchange import NO_FILTER, NewRequest, score_of
-from .inspector import wipe
-from .loading import object_of
-from .page import Page, current_page
+from .exchange import NO_FILTER, NewRequest, Order, score_of
+from .filters import Notes
+from .kept_requests import KeptRequests
+from .lone_scheduler import LoneScheduler
+from .page import Page
+from .page_book import PageBook
+from .queue import order_of
 from .refusal import REASON, is_refused, refusing
-from .request_codec import request_codec
+from .scheduler_parts import is_scrapys_kind, log_duplicate
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-    from twisted.internet.defer import Deferred
-    from twisted.python.failure import Failure
+    from collections.abc import Callable
 
-    from .frontier import Frontier
+    from scrapy.crawler import Crawler
+    from twisted.internet.defer import Deferred
+
+    from .exchange import Lease
+    from .frontier import Frontier, FrontierConfig
+    from .request_codec import Codec
 
 logger = logging.getLogger(__name__)
 
 
-def reason_of(failure: Failure) -> str:
-    """Why a request failed, for people: `HTTP 404`, or the error's name and text."""
-    if isinstance(failure.value, HttpError):
-        return f"HTTP {failure.value.response.status}"
-    return f"{type(failure.value).__name__}: {failure.getErrorMessage()}"
+class Scheduler(LoneScheduler):
+    """Leases requests from the frontier and acks each when Scrapy is done with it."""
 
-
-class Scheduler(BaseScheduler):
-    """Leases requests from the frontier and acks each when Scrapy is done with it.
-
-    Leases are kept beside the requests, not in `meta`: copies, retries and redirects would carry them along and ack twice.
-    """
-
+    _crawler: Crawler | None = None  # whose engine is at work; None: this scheduler is used alone
+    _custom_queue: CustomQueue | None = None
+    _custom_dupefilter: CustomDupeFilter | None = None
+    _idle_since: float | None = None
     _frontier: Frontier
+    _book: PageBook
+    _take: Callable[[], Lease | None]
+    _unseen: Callable[[Request], bytes | None]
 
-    def __init__(self, crawler: Crawler, *, persist: bool, flush_on_start: bool, max_seen: int) -> None:
-        self._crawler = crawler
-        self.persist = persist
-        self.flush_on_start = flush_on_start
-        self._max_seen = max_seen
-        self._seen: set[bytes] = set()
-        self._pages: dict[Request, Page] = {}
-        self._unserializable: deque[tuple[Request, Page | None]] = deque()
-        self._reasons: set[str] = set()
-        assert crawler.stats is not None
-        self.stats = crawler.stats
-        self._inc_value = crawler.stats.inc_value
-        self._has_contexts = False
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Read the settings; nothing is sent to Redis yet."""
-        settings = crawler.settings
-        return cls(
-            crawler,
-            persist=settings.getbool("SCHEDULER_PERSIST", defaults.SCHEDULER_PERSIST),
-            flush_on_start=settings.getbool("SCHEDULER_FLUSH_ON_START"),
-            max_seen=settings.getint("SCHEDULER_LOCAL_SEEN", defaults.SCHEDULER_LOCAL_SEEN),
-        )
-
-    def open(self, spider: Spider) -> None:
-        """Hook into the engine and begin to exchange. What cannot work as configured is said in one line, and the crawl ends."""
+    def open(self, spider: Spider) -> Deferred[None] | None:
+        """Make queue and dupefilter, hook into the engine and begin to exchange. What cannot work as configured is said in one
+        line, and the crawl ends.
+        """
+        self._crawler = crawler = running_crawler(spider)
+        if crawler is None:
+            return super().open(spider)
         self.spider = spider
+        self._seen: set[bytes] = set()
+        self._kept = KeptRequests()
         try:
-            with refusing(self._crawler):
-                self._set_up(spider)
+            with refusing(crawler):
+                self._make_parts()
+                self._set_up(crawler)
         except CloseSpider as closing:
             # Raised here it would leave the scraper unopened, and Scrapy stumble over that when it closes.
             def close_at_once(exc: CloseSpider = closing) -> None:
                 raise exc
 
-            self._crawler.signals.connect(close_at_once, signals.spider_opened, weak=False)
-            return
+            crawler.signals.connect(close_at_once, signals.spider_opened, weak=False)
+            return None
         if self.flush_on_start:
             self.flush()
-        self._crawler.signals.connect(self._item_failed, signals.item_error)
+        crawler.signals.connect(self._book.fail_item, signals.item_error)
         self._frontier.open()
+        return self.df.open() if is_scrapys_kind(self.df) else None
 
-    def _set_up(self, spider: Spider) -> None:
+    def _set_up(self, crawler: Crawler) -> None:
         """Raises IncompatibleEngine, ConfigError; the frontier comes last, since it would have to be stopped again."""
-        settings = self._crawler.settings
-        self._codec = request_codec(
-            spider, object_of(settings, "SCHEDULER_SERIALIZER"), settings.getlist("SCHEDULER_REQUEST_CLASSES")
-        )
-        dupefilter = dupefilter_class(settings)
-        self._frontier = frontier_of(self._crawler)
-        self._has_contexts = is_asyncio_available()
-        self.df = dupefilter.from_crawler(self._crawler)
+        settings = crawler.settings
         # What expires in Redis must not be remembered here, and what is met again has to be told there.
-        if self._frontier.config.filter.forgets:
-            self._max_seen = 0
+        forgets = is_fused(type(self.df)) and self.df.filter.forgets
+        self._max_seen = 0 if forgets else settings.getint("SCHEDULER_LOCAL_SEEN", defaults.SCHEDULER_LOCAL_SEEN)
+        self._unseen = self._fingerprint_here
+        self.stats = self.stats or crawler.stats
+        assert self.stats is not None
+        self._inc_value = self.stats.inc_value
+        self._frontier = frontier_of(crawler, self._adapted)
+        self._owner = self._frontier.owner
+        self._take = self._frontier.take
+        self._book = PageBook(crawler, self._frontier, self._inc_value)
+        self._pages = self._book.pages
         listeners = self._frontier.listeners
-        listeners.work = self._wake = watch_finished(
-            self._crawler, self.finish_request, begun=self._begin_request, failed=self._request_failed
-        )
+        self._wake = watch_finished(crawler, self._book.finish, begun=self._book.begin, failed=self._book.fail)
+        listeners.work = self._first_work
         listeners.duplicate = self._known_to_redis
         listeners.forgotten = self._seen.clear
         listeners.fenced = self._fenced
         listeners.refused = self._refused
-        listeners.left = self._wipe_if_finished
+        listeners.left = self._left
+        self._set_up_custom_classes(crawler)
 
-    def flush(self) -> None:
-        """Delete the queue and the dupefilter, unless another process is crawling with them."""
-        outcome = wipe(self.df.server, self._frontier.config.keys, but_not_for=self._frontier.owner)
-        (logger.info if outcome == "wiped" else logger.warning)("flush: %s", outcome)
+    def _adapted(self, config: FrontierConfig) -> FrontierConfig:
+        """Keys and order are those of the queue and the dupefilter."""
+        keys = replace(
+            config.keys,
+            requests=self._keys.requests,
+            dupefilter=self._keys.dupefilter,
+            custom_queue=self._keys.custom_queue,
+            custom_dupefilter=self._keys.custom_dupefilter,
+        )
+        kind = Notes() if keys.custom_dupefilter else self.df.filter
+        return replace(config, keys=keys, filter=kind, order=order_of(type(self.queue)) or Order.ADVISED)
+
+    def _set_up_custom_classes(self, crawler: Crawler) -> None:
+        frontier, listeners = self._frontier, self._frontier.listeners
+        if not is_fused(type(self.df)):
+            assert crawler.request_fingerprinter is not None
+            fingerprint = crawler.request_fingerprinter.fingerprint
+            self._custom_dupefilter = CustomDupeFilter(self.df, self.server, frontier, fingerprint)
+            self._unseen = self._custom_dupefilter.check
+        if frontier.config.order is Order.ADVISED:
+            self._custom_queue = queue = CustomQueue(self.queue, frontier, self._codec, keep=self._keep_here)
+            self._codec, self._take = cast("Codec", queue), queue.take
+            listeners.applied.append(queue.applied)
 
     def enqueue_request(self, request: Request) -> bool:
         """Hand a request to the frontier. Never raises: a hundred exceptions here would wedge the engine for ever."""
+        if self._crawler is None:
+            return super().enqueue_request(request)
         try:
-            fingerprint = NO_FILTER if request.dont_filter else self.df.fingerprint(request)
-            if not request.dont_filter and self._seen_here(fingerprint):
+            fingerprint = NO_FILTER if request.dont_filter else self._unseen(request)
+            if fingerprint is None:
                 self._filtered(request)
                 return False
-            stored = NewRequest(fingerprint, score_of(request.priority), self._codec.encode(request))
+            score = score_of(request.priority) if self._own_score is None else self._score(request)
+            stored = NewRequest(fingerprint, score, self._codec.encode(request))
         except Exception as exc:  # Unserializable; or a class of the user's that raises, which is no reason to wedge the engine
             self._keep_here(request, str(exc) if isinstance(exc, Unserializable) else f"{type(exc).__name__}: {exc}")
             return True
@@ -140,43 +152,35 @@ class Scheduler(BaseScheduler):
         self._inc_value("scheduler/enqueued")
         return True
 
-    def _seen_here(self, fingerprint: bytes) -> bool:
-        """Whether this process has met the request; Redis is asked in the exchange that stores it."""
+    def _fingerprint_here(self, request: Request) -> bytes | None:
+        """None where this process has met the request; else the fingerprint by which Redis is asked, in the exchange that stores
+        it.
+        """
+        fingerprint: bytes = self.df.fingerprint(request)
         if fingerprint in self._seen:
-            return True
-        if not self._max_seen:
-            return False
-        if len(self._seen) >= self._max_seen:
-            self._seen.clear()
-        self._seen.add(fingerprint)
-        return False
+            return None
+        if self._max_seen:
+            if len(self._seen) >= self._max_seen:
+                self._seen.clear()
+            self._seen.add(fingerprint)
+        return fingerprint
 
     def _keep_here(self, request: Request, reason: str) -> None:
-        """A request that cannot be stored lives in this process's memory, like in Scrapy's own scheduler; the page on which it
-        was found stays leased until it is finished.
-        """
-        field = reason.partition(":")[0]
-        if field not in self._reasons:
-            self._reasons.add(field)
-            logger.warning(
-                "%s is kept in memory, after a crash its page is crawled again: %s (said once for each field)", request, reason
-            )
-        found_on = current_page.get()
-        if found_on is not None:
-            found_on.parts += 1
-        self._unserializable.append((request, found_on))
+        self._kept.add(request, reason)
         self._inc_value("scheduler/unserializable")
         self._inc_value("scheduler/enqueued")
 
     def next_request(self) -> Request | None:
         """The next request of this process, or None; the engine is woken when there is one."""
-        if self._unserializable:
+        if self._crawler is None:
+            return super().next_request()
+        if self._kept:
             self._inc_value("scheduler/dequeued")
-            request, found_on = self._unserializable.popleft()
+            request, found_on = self._kept.take()
             if found_on is not None:
                 self._pages[request] = found_on
             return request
-        while (lease := self._frontier.take()) is not None:
+        while (lease := self._take()) is not None:
             try:
                 request = self._codec.decode(lease.data)
             except Undecodable as exc:
@@ -191,77 +195,82 @@ class Scheduler(BaseScheduler):
         return None
 
     def has_pending_requests(self) -> bool:
-        """False only when Redis has proved that nothing is ready, leased by anybody, or on its way."""
-        return bool(self._unserializable) or not self._frontier.idle
+        """False only when Redis has proved that nothing is ready, leased by anybody, or on its way, and that for
+        `idle_before_close` seconds.
+        """
+        if self._crawler is None:
+            return super().has_pending_requests()
+        if self._kept or not self._frontier.idle or (self._custom_queue is not None and not self._custom_queue.is_dry):
+            self._idle_since = None
+            return True
+        return bool(self.idle_before_close) and not self._was_idle_for_long()
+
+    def _was_idle_for_long(self) -> bool:
+        now = self._frontier.now()
+        if self._idle_since is None:
+            self._idle_since = now
+            call_later(self.idle_before_close + 0.01, self._wake)
+        return now - self._idle_since >= self.idle_before_close
 
     def __len__(self) -> int:
         """Requests that nobody has started, at the last answer of Redis."""
-        return self._frontier.waiting_to_start + len(self._unserializable)
+        if self._crawler is None:
+            return super().__len__()
+        in_custom_queue = len(self._custom_queue) if self._custom_queue is not None else 0
+        return self._frontier.waiting_to_start + len(self._kept) + in_custom_queue
 
     def finish_request(self, request: Request) -> None:
         """Scrapy is done with `request`: ack it (edge c). The name is that of scrapy/scrapy#7978."""
-        page = self._pages.pop(request, None)
-        if page is not None and page.finish_part(self._frontier) and page.reason is not None and not page.cut_off:
-            logger.error("%s is set aside in %s: %s", request, self._frontier.config.keys.dead(), page.reason)
-            self._inc_value("scheduler/given_up")
+        self._book.finish(request)
 
     def give_up(self, request: Request, reason: str) -> None:
         """When Scrapy is done with `request`, keep it among the dead ones with `reason` (edge f) instead of acking it."""
-        page = self._pages.get(request)
-        if page is not None:
-            page.give_up(request, reason)
+        self._book.give_up(request, reason)
 
-    def _begin_request(self, request: Request) -> None:
-        if self._has_contexts:
-            current_page.set(self._pages.get(request))
-
-    def _request_failed(self, request: Request, failure: Failure) -> None:
-        """A callback that raised: the page is kept, to be replayed once that is mended. CloseSpider is no failure of the page,
-        which was not read to its end: it is released (edge d), so that a later run crawls it again.
-        """
-        if isinstance(failure.value, CloseSpider):
-            self._cut_off(request)
-        else:
-            self.give_up(request, reason_of(failure))
-
-    def _item_failed(self, failure: Failure, response: Response | None) -> None:
-        """An item that no pipeline took."""
-        request = getattr(response, "request", None)  # items of start() have no response
-        if request is None:
-            return
-        if isinstance(failure.value, CloseSpider):
-            # Scrapy itself only logs it here. The page goes back to the queue, so this process must not take it again.
-            self._cut_off(request)
-            stop_crawl(self._crawler, failure.value.reason)
-        else:
-            self.give_up(request, reason_of(failure))
-
-    def _cut_off(self, request: Request) -> None:
-        page = self._pages.get(request)
-        if page is not None:
-            page.cut_off = True
+    def _first_work(self) -> None:
+        """The first exchange only introduces this process, so what waits was there before."""
+        if self._frontier.exchanges == 1 and (waiting := self._frontier.waiting_to_start):
+            self._say_resuming(waiting)
+        self._frontier.listeners.work = self._wake
+        self._wake()
 
     def _filtered(self, request: Request) -> None:
-        self.df.log(request, self.spider)
-        self._inc_value("dupefilter/filtered")
+        counted = self._count_of_filtered()
+        log_duplicate(self.df, request, self.spider)
+        if self._count_of_filtered() == counted:
+            self._inc_value("dupefilter/filtered")
+
+    def _count_of_filtered(self) -> int:
+        """What a dupefilter of the user's may count by itself, as Scrapy's own does; ours do not."""
+        if self._custom_dupefilter is None:
+            return 0
+        assert self.stats is not None
+        return int(self.stats.get_value("dupefilter/filtered", 0))
 
     def _known_to_redis(self, payload: bytes) -> None:
-        request = self._codec.decode(payload)
+        assert self._crawler is not None
+        request = self._codec.decode(payload if self._custom_queue is None else self._custom_queue.payload_of(payload))
         self._filtered(request)
         self._crawler.signals.send_catch_log(signals.request_dropped, request=request, spider=self.spider)
 
     def _fenced(self) -> None:
-        for page in (*self._pages.values(), *self._kept_from()):
+        for page in (*self._pages.values(), *self._kept.pages):
             page.lease_id = ""
         self._seen.clear()
+        for custom in (self._custom_queue, self._custom_dupefilter):
+            if custom is not None:
+                custom.fenced()
         self._wake()
 
     def _refused(self, error: TrawlError) -> None:
+        assert self._crawler is not None
         logger.error("%s", error)
         stop_crawl(self._crawler, REASON)
 
-    def close(self, reason: str) -> Deferred[None] | None:  # noqa: ARG002
+    def close(self, reason: str) -> Deferred[None] | None:
         """Release what was not started and wait until everything is stored, for a bounded time."""
+        if self._crawler is None:
+            return super().close(reason)
         if is_refused(self._crawler):
             if hasattr(self, "_frontier"):
                 self._frontier.stop()
@@ -269,29 +278,24 @@ class Scheduler(BaseScheduler):
         hand_over = getattr(self.spider, "hand_over_open_task", None)
         if hand_over is not None:
             hand_over()
-        if self._unserializable:
-            pages = self._kept_from()
-            logger.warning(
-                "%d requests that could not be stored end with this process; the %d pages they came from will be crawled again",
-                len(self._unserializable),
-                len(pages),
-            )
-            for page in pages:
-                page.release(self._frontier)
-        return close_frontier(self._crawler)
+        self._kept.release_pages(self._frontier)
+        if self._custom_queue is not None:
+            self._custom_queue.release_unstarted()
+        closing = close_frontier(self._crawler)
+        if is_scrapys_kind(self.df):
+            closing.addCallback(lambda _: self.df.close(reason))
+        return closing
 
-    def _kept_from(self) -> set[Page]:
-        """The pages of the requests that wait in memory."""
-        return {page for _, page in self._unserializable if page is not None}
-
-    def _wipe_if_finished(self) -> None:
+    def _left(self) -> None:
         """SCHEDULER_PERSIST=False: the last process of a finished crawl removes its keys; never what others work on."""
-        if self.persist or not self._frontier.idle:
-            return
         try:
-            wipe(self.df.server, self._frontier.config.keys, but_not_for=self._frontier.owner)
-        except redis.RedisError as exc:
-            logger.warning("the finished crawl's keys are not removed: %s", exc)
+            if self._custom_dupefilter is not None:
+                self._custom_dupefilter.leave()
+            if not self.persist and self._frontier.idle:
+                self._owner = self._frontier.owner
+                self.flush()
+        except Exception as exc:  # Redis, or whatever a class of the user's raises: this process must be able to go
+            logger.warning("the finished crawl's keys are not removed: %s: %s", type(exc).__name__, exc)
 
 
 def scheduler_of(crawler: Crawler) -> Scheduler | None:

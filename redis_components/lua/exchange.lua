@@ -4,7 +4,7 @@
 --
 -- KEYS[1] ready         (zset)   READY requests: score = -priority, member = order, attempts, payload
 -- KEYS[2] seen          (set, hash)  fingerprints of requests ever stored; a hash where message.filter names another dupefilter than the plain set: it keeps
---                       its entries in keys that begin with this one and so are in its slot (lib/filter_state)
+--                       its entries in keys that begin with this one and so are in its slot (lib/filter_state), or it is one of notes (lib/notes)
 -- KEYS[3] leases        (hash)   this owner's leases
 -- KEYS[4] owners        (zset)   owners, score = time at which each counts as dead, in ms
 -- KEYS[5] numbers       (hash)   owner -> number of its last exchange '|' the duplicates found in it '|' leases overtaken in its buffer '|' its concurrency
@@ -25,7 +25,7 @@
 -- ARGV[2] blobs         (binary)       end to end, for each of message.requests its fingerprint ('' = no filter) and payload, for each of message.tasks
 --                       its data, then the items, then those with a key of their own; apart from the message because Redis's cmsgpack does not know the binary type
 -- Returns: {outcome, layout version, number of the last exchange applied, leases {id, score, order and attempts, payload, ...}, tasks {id, data, ...},
---          duplicates {place, ...}, ready, withheld, leased, leased_tasks, waiting, dead owner, acks lost, out of memory (0, 1), append-only file (0, 1, -1 not asked),
+--          duplicates {place, ...}, ready, withheld, leased, leased_tasks, waiting, dead owner, acks lost, out of memory (0, 1), append-only file or replicas (0, 1, -1 not asked),
 --          time of the last removal from the dupefilter (in ms, '' if long ago)};
 --          outcome is 'applied', 'repeated' (was applied before, same answer), 'fenced' (nothing applied: this owner is not known any more), 'layout', or
 --          'filter' (nothing applied: another dupefilter is at that key; its form stands in place of the layout version)
@@ -39,6 +39,7 @@ local message, blobs = cmsgpack.unpack(ARGV[1]), ARGV[2]
 local LAYOUT = '1'
 local GONE_S = 86400
 local MOST_WITHHELD = 200
+local MEND = '; trawl migrate scrapy-redis imports it if it is of scrapy-redis, else remove it'
 
 -- include: clock
 -- include: memory
@@ -93,7 +94,7 @@ for _, check in ipairs(checks) do
       reply.layout = form
       return answer('filter')
     end
-    return redis.error_reply('WRONGTYPE ' .. check[2] .. ' is a ' .. redis.call('TYPE', check[2])['ok'] .. ' that Trawl did not write; remove it')
+    return redis.error_reply('WRONGTYPE ' .. check[2] .. ' is a ' .. redis.call('TYPE', check[2])['ok'] .. ' that Trawl did not write' .. MEND)
   end
 end
 local numeric = { 'order', 'leased', 'leased_tasks', 'acked', 'reclaimed' }
@@ -106,8 +107,21 @@ for place, counter in ipairs(numeric) do
     return redis.error_reply('ERR ' .. counters .. " has the foreign value '" .. count .. "' for " .. counter .. '; remove it')
   end
 end
+if not counts[1] and not counts[2] then -- nothing of ours was ever stored here: then nothing may wait in the queue, neither
+  local first = redis.call('ZRANGE', ready, 0, 0)[1]
+  if first and string.byte(first) ~= 0 then
+    return redis.error_reply('ERR ' .. ready .. ' holds requests that Trawl did not store' .. MEND)
+  end
+  local known = not message.filter and redis.call('SRANDMEMBER', seen)
+  if known and string.find(known, '^[0-9a-f]+$') and #known == 40 then -- ours are bytes
+    return redis.error_reply('ERR ' .. seen .. ' holds fingerprints that Trawl did not store' .. MEND)
+  end
+end
 local filter -- nil: the plain set
-if message.filter then -- what only it needs costs the others nothing
+if message.filter and message.filter.kind == 'notes' then
+  -- include: notes
+  filter = open_notes(seen)
+elseif message.filter then -- what only it needs costs the others nothing
   -- include: filter_state
   -- include: buckets
   -- include: bloom
@@ -228,13 +242,21 @@ else
   if reply.full == 0 then
     -- What was at work in several deaths is tried apart from its like, one for each process: so only the guilty one is there each time.
     local trying, withheld = message.trying, {}
+    for _, hex in ipairs(message.claims) do -- what was chosen and is not READY any more is left out
+      local member = member_of(ready, hex)
+      if member and #member >= 9 and not (trying and attempts_of(member) >= message.suspect_from) then
+        trying = trying or attempts_of(member) >= message.suspect_from
+        redis.call('ZREM', ready, member)
+        lease(REQUEST, '0', member)
+      end
+    end
     local round, popped = 0, nil
     repeat -- again where some were withheld, for a bounded time
       round = round + 1
       popped = message.want > made.leased and redis.call('ZPOPMIN', ready, message.want - made.leased) or {}
       for i = 1, #popped, 2 do
         local member, score = popped[i], popped[i + 1]
-        if #member < 9 then
+        if #member < 9 or (string.byte(member) ~= 0 and message.order ~= 'advised') then -- a late one of scrapy-redis stays whole
           bury(dead, now, 'not a request of ours: no order and attempts before the payload', FOREIGN, score, member)
         elseif trying and attempts_of(member) >= message.suspect_from then
           withheld[#withheld + 1] = { score, member }
@@ -263,8 +285,11 @@ if message.bye and not said_bye and redis.call('HLEN', leases) == 0 then
 end
 
 if message.ask_aof then
-  local persistence = redis.pcall('INFO', 'persistence') -- a user without the right to ask stays at -1
-  if type(persistence) == 'string' then reply.aof = tonumber(string.match(persistence, 'aof_enabled:(%d)') or -1) end
+  local persistence, replication = redis.pcall('INFO', 'persistence'), redis.pcall('INFO', 'replication')
+  if type(persistence) == 'string' and type(replication) == 'string' then -- a user without the right to ask stays at -1
+    local comes_back = string.find(persistence, 'aof_enabled:1') or string.find(replication, 'connected_slaves:[1-9]')
+    reply.aof = comes_back and 1 or 0
+  end
 end
 local forgotten = redis.pcall('GET', forgotten_key(seen))
 if type(forgotten) == 'string' then reply.forgotten = forgotten end

@@ -250,7 +250,7 @@ def test_after_a_long_silence_everything_is_forgotten(way: type[Alone], redis_cl
 
 
 def test_a_long_incremental_crawl_takes_constant_memory(redis_client: redis.Redis) -> None:
-    """Scans of a list page on which 50 of 200 entries are new: after 5 windows keys and memory are the same as after 2."""
+    """Scans of a list page on which 50 of 200 entries are new: after 2 windows and after 5 it costs the same."""
     asked, rolled, figures = Alone(redis_client, Rolling(max_entries=WINDOW)), 0, []
     for scans in (200, 200):
         for _ in range(scans):

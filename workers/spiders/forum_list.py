@@ -9,7 +9,7 @@ import msgspec
 from scrapy import Request
 from scrapy.spidermiddlewares.httperror import HttpError
 
-from redis_components.scheduler import reason_of
+from redis_components.page_book import reason_of
 from redis_components.spiders import RedisSpider
 from workers.sites import Site, load_site
 

@@ -7,8 +7,12 @@ local function rank_of(order, number)
   return number
 end
 
--- a: store one request.
+-- a: store one request. Where a queue class of the user's says what is next, the payload begins with an order that its owner chose and knows it by.
 local function enqueue(ready, order, number, score, payload)
+  if order == 'advised' then
+    redis.call('ZADD', ready, 0, string.sub(payload, 1, 8) .. '\0' .. string.sub(payload, 9))
+    return
+  end
   if order ~= 'priority' then score = 0 end
   redis.call('ZADD', ready, score, struct.pack('>I8', rank_of(order, number)) .. '\0' .. payload)
 end
@@ -27,4 +31,11 @@ end
 
 local function with_attempts(member, attempts)
   return order_of(member) .. string.char(math.min(attempts, 255)) .. payload_of(member)
+end
+
+-- The request with the order that `hex` writes, where all scores are equal; nothing when it is not READY any more.
+local function member_of(ready, hex)
+  local order = string.gsub(hex, '%x%x', function(pair) return string.char(tonumber(pair, 16)) end)
+  local member = redis.call('ZRANGEBYLEX', ready, '[' .. order, '+', 'LIMIT', 0, 1)[1]
+  return member and order_of(member) == order and member or nil
 end

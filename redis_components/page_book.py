@@ -1,0 +1,90 @@
+"""The pages that Scrapy works on for this process, each with the lease that it stands for, until it is done with them."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from scrapy import Request
+from scrapy.exceptions import CloseSpider
+from scrapy.spidermiddlewares.httperror import HttpError
+from scrapy.utils.asyncio import is_asyncio_available
+
+from .engine import stop_crawl
+from .page import Page, current_page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from twisted.python.failure import Failure
+
+    from .frontier import Frontier
+
+logger = logging.getLogger(__name__)
+
+
+def reason_of(failure: Failure) -> str:
+    """Why a request failed, for people: `HTTP 404`, or the error's name and text."""
+    if isinstance(failure.value, HttpError):
+        return f"HTTP {failure.value.response.status}"
+    return f"{type(failure.value).__name__}: {failure.getErrorMessage()}"
+
+
+class PageBook:
+    """`pages` is open to the scheduler, which writes each request that it hands out into it.
+
+    Leases are kept beside the requests, not in `meta`: copies, retries and redirects would carry them along and ack twice.
+    """
+
+    def __init__(self, crawler: Crawler, frontier: Frontier, count: Callable[[str], None]) -> None:
+        self.pages: dict[Request, Page] = {}
+        self._crawler = crawler
+        self._frontier = frontier
+        self._count = count
+        self._has_contexts = is_asyncio_available()
+
+    def begin(self, request: Request) -> None:
+        """Scrapy begins with `request`."""
+        if self._has_contexts:
+            current_page.set(self.pages.get(request))
+
+    def finish(self, request: Request) -> None:
+        """Scrapy is done with `request`: ack it (edge c)."""
+        page = self.pages.pop(request, None)
+        if page is not None and page.finish_part(self._frontier) and page.reason is not None and not page.cut_off:
+            logger.error("%s is set aside in %s: %s", request, self._frontier.config.keys.dead(), page.reason)
+            self._count("scheduler/given_up")
+
+    def give_up(self, request: Request, reason: str) -> None:
+        """When Scrapy is done with `request`, keep it among the dead ones with `reason` (edge f) instead of acking it."""
+        page = self.pages.get(request)
+        if page is not None:
+            page.give_up(request, reason)
+
+    def fail(self, request: Request, failure: Failure) -> None:
+        """A callback that raised: the page is kept, to be replayed once that is mended. CloseSpider is no failure of the page,
+        which was not read to its end: it is released (edge d), so that a later run crawls it again.
+        """
+        if isinstance(failure.value, CloseSpider):
+            self._cut_off(request)
+        else:
+            self.give_up(request, reason_of(failure))
+
+    def fail_item(self, failure: Failure, response: Response | None) -> None:
+        """An item that no pipeline took."""
+        request = getattr(response, "request", None)  # items of start() have no response
+        if request is None:
+            return
+        if isinstance(failure.value, CloseSpider):
+            # Scrapy itself only logs it here. The page goes back to the queue, so this process must not take it again.
+            self._cut_off(request)
+            stop_crawl(self._crawler, failure.value.reason)
+        else:
+            self.give_up(request, reason_of(failure))
+
+    def _cut_off(self, request: Request) -> None:
+        page = self.pages.get(request)
+        if page is not None:
+            page.cut_off = True

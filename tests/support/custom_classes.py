@@ -1,0 +1,130 @@
+"""Queue, dupefilter and scheduler classes as users of scrapy-redis bring them: written against its interface, not Trawl's."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import redis
+from scrapy import Request, Spider
+from scrapy.settings import BaseSettings
+from scrapy.utils.request import fingerprint, request_from_dict
+
+from redis_components.connection import get_redis_from_settings
+from redis_components.dupefilter import RFPDupeFilter
+from redis_components.queue import Base, PriorityQueue
+from redis_components.scheduler import Scheduler
+
+
+class HighestPageFirst:
+    """A class of its own: JSON in a hash, the highest page number first. `broken` makes it raise."""
+
+    broken = False
+
+    def __init__(self, server: redis.Redis, spider: Spider, key: str, serializer: Any = None) -> None:
+        self.server = server
+        self.spider = spider
+        self.key = key
+
+    def __len__(self) -> int:
+        return int(self.server.hlen(self.key))
+
+    def push(self, request: Request) -> None:
+        fields = {"url": request.url, "meta": request.meta, "dont_filter": request.dont_filter}
+        self.server.hset(self.key, request.url.rpartition("/")[2], json.dumps(fields))
+
+    def pop(self, timeout: int = 0) -> Request | None:
+        pages = self.server.hkeys(self.key)
+        if not pages:
+            return None
+        page = max(pages, key=int)
+        data = self.server.hget(self.key, page)
+        if data is None or not self.server.hdel(self.key, page):
+            return None
+        return request_from_dict(json.loads(data), spider=self.spider)
+
+    def clear(self) -> None:
+        self.server.delete(self.key)
+
+
+class ListQueue(Base):
+    """A subclass of Base that stores in a list, as scrapy-redis's own do."""
+
+    def __len__(self) -> int:
+        return int(self.server.llen(self.key))
+
+    def push(self, request: Request) -> None:
+        self.server.lpush(self.key, self._encode_request(request))
+
+    def pop(self, timeout: int = 0) -> Request | None:
+        data = self.server.rpop(self.key)
+        return self._decode_request(data) if data else None
+
+
+class ForgetfulQueue(ListQueue):
+    """Loses every second request that it is given, and gives the others back twice."""
+
+    _pushed = 0
+
+    def push(self, request: Request) -> None:
+        self._pushed += 1
+        if self._pushed % 2:
+            super().push(request)
+            super().push(request)
+
+
+class LowestPageFirst(PriorityQueue):
+    """Only the score is its own."""
+
+    @staticmethod
+    def score(request: Request) -> float:  # type: ignore[override]
+        return float(request.url.rpartition("/")[2])
+
+
+class MarkingQueue(PriorityQueue):
+    """Only the payload is its own."""
+
+    def _encode_request(self, request: Request) -> bytes:
+        return b"mark" + super()._encode_request(request)
+
+    def _decode_request(self, payload: bytes) -> Request:
+        return super()._decode_request(payload.removeprefix(b"mark"))
+
+
+class OwnFilter:
+    """A class of its own, on a set in Redis."""
+
+    def __init__(self, server: redis.Redis, key: str) -> None:
+        self.server = server
+        self.key = key
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> OwnFilter:
+        return cls(get_redis_from_settings(settings), "own-filter")
+
+    def request_seen(self, request: Request) -> bool:
+        return self.server.sadd(self.key, fingerprint(request)) == 0
+
+    def clear(self) -> None:
+        self.server.delete(self.key)
+
+
+class SeenByPath(RFPDupeFilter):
+    """Decides by itself."""
+
+    def request_seen(self, request: Request) -> bool:
+        return self.server.sadd(self.key, request.url.rpartition("/")[2]) == 0
+
+
+class PassingScheduler(Scheduler):
+    """Overrides both methods of the hot path."""
+
+    def enqueue_request(self, request: Request) -> bool:
+        request.meta["enqueued"] = True
+        return super().enqueue_request(request)
+
+    def next_request(self) -> Request | None:
+        request = super().next_request()
+        if request is not None:
+            request.meta["dequeued"] = request.meta.pop("enqueued")
+        return request
