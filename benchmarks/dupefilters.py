@@ -14,6 +14,7 @@ most 1,000,000.
 from __future__ import annotations
 
 import random
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from hashlib import sha1
@@ -79,7 +80,7 @@ def main() -> None:
                 figures = measure(server.client(), kind, stored, chosen.checked)
                 report.served_by(server.client())
             rows.append([name, *figures.values()])
-            print(entries, name, figures, flush=True)
+            print(f"{entries:,} entries, {name}: {figures}", file=sys.stderr, flush=True)
             if entries == 1_000_000:
                 aims(report, name, figures)
         report.tables.append(f"{entries:,} entries:")
