@@ -17,11 +17,12 @@ from kombu.entity import Queue
 from redis_components.embedded import data_dir, redis_url
 from redis_components.errors import TrawlError
 from redis_components.namespace import fleet_namespace
+from workers.broker import broker_of
 from workers.fleet import default_fleet, node_crawlers
 from workers.reach_redis import check_login
 
 try:
-    _redis, _services, _crawlers = check_login(redis_url()), sorted(default_fleet()), node_crawlers()
+    _broker, _services, _crawlers = broker_of(check_login(redis_url())), sorted(default_fleet()), node_crawlers()
     _namespace = fleet_namespace()
 except TrawlError as error:
     raise ClickException(str(error)) from error  # Celery's command line shows it as one line, exit code 1
@@ -30,8 +31,10 @@ RESERVED_PROCESSES = 3  # for the tasks that last seconds: one that writes, one 
 BEAT = {"seed_forums": 5.0, "reconcile_fleet": 2.0, "store_items": 1.0}  # s
 
 # Broker and results: the Redis that everything else is in, too.
-broker_url = _redis  # TRAWL_REDIS_URL, else the project's own server, which is started here
-result_backend = broker_url
+broker_url = _broker.url  # TRAWL_BROKER_URL, TRAWL_REDIS_URL, else the project's own server, which is started here
+result_backend = _broker.results
+broker_use_ssl = _broker.tls or False
+redis_backend_use_ssl = _broker.tls or {}
 broker_connection_retry_on_startup = True  # a worker may be started before its Redis is
 broker_connection_max_retries = None  # the default gives up after 100 tries: a worker has to outlast any outage
 broker_transport_options = {
@@ -41,13 +44,15 @@ broker_transport_options = {
     "socket_keepalive": True,  # notice a peer that vanished without a word
     "health_check_interval": 25,  # s; the same for idle connections
     "queue_order_strategy": "priority",  # queues in the order below: control before crawlers, always
+    **_broker.options,
 }
+result_backend_transport_options = dict(_broker.options)
 if _namespace:  # several fleets in one Redis: each has queues and results of its own
     broker_transport_options["global_keyprefix"] = f"{_namespace}:"
-    result_backend_transport_options = {"global_keyprefix": f"{_namespace}:"}
+    result_backend_transport_options["global_keyprefix"] = f"{_namespace}:"
 redis_socket_timeout = 15.0  # s; the same for results
 redis_socket_connect_timeout = 5.0  # s
-redis_socket_keepalive = True
+redis_socket_keepalive = not _broker.is_socket
 redis_backend_health_check_interval = 25
 
 # Messages: JSON and nothing else. Pickle would let anyone who can write to Redis run code in a worker.

@@ -6,7 +6,8 @@ A crawl of a tree of pages (each reached by exactly one link, so a lost request 
 `scrapy crawl` processes, a real Redis with AOF and a site that counts. Asserted in every row: each page was fetched by the end
 and each page's item is in Redis; the exit code is 1 where one is missing. Pages fetched twice are what a death costs. "Recovered"
 is from the fault's end, or the start of the next process, to the first page fetched after it, or the crawl's end where no page
-was left. "Forgotten" are acks that Redis had applied and, put back to an older state, did not know any more.
+was left; for a failover, until the new primary has answered every crawler. "Forgotten" are acks that Redis had applied and, put
+back to an older state, did not know any more.
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.report import BenchmarkFailed, Report, options
 from tests.support.crawl import Crawl, crawl
 from tests.support.processes import wait_until
 from tests.support.proxy import Proxy
+from tests.support.redis_groups import TAG, ClusterGroup, Group, SentinelGroup
 from tests.support.redis_server import RedisServer
 
 TIMEOUT_S = 240
@@ -46,8 +50,6 @@ class Scene:
     """What a case may play with."""
 
     run: Crawl
-    server: RedisServer
-    proxy: Proxy
     pages: int
     forgotten: int = 0
 
@@ -69,8 +71,23 @@ class Scene:
 
     def acked(self) -> int:
         """Requests that Redis knows as done."""
-        with self.server.client() as client:
+        with self.run.client() as client:
             return int(client.hget(self.run.keys.counters(), "acked") or 0)
+
+
+@dataclass(kw_only=True)
+class OneServer(Scene):
+    """One Redis with an append-only file, behind a proxy."""
+
+    server: RedisServer
+    proxy: Proxy
+
+
+@dataclass(kw_only=True)
+class Several(Scene):
+    """Servers that stand in for one another."""
+
+    group: Group
 
 
 def killed(times: int) -> Callable[[Scene], float]:
@@ -118,7 +135,7 @@ def stopped(scene: Scene) -> float:
     return recovered
 
 
-def redis_restarted(scene: Scene) -> float:
+def redis_restarted(scene: OneServer) -> float:
     """Redis is killed and comes back with its AOF."""
     scene.reach(0.4)
     scene.server.kill()
@@ -126,10 +143,10 @@ def redis_restarted(scene: Scene) -> float:
     return scene.recovered()
 
 
-def last_second_lost(share: float, *, processes: int = 1) -> Callable[[Scene], float]:
+def last_second_lost(share: float, *, processes: int = 1) -> Callable[[OneServer], float]:
     """Redis is killed and comes back with its AOF as it was a second before, from when `share` of the pages was fetched."""
 
-    def case(scene: Scene) -> float:
+    def case(scene: OneServer) -> float:
         for _ in range(processes - 1):
             scene.run.start()
         scene.reach(share)
@@ -145,7 +162,7 @@ def last_second_lost(share: float, *, processes: int = 1) -> Callable[[Scene], f
     return case
 
 
-def cut_every_second(scene: Scene) -> float:
+def cut_every_second(scene: OneServer) -> float:
     """Every connection to Redis breaks, each second."""
     scene.reach(0.1)
     recovered = []
@@ -158,7 +175,7 @@ def cut_every_second(scene: Scene) -> float:
     return statistics.median(recovered)
 
 
-def replies_dropped(scene: Scene) -> float:
+def replies_dropped(scene: OneServer) -> float:
     """Requests arrive, replies are lost, five times for half a second."""
     for share in (0.1, 0.25, 0.4, 0.55, 0.7):
         scene.reach(share)
@@ -168,7 +185,23 @@ def replies_dropped(scene: Scene) -> float:
     return scene.recovered()
 
 
-CASES: dict[str, tuple[Callable[[Scene], float], str]] = {
+def failed_over(scene: Several) -> float:
+    """The primary is killed half a second after its replica was cut off from it; a second process exchanges in a thread."""
+    scene.run.start(TWISTED_REACTOR="twisted.internet.epollreactor.EPollReactor")
+    scene.reach(0.4)
+
+    def half_a_second() -> None:
+        known = scene.acked()
+        time.sleep(0.5)  # the case itself
+        scene.forgotten = scene.acked() - known
+
+    scene.group.fail_over(half_a_second)
+    begun = time.monotonic()  # what was leased is fetched meanwhile: the time until the new primary has answered both
+    wait_until(lambda: scene.run.log().count("Redis answers again") == 2, lambda: scene.run.log()[-3000:], TIMEOUT_S)
+    return time.monotonic() - begun
+
+
+CASES: dict[str, tuple[Callable[[Any], float], str]] = {
     "SIGKILL x 1": (killed(1), "The crawler is killed, another one starts."),
     "SIGKILL x 5": (killed(5), "The same, five times in one crawl."),
     "SIGKILL x 20": (killed(20), "The same, twenty times."),
@@ -187,20 +220,38 @@ CASES: dict[str, tuple[Callable[[Scene], float], str]] = {
     ),
     "connection cut every second": (cut_every_second, "Every connection to Redis breaks, each second."),
     "replies dropped": (replies_dropped, "Five times for half a second requests arrive and replies are lost."),
+    "Sentinel failover": (
+        failed_over,
+        "Two crawlers, three sentinels; the primary is killed half a second after its replica was cut off, which takes over.",
+    ),
+    "Cluster failover": (failed_over, "The same on a Cluster of three primaries."),
 }
+GROUPS: dict[str, Callable[[], Group]] = {"Sentinel failover": SentinelGroup, "Cluster failover": ClusterGroup}
+
+
+@contextmanager
+def scene_of(name: str, pages: int, page_s: float) -> Iterator[Scene]:
+    """Servers and a site for one run of the case `name`."""
+    with tempfile.TemporaryDirectory() as folder:
+        if name in GROUPS:
+            with (
+                GROUPS[name]() as group,
+                crawl(group.url, Path(folder), pages=pages, latency_s=page_s, namespace=TAG) as run,
+            ):
+                yield Several(run=run, pages=pages, group=group)
+            return
+        with RedisServer(aof=True) as server, Proxy(server.port) as proxy:
+            url = server.url.replace(f":{server.port}/", f":{proxy.port}/")
+            with crawl(url, Path(folder), pages=pages, latency_s=page_s) as run:
+                yield OneServer(run=run, pages=pages, server=server, proxy=proxy)
 
 
 def play(name: str, pages: int, page_s: float) -> Row:
     """One run of the case `name`."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        RedisServer(aof=True) as server,
-        Proxy(server.port) as proxy,
-        crawl(server.url.replace(f":{server.port}/", f":{proxy.port}/"), Path(folder), pages=pages, latency_s=page_s) as run,
-    ):
+    with scene_of(name, pages, page_s) as scene:
+        run = scene.run
         run.seed()
         run.start()
-        scene = Scene(run=run, server=server, proxy=proxy, pages=pages)
         recovered_s = CASES[name][0](scene)
         run.finish(TIMEOUT_S)
         missing_pages, missing_items = run.missing()

@@ -201,7 +201,7 @@ def _diagnosis(exc: Exception, said: str) -> tuple[str, str]:
         case MasterNotFoundError():
             return (
                 "has no primary that its sentinels know",
-                f"check the service's name and the sentinels in {_URL}, or wait for a failover",
+                f"check the service's name, the sentinels and their password in {_URL}, or wait for a failover",
             )
         case exceptions.ClusterDownError():
             return f"does not serve all its slots ({said})", "wait for a failover, or mend the cluster"

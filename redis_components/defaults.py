@@ -24,6 +24,9 @@ PIPELINE_KEY = "%(spider)s:items"
 STATS_KEY = "%(spider)s:stats"
 DUPEFILTER_KEY = "dupefilter:%(timestamp)s"
 
+# Dupefilter; its other defaults are those of `filters`.
+DUPEFILTER_MAX_ENTRIES = 1_000_000
+
 # Scheduler.
 SCHEDULER_QUEUE_CLASS = "redis_components.queue.PriorityQueue"
 SCHEDULER_DUPEFILTER_CLASS = "redis_components.dupefilter.RFPDupeFilter"

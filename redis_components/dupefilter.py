@@ -20,7 +20,6 @@ from . import defaults, filter_access
 from .connection import get_redis_from_settings
 from .errors import ConfigError
 from .filters import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
-from .loading import object_of
 from .namespace import prefixed
 
 if TYPE_CHECKING:
@@ -34,27 +33,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def dupefilter_class(settings: BaseSettings) -> type[RFPDupeFilter]:
-    """The class that DUPEFILTER_CLASS names; where that knows no fingerprints, as Scrapy's default does not, the one that
+def dupefilter_class(settings: BaseSettings) -> Any:
+    """The class that DUPEFILTER_CLASS names, or its dotted path; where nobody set it (Scrapy's own default), the one that
     SCHEDULER_DUPEFILTER_CLASS names.
     """
-    named: Any = object_of(settings, "DUPEFILTER_CLASS")
-    if not hasattr(named, "fingerprint"):
-        named = object_of(settings, "SCHEDULER_DUPEFILTER_CLASS", defaults.SCHEDULER_DUPEFILTER_CLASS)
-    return named  # type: ignore[no-any-return]
-
-
-def filter_of(settings: BaseSettings) -> Filter:
-    """Kind and parameters of the filter that `settings` name. Raises ConfigError for a value out of range."""
-    reads: Any = getattr(dupefilter_class(settings), "filter_from_settings", None)
-    return reads(settings) if reads else PlainSet()
-
-
-def is_fused(dupefilter: type) -> bool:
-    """Whether instances of this class leave the decision to the exchange, which asks for their `fingerprint` only; others decide
-    in their own `request_seen`.
-    """
-    return getattr(dupefilter, "request_seen", None) is RFPDupeFilter.request_seen
+    if settings.getpriority("DUPEFILTER_CLASS"):
+        return settings.get("DUPEFILTER_CLASS")
+    return settings.get("SCHEDULER_DUPEFILTER_CLASS") or defaults.SCHEDULER_DUPEFILTER_CLASS
 
 
 _SHA1_AS_TEXT = re.compile(r"[0-9a-f]{40}")
@@ -138,15 +123,14 @@ class RFPDupeFilter(BaseDupeFilter):
 
     def fingerprint(self, request: Request) -> bytes:
         """What the filter stores for `request`, in the form that the scripts take."""
-        return self.filter.entry(
-            _as_bytes(self.request_fingerprint(request)) if self._is_overridden else self._by_scrapy(request)
-        )
+        is_overridden = self._is_overridden or "request_fingerprint" in self.__dict__
+        return self.filter.entry(_as_bytes(self.request_fingerprint(request)) if is_overridden else self._by_scrapy(request))
 
     def forget(self, request: Request) -> bool:
         """Remove one request, so that it counts as new; False if it was not known.
 
-        Raises ConfigError where a Bloom filter holds it, which cannot remove anything. Crawlers that run remember what they
-        met themselves (SCHEDULER_LOCAL_SEEN), until they end.
+        Raises ConfigError where a Bloom filter holds it, which cannot remove anything. Crawlers that run, which remember what
+        they met (SCHEDULER_LOCAL_SEEN), learn of it from their next exchange.
         """
         return filter_access.forget(self.server, self.key, self.filter, [self.fingerprint(request)])[0]
 
@@ -192,10 +176,11 @@ def _rolling(settings: BaseSettings) -> dict[str, Any]:
     renew = settings.get("DUPEFILTER_RENEW", Rolling.renew)
     if renew not in list(Renew):
         raise ConfigError(f"DUPEFILTER_RENEW = {renew!r} is none of {', '.join(Renew)}")
+    max_age_s = _number(settings, "DUPEFILTER_MAX_AGE", Rolling.max_age_s)
     return {
         **_exact(settings),
-        "max_entries": _number(settings, "DUPEFILTER_MAX_ENTRIES", Rolling.max_entries),
-        "max_age_s": _number(settings, "DUPEFILTER_MAX_AGE", Rolling.max_age_s),
+        "max_entries": _number(settings, "DUPEFILTER_MAX_ENTRIES", 0 if max_age_s else defaults.DUPEFILTER_MAX_ENTRIES),
+        "max_age_s": max_age_s,
         "renew": Renew(renew),
     }
 

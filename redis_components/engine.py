@@ -23,7 +23,6 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from . import connection, defaults, exchange
-from .dupefilter import filter_of
 from .errors import IncompatibleEngine
 from .frontier import Frontier, FrontierConfig
 from .keys import CrawlKeys
@@ -139,8 +138,8 @@ def watch_finished(
 def keys_of(crawler: Crawler) -> CrawlKeys:
     """The keys of this crawler's spider, by the settings' patterns."""
     spider = crawler.spider or crawler.spidercls
-    start_keys = getattr(crawler.spider, "start_keys", ())  # the spider has put them into the namespace
     keys = crawl_keys(crawler.settings, spider.name)
+    start_keys = getattr(crawler.spider, "start_keys", ())  # the spider has put them into the namespace
     return replace(keys, start_urls=start_keys[0], more_start_urls=start_keys[1:]) if start_keys else keys
 
 
@@ -162,14 +161,11 @@ def _config(crawler: Crawler) -> FrontierConfig:
     feeds = getattr(crawler.spidercls, "feeds", None)
     keys, next_keys = keys_of(crawler), crawl_keys(settings, feeds) if feeds else None
     if connection.is_cluster(settings):
-        held = exchange.keys_of(keys, next_keys, "", "").values()
-        each = [key for one in held for key in ([one] if isinstance(one, str) else one)]
-        check_one_slot(each, "REDIS_NAMESPACE", f"'{{{crawler.spidercls.name}}}'")
+        check_one_slot(exchange.all_keys(keys, next_keys), "REDIS_NAMESPACE", f"'{{{crawler.spidercls.name}}}'")
     return FrontierConfig(
         keys=keys,
         next_keys=next_keys,
         owner=os.environ.get(OWNER_VARIABLE) or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
-        filter=filter_of(settings),
         concurrency=settings.getint("CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS),
         max_prefetch=settings.getint("SCHEDULER_MAX_PREFETCH", FrontierConfig.max_prefetch),
         max_attempts=settings.getint("SCHEDULER_MAX_ATTEMPTS", FrontierConfig.max_attempts),

@@ -121,7 +121,7 @@ class Message(msgspec.Struct, kw_only=True):
     trying: bool  # this process holds a request that was at work in several deaths: lease no other one of them
     overtaken: list[str]  # leases that wait although later ones were started: a death does not count for them
     bye: bool  # the owner leaves when it holds no lease any more
-    ask_aof: bool  # say whether Redis has an append-only file
+    ask_aof: bool  # say whether Redis has an append-only file or replicas
     reclaim: str  # dead owner whose leases this exchange gives back, or ""
     requests: list[str]  # their scores; fingerprints and payloads are blobs
     tasks: list[tuple[str, str]]  # their ids and tokens; their data are blobs
@@ -168,6 +168,12 @@ def keys_of(
     }
 
 
+def all_keys(keys: CrawlKeys, next_keys: CrawlKeys | None) -> list[str]:
+    """Every key that an exchange may touch, but for the lists of an overridden `item_key`."""
+    named = keys_of(keys, next_keys, "", "").values()
+    return [key for one in named for key in ([one] if isinstance(one, str) else one)]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
     """The answer to one exchange; counts are taken after everything was applied."""
@@ -186,13 +192,14 @@ class Reply:
     expired: str  # an owner that counts as dead and may be reclaimed, or ""
     lost: int  # acks, releases and burials of leases that were not ours any more
     full: bool  # Redis is out of memory: nothing was leased
-    aof: bool | None  # Redis has an append-only file; None: not asked, or it does not say
+    aof: bool | None  # Redis has an append-only file, or replicas to take over; None: not asked, or it does not say
+    forgotten: bytes  # time of the last removal of single requests from the dupefilter, in ms; b"" if long ago
 
 
 def decode(raw: list[Any]) -> Reply:
     """The reply of `exchange.lua`."""
     outcome, layout, last_applied, leases, tasks, duplicates, ready, withheld, leased, leased_tasks, waiting, *rest = raw
-    expired, lost, full, aof = rest
+    expired, lost, full, aof, forgotten = rest
     return Reply(
         outcome=outcome.decode(),
         layout=layout.decode(),
@@ -209,4 +216,5 @@ def decode(raw: list[Any]) -> Reply:
         lost=lost,
         full=full == 1,
         aof=None if aof < 0 else aof == 1,
+        forgotten=forgotten,
     )

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 
 class Farewell:
-    """What was said last must be safe: with an append-only file, a Redis that crashes loses its last second, and nobody would be
-    left to say it again. So a process stays for a window of time after its last word was answered.
+    """What was said last must be safe: with an append-only file a Redis that crashes loses its last second, with a replica that
+    takes over what that one had not got yet, and nobody would be left to say it again. So a process stays for a window of time
+    after its last word was answered.
     """
 
     def __init__(self, window_s: float) -> None:
@@ -25,7 +26,7 @@ class Farewell:
 
     @property
     def asks(self) -> bool:
-        """It matters whether Redis has an append-only file, and is not known yet. Where Redis does not say, it counts as one."""
+        """It matters whether Redis comes back after a crash, and is not known yet. Where Redis does not say, it does."""
         return self._window_s > 0 and self._aof is None
 
     def answered(self, now: float, *, told: bool, aof: bool | None) -> None:

@@ -131,7 +131,7 @@ class Rolling(Exact):
         _checked("DUPEFILTER_MAX_AGE", self.max_age_s, 0, 1e9)
         if not self.max_entries and not self.max_age_s:
             raise ConfigError(
-                f"a {self.kind} dupefilter needs DUPEFILTER_MAX_ENTRIES (number) or DUPEFILTER_MAX_AGE (s): set one, or both"
+                f"a {self.kind} dupefilter needs a bound: set DUPEFILTER_MAX_ENTRIES (number) or DUPEFILTER_MAX_AGE (s), or both"
             )
 
     def options(self) -> dict[str, Any] | None:
@@ -192,6 +192,8 @@ class Window(Rolling):
     def __post_init__(self) -> None:
         super().__post_init__()
         _checked_bloom(self.false_positives, self.capacity)
+        if self.renew is not Renew.MET:
+            raise ConfigError(f"DUPEFILTER_RENEW = {self.renew.value!r}: in a window what is met again is always renewed ('met')")
 
     @property
     def form(self) -> str:

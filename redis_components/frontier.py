@@ -55,6 +55,7 @@ class Frontier:
         self._journal = Journal(config.journal_s)
         self._farewell = Farewell(config.fsync_window_s)
         self._last: Reply | None = None
+        self._forgotten = b""
         self._stats_again: list[StatChange] = []
         self._flushes: list[tuple[int, Callable[[], None]]] = []
         self._idle = False
@@ -411,6 +412,9 @@ class Frontier:
         self._farewell.answered(now, told=bool(batch), aof=reply.aof)
         if reply.lost:
             logger.warning("%d leases were not ours any more; what they stood for runs elsewhere", reply.lost)
+        if reply.forgotten not in (b"", self._forgotten):
+            self._forgotten = reply.forgotten
+            self.listeners.forgotten()
         self._buffer.add(reply.leases)
         self._suspects.update(lease.id for lease in reply.leases if lease.attempts >= self.config.suspect_from)
         self._tasks.extend(reply.tasks)

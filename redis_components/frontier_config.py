@@ -52,8 +52,8 @@ class FrontierConfig:
     journal_s: float = 5.0
     """Time for which answered writes are kept, to be replayed when Redis comes back with an older state."""
     fsync_window_s: float = 1.5
-    """Time for which a process stays after its last write, where Redis has an append-only file: a Redis that crashes loses its
-    last second, and who has left cannot write it again. 0: do not stay.
+    """Time for which a process stays after its last write, where Redis has an append-only file or replicas: a Redis that crashes
+    loses its last moments, and who has left cannot write them again. 0: do not stay.
     """
 
     def __post_init__(self) -> None:
@@ -95,6 +95,8 @@ class Listeners:
     """Redis knew this request already."""
     applied: list[Callable[[Batch, Reply], None]] = field(default_factory=list)
     """An exchange was applied: what it told, and its answer. These must not raise."""
+    forgotten: Callable[[], None] = lambda: None
+    """Requests were removed from the dupefilter: what this process remembers itself is out of date."""
     fenced: Callable[[], None] = lambda: None
     """All leases are lost; what runs may finish, but it is not ours to settle."""
     refused: Callable[[TrawlError], None] = lambda error: None

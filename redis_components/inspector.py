@@ -92,10 +92,10 @@ def wipe(client: redis.Redis, keys: CrawlKeys, *, but_not_for: str, fingerprints
     The outcome is for people: "wiped", or "not done, ..." with the reason. An owner that joins meanwhile is seen.
     """
     outcome = "wiped"
+    seconds, micros = client.time()  # before the transaction, which keeps a connection to itself
 
     def delete(pipe: redis.client.Pipeline) -> None:
         nonlocal outcome
-        seconds, micros = client.time()
         now = seconds * 1000 + micros // 1000
         known: Any = pipe.zrange(keys.owners(), 0, 999, withscores=True)
         owners = {_text(owner): expires for owner, expires in known}

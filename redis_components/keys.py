@@ -66,7 +66,8 @@ class CrawlKeys:
         return f"{self.requests}:ready" if self.custom_queue else self.requests
 
     def fingerprints(self) -> str:
-        """SET: fingerprints of all requests ever stored through the dupefilter, as raw bytes.
+        """SET, HASH: fingerprints of all requests ever stored through the dupefilter, as raw bytes; for a dupefilter other than
+        the plain set a hash of its kind and its parts (`lua/lib/filter_state.lua`).
 
         Written and read by `exchange.lua`, and by a dupefilter that is used alone; its size is read by the inspector.
         """
@@ -79,6 +80,21 @@ class CrawlKeys:
         Written by `note.lua`; read by it and by `exchange.lua`, which removes a note in the step that stores its request.
         """
         return f"{self.dupefilter}:notes"
+
+    def fingerprint_part(self, part: str, number: int | str) -> str:
+        """SET, STRING: entries of a dupefilter other than the plain set, as integers in buckets, or bits of a Bloom filter in
+        pieces of 32 KiB (or a filter of RedisBloom). The part is named by the time of its making in ms, in hex.
+
+        Written and read as the key before; sampled by `trawl dupefilter`.
+        """
+        return f"{self.dupefilter}:{part}:{number}"
+
+    def forgotten(self) -> str:
+        """STRING with TTL: time at which single requests were last removed from the dupefilter (Redis, ms), kept for a day.
+
+        Written by `dupefilter_forget.lua`; read by `exchange.lua`, which tells crawlers that remember what they met.
+        """
+        return f"{self.dupefilter}:forgotten"
 
     def leases(self, owner: str) -> str:
         """HASH: LEASED requests and start tasks of one crawler process. Field = lease id `<exchange>.<n>`, value =
@@ -266,7 +282,7 @@ def document() -> str:
     crawl = CrawlKeys.for_spider("<spider>", namespace="")
     rows = []
     for keys, samples in (
-        (crawl, {"owner": "<owner>"}),
+        (crawl, {"owner": "<owner>", "part": "<part>", "number": "<number>"}),
         (FleetKeys(prefix="trawl:fleet"), {"spider": "<spider>", "number": "<number>"}),
     ):
         for name, method in vars(type(keys)).items():

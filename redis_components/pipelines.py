@@ -6,17 +6,26 @@ import math
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
+from scrapy.utils.asyncio import run_in_thread
 from scrapy.utils.python import to_bytes
 from scrapy.utils.serialize import ScrapyJSONEncoder
 
+from . import connection, defaults
 from .engine import frontier_of
+from .errors import TrawlError
+from .exchange import KeyedItem
 from .loading import object_of
+from .namespace import check_one_slot, prefixed
 from .refusal import is_refused, refusing
+from .utils import bytes_to_str
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import redis
+    from scrapy import Spider
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
     from .frontier import Frontier
 
@@ -56,28 +65,110 @@ def default_serialize(item: Any) -> str | bytes:
 
 
 class RedisPipeline:
-    """Appends each item, serialized, to the list `REDIS_ITEMS_KEY` (default `%(spider)s:items`)."""
+    """Appends each item, serialized, to the list `REDIS_ITEMS_KEY` (default `%(spider)s:items`).
 
-    _frontier: Frontier
+    In a crawl an item travels with the exchange that acks its page, or an earlier one; also to the lists of an overridden
+    `item_key`. An overridden `_process_item` is called in a thread, before the page is acked. Without a crawler, items are
+    appended at once.
+    """
 
-    def __init__(self, crawler: Crawler, serialize_func: Callable[[Any], str | bytes] = default_serialize) -> None:
-        self._crawler = crawler
+    def __init__(
+        self,
+        server: redis.Redis,
+        key: str = defaults.PIPELINE_KEY,
+        serialize_func: Callable[[Any], str | bytes] = default_serialize,
+    ) -> None:
+        self.server = server
+        self.key = key
         self.serialize = serialize_func
+        self._crawler: Crawler | None = None
+        self._frontier: Frontier | None = None
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Nothing is read yet: a setting that is wrong can end the crawl in good order only once the spider is opened."""
-        return cls(crawler)
+    def from_settings(cls, settings: BaseSettings) -> Self:
+        """Reads REDIS_ITEMS_KEY and REDIS_ITEMS_SERIALIZER (dotted path of a callable: item -> text or bytes).
+
+        Raises ConfigError for what cannot be loaded.
+        """
+        key = settings.get("REDIS_ITEMS_KEY") or defaults.PIPELINE_KEY
+        params: dict[str, Any] = {
+            "server": connection.from_settings(settings),
+            "key": prefixed(key, settings.get("REDIS_NAMESPACE") or ""),
+        }
+        if serialize := object_of(settings, "REDIS_ITEMS_SERIALIZER"):
+            params["serialize_func"] = serialize
+        return cls(**params)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self | RefusedPipeline:
+        """The same, for a crawl."""
+        try:
+            pipeline = cls.from_settings(crawler.settings)
+        except TrawlError as error:
+            return RefusedPipeline(crawler, error)
+        pipeline._crawler = crawler
+        return pipeline
 
     def open_spider(self) -> None:
-        """Reads REDIS_ITEMS_SERIALIZER (dotted path of a callable: item -> text or bytes)."""
-        if is_refused(self._crawler):
+        """Join the exchange of this process."""
+        if self._crawler is None or is_refused(self._crawler):
             return
         with refusing(self._crawler):
-            self.serialize = object_of(self._crawler.settings, "REDIS_ITEMS_SERIALIZER") or self.serialize
             self._frontier = frontier_of(self._crawler)
+        spider = self._crawler.spider
+        assert spider is not None
+        own_keys = type(self).item_key is not RedisPipeline.item_key
+        self._to_stream = not own_keys and self.item_key(None, spider) == self._frontier.config.keys.item_stream()
+        self._one_slot = connection.is_cluster(self._crawler.settings)
+        self._pushes_itself = type(self)._process_item is not RedisPipeline._process_item
 
-    def process_item(self, item: Any) -> Any:
-        """Put the item into the outbox; it is in Redis before its request is acked."""
-        self._frontier.add_item(to_bytes(self.serialize(item)))
+    def process_item(self, item: Any, spider: Spider | None = None) -> Any:
+        """Store the item; returns it, or what it can be awaited from."""
+        frontier = self._frontier
+        if frontier is None:
+            return self._process_item(item, self._spider(spider))
+        if self._pushes_itself:
+            return run_in_thread(self._process_item, item, self._spider(spider))
+        data = to_bytes(self.serialize(item))
+        if self._to_stream:
+            frontier.add_item(data)
+        else:
+            frontier.add_keyed_item(KeyedItem(self._own_key(frontier, item, self._spider(spider)), data))
         return item
+
+    def _own_key(self, frontier: Frontier, item: Any, spider: Spider) -> str:
+        key: str = bytes_to_str(self.item_key(item, spider))
+        if self._one_slot:
+            check_one_slot((frontier.config.keys.item_stream(), key), "REDIS_NAMESPACE", f"'{{{spider.name}}}'")
+        return key
+
+    def _process_item(self, item: Any, spider: Spider) -> Any:
+        """Append the item at once."""
+        self.server.rpush(self.item_key(item, spider), self.serialize(item))
+        return item
+
+    def _spider(self, given: Spider | None) -> Spider:
+        spider = given or (self._crawler.spider if self._crawler else None)
+        if spider is None:
+            raise TypeError(f"{type(self).__name__} knows no spider: give one, or make it by from_crawler(crawler)")
+        return spider
+
+    def item_key(self, item: Any, spider: Spider) -> str:  # noqa: ARG002
+        """The list for `item`. Override it to use several; on a Redis Cluster they have to be in the slot of the crawl."""
+        return self.key % {"spider": spider.name}
+
+
+class RefusedPipeline:
+    """Ends the crawl with one line, where a setting of the pipeline is wrong: Scrapy can do that in good order only once the
+    spider is opened.
+    """
+
+    def __init__(self, crawler: Crawler, error: TrawlError) -> None:
+        self._crawler = crawler
+        self._error = error
+
+    def open_spider(self) -> None:
+        """Raises CloseSpider."""
+        if not is_refused(self._crawler):
+            with refusing(self._crawler):
+                raise self._error

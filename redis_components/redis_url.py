@@ -89,6 +89,16 @@ def place_of(url: str) -> Place:
     return Place(kind=kind, nodes=nodes, service=unquote(service), params=params, sentinel_params=sentinel_params)
 
 
+def server_params(url: str) -> dict[str, Any]:
+    """The parameters of a redis-py client of one server; `ssl` where the URL says TLS. Raises ConfigError."""
+    try:
+        params: dict[str, Any] = parse_url(url)  # type: ignore[no-untyped-call]  # redis-py has no types for it
+    except ValueError:
+        raise refused(url) from None
+    params.pop("connection_class", None)
+    return params | ({"ssl": True} if url.startswith("rediss:") else {})
+
+
 def _node(text: str, default_port: int) -> tuple[str, int]:
     parts = urlsplit(f"//{text}")
     if not parts.hostname:
@@ -98,7 +108,7 @@ def _node(text: str, default_port: int) -> tuple[str, int]:
 
 def _params(login: str, options: list[tuple[str, str]]) -> dict[str, Any]:
     """Login and options as redis-py reads them: numbers and truth values in their types."""
-    params: dict[str, Any] = parse_url(f"redis://{login}host?{urlencode(options)}")  # type: ignore[no-untyped-call]
+    params: dict[str, Any] = parse_url(f"redis://{login}host?{urlencode(options)}")  # type: ignore[no-untyped-call]  # as above
     del params["host"]
     return params
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .dupefilter import RFPDupeFilter, is_fused
+from .dupefilter import RFPDupeFilter, dupefilter_class
 from .errors import ConfigError
 from .loading import loaded
 
@@ -23,11 +23,9 @@ def arguments_of(settings: BaseSettings) -> dict[str, Any]:
         "queue_key": settings.get("SCHEDULER_QUEUE_KEY"),
         "queue_cls": settings.get("SCHEDULER_QUEUE_CLASS"),
         "dupefilter_key": settings.get("SCHEDULER_DUPEFILTER_KEY"),
-        "dupefilter_cls": settings.get("SCHEDULER_DUPEFILTER_CLASS"),
+        "dupefilter_cls": dupefilter_class(settings),
         "serializer": settings.get("SCHEDULER_SERIALIZER"),
     }
-    if settings.getpriority("DUPEFILTER_CLASS"):  # named by somebody: Scrapy's own default, of priority 0, means ours
-        arguments["dupefilter_cls"] = settings.get("DUPEFILTER_CLASS")
     return {name: value for name, value in arguments.items() if value not in (None, "")}
 
 
@@ -50,24 +48,29 @@ def make_dupefilter(cls: Any, spider: Spider) -> Any:
     """A dupefilter of the class (or dotted path) `cls`, by the first of its constructors that fits. Raises ConfigError for what
     is no dupefilter.
     """
-    dupefilter_class = loaded(cls, "DUPEFILTER_CLASS")
-    if not hasattr(dupefilter_class, "request_seen"):
+    named = loaded(cls, "DUPEFILTER_CLASS")
+    if not hasattr(named, "request_seen"):
         raise ConfigError(
             f"DUPEFILTER_CLASS = {cls!r} has no request_seen; name a class of redis_components.dupefilter, or your own"
         )
-    if hasattr(dupefilter_class, "from_spider"):
-        return dupefilter_class.from_spider(spider)
-    if hasattr(dupefilter_class, "from_settings"):
-        return dupefilter_class.from_settings(spider.settings)
-    if hasattr(dupefilter_class, "from_crawler"):
-        return dupefilter_class.from_crawler(spider.crawler)
-    return dupefilter_class()
+    if hasattr(named, "from_spider"):
+        return named.from_spider(spider)
+    if hasattr(named, "from_settings"):
+        return named.from_settings(spider.settings)
+    if hasattr(named, "from_crawler"):
+        return named.from_crawler(spider.crawler)
+    return named()
+
+
+def is_checked_in_exchange(dupefilter: object) -> bool:
+    """Whether the frontier itself can ask, by `fingerprint`: the dupefilter is of ours, and no subclass decides otherwise."""
+    return getattr(type(dupefilter), "request_seen", None) is RFPDupeFilter.request_seen
 
 
 def clears_by_itself(dupefilter: object) -> bool:
     """Whether only its `clear` knows what is to be deleted of a dupefilter: it is none of ours, or a subclass that says so."""
     cls = type(dupefilter)
-    return hasattr(cls, "clear") and not (is_fused(cls) and cls.clear is RFPDupeFilter.clear)
+    return hasattr(cls, "clear") and not (is_checked_in_exchange(dupefilter) and cls.clear is RFPDupeFilter.clear)
 
 
 def is_scrapys_kind(dupefilter: object) -> bool:

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_OWN_WAYS = ("next_requests", "schedule_next_requests", "pop_list_queue", "pop_priority_queue")
-
 
 class RedisMixin(SynchronousTasks):
     """Reads start tasks from `redis_key` (a list, set or zset) for as long as the crawl lives; from several keys, the most
@@ -77,10 +75,10 @@ class RedisMixin(SynchronousTasks):
     def _read_settings(self, settings: BaseSettings) -> None:
         if self.redis_key is None:
             self.redis_key = settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY)
-        first, keys = self._normalize_redis_key(self.redis_key)
+        first, several = self._normalize_redis_key(self.redis_key)
         namespace = settings.get("REDIS_NAMESPACE") or ""
         self.redis_key = prefixed(first, namespace)
-        self._redis_keys = keys and [prefixed(key, namespace) for key in keys]
+        self._redis_keys = several and [prefixed(key, namespace) for key in several]
         if self.redis_batch_size is None:
             self.redis_batch_size = settings.getint("CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS)
         if self.redis_encoding is None:
@@ -107,14 +105,15 @@ class RedisMixin(SynchronousTasks):
     @property
     def fetches_itself(self) -> bool:
         """Whether the spider fetches start tasks in a way of its own, by an overridden method or its own `fetch_data`."""
-        overridden = any(getattr(type(self), name) is not getattr(RedisMixin, name) for name in _OWN_WAYS)
-        return overridden or self.fetch_data != self._usual_fetch
+        return self._pops_itself or self._overrides("next_requests", "schedule_next_requests")
 
     @property
     def _pops_itself(self) -> bool:
         """Whether what `next_requests` shall read is not leased, but popped in the spider's own way."""
-        overridden = any(getattr(type(self), name) is not getattr(RedisMixin, name) for name in _OWN_WAYS[2:])
-        return overridden or self.fetch_data != self._usual_fetch
+        return self.fetch_data != self._usual_fetch or self._overrides("pop_list_queue", "pop_priority_queue")
+
+    def _overrides(self, *methods: str) -> bool:
+        return any(getattr(type(self), name) is not getattr(RedisMixin, name) for name in methods)
 
     async def start(self) -> AsyncIterator[Any]:
         """The requests of one start task after the other; ends only when the whole crawl was idle for `max_idle_time` seconds
@@ -123,13 +122,13 @@ class RedisMixin(SynchronousTasks):
         if self.server is None:
             with refusing(self.crawler):
                 raise ConfigError(f"{type(self).__name__} never called setup_redis(crawler): do so in its from_crawler")
-        if scheduler_of(self.crawler) is None or type(self).start_requests is not RedisMixin.start_requests:
+        if scheduler_of(self.crawler) is None or self._overrides("start_requests"):
             for request in self._first_requests():
                 yield request
         if scheduler_of(self.crawler) is None:
             return  # from now on `spider_idle` feeds
         self._task_feed = TaskFeed(self)
-        if type(self).spider_idle is not RedisMixin.spider_idle:
+        if self._overrides("spider_idle"):
             self._feed_beside(self._task_feed)  # Scrapy asks a spider whether it may close only after the end of this method
             return
         try:

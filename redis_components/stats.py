@@ -6,16 +6,21 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import signals
 from scrapy.statscollectors import MemoryStatsCollector
 
+from . import connection, defaults
 from .engine import frontier_of
 from .exchange import StatChange
+from .namespace import prefixed
 from .refusal import is_refused, refusing
+from .utils import bytes_to_str
 
 if TYPE_CHECKING:
+    import redis
     from scrapy import Spider
     from scrapy.crawler import Crawler
 
@@ -23,6 +28,15 @@ if TYPE_CHECKING:
 
 INTERVAL_S = 1.0
 _NEVER = object()
+
+
+def _number(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 class RedisStatsCollector(MemoryStatsCollector):
@@ -34,25 +48,65 @@ class RedisStatsCollector(MemoryStatsCollector):
     # a dozen: 2 % of a crawl.
     __getattribute__ = object.__getattribute__
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(self, crawler: Crawler, spider: Spider | None = None) -> None:
         super().__init__(crawler)
+        self.spider = spider
+        self.spider_name = spider.name if spider else getattr(crawler.spidercls, "name", None)
+        self.stats_key = prefixed(
+            crawler.settings.get("STATS_KEY", defaults.STATS_KEY), crawler.settings.get("REDIS_NAMESPACE") or ""
+        )
         self._kinds: dict[str, str] = {}
         self._sent: dict[str, Any] = {}
         self._sent_at = 0.0
         self._frontier: Frontier | None = None
         crawler.signals.connect(self._share, signals.spider_opened)
 
-    def set_value(self, key: str, value: Any, spider: Spider | None = None) -> None:  # noqa: ARG002  # Scrapy passes it
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """The collector of a crawl."""
+        return cls(crawler)
+
+    @classmethod
+    def from_spider(cls, spider: Spider) -> Self:
+        """The collector for the spider's crawler."""
+        return cls(spider.crawler)
+
+    @cached_property
+    def server(self) -> redis.Redis:
+        """A client for `shared_stats`; the exchange has its own."""
+        return connection.from_settings(self._crawler.settings)
+
+    def _get_key(self, spider: Spider | None = None) -> str:
+        """The hash of the shared stats."""
+        known = spider or self.spider
+        return str(self.stats_key % {"spider": known.name if known else self.spider_name or "scrapy"})
+
+    def shared_stats(self, spider: Spider | None = None) -> dict[str, Any]:
+        """The stats over all processes, as Redis has them now; numbers as numbers. Waits for Redis."""
+        raw: Any = self.server.hgetall(self._get_key(spider))
+        return {bytes_to_str(field): _number(bytes_to_str(value)) for field, value in raw.items()}
+
+    def clear_stats(self, spider: Spider | None = None) -> None:  # noqa: ARG002
+        """Begin anew in this process; what it has added to the shared stats stays there."""
+        super().clear_stats()
+        self._kinds.clear()
+        self._sent.clear()
+
+    def set_stats(self, stats: dict[str, Any], spider: Spider | None = None) -> None:  # noqa: ARG002
+        """Replace all stats of this process."""
+        self._stats = dict(stats)
+
+    def set_value(self, key: str, value: Any, spider: Spider | None = None) -> None:  # noqa: ARG002
         """Set a value of this process."""
         self._kinds[key] = "set"
         super().set_value(key, value)
 
-    def max_value(self, key: str, value: Any, spider: Spider | None = None) -> None:  # noqa: ARG002  # Scrapy passes it
+    def max_value(self, key: str, value: Any, spider: Spider | None = None) -> None:  # noqa: ARG002
         """Keep the largest value, here and over all processes."""
         self._kinds[key] = "max"
         super().max_value(key, value)
 
-    def min_value(self, key: str, value: Any, spider: Spider | None = None) -> None:  # noqa: ARG002  # Scrapy passes it
+    def min_value(self, key: str, value: Any, spider: Spider | None = None) -> None:  # noqa: ARG002
         """Keep the smallest value, here and over all processes."""
         self._kinds[key] = "min"
         super().min_value(key, value)

@@ -100,19 +100,19 @@ class TaskFeed:
                 self._watch(idle=False)
                 await self.pause(ROOM_S)
                 continue
-            pause_s, before = NOTHING_FOUND_S, len(frontier.outbox)
+            pause_s, failed, before = NOTHING_FOUND_S, False, len(frontier.outbox)
             try:
                 self._spider.schedule_next_requests()
             except CloseSpider:
                 raise
             except Exception:  # the user's own; the crawl goes on, and it is tried again
-                pause_s = FAILED_S
+                pause_s, failed = FAILED_S, True
                 logger.exception("schedule_next_requests() of %s failed; again in %d s", self._spider, FAILED_S)
             if len(frontier.outbox) > before:
                 self._watch(idle=False)
                 await self._stored()
                 continue
-            self._watch(idle=frontier.idle)
+            self._watch(idle=frontier.task_idle and not failed)
             until = frontier.now() + pause_s
             while not self.over and not frontier.has_tasks and (left := until - frontier.now()) > 0:
                 await self.pause(left)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import redis
 
-from redis_components.connection import connect, explain
+from redis_components.connection import connect, explain, get_redis
 from redis_components.embedded import redis_url
 from redis_components.registry import Registry
 
@@ -14,8 +14,8 @@ QUICK_S = 3.0
 def reach_redis() -> Registry:
     """The registry, once Redis has answered. Raises RedisUnavailable, ConfigError."""
     url = redis_url()
-    registry = Registry(connect(url))
     try:
+        registry = Registry(connect(url))
         registry.now()
     except redis.RedisError as error:
         raise explain(error, url) from error
@@ -28,7 +28,7 @@ def check_login(url: str) -> str:
     A Redis that is not there may still come. Raises RedisUnavailable, and ConfigError for what is no URL.
     """
     connect(url)  # checks its form
-    client = redis.Redis.from_url(url, socket_connect_timeout=QUICK_S, socket_timeout=QUICK_S, retry=None)
+    client = get_redis(url=url, socket_connect_timeout=QUICK_S, socket_timeout=QUICK_S)
     try:
         client.ping()
     except redis.AuthenticationError as error:

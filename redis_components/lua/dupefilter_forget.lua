@@ -7,6 +7,7 @@
 -- Retry: safe; what is forgotten already is then unknown
 local seen, filter = KEYS[1], cmsgpack.unpack(ARGV[1])
 local entries = 2
+local TOLD_S = 86400
 
 -- include: clock
 -- include: filter_form
@@ -16,15 +17,16 @@ local entries = 2
 -- include: filter
 
 local answer = { '' }
-if not filter then
+if filter then
+  local opened, form = open_filter(seen, filter)
+  if form == '' then return redis.error_reply('WRONGTYPE ' .. seen .. ' is no dupefilter that Trawl wrote; remove it') end
+  if form then return { form } end
+  for place = entries, #ARGV do answer[place] = opened:forget(ARGV[place]) end
+  opened:close(true)
+else
   local form = stored_form(seen)
   if form ~= '' and form ~= 'set' then return { form or 'foreign' } end
   for place = entries, #ARGV do answer[place] = redis.call('SREM', seen, ARGV[place]) == 1 and 'forgotten' or 'unknown' end
-  return answer
 end
-local opened, form = open_filter(seen, filter)
-if form == '' then return redis.error_reply('WRONGTYPE ' .. seen .. ' is no dupefilter that Trawl wrote; remove it') end
-if form then return { form } end
-for place = entries, #ARGV do answer[place] = opened:forget(ARGV[place]) end
-opened:close(true)
+redis.call('SET', forgotten_key(seen), string.format('%.0f', now_ms()), 'EX', TOLD_S) -- crawlers ask more often than that
 return answer

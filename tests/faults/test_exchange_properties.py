@@ -1,7 +1,8 @@
 """Random interleavings of several owners with crashes, lost replies, lost requests, pauses, a Redis out of memory and a Redis
 that forgets its last moments.
 
-The crawl is a tree: node n leads to 2n and 2n+1, each node has one item and a priority. Some further nodes come from start tasks.
+The crawl is a tree: node n leads to 2n and 2n+1, each node has one item and a priority. Some further nodes come from start tasks,
+in two keys; half of the items go into a list of their own.
 Whatever happened before, once the faults stop, every node is done and has its item; at every moment each request and each start
 task is in one place only, the counters agree with the leases, and each process takes what it holds in order. No message counts
 twice: items and stats carry the name of the page visit that they come from, and each is stored once.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,10 +21,14 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from redis_components.exchange import StatChange
+from redis_components.exchange import KeyedItem, StatChange
 from redis_components.inspector import expire_owner, snapshot
-from tests.support.owner import KEYS, Owner
+from tests.support import owner
 from tests.support.redis_server import RedisServer
+
+LATER = "s:later"
+ODD_ITEMS = "s:items:odd"
+KEYS = replace(owner.KEYS, more_start_urls=(LATER,))
 
 NODES = 60
 TASKS = range(NODES + 1, NODES + 5)  # nodes that come from start tasks; they have no children
@@ -36,11 +42,11 @@ def priority_of(node: int) -> int:
     return node * 7 % 5
 
 
-class Crawler(Owner):
+class Crawler(owner.Owner):
     """An owner that also remembers what it works on, and finds things out about its leases."""
 
     def __init__(self, client: redis.Redis, name: str) -> None:
-        super().__init__(client, name, concurrency=3, max_attempts=100, batch=3, max_batch_bytes=30, journal_s=1000)
+        super().__init__(client, name, keys=KEYS, concurrency=3, max_attempts=100, batch=3, max_batch_bytes=30, journal_s=1000)
         self.working: dict[str, int] = {}
         self.task: tuple[str, int] | None = None
         self.visits: list[str] = []
@@ -73,7 +79,10 @@ class Crawler(Owner):
                 self.add(str(child), priority=priority_of(child))
         visit = f"{node} {self.frontier.config.owner} {len(self.visits)}"
         self.visits.append(visit)
-        self.frontier.add_item(visit.encode())
+        if node % 2:
+            self.frontier.add_keyed_item(KeyedItem(ODD_ITEMS, visit.encode()))
+        else:
+            self.frontier.add_item(visit.encode())
         self.told.append(StatChange("add", visit, "1"))
         self.frontier.ack(lease_id)
 
@@ -102,7 +111,11 @@ class Exchanges(RuleBasedStateMachine):
         self.client.config_set("maxmemory", 0)
         self.born = 0
         self.states: deque[dict[bytes, Any]] = deque(maxlen=6)
-        self.client.rpush(KEYS.start_tasks(), *map(str, TASKS))
+        for task in TASKS:
+            if task % 2:
+                self.client.rpush(KEYS.start_tasks(), str(task))
+            else:
+                self.client.zadd(LATER, {str(task): task})
         seeder = self.spawn()
         seeder.add("1", priority=priority_of(1))
         seeder.close()
@@ -229,16 +242,22 @@ class Exchanges(RuleBasedStateMachine):
         for member, score in ready:
             assert score == -priority_of(int(member[9:])), "a request keeps its priority, wherever it has been"
         requests = Counter(member[9:] for member, _ in ready)
-        tasks = Counter(self.client.lrange(KEYS.start_tasks(), 0, 1000))
+        tasks = Counter((KEYS.start_tasks().encode(), task) for task in self.client.lrange(KEYS.start_tasks(), 0, 1000))
+        tasks.update((LATER.encode(), task) for task in self.client.zrange(LATER, 0, 1000))
         held = Counter[str]()
         for key in self.client.keys(f"{KEYS.requests}:leases:*"):
             for value in self.client.hvals(key.decode()):
                 place, _, member = value.partition(b"|")
                 is_request = place.startswith(b"r")
                 held["leased" if is_request else "leased_tasks"] += 1
-                (requests if is_request else tasks)[member[9:] if is_request else member] += 1
+                if is_request:
+                    requests[member[9:]] += 1
+                else:
+                    size, _, keyed = member.partition(b"|")
+                    tasks[keyed[: int(size)], keyed[int(size) :]] += 1
         assert max(requests.values(), default=1) == 1, f"in two places: {requests}"
         assert max(tasks.values(), default=1) == 1, f"in two places: {tasks}"
+        assert all((int(task) % 2 == 1) == (key == KEYS.start_tasks().encode()) for key, task in tasks), "a task keeps its key"
         assert {int(request) for request in requests} <= ALL
         for name in ("leased", "leased_tasks"):
             assert int(self.client.hget(KEYS.counters(), name) or 0) == held[name], name
@@ -268,9 +287,9 @@ class Exchanges(RuleBasedStateMachine):
                 crawler.advance(0.5)
             if all(crawler.frontier.task_idle for crawler in self.crawlers):
                 break
-        shot = snapshot(self.client, "s")
+        shot = snapshot(self.client, "s", KEYS)
         assert (shot.start_tasks, shot.ready, shot.leased, shot.leased_tasks, shot.dead) == (0, 0, 0, 0, 0)
-        items = [item.decode() for item in self.client.lrange(KEYS.item_stream(), 0, 100_000)]
+        items = [item.decode() for key in (KEYS.item_stream(), ODD_ITEMS) for item in self.client.lrange(key, 0, 100_000)]
         assert len(items) == len(set(items)), "an item is stored twice"
         done = {int(item.split()[0]) for item in items}
         assert done == ALL, f"missing: {sorted(ALL - done)}"

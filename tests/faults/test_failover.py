@@ -1,34 +1,157 @@
-"""The primary is killed in the middle of a crawl and its replica takes over: nothing is missing. Real servers, real processes."""
+"""Sentinel and Cluster: every operation works there, and a failover in the middle of a crawl loses nothing. Real servers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
+from scrapy.settings import Settings
 
-from redis_components.inspector import snapshot
+from redis_components import dead, seeds
+from redis_components.connection import asyncio_client, from_settings, get_redis, is_cluster
+from redis_components.errors import ConfigError
+from redis_components.exchange import Burial
+from redis_components.inspector import expire_owner, snapshot, wipe
+from redis_components.items import ItemStream, Lock, Settled
+from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.namespace import prefixed
+from redis_components.registry import Registry
+from tests.support.celery_broker import works_with
 from tests.support.crawl import crawl
+from tests.support.owner import Owner
 from tests.support.processes import wait_until
-from tests.support.redis_groups import TAG, ClusterGroup, Group, SentinelGroup
+from tests.support.redis_groups import PASSWORD, TAG, ClusterGroup, Group, SentinelGroup
+from workers.broker import broker_of
 
+KEYS = CrawlKeys.for_spider("links", namespace=TAG)
 WITHOUT_A_LOOP = {"TWISTED_REACTOR": "twisted.internet.epollreactor.EPollReactor"}  # its exchanges travel in a thread
 
 
-@pytest.mark.parametrize("group_of", [partial(SentinelGroup, sentinels=1), ClusterGroup], ids=["Sentinel", "Cluster"])
-def test_a_failover_in_mid_crawl_loses_no_page_and_no_item(group_of: Callable[[], Group], tmp_path: Path) -> None:
-    with group_of() as group, crawl(group.url, tmp_path, pages=300, latency_s=0.1, namespace=TAG) as run:
-        run.start()
-        run.start(**WITHOUT_A_LOOP)
-        with run.client() as client:
-            wait_until(lambda: snapshot(client, "links", run.keys).owners == 2, lambda: f"both are there\n{run.log()}", 30)
+@pytest.fixture(scope="module")
+def sentinel() -> Iterator[Group]:
+    with SentinelGroup(sentinels=1) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Group]:
+    with ClusterGroup() as running:
+        yield running
+
+
+@pytest.fixture(params=["sentinel", "cluster"])
+def group(request: pytest.FixtureRequest) -> Group:
+    running: Group = request.getfixturevalue(request.param)
+    return running
+
+
+@pytest.fixture
+def client(group: Group) -> Iterator[redis.Redis]:
+    with get_redis(url=group.url) as client:
+        for key in list(client.scan_iter(f"{TAG}:*")):
+            client.delete(key)
+        yield client
+
+
+def test_every_operation_of_frontier_fleet_and_tools_works(client: redis.Redis) -> None:
+    one = Owner(client, "one", keys=KEYS).open()
+    one.add("a")
+    one.add("b")
+    one.frontier.add_item(b'{"url": "a"}')
+    leased = one.take()
+    assert leased is not None
+    one.frontier._add("burials", Burial(leased[0], "for the test"))
+    one.advance()
+    assert (snapshot(client, "links", KEYS).dead, dead.newest(client, KEYS, 9)[0][0].reason) == (1, "for the test")
+    assert dead.replay(client, KEYS).done == 1
+    assert dead.purge(client, KEYS).done == 0
+    seeding = seeds.seed(client, KEYS, [seeds.Seed(id="t", data=b"t", interval_s=1)], max_pending=5)
+    assert (seeding[0].outcome, seeds.push(client, KEYS, [b"u"])) == ("seeded", 2)
+    assert expire_owner(client, KEYS, "one")
+    assert wipe(client, KEYS, but_not_for="two") == "wiped"
+
+    stream = ItemStream(client, KEYS)
+    assert stream.lock("writer") is Lock.ACQUIRED
+    assert stream.peek(5) == [b'{"url": "a"}']
+    assert stream.settle("writer", 1, [], ["t"]) is Settled.SETTLED
+    stream.unlock("writer")
+    assert len(stream) == 0
+
+    registry = Registry(client, FleetKeys(prefix=prefixed("trawl:fleet", TAG)))
+    registry.set_desired("links", 2)
+    slot = registry.acquire("links", 0, "node")
+    assert slot is not None
+    assert registry.renew(slot).held
+    assert registry.mark_launch("links", 1)
+    views = registry.slots(registry.desired(), registry.crawlers())
+    assert [(view.owner, view.launching) for view in views] == [("node", False), (None, True)]
+    assert registry.release(slot)
+    assert registry.now() > 0
+
+
+def test_who_leaves_stays_until_the_replica_has_its_last_word(client: redis.Redis) -> None:
+    one, left = Owner(client, "one", keys=KEYS).open(), []
+    one.frontier.add_item(b"item")
+    one.frontier.close(lambda: None)
+    one.advance(0.1)
+    one.frontier.leave(lambda: left.append("left"))
+    one.advance(1)
+    assert left == []
+    one.advance(1)
+    assert left == ["left"]
+
+
+def test_the_cluster_class_in_redis_params_works_as_scrapy_redis_users_write_it(cluster: Group) -> None:
+    params = {
+        "redis_cls": "redis.cluster.RedisCluster",
+        "host": "127.0.0.1",
+        "port": cluster.primary().port,
+        "password": PASSWORD,
+    }
+    settings = Settings({"REDIS_PARAMS": params})
+    assert is_cluster(settings)
+    with from_settings(settings) as client:
+        client.set(f"{TAG}:a", "b")
+
+    async def on_the_loop() -> bytes | None:
+        client = asyncio_client(settings)
+        assert client is not None
+        try:
+            return await client.get(f"{TAG}:a")
+        finally:
+            await client.aclose()
+
+    assert asyncio.run(on_the_loop()) == b"b"
+
+
+def test_celery_works_on_sentinel(sentinel: Group) -> None:
+    works_with(broker_of(sentinel.url))
+
+
+def test_celery_refuses_a_cluster_in_one_line() -> None:
+    with pytest.raises(ConfigError, match=r"is a Redis Cluster, which Celery cannot use .*: set TRAWL_BROKER_URL") as said:
+        broker_of("redis+cluster://:s3cret@h:1")
+    assert "s3cret" not in str(said.value)
+
+
+@pytest.mark.usefixtures("client")
+def test_a_failover_to_a_replica_that_is_behind_loses_no_page_and_no_item(group: Group, tmp_path: Path) -> None:
+    with crawl(group.url, tmp_path, pages=300, latency_s=0.1, namespace=TAG) as run:
+        run.start(**WITHOUT_A_LOOP if isinstance(group, SentinelGroup) else {})
         run.seed()
-        wait_until(lambda: len(run.hits()) > 90, lambda: f"a third of the pages is fetched\n{run.log()}", 30)
-        group.primary().kill()
+
+        def reach(share: float) -> None:
+            wait_until(lambda: len(run.hits()) > share * 300, lambda: f"{share:.0%} of the pages\n{run.log()}", 30)
+
+        reach(0.2)
+        group.fail_over(lambda: reach(0.4))
         run.finish()
         assert run.missing() == ([], []), run.log()
-        with run.client() as client:
-            shot = snapshot(client, "links", run.keys)
-        assert run.log().count("Redis answers again after") == 2, "both have noticed, and told it once"
-        assert (shot.ready, shot.leased, shot.leased_tasks, shot.owners) == (0, 0, 0, 0)
+        with run.client() as afterwards:
+            shot = snapshot(afterwards, "links", run.keys)
+    assert (shot.ready, shot.leased, shot.leased_tasks, shot.owners) == (0, 0, 0, 0)
+    assert "Redis answers again after" in run.log()
+    assert "fenced: " in run.log(), "the replica did lack something"

@@ -14,7 +14,7 @@ import redis
 from scrapy.utils.test import get_crawler
 
 from cli.main import main
-from redis_components.engine import keys_of
+from redis_components.engine import frontier_of, keys_of
 from redis_components.errors import ConfigError
 from redis_components.inspector import snapshot
 from redis_components.keys import CrawlKeys, FleetKeys
@@ -87,6 +87,12 @@ def test_the_fleets_crawlers_and_celerys_queues_are_in_the_namespace() -> None:
 def test_what_cannot_be_a_part_of_keys_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=r"REDIS_NAMESPACE = '.*': must be without spaces and %"):
         checked(name, "REDIS_NAMESPACE")
+
+
+def test_a_crawl_on_a_cluster_without_a_hash_tag_is_refused_at_its_start() -> None:
+    crawler = get_crawler(LinksSpider, {"REDIS_URL": "redis+cluster://127.0.0.1:1"})
+    with pytest.raises(ConfigError, match=r"links:\S+ is in \d+ and links:\S+ in \d+: set REDIS_NAMESPACE to .* '\{links\}'"):
+        frontier_of(crawler)
 
 
 def test_keys_in_several_slots_are_named_with_the_fix() -> None:

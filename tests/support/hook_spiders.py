@@ -16,6 +16,7 @@ from scrapy.http import Response
 from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider, Rule
 
+from redis_components.pipelines import RedisPipeline
 from redis_components.spiders import RedisCrawlSpider, RedisMixin, RedisSpider
 
 
@@ -151,6 +152,33 @@ class ScrapysScheduler(Hooked):
     }
 
 
+class PipelineByParity(RedisPipeline):
+    """Items to several lists."""
+
+    def item_key(self, item: Any, spider: Spider) -> str:
+        return f"{super().item_key(item, spider)}:{int(item['url'].rpartition('/')[2]) % 2}"
+
+
+class OwnItemKey(Hooked):
+    name = "own-item-key"
+    custom_settings: ClassVar[Any] = {"ITEM_PIPELINES": {"tests.support.hook_spiders.PipelineByParity": 300}}
+
+
+class PipelineThatPushes(RedisPipeline):
+    """Stores items in a way of its own, as seen in the wild; the one of page 3 fails."""
+
+    def _process_item(self, item: Any, spider: Spider) -> Any:
+        if item["url"].endswith("/3"):
+            raise ValueError("page 3 has no price")
+        self.server.hset(f"{spider.name}:latest", item["url"], 1)
+        return super()._process_item(item, spider)
+
+
+class OwnPush(Hooked):
+    name = "own-push"
+    custom_settings: ClassVar[Any] = {"ITEM_PIPELINES": {"tests.support.hook_spiders.PipelineThatPushes": 300}}
+
+
 class NoSetup(RedisMixin, Spider):
     name = "no-setup"
 
@@ -162,7 +190,7 @@ SPIDERS = {
     cls.name: cls
     for cls in (
         *(OwnFormat, OwnFetch, OwnFetchData, OwnScheduling, OwnIdle, OwnStart, OwnStartRequests),
-        *(Mixed, MixedCrawl, Rules, ScrapysScheduler, NoSetup),
+        *(Mixed, MixedCrawl, Rules, ScrapysScheduler, OwnItemKey, OwnPush, NoSetup),
     )
 }
 

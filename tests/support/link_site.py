@@ -1,7 +1,7 @@
 """A site of links for crawls in tests: `python -m tests.support.link_site PORT_FILE [--pages N] [--latency S]`.
 
 Page n links to 2n and 2n+1, so every page is reached by exactly one link and any lost request shows; `/hits` counts the
-fetches of each page; `/to/n` redirects to page n.
+fetches of each page; `/to/n` redirects to page n; `/echo` says what it was asked.
 """
 
 from __future__ import annotations
@@ -29,11 +29,23 @@ def application(pages: int, latency_s: float) -> web.Application:
     async def elsewhere(request: web.Request) -> web.Response:
         return web.Response(status=302, headers={"Location": f"/{request.match_info['number']}"})
 
+    async def echo(request: web.Request) -> web.Response:
+        return web.json_response(
+            {
+                "method": request.method,
+                "query": dict(request.query),
+                "headers": {name: request.headers.getall(name) for name in request.headers},
+                "cookies": dict(request.cookies),
+                "body": await request.text(),
+            }
+        )
+
     async def show_hits(_: web.Request) -> web.Response:
         return web.json_response(hits)
 
     app = web.Application()
     app.add_routes([web.get("/hits", show_hits), web.get(r"/to/{number:\d+}", elsewhere), web.get(r"/{number:\d+}", page)])
+    app.add_routes([web.route("*", "/echo", echo)])
     return app
 
 

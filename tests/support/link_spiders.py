@@ -14,7 +14,8 @@ from typing import Any, Self
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
-from scrapy.http import HtmlResponse
+from scrapy.http import HtmlResponse, TextResponse
+from twisted.python.failure import Failure
 
 from redis_components.spiders import RedisSpider
 
@@ -173,6 +174,30 @@ class TenRequestsSpider(RedisSpider):
 
     def parse(self, response: HtmlResponse, **kwargs: Any) -> Iterator[Any]:
         yield {"url": response.url}
+
+
+class RichSpider(RedisSpider):
+    """One item for each answer, with what came along from the start task."""
+
+    name = "rich"
+
+    def parse(self, response: TextResponse, **kwargs: Any) -> Iterator[Any]:
+        yield {"by": "parse", "kwargs": kwargs, **response.json()}
+
+    def parse_echo(self, response: TextResponse, **kwargs: Any) -> Iterator[Any]:
+        assert response.request is not None
+        meta = {name: response.meta[name] for name in ("job",) if name in response.meta}
+        yield {"by": "parse_echo", "kwargs": kwargs, "meta": meta, "flags": response.request.flags, **response.json()}
+
+    def failed(self, failure: Failure) -> Iterator[Any]:
+        yield {"by": "failed", "url": failure.value.response.url}
+
+
+class KeysSpider(LinksSpider):
+    """Start tasks from two keys."""
+
+    name = "keys"
+    redis_key = ("%(name)s:urgent", "%(name)s:later")
 
 
 class StartingSpider(Spider):

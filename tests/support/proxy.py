@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
 from collections.abc import Coroutine
 from types import TracebackType
@@ -18,11 +19,13 @@ class Proxy:
             proxy.swallow = True   # requests arrive, replies are lost (the connection then breaks)
             proxy.refuse = True    # new connections are refused, open ones are cut
 
-    `round_trip_s` is added to each round trip, half on each way; what is sent together arrives together.
+    `round_trip_s` is added to each round trip, half on each way; what is sent together arrives together. With `tls` it is the end
+    of the TLS connections, which any Redis then has, also one that was built without.
     """
 
-    def __init__(self, port: int, *, round_trip_s: float = 0.0) -> None:
+    def __init__(self, port: int, *, round_trip_s: float = 0.0, tls: ssl.SSLContext | None = None) -> None:
         self.round_trip_s = round_trip_s
+        self._tls = tls
         self.swallow = False
         self._target = port
         self._refuse = False
@@ -90,7 +93,7 @@ class Proxy:
 
     def __enter__(self) -> Proxy:
         self._thread.start()
-        self._server: asyncio.Server = self._call(asyncio.start_server(self._accept, "127.0.0.1", 0))
+        self._server: asyncio.Server = self._call(asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._tls))
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -35,12 +36,12 @@ SERVER = (
     "repl-diskless-sync-delay 0",  # s; five, else, for more replicas to come
 )
 BUS = 10_000  # a cluster node listens on its port + this, too
-PORTS = iter(range(16_400, 22_700))  # each once in a test run; + BUS it is still below what the kernel hands out
+PORTS = range(16_400, 22_700)  # + BUS it is still below what the kernel hands out
 
 
 def port() -> int:
     """A port that nothing listens on, nor on that of the cluster's bus."""
-    return next(number for number in PORTS if is_free(number) and is_free(number + BUS))
+    return next(number for number in random.sample(PORTS, 200) if is_free(number) and is_free(number + BUS))
 
 
 class Node:
@@ -96,6 +97,23 @@ class Group:
     def start(self) -> None:
         raise NotImplementedError
 
+    def primary(self) -> Node:
+        """The server with the keys of TAG."""
+        raise NotImplementedError
+
+    def replica(self) -> Node:
+        """The server that follows it."""
+        raise NotImplementedError
+
+    def fail_over(self, meanwhile: Callable[[], object]) -> None:
+        """Let the replica fall behind by what is written `meanwhile`, and kill the primary."""
+        primary, replica = self.primary(), self.replica()
+        with primary.client() as one, replica.client() as two:
+            two.config_set("masterauth", "wrong")  # it cannot come back to its primary
+            one.execute_command("CLIENT KILL TYPE replica")
+        meanwhile()
+        primary.kill()
+
     def __enter__(self) -> Self:
         try:
             self.start()
@@ -147,7 +165,10 @@ class SentinelGroup(Group):
         return f"redis+sentinel://:{PASSWORD}@{nodes}/{SERVICE}/0?sentinel_password={PASSWORD}"
 
     def primary(self) -> Node:
-        return next(node for node in self.servers if _is_primary(node))
+        return self.servers[0]
+
+    def replica(self) -> Node:
+        return self.servers[1]
 
 
 class ClusterGroup(Group):
@@ -166,6 +187,7 @@ class ClusterGroup(Group):
         for number, client in enumerate(clients[:3]):
             client.execute_command("CLUSTER SET-CONFIG-EPOCH", number + 1)
             client.execute_command("CLUSTER ADDSLOTS", *range(number * 5462, min((number + 1) * 5462, 16_384)))
+        for number, client in enumerate(clients[:3]):
             for other in self.servers[number + 1 :]:
                 client.execute_command("CLUSTER MEET", "127.0.0.1", other.port)
         home = clients[0].execute_command("CLUSTER KEYSLOT", TAG) // 5462
@@ -181,18 +203,12 @@ class ClusterGroup(Group):
         return f"redis+cluster://:{PASSWORD}@" + ",".join(f"127.0.0.1:{n}" for n in (port(), *(s.port for s in self.servers)))
 
     def primary(self) -> Node:
-        """Of the slot of TAG."""
         with self.servers[3].client() as client:
             home = client.info("replication")["master_port"]
         return next(node for node in self.servers if node.port == home)
 
-
-def _is_primary(node: Node) -> bool:
-    try:
-        with node.client() as client:
-            return bool(client.info("replication")["role"] == "master")
-    except redis.RedisError:
-        return False
+    def replica(self) -> Node:
+        return self.servers[3]
 
 
 def _knows(client: redis.Redis, *ids: str) -> bool:

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lxml import etree
 
 from redis_components import codec
 from redis_components.errors import Undecodable, Unserializable
@@ -112,3 +113,11 @@ def test_types_that_compare_equal_are_kept_apart() -> None:
     back = round_trip(value)
     assert [type(item) for item in back["a"]] == [int, float, bool]
     assert str(back["d"]) == "1.10"
+
+
+def test_the_text_of_a_link_is_stored_as_text() -> None:
+    text = etree.XPath("string()", smart_strings=True)(etree.fromstring("<a>next</a>"))
+    assert type(text) is not str
+    stored = round_trip({"link_text": text, "rule": 0, "all": [text]})
+    assert stored == {"link_text": "next", "rule": 0, "all": ["next"]}
+    assert type(stored["link_text"]) is type(stored["all"][0]) is str

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from typing import Any
 
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 from scrapy.settings import Settings
 
 from redis_components import connection, defaults
@@ -88,3 +91,38 @@ def test_the_class_may_be_a_dotted_path() -> None:
 def test_a_path_that_leads_nowhere_is_named(path: str) -> None:
     with pytest.raises(ConfigError, match=r"REDIS_PARAMS\['redis_cls'\] = '.*' names no class"):
         made_by_settings(REDIS_PARAMS={"redis_cls": path})
+
+
+def test_equal_settings_give_the_same_client_while_anybody_has_it() -> None:
+    def made(**settings: Any) -> Any:
+        return connection.from_settings(Settings(settings))
+
+    one = made(REDIS_PORT=1, REDIS_PARAMS={"socket_timeout": 1})
+    assert made(REDIS_PARAMS={"port": 1, "socket_timeout": 1}) is one
+    assert made(REDIS_PORT=1) is not one
+    assert connection.connect("redis://h:1") is made(REDIS_URL="redis://h:1"), "tools and Scrapy's components, too"
+    gone = weakref.ref(one)
+    del one
+    assert gone() is None, "and so are its connections"
+
+
+def test_a_client_of_a_class_or_with_an_object_of_the_users_is_not_shared() -> None:
+    for params in ({"redis_cls": Client}, {"retry": Retry(NoBackoff(), 1)}):
+        settings = Settings({"REDIS_PARAMS": params})
+        assert connection.from_settings(settings) is not connection.from_settings(settings)
+
+
+def test_a_url_that_is_none_is_one_clear_error_without_the_password() -> None:
+    for url in ("redis://:s3cret@h:port", "redis+sentinel://:s3cret@h"):
+        with pytest.raises(ConfigError) as caught:
+            connection.from_settings(Settings({"REDIS_URL": url}))
+        assert "s3cret" not in str(caught.value)
+
+
+def test_nothing_is_sent_before_the_first_command() -> None:
+    for url in ("redis+sentinel://127.0.0.1:1/main", "redis+cluster://127.0.0.1:1"):
+        client = connection.from_settings(Settings({"REDIS_URL": url}))
+        for _ in range(2):
+            with pytest.raises(redis.ConnectionError):
+                client.get("{a}")
+        client.close()

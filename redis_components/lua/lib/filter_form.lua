@@ -7,3 +7,8 @@ local function stored_form(base)
   if held == 'set' then return 'set' end
   return held == 'hash' and redis.call('HGET', base, 'form') or nil
 end
+
+-- When entries were last removed one by one, in ms: a process that remembers what it met must then ask again.
+local function forgotten_key(base)
+  return base .. ':forgotten'
+end
