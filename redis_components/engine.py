@@ -157,6 +157,8 @@ def crawl_keys(settings: BaseSettings, spider: str) -> CrawlKeys:
 
 
 def _config(crawler: Crawler) -> FrontierConfig:
+    if error := getattr(crawler.spider, "setup_error", None):
+        raise error
     settings = crawler.settings
     feeds = getattr(crawler.spidercls, "feeds", None)
     keys, next_keys = keys_of(crawler), crawl_keys(settings, feeds) if feeds else None

@@ -59,6 +59,7 @@ class Frontier:
         self._stats_again: list[StatChange] = []
         self._flushes: list[tuple[int, Callable[[], None]]] = []
         self._idle = False
+        self._task_idle_since: float | None = None
         self._starving = True
         self._urgent = False
         self._blocked = False
@@ -142,6 +143,11 @@ class Frontier:
     def task_idle(self) -> bool:
         """True when the whole crawl has nothing to do: idle, and no start task waits or is leased."""
         return self.idle and not self._tasks and self._last is not None and not (self._last.waiting or self._last.leased_tasks)
+
+    @property
+    def task_idle_since(self) -> float | None:
+        """Since when (s of `now`) every answer of Redis has said so; None while it is not so."""
+        return self._task_idle_since if self.task_idle else None
 
     @property
     def waiting_to_start(self) -> int:
@@ -377,6 +383,7 @@ class Frontier:
         now = self._clock.now()
         if self._talk.away:
             self._talk.away = False
+            self._task_idle_since = None
             self.listeners.work()
         else:
             self._pace.answered(now, got=bool(reply.leases or reply.tasks))
@@ -438,6 +445,10 @@ class Frontier:
                 self.listeners.duplicate(batch.requests[place].payload)
             except Exception:  # a user's dupefilter; what was leased is in the buffer already, and the next exchange must come
                 logger.exception("a duplicate could not be told")
+        if not self.task_idle:
+            self._task_idle_since = None
+        elif self._task_idle_since is None:
+            self._task_idle_since = now
         if reply.tasks:
             self._task_demand = 0
         if reply.tasks or self._idle or (was_full and not self._full):
@@ -473,5 +484,6 @@ class Frontier:
         self._last = None
         self._talk.start_over()
         self._idle = False
+        self._task_idle_since = None
         self._starving = self._urgent = True
         self.listeners.fenced()

@@ -90,7 +90,7 @@ class CrawlKeys:
 
     def fingerprint_part(self, part: str, number: int | str) -> str:
         """SET, STRING: entries of a dupefilter other than the plain set, as integers in buckets, or bits of a Bloom filter in
-        pieces of 32 KiB (or a filter of RedisBloom). The part is named by the time of its making in ms, in hex.
+        pieces of 32 KiB (or a filter of RedisBloom). The part is named by the time of its making in ms, in base 36.
 
         Written and read as the key before; sampled by `trawl dupefilter`.
         """
@@ -150,6 +150,20 @@ class CrawlKeys:
         `dead_purge.lua`.
         """
         return f"{self.requests}:dead"
+
+    def foreign_requests(self) -> str:
+        """ZSET or LIST: requests of scrapy-redis that wait to be imported, as it stored them.
+
+        Written and read by `trawl migrate scrapy-redis` (`set_aside.lua`, `import_requests.lua`).
+        """
+        return f"{self.requests}:scrapy-redis"
+
+    def foreign_fingerprints(self) -> str:
+        """SET: fingerprints of scrapy-redis (40 hex digits) that wait to be imported.
+
+        Written and read by `trawl migrate scrapy-redis` (`set_aside.lua`).
+        """
+        return f"{self.dupefilter}:scrapy-redis"
 
     def start_tasks(self) -> str:
         """LIST, SET or ZSET: start tasks (JSON) that wait for a crawler; which type is the user's choice. Where a spider reads

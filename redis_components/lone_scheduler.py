@@ -15,6 +15,7 @@ from scrapy.settings import BaseSettings
 
 from . import connection, defaults
 from .custom_queue import TOKEN
+from .dupefilter import is_fused
 from .errors import TrawlError
 from .exchange import NO_FILTER, NewRequest, exact_score, score_of
 from .inspector import wipe
@@ -27,7 +28,6 @@ from .request_codec import request_codec
 from .scheduler_parts import (
     arguments_of,
     clears_by_itself,
-    is_checked_in_exchange,
     log_duplicate,
     make_dupefilter,
     make_queue,
@@ -140,9 +140,9 @@ class LoneScheduler(BaseScheduler):
         self._keys = replace(  # a subclass of ours may have changed its key
             self._keys,
             requests=getattr(self.queue, "key", self._keys.requests),
-            dupefilter=self.df.key if is_checked_in_exchange(self.df) else self._keys.dupefilter,
+            dupefilter=self.df.key if is_fused(type(self.df)) else self._keys.dupefilter,
             custom_queue=order_of(type(self.queue)) is None,
-            custom_dupefilter=not is_checked_in_exchange(self.df),
+            custom_dupefilter=not is_fused(type(self.df)),
         )
 
     def close(self, reason: str) -> Deferred[None] | None:  # noqa: ARG002
@@ -167,7 +167,7 @@ class LoneScheduler(BaseScheduler):
         a queue or dupefilter class of the user's raises.
         """
         order = order_of(type(self.queue))
-        if order is not None and is_checked_in_exchange(self.df):
+        if order is not None and is_fused(type(self.df)):
             mark = NO_FILTER if request.dont_filter else self.df.fingerprint(request)
             new = NewRequest(mark, self._score(request), self._codec.encode(request))
             is_new = store(self.server, self._keys, order, self.df.filter, new)

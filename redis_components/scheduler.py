@@ -19,6 +19,7 @@ from scrapy.utils.asyncio import call_later
 from . import defaults
 from .custom_dupefilter import CustomDupeFilter
 from .custom_queue import CustomQueue
+from .dupefilter import is_fused
 from .engine import close_frontier, frontier_of, running_crawler, stop_crawl, watch_finished
 from .errors import TrawlError, Undecodable, Unserializable
 from .exchange import NO_FILTER, NewRequest, Order, score_of
@@ -29,7 +30,7 @@ from .page import Page
 from .page_book import PageBook
 from .queue import order_of
 from .refusal import REASON, is_refused, refusing
-from .scheduler_parts import is_checked_in_exchange, is_scrapys_kind, log_duplicate
+from .scheduler_parts import is_scrapys_kind, log_duplicate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +88,7 @@ class Scheduler(LoneScheduler):
         """Raises IncompatibleEngine, ConfigError; the frontier comes last, since it would have to be stopped again."""
         settings = crawler.settings
         # What expires in Redis must not be remembered here, and what is met again has to be told there.
-        forgets = is_checked_in_exchange(self.df) and self.df.filter.forgets
+        forgets = is_fused(type(self.df)) and self.df.filter.forgets
         self._max_seen = 0 if forgets else settings.getint("SCHEDULER_LOCAL_SEEN", defaults.SCHEDULER_LOCAL_SEEN)
         self._unseen = self._fingerprint_here
         self.stats = self.stats or crawler.stats
@@ -122,7 +123,7 @@ class Scheduler(LoneScheduler):
 
     def _set_up_custom_classes(self, crawler: Crawler) -> None:
         frontier, listeners = self._frontier, self._frontier.listeners
-        if not is_checked_in_exchange(self.df):
+        if not is_fused(type(self.df)):
             assert crawler.request_fingerprinter is not None
             fingerprint = crawler.request_fingerprinter.fingerprint
             self._custom_dupefilter = CustomDupeFilter(self.df, self.server, frontier, fingerprint)

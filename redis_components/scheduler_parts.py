@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .dupefilter import RFPDupeFilter, dupefilter_class
+from .dupefilter import RFPDupeFilter, is_fused, named_dupefilter
 from .errors import ConfigError
 from .loading import loaded
 
@@ -23,7 +23,7 @@ def arguments_of(settings: BaseSettings) -> dict[str, Any]:
         "queue_key": settings.get("SCHEDULER_QUEUE_KEY"),
         "queue_cls": settings.get("SCHEDULER_QUEUE_CLASS"),
         "dupefilter_key": settings.get("SCHEDULER_DUPEFILTER_KEY"),
-        "dupefilter_cls": dupefilter_class(settings),
+        "dupefilter_cls": named_dupefilter(settings),
         "serializer": settings.get("SCHEDULER_SERIALIZER"),
     }
     return {name: value for name, value in arguments.items() if value not in (None, "")}
@@ -62,15 +62,10 @@ def make_dupefilter(cls: Any, spider: Spider) -> Any:
     return named()
 
 
-def is_checked_in_exchange(dupefilter: object) -> bool:
-    """Whether the frontier itself can ask, by `fingerprint`: the dupefilter is of ours, and no subclass decides otherwise."""
-    return getattr(type(dupefilter), "request_seen", None) is RFPDupeFilter.request_seen
-
-
 def clears_by_itself(dupefilter: object) -> bool:
     """Whether only its `clear` knows what is to be deleted of a dupefilter: it is none of ours, or a subclass that says so."""
     cls = type(dupefilter)
-    return hasattr(cls, "clear") and not (is_checked_in_exchange(dupefilter) and cls.clear is RFPDupeFilter.clear)
+    return hasattr(cls, "clear") and not (is_fused(cls) and cls.clear is RFPDupeFilter.clear)
 
 
 def is_scrapys_kind(dupefilter: object) -> bool:

@@ -51,21 +51,29 @@ class RedisMixin(SynchronousTasks):
     spider_idle_start_time = int(time.time())
     feeds: ClassVar[str | None] = None
     """Name of the spider whose start tasks this one makes; None: it makes none."""
+    setup_error: ConfigError | None = None
     _task_feed: TaskFeed | None = None
     _beside: Deferred[None] | None = None
 
     def setup_redis(self, crawler: Crawler | None = None) -> None:
         """Read the settings that the spider does not set itself; a second call does nothing.
 
-        Raises ValueError for an attribute or setting that is wrong.
+        Raises ValueError for an attribute or setting that is wrong, ConfigError for one of the connection. In a crawl neither:
+        `setup_error` then ends it, in good order, when it begins.
         """
         if self.server is not None:
             return
         crawler = crawler or getattr(self, "crawler", None)
         if crawler is None:
             raise ValueError("crawler is required")
-        self._read_settings(crawler.settings)
-        self.server = connection.from_settings(crawler.settings)
+        try:
+            self._read_settings(crawler.settings)
+            self.server = connection.from_settings(crawler.settings)
+        except (ValueError, ConfigError) as error:
+            if crawler.crawling is not True:
+                raise
+            self.setup_error = ConfigError(str(error))
+            return
         self._choose_type(crawler.settings)
         self._usual_fetch = self.fetch_data
         keys = ", ".join(self.start_keys)
@@ -121,21 +129,26 @@ class RedisMixin(SynchronousTasks):
         """
         if self.server is None:
             with refusing(self.crawler):
-                raise ConfigError(f"{type(self).__name__} never called setup_redis(crawler): do so in its from_crawler")
-        if scheduler_of(self.crawler) is None or self._overrides("start_requests"):
+                never = f"{type(self).__name__} never called setup_redis(crawler): do so in its from_crawler"
+                raise self.setup_error or ConfigError(never)
+        is_ours = scheduler_of(self.crawler) is not None
+        # Scrapy asks a spider whether it may close only after the end of this method.
+        is_beside = self._beside is not None or self._overrides("spider_idle")
+        if is_ours and not is_beside:
+            self._task_feed = TaskFeed(self)
+        if not is_ours or self._overrides("start_requests"):
             for request in self._first_requests():
                 yield request
-        if scheduler_of(self.crawler) is None:
+        if not is_ours:
             return  # from now on `spider_idle` feeds
-        self._task_feed = TaskFeed(self)
-        if self._overrides("spider_idle"):
-            self._feed_beside(self._task_feed)  # Scrapy asks a spider whether it may close only after the end of this method
+        feed = self._task_feed or self._feed_beside()
+        if is_beside:
             return
         try:
             if self.fetches_itself:
-                await self._task_feed.call_hooks()
+                await feed.call_hooks()
             else:
-                async for request in self._task_feed.requests():
+                async for request in feed.requests():
                     yield request
         except CancelledError:  # the crawl ends; Twisted's is an Exception, which Scrapy would log as a fault of this method
             return
@@ -157,9 +170,9 @@ class RedisMixin(SynchronousTasks):
         """The requests of the start tasks that are leased to this process at this moment; outside of a crawl, of a batch that
         is popped.
         """
-        if self._task_feed is None or self._pops_itself:
+        if scheduler_of(self.crawler) is None or self._pops_itself:
             return super().next_requests()
-        return self._task_feed.leased_now()
+        return (self._task_feed or self._feed_beside()).leased_now()
 
     def spider_idle(self) -> None:
         """Scrapy asks whether the crawl may be closed: raises DontCloseSpider unless all of it was idle for `max_idle_time`
@@ -168,16 +181,16 @@ class RedisMixin(SynchronousTasks):
         if scheduler_of(self.crawler) is None:
             self._fetch_when_idle()
             return
-        if self._task_feed is None:  # a `start()` of the spider's own that knows nothing of start tasks
-            self._task_feed = TaskFeed(self)
-            self._feed_beside(self._task_feed)
-        if not self._task_feed.over:
+        if not (self._task_feed or self._feed_beside()).over:
             raise DontCloseSpider
 
-    def _feed_beside(self, feed: TaskFeed) -> None:
+    def _feed_beside(self) -> TaskFeed:
+        """Feed beside `start()`: it is the spider's own and knows nothing of start tasks, or it has to end."""
+        self._task_feed = feed = TaskFeed(self)
         self._beside = deferred_from_coro(feed.beside())
         self._beside.addErrback(self._beside_failed)
         self.crawler.signals.connect(self._stop_beside, signals.spider_closed)
+        return feed
 
     def _beside_failed(self, failure: Failure) -> None:
         error = failure.value

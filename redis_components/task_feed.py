@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -63,13 +64,13 @@ class TaskFeed:
         assert spider.crawler.stats is not None
         self._stats = spider.crawler.stats
         self._open: OpenTask | None = None
-        self._idle_since: float | None = None
+        self._idle_from = self._frontier.now()  # idle time counts from here at the earliest
 
     @property
     def over(self) -> bool:
         """The whole crawl was idle for the spider's `max_idle_time` (s; 0: never over)."""
-        limit = self._spider.max_idle_time
-        return bool(limit) and self._idle_since is not None and self._frontier.now() - self._idle_since >= limit
+        limit, idle_since = self._spider.max_idle_time, self._frontier.task_idle_since
+        return bool(limit) and idle_since is not None and self._frontier.now() - max(idle_since, self._idle_from) >= limit
 
     async def requests(self) -> AsyncIterator[Request]:
         """The requests of one start task after the other; ends when the crawl is over."""
@@ -79,7 +80,6 @@ class TaskFeed:
                 for request in self._rest_of(task):
                     yield request
                 continue
-            self._watch(idle=self._frontier.task_idle)
             self._want_more()
             await self.pause(1.0)
 
@@ -97,22 +97,21 @@ class TaskFeed:
         assert engine is not None
         while not self.over:
             if engine.needs_backout() or frontier.waiting_to_start >= frontier.config.concurrency:
-                self._watch(idle=False)
                 await self.pause(ROOM_S)
                 continue
-            pause_s, failed, before = NOTHING_FOUND_S, False, len(frontier.outbox)
+            pause_s, before = NOTHING_FOUND_S, len(frontier.outbox)
             try:
                 self._spider.schedule_next_requests()
             except CloseSpider:
                 raise
             except Exception:  # the user's own; the crawl goes on, and it is tried again
-                pause_s, failed = FAILED_S, True
+                pause_s, self._idle_from = FAILED_S, math.inf  # nobody knows what waits there
                 logger.exception("schedule_next_requests() of %s failed; again in %d s", self._spider, FAILED_S)
+            else:
+                self._idle_from = min(self._idle_from, frontier.now())
             if len(frontier.outbox) > before:
-                self._watch(idle=False)
                 await self._stored()
                 continue
-            self._watch(idle=frontier.task_idle and not failed)
             until = frontier.now() + pause_s
             while not self.over and not frontier.has_tasks and (left := until - frontier.now()) > 0:
                 await self.pause(left)
@@ -129,13 +128,6 @@ class TaskFeed:
                     engine.crawl(request)
             self._frontier.listeners.work()  # Scrapy then asks the spider whether it may close
             await self.pause(1.0)
-            self._watch(idle=self._frontier.task_idle)
-
-    def _watch(self, *, idle: bool) -> None:
-        if not idle:
-            self._idle_since = None
-        elif self._idle_since is None:
-            self._idle_since = self._frontier.now()
 
     def _want_more(self) -> None:
         self._frontier.want_tasks(self._spider.redis_batch_size)
@@ -172,7 +164,6 @@ class TaskFeed:
     def _next_task(self) -> OpenTask | None:
         """The open task, else the next one that is leased and can be understood."""
         while self._open is None and (lease := self._frontier.take_task()) is not None:
-            self._idle_since = None
             self._open = self._opened(lease)
         return self._open
 
@@ -180,6 +171,9 @@ class TaskFeed:
         try:
             made = self._spider.make_request_from_data(lease.data)
             requests = [made] if isinstance(made, Request) else list(made or ())
+            for one in requests:
+                if not isinstance(one, Request):
+                    raise TypeError(f"make_request_from_data() gave {one!r:.100}, which is no request")
         except CloseSpider:
             self._frontier.release(lease.id)
             raise

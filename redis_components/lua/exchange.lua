@@ -39,6 +39,7 @@ local message, blobs = cmsgpack.unpack(ARGV[1]), ARGV[2]
 local LAYOUT = '1'
 local GONE_S = 86400
 local MOST_WITHHELD = 200
+local MEND = '; trawl migrate scrapy-redis imports it if it is of scrapy-redis, else remove it'
 
 -- include: clock
 -- include: memory
@@ -93,7 +94,7 @@ for _, check in ipairs(checks) do
       reply.layout = form
       return answer('filter')
     end
-    return redis.error_reply('WRONGTYPE ' .. check[2] .. ' is a ' .. redis.call('TYPE', check[2])['ok'] .. ' that Trawl did not write; remove it')
+    return redis.error_reply('WRONGTYPE ' .. check[2] .. ' is a ' .. redis.call('TYPE', check[2])['ok'] .. ' that Trawl did not write' .. MEND)
   end
 end
 local numeric = { 'order', 'leased', 'leased_tasks', 'acked', 'reclaimed' }
@@ -104,6 +105,16 @@ for place, counter in ipairs(numeric) do
   local count = counts[place + 2]
   if count and not string.find(count, '^-?%d+$') then
     return redis.error_reply('ERR ' .. counters .. " has the foreign value '" .. count .. "' for " .. counter .. '; remove it')
+  end
+end
+if not counts[1] and not counts[2] then -- nothing of ours was ever stored here: then nothing may wait in the queue, neither
+  local first = redis.call('ZRANGE', ready, 0, 0)[1]
+  if first and string.byte(first) ~= 0 then
+    return redis.error_reply('ERR ' .. ready .. ' holds requests that Trawl did not store' .. MEND)
+  end
+  local known = not message.filter and redis.call('SRANDMEMBER', seen)
+  if known and string.find(known, '^[0-9a-f]+$') and #known == 40 then -- ours are bytes
+    return redis.error_reply('ERR ' .. seen .. ' holds fingerprints that Trawl did not store' .. MEND)
   end
 end
 local filter -- nil: the plain set
@@ -247,7 +258,7 @@ else
       popped = message.want > made.leased and redis.call('ZPOPMIN', ready, message.want - made.leased) or {}
       for i = 1, #popped, 2 do
         local member, score = popped[i], popped[i + 1]
-        if #member < 9 then
+        if #member < 9 or (string.byte(member) ~= 0 and message.order ~= 'advised') then -- a late one of scrapy-redis stays whole
           bury(dead, now, 'not a request of ours: no order and attempts before the payload', FOREIGN, score, member)
         elseif trying and attempts_of(member) >= message.suspect_from then
           withheld[#withheld + 1] = { score, member }

@@ -90,6 +90,9 @@ def bury(client: redis.Redis, keys: CrawlKeys, url: str, reason: str, at_s: int 
         (("status", "--every", "0"), "0.1"),
         (("up", "--port-flower", "70000"), "65535"),
         (("dead", "revive"), "No such command 'revive'"),
+        (("migrate", "frontera", "forum"), "No such command 'frontera'"),
+        (("migrate", "scrapy-redis"), "Missing argument"),
+        (("migrate", "scrapy-redis", "forum", "--watch", "60"), "25"),
         (("dead", "--spider", "forum_list", "purge", "--yes"), "options of purge stand behind it"),
         (("dead", "replay", "--limit", "0"), "--limit"),
     ],
@@ -100,7 +103,7 @@ def test_wrong_use_is_one_line_that_names_the_help_and_exit_code_2(arguments: tu
 
 def test_every_command_has_a_help_with_an_example(trawl: Trawl) -> None:
     assert "trawl status --watch" in trawl("--help").out
-    for command in ("up", "seed", "scale", "status", "export", "dead"):
+    for command in ("up", "seed", "scale", "status", "export", "dead", "migrate"):
         said = trawl(command, "--help")
         assert said.code == 0
         assert f"trawl {command}" in said.out.split("Examples")[1], f"{command} shows how it is used"

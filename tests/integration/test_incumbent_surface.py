@@ -16,9 +16,11 @@ from scrapy.utils.test import get_crawler
 import redis_components
 from redis_components import connection, picklecompat, utils
 from redis_components.errors import ConfigError
+from redis_components.keys import CrawlKeys
 from redis_components.pipelines import RedisPipeline
 from redis_components.spiders import RedisSpider
 from redis_components.stats import RedisStatsCollector
+from tests.support.owner import Owner
 
 
 class Books(Spider):
@@ -61,6 +63,21 @@ def test_a_pipeline_without_crawler_and_spider_says_so(redis_client: redis.Redis
 def test_a_serializer_that_cannot_be_loaded_is_named() -> None:
     with pytest.raises(ConfigError, match=r"REDIS_ITEMS_SERIALIZER = 'no\.such\.function'"):
         RedisPipeline.from_settings(Settings({"REDIS_ITEMS_SERIALIZER": "no.such.function"}))
+
+
+def test_a_list_in_another_slot_of_a_cluster_is_refused_before_it_stops_an_exchange(redis_client: redis.Redis) -> None:
+    class Tagged(RedisPipeline):
+        def item_key(self, item: dict[str, str], spider: Spider) -> str:
+            return item["key"]
+
+    pipeline, frontier = (
+        Tagged(redis_client),
+        Owner(redis_client, "one", keys=CrawlKeys.for_spider("s", namespace="{s}")).frontier,
+    )
+    pipeline._one_slot = True  # as on a Cluster
+    assert pipeline._own_key(frontier, {"key": "{s}:mine"}, Books()) == "{s}:mine"
+    with pytest.raises(ConfigError, match=r"all keys of a crawl must be in one slot, but .*elsewhere"):
+        pipeline._own_key(frontier, {"key": "elsewhere"}, Books())
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ EXPECTED = {
     "rules": [6, 7],
     "mixed-crawl": [6, 7],
     "own-start": [*range(1, 6), 100],
+    "own-start-and-idle": [*range(1, 6), 100],
     "own-start-requests": [*range(1, 6), 100],
     "own-push": [1, 2, 4, 5],
 }
@@ -52,16 +53,17 @@ def test_every_spider_is_fed_whatever_it_overrides(redis_url: str, redis_client:
         for spider in FED:
             tasks = [f"{run.site}/{page}" for page in range(1, 6)]
             key = CrawlKeys.for_spider(spider).start_tasks()
-            redis_client.rpush(key, *(["1,2", "3,4,5"] if spider == "own-format" else tasks))
+            redis_client.rpush(key, *(["1,2", "nothing", "an item", "3,4,5"] if spider == "own-format" else tasks))
         log = crawled(run, *FED, "no-setup")
         for spider in FED:
             assert items(redis_client, spider) == Counter(EXPECTED.get(spider, range(1, 6))), f"{spider}\n{log}"
             shot = snapshot(redis_client, spider)
-            dead = int(spider == "own-push")
+            dead = int(spider in ("own-push", "own-format"))
             assert (shot.start_tasks, shot.leased_tasks, shot.leased, shot.ready, shot.dead) == (0, 0, 0, 0, dead), spider
         assert redis_client.llen("own-item-key:items:1") == 3
         assert redis_client.hlen("own-push:latest") == 4
         assert "the second call fails" in log
+        assert "TypeError: make_request_from_data() gave {'url': 'http://" in log
         assert "own-scheduling scheduled 5" in log
         assert log.count("Spider closed (finished)") == len(FED)
         assert "NoSetup never called setup_redis(crawler): do so in its from_crawler" in log

@@ -259,6 +259,20 @@ def test_a_key_of_a_foreign_type_stops_nothing_half_way_and_the_crawl_goes_on_wi
     assert one.take_all() == ["a"]
 
 
+def test_a_queue_that_scrapy_redis_left_is_not_touched_until_it_is_imported(
+    redis_client: redis.Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    redis_client.zadd(KEYS.ready(), {b"\x80\x04K\x01.": 0})
+    one = Owner(redis_client, "one").open()
+    one.add("a")
+    one.advance(5)
+    assert "trawl migrate scrapy-redis" in caplog.text
+    assert redis_client.zrange(KEYS.ready(), 0, -1) == [b"\x80\x04K\x01."]
+    redis_client.delete(KEYS.ready())
+    one.advance(5)
+    assert one.take_all() == ["a"]
+
+
 def test_a_layout_from_the_future_is_refused(redis_client: redis.Redis) -> None:
     redis_client.hset(KEYS.counters(), "layout", 99)
     refused: list[str] = []

@@ -170,3 +170,31 @@ def test_items_with_lists_of_their_own_are_written_again_when_redis_has_forgotte
     one.advance(5)
     assert one.fenced == 1
     assert redis_client.lrange("x", 0, 9) == [b"1"]
+
+
+def test_idle_time_begins_anew_after_each_work_of_anybody(redis_client: redis.Redis) -> None:
+    one, two = Owner(redis_client, "one").open(), Owner(redis_client, "two").open()
+    one.advance(5)
+    since = one.frontier.task_idle_since
+    assert since is not None
+    assert since < 1
+    redis_client.rpush(KEYS.start_tasks(), "t")
+    (lease_id,) = tasks_of(two, 1).values()
+    one.advance(1)
+    assert one.frontier.task_idle_since is None
+    two.frontier.ack(lease_id)
+    two.advance()
+    one.advance(1)
+    again = one.frontier.task_idle_since
+    assert again is not None
+    assert again > 5
+
+
+def test_the_time_for_which_redis_was_away_is_not_idle_time(redis_client: redis.Redis) -> None:
+    one = Owner(redis_client, "one").open()
+    one.advance(5)
+    one.exchanger.lose_requests = 5
+    one.advance(60)
+    since = one.frontier.task_idle_since
+    assert since is not None
+    assert since > 5

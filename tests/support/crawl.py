@@ -76,8 +76,7 @@ class Crawl:
 
     def hits(self) -> dict[int, int]:
         """How often the site served each page."""
-        with urllib.request.urlopen(f"{self.site}/hits", timeout=10) as answer:
-            return {int(page): count for page, count in json.load(answer).items()}
+        return hits_of(self.site)
 
     def items(self) -> list[int]:
         """The page numbers of the items that are stored."""
@@ -91,29 +90,38 @@ class Crawl:
         return sorted(everything - set(self.hits())), sorted(everything - set(self.items()))
 
 
+def hits_of(site: str) -> dict[int, int]:
+    """How often the site served each page."""
+    with urllib.request.urlopen(f"{site}/hits", timeout=10) as answer:
+        return {int(page): count for page, count in json.load(answer).items()}
+
+
 @contextmanager
-def crawl(
-    redis_url: str, folder: Path, *, pages: int = 300, latency_s: float = 0.0, spider: str = "links", namespace: str = ""
-) -> Iterator[Crawl]:
-    """A site of `pages` pages and a crawl on it; everything is stopped at the end."""
+def link_site(folder: Path, *, pages: int, latency_s: float = 0.0) -> Iterator[str]:
+    """The URL of a site of `pages` pages, stopped at the end."""
     port_file = folder / "port.json"
     site = subprocess.Popen(
         [sys.executable, "-m", "tests.support.link_site", str(port_file), "--pages", str(pages), "--latency", str(latency_s)],
         cwd=ROOT,
     )
-    begun = None
     try:
         wait_until(port_file.exists, "the site listens")
-        begun = Crawl(
-            site=f"http://127.0.0.1:{port_file.read_text()}",
-            redis_url=redis_url,
-            folder=folder,
-            pages=pages,
-            spider=spider,
-            namespace=namespace,
-        )
-        yield begun
+        yield f"http://127.0.0.1:{port_file.read_text()}"
     finally:
-        for process in (*(begun.processes if begun else ()), site):
-            process.kill()
-            process.wait()
+        site.kill()
+        site.wait()
+
+
+@contextmanager
+def crawl(
+    redis_url: str, folder: Path, *, pages: int = 300, latency_s: float = 0.0, spider: str = "links", namespace: str = ""
+) -> Iterator[Crawl]:
+    """A site of `pages` pages and a crawl on it; everything is stopped at the end."""
+    with link_site(folder, pages=pages, latency_s=latency_s) as site:
+        begun = Crawl(site=site, redis_url=redis_url, folder=folder, pages=pages, spider=spider, namespace=namespace)
+        try:
+            yield begun
+        finally:
+            for process in begun.processes:
+                process.kill()
+                process.wait()

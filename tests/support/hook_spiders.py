@@ -33,6 +33,10 @@ class OwnFormat(Hooked):
     name = "own-format"
 
     def make_request_from_data(self, data: bytes) -> Any:
+        if data == b"nothing":
+            return None
+        if data == b"an item":
+            return [{"url": self.site}]
         return [Request(f"{self.site}/{page}", dont_filter=True) for page in data.decode().split(",")]
 
 
@@ -95,6 +99,16 @@ class OwnStart(Hooked):
 
     async def start(self) -> AsyncIterator[Any]:
         yield Request(f"{self.site}/100", dont_filter=True)
+
+
+class OwnStartAndIdle(OwnStart):
+    """Takes tasks whenever it is asked whether it may close."""
+
+    name = "own-start-and-idle"
+
+    def spider_idle(self) -> None:
+        self.schedule_next_requests()
+        super().spider_idle()
 
 
 class OwnStartRequests(Hooked):
@@ -189,7 +203,7 @@ class NoSetup(RedisMixin, Spider):
 SPIDERS = {
     cls.name: cls
     for cls in (
-        *(OwnFormat, OwnFetch, OwnFetchData, OwnScheduling, OwnIdle, OwnStart, OwnStartRequests),
+        *(OwnFormat, OwnFetch, OwnFetchData, OwnScheduling, OwnIdle, OwnStart, OwnStartAndIdle, OwnStartRequests),
         *(Mixed, MixedCrawl, Rules, ScrapysScheduler, OwnItemKey, OwnPush, NoSetup),
     )
 }

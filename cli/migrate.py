@@ -1,0 +1,227 @@
+"""`trawl migrate scrapy-redis`: go on with a crawl that scrapy-redis began."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    import redis
+
+    from redis_components.migration import Project, Report
+
+PROGRESS_S = 1.0
+SHOWN_REASONS = 10
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+
+
+@app.callback()
+def migrate() -> None:
+    """Go on with a crawl that another package began.
+
+    **Examples:**
+
+        trawl migrate scrapy-redis --help
+    """
+
+
+@app.command("scrapy-redis")
+def scrapy_redis(
+    spiders: Annotated[list[str], typer.Argument(metavar="SPIDER...", help="Names of the spiders whose crawls are imported.")],
+    settings: Annotated[
+        str | None, typer.Option(metavar="MODULE", help="The project's settings, where Scrapy does not find them by itself.")
+    ] = None,
+    allow_pickle: Annotated[
+        bool, typer.Option("--allow-pickle", help="Read pickled requests, in a process that is shut in.")
+    ] = False,
+    as_is: Annotated[
+        bool, typer.Option("--as-is", help="Keep the requests as they are, for the SCHEDULER_SERIALIZER of the project.")
+    ] = False,
+    order: Annotated[
+        Literal["fifo", "lifo"] | None, typer.Option(help="Of a queue that is a list, where the project does not tell.")
+    ] = None,
+    convert_start_tasks: Annotated[
+        bool, typer.Option("--convert-start-tasks", help="Move fields that scrapy-redis sent as a form into formdata.")
+    ] = False,
+    watch: Annotated[
+        float, typer.Option(min=0, max=25, metavar="SECONDS", help="Look for crawlers of scrapy-redis for so long; 0: do not.")
+    ] = 6.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would become of everything.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+) -> int:
+    """Import the queue and the dupefilter that scrapy-redis left in Redis, so that the crawl goes on where it was.
+
+    Stop its crawlers first. Run this in the project's folder, after `scrapy_redis` was replaced by `redis_components` in it.
+    It may be interrupted and repeated; what cannot be imported is kept, with the reason (`trawl dead`). Start tasks stay where
+    they are, and items need no import. What else to do: docs/migrating-from-scrapy-redis.md.
+
+    **Examples:**
+
+        trawl migrate scrapy-redis forum --dry-run --allow-pickle
+        trawl migrate scrapy-redis forum --allow-pickle
+    """
+    from redis_components.exchange import Order
+    from redis_components.migration import Options, migrate, project_of
+
+    from .output import print_json
+
+    options = Options(
+        allow_pickle=allow_pickle,
+        as_is=as_is,
+        order=Order(order) if order else None,
+        convert_start_tasks=convert_start_tasks,
+        dry_run=dry_run,
+        watch_s=watch,
+    )
+    sys.path.insert(0, os.getcwd())  # noqa: PTH109  # as `scrapy` has it; a console script has not
+    reports = []
+    for spider in dict.fromkeys(spiders):
+        project = project_of(spider, settings)
+        with _client(project) as client, _progress() as tell:
+            report = migrate(client, spider, project, options, tell)
+        reports.append(report)
+        if not as_json:
+            _show(report, project)
+    if as_json:
+        print_json({report.spider: _json(report) for report in reports})
+    return 1 if any(report.late for report in reports) else 0
+
+
+@contextmanager
+def _client(project: Project) -> Iterator[redis.Redis]:
+    """The Redis of TRAWL_REDIS_URL, else the one in the project's settings; never an empty one of our own."""
+    import redis
+
+    from redis_components.connection import explain, get_redis_from_settings
+    from redis_components.errors import ConfigError
+
+    from .redis_access import redis_client
+
+    if named := os.environ.get("TRAWL_REDIS_URL"):
+        with redis_client(named) as client:
+            yield client
+        return
+    settings = project.settings
+    if not any(settings.get(name) for name in ("REDIS_URL", "REDIS_HOST", "REDIS_PARAMS")):
+        raise ConfigError("which Redis? Set TRAWL_REDIS_URL, or run this in the folder of a project with a REDIS_URL")
+    try:
+        yield get_redis_from_settings(settings)
+    except redis.RedisError as error:
+        raise explain(error, settings.get("REDIS_URL") or f"redis://{settings.get('REDIS_HOST', 'localhost')}") from error
+
+
+@contextmanager
+def _progress() -> Iterator[Any]:
+    """Says on standard error how far it is, once a second, when a person looks."""
+    said_at = time.monotonic()
+    shown = False
+
+    def tell(what: str, done: int, total: int) -> None:
+        nonlocal said_at, shown
+        if sys.stderr.isatty() and time.monotonic() - said_at >= PROGRESS_S:
+            said_at, shown = time.monotonic(), True
+            print(f"\r{what}: {done:,} of {total:,} ", end="", file=sys.stderr, flush=True)
+
+    yield tell
+    if shown:
+        print(file=sys.stderr)
+
+
+def _show(report: Report, project: Project) -> None:
+    requests, fingerprints = report.requests, report.fingerprints
+    if not requests.found and not fingerprints.found:
+        print(f"{report.spider}: scrapy-redis has left nothing to import in {project.keys.theirs.requests} or its dupefilter")
+    else:
+        _show_import(report)
+    for tasks in report.start_tasks:
+        converted = f", {tasks.converted:,} of them converted" if tasks.converted else ""
+        print(f"  {tasks.waiting:,} start tasks wait in {tasks.key}{converted}")
+    for line in _advice(report, project):
+        print(f"  {line}")
+
+
+def _show_import(report: Report) -> None:
+    requests, fingerprints = report.requests, report.fingerprints
+    would = "would be " if report.dry_run else ""
+    print(f"{report.spider}: {requests.moved:,} requests {would}imported, {requests.dead.total():,} {would}kept among the dead,")
+    print(f"  {fingerprints.added:,} fingerprints {would}imported, in {report.seconds:.1f} s")
+    for reason, count in requests.dead.most_common(SHOWN_REASONS):
+        print(f"  dead: {count:,} because {reason}")
+    if report.bytes_after:
+        print(f"  Redis: {report.bytes_before:,} bytes before, {report.bytes_after:,} now")
+    if requests.guards:
+        print(f"  pickles were read by a process of its own: {', '.join(requests.guards)}")
+
+
+def _advice(report: Report, project: Project) -> Iterator[str]:
+    """What is left to do."""
+    if project.order is None:
+        yield f"the queue is left as it is: the project's own queue class goes on with {project.keys.theirs.requests}"
+    if project.filter is None:
+        yield f"the dupefilter is left as it is: the project's own class goes on with {project.keys.theirs.dupefilter}"
+    if report.at_work:
+        yield f"a crawler of scrapy-redis works there, {report.at_work}: stop all of them before you import"
+    if report.late:
+        yield f"{report.late:,} requests or fingerprints came meanwhile: an old crawler still runs; stop it, and repeat this"
+    yield from _fingerprinter_advice(report, project)
+    for tasks in report.start_tasks:
+        if tasks.convertible > tasks.converted:
+            yield f"{tasks.convertible:,} start tasks of {tasks.looked_at:,} have fields that are refused: --convert-start-tasks"
+        for reason, count in tasks.refused.most_common(SHOWN_REASONS):
+            yield f"{count:,} start tasks of {tasks.looked_at:,} will be set aside because {reason}"
+    if report.requests.classes:
+        yield f"SCHEDULER_REQUEST_CLASSES must hold {', '.join(sorted(report.requests.classes))}"
+
+
+def _fingerprinter_advice(report: Report, project: Project) -> Iterator[str]:
+    """Which algorithm has to go on."""
+    known, now = report.fingerprinter, str(project.settings.get("REQUEST_FINGERPRINTER_CLASS"))
+    if known and known.setting:
+        if known.setting != now:
+            yield f'set REQUEST_FINGERPRINTER_CLASS = "{known.setting}"'
+            yield f"  ({known.matching} of {known.tried} queued requests are in the dupefilter under it)"
+    elif known and known.tried:
+        yield f"none of {known.tried} queued requests is in the dupefilter: has the project fingerprints of its own?"
+    elif report.fingerprints.added and not now.startswith("redis_components."):
+        yield "no queued request tells how the fingerprints were made; where the project has none of its own, set"
+        yield '  REQUEST_FINGERPRINTER_CLASS = "redis_components.fingerprint.ScrapyRedisFingerprinter"'
+        yield "  (OldScrapyFingerprinter for a dupefilter that a scrapy-redis before 0.8 began)"
+
+
+def _json(report: Report) -> dict[str, Any]:
+    known, requests, fingerprints = report.fingerprinter, report.requests, report.fingerprints
+    return {
+        "dry_run": report.dry_run,
+        "requests": {
+            "found": requests.found,
+            "imported": requests.moved,
+            "dead": dict(requests.dead),
+            "classes": dict(requests.classes),
+            "guards": list(requests.guards),
+        },
+        "fingerprints": {"found": fingerprints.found, "imported": fingerprints.added},
+        "fingerprinter": {"setting": known.setting, "matching": known.matching, "tried": known.tried} if known else None,
+        "start_tasks": [
+            {
+                "key": tasks.key,
+                "waiting": tasks.waiting,
+                "looked_at": tasks.looked_at,
+                "convertible": tasks.convertible,
+                "converted": tasks.converted,
+                "refused": dict(tasks.refused),
+            }
+            for tasks in report.start_tasks
+        ],
+        "late": report.late,
+        "at_work": report.at_work,
+        "bytes_before": report.bytes_before,
+        "bytes_after": report.bytes_after,
+        "seconds": round(report.seconds, 3),
+    }

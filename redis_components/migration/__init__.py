@@ -1,0 +1,16 @@
+"""`trawl migrate scrapy-redis`: the queue, the dupefilter and the start tasks of a crawl that scrapy-redis began, for ours.
+
+| module | what it does |
+|---|---|
+| `run` | the whole import |
+| `project`, `both_keys` | what the project's settings say |
+| `watch` | whether crawlers of scrapy-redis are still at work |
+| `queue`, `members`, `requests` | requests |
+| `pickles`, `pickle_child` | reading pickles, shut in |
+| `fingerprints`, `algorithm` | the dupefilter |
+"""
+
+from .project import Project, project_of
+from .run import Options, Report, migrate
+
+__all__ = ["Options", "Project", "Report", "migrate", "project_of"]

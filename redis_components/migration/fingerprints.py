@@ -1,0 +1,124 @@
+"""The dupefilter of scrapy-redis into ours: a set of texts, mostly 40 hex digits each, to what our dupefilter stores.
+
+Set aside under a name of its own first, since both packages use the same key. A batch is added to ours before it leaves the
+set-aside key, and adding twice does no harm: so it may be interrupted at any time and started again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import redis
+
+from redis_components import filter_access
+from redis_components.errors import ConfigError, TrawlError
+from redis_components.filters import Filter
+from redis_components.scripts import script
+
+from .both_keys import BothKeys
+from .members import kind_of
+
+SCAN = 1000
+SAMPLE = 100
+_is_hex = re.compile(rb"[0-9a-f]{40}").fullmatch
+
+Tell = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FingerprintsFound:
+    """What is in the dupefilter's keys before anything is done."""
+
+    foreign: int  # members of a set that scrapy-redis has written
+    aside: int  # those that an earlier run has set aside
+    mixed: bool  # ours and theirs in one set
+
+    @property
+    def total(self) -> int:
+        """Members to import, with some that are none of scrapy-redis where it is mixed."""
+        return self.foreign + self.aside
+
+
+NOTHING = FingerprintsFound(foreign=0, aside=0, mixed=False)
+
+
+@dataclass(kw_only=True)
+class FingerprintsReport:
+    """What became of the fingerprints."""
+
+    found: int = 0
+    added: int = 0
+
+
+def fingerprint_of(member: bytes) -> bytes:
+    """The bytes that our dupefilter makes of the same text, where a project has a `request_fingerprint` of its own."""
+    return bytes.fromhex(member.decode()) if _is_hex(member) else member
+
+
+def look(client: redis.Redis, keys: BothKeys, ours: Filter) -> FingerprintsFound:
+    """What is there for `ours`. Raises ConfigError for a key that scrapy-redis cannot have written."""
+    key, aside = keys.theirs.dupefilter, keys.theirs.foreign_fingerprints()
+    held = kind_of(client, aside)
+    if held not in ("none", "set"):
+        raise ConfigError(f"{aside} is a {held}, and scrapy-redis keeps fingerprints in a set: remove it, or rename it")
+    foreign, mixed = 0, False
+    if kind_of(client, key) == "set":
+        sample: Any = client.srandmember(key, SAMPLE)
+        theirs = sum(bool(_is_hex(member)) for member in sample)
+        may_be_ours = keys.shared_dupefilter and ours.options() is None
+        mixed = may_be_ours and theirs < len(sample)
+        foreign = client.scard(key) if theirs or not may_be_ours else 0
+    return FingerprintsFound(foreign=foreign, aside=client.scard(aside), mixed=mixed)
+
+
+def import_fingerprints(
+    client: redis.Redis, keys: BothKeys, found: FingerprintsFound, ours: Filter, *, tell: Tell
+) -> FingerprintsReport:
+    """Move them into our dupefilter. Raises TrawlError while a crawler of ours works there, ConfigError where another dupefilter
+    is in its key.
+    """
+    report = FingerprintsReport(found=found.total)
+    if found.foreign:
+        _set_aside(client, keys, found)
+    aside = keys.theirs.foreign_fingerprints()
+    for members in _batches(client, aside):
+        _store(client, keys.ours.dupefilter, ours, [ours.entry(fingerprint_of(member)) for member in members])
+        client.srem(aside, *members)
+        report.added += len(members)
+        tell(report.added, report.found)
+    return report
+
+
+def _store(client: redis.Redis, key: str, ours: Filter, entries: Sequence[bytes]) -> None:
+    if ours.options() is None:
+        client.sadd(key, *entries)
+    else:
+        filter_access.seen(client, key, ours, entries)
+
+
+def _set_aside(client: redis.Redis, keys: BothKeys, found: FingerprintsFound) -> None:
+    key = keys.theirs.dupefilter
+    whole = not found.mixed and not found.aside
+    batches: Iterator[list[bytes]] = iter([[]]) if whole else _batches(client, key)
+    for batch in batches:
+        members = [member for member in batch if not found.mixed or _is_hex(member)]
+        outcome, _ = script("set_aside")(
+            client,
+            {"source": key, "aside": keys.theirs.foreign_fingerprints(), "owners": keys.ours.owners()},
+            {"whole": int(whole), "members": members},
+        )
+        if outcome == b"crawling":
+            raise TrawlError(f"a crawler of ours works with {key}: stop it, import, and start it again")
+
+
+def _batches(client: redis.Redis, key: str) -> Iterator[list[bytes]]:
+    """All members, in batches that are not empty; one may come twice."""
+    cursor: Any = None
+    while cursor != 0:
+        scanned: Any = client.sscan(key, cursor or 0, count=SCAN)
+        cursor, members = scanned
+        if members:
+            yield list(members)

@@ -1,0 +1,233 @@
+"""Reads pickles in a process that can do nothing else: `python -I -S pickle_child.py`, started by `pickles.py`.
+
+Standard library only, run by its path, so that nothing of the project or its dependencies is loaded here. What keeps a hostile
+pickle from doing harm, each by itself:
+
+1. Only values of plain types are made: a pickle that names any other class or function is refused before it gets it.
+2. On Linux a seccomp filter: from then on the kernel grants this process memory, its pipes and its own end, and no other system
+   call: no socket, no file, no process, no signal to others. x86-64 and aarch64.
+3. On Linux, where unprivileged users may have them, namespaces of its own: a network without any interface, and no rights.
+4. Limits: 512 MiB of memory, 60 s of CPU, no file, no child process. `pickles.py` ends it when one pickle takes over 10 s.
+5. An audit hook that refuses what Python itself would do outside: files, sockets, processes, imports.
+
+Without 2 and 3 (another system, another processor) a fault in Python's own unpickler would not be contained; the first frame
+that is sent tells which of them hold.
+
+Frames on both pipes: four bytes of length, then content. In: a pickle. Out, in the order of the pickles: a letter and JSON (`v`,
+see `Writer`) or a reason in text (`r`); before the first the names of the guards (`g`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import datetime
+import decimal
+import io
+import json
+import os
+import pickle
+import resource
+import struct
+import sys
+import uuid
+from typing import Any, NoReturn
+
+MEMORY = 512 * 1024 * 1024
+CPU_S = 60
+MOST_VALUES = 200_000
+MOST_DEPTH = 100
+MOST_REPLY = 16 * 1024 * 1024
+
+_TYPES = (
+    set,
+    frozenset,
+    bytearray,
+    datetime.datetime,
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+    datetime.timezone,
+    decimal.Decimal,
+    uuid.UUID,
+)
+_BY_NAME: dict[tuple[str, str], Any] = {(kind.__module__, kind.__name__): kind for kind in _TYPES}
+_BY_NAME |= {("__builtin__", name): kind for (module, name), kind in _BY_NAME.items() if module == "builtins"}
+
+
+class Refused(Exception):
+    """What a pickle holds that is not read; the text is the reason."""
+
+
+def latin1_bytes(text: object, encoding: object) -> bytes:
+    """How protocols before 3 write bytes."""
+    if not isinstance(text, str) or encoding != "latin1":
+        raise Refused("it names _codecs.encode for something else than bytes")
+    return text.encode("latin1")
+
+
+class PlainUnpickler(pickle.Unpickler):
+    """Makes plain values and nothing else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """The class of that name, if it is one of the plain types."""
+        if (module, name) == ("_codecs", "encode"):
+            return latin1_bytes
+        try:
+            return _BY_NAME[module, name]
+        except KeyError:
+            raise Refused(f"it names {module}.{name}, and only plain values are read") from None
+
+    def persistent_load(self, pid: Any) -> NoReturn:  # noqa: ARG002
+        """Something that is not in the pickle."""
+        raise Refused("it refers to something outside of it")
+
+
+class Writer:
+    """A value as JSON can hold it: text, numbers, true, false, null and lists as they are, all else as {type: content}."""
+
+    def __init__(self) -> None:
+        self.left = MOST_VALUES
+
+    def plain(self, value: Any, depth: int = 0) -> Any:
+        """`value` for JSON. Raises Refused for what is no plain value, or too much of it."""
+        kind = type(value)
+        self.left -= 1
+        if self.left < 0:
+            raise Refused(f"it holds more than {MOST_VALUES:,} values")
+        if depth > MOST_DEPTH:
+            raise Refused(f"it is nested deeper than {MOST_DEPTH}")
+        if value is None or kind in (bool, int, float, str):
+            return value
+        if kind is list:
+            return [self.plain(one, depth + 1) for one in value]
+        if kind is dict:
+            return {"dict": [[self.plain(key, depth + 1), self.plain(one, depth + 1)] for key, one in value.items()]}
+        if kind in (tuple, set, frozenset):
+            return {kind.__name__: [self.plain(one, depth + 1) for one in value]}
+        if kind in (bytes, bytearray):
+            return {kind.__name__: value.decode("latin-1")}
+        return {kind.__name__: _content(value, kind)}
+
+
+def _content(value: Any, kind: type) -> Any:
+    if kind in (datetime.datetime, datetime.time):
+        if value.tzinfo is not None and type(value.tzinfo) is not datetime.timezone:
+            raise Refused("it holds a time zone that is no fixed offset")
+        return [value.isoformat(), value.fold]
+    if kind is datetime.date:
+        return value.isoformat()
+    if kind is datetime.timedelta:
+        return [value.days, value.seconds, value.microseconds]
+    if kind is decimal.Decimal:
+        return str(value)
+    if kind is uuid.UUID:
+        return value.hex
+    raise Refused(f"it holds {kind.__module__}.{kind.__qualname__}, and only plain values are read")
+
+
+def answer(payload: bytes) -> tuple[bytes, bytes]:
+    """The letter and the content of the answer to one pickle."""
+    try:
+        text = json.dumps(Writer().plain(PlainUnpickler(io.BytesIO(payload)).load())).encode()
+        if len(text) > MOST_REPLY:
+            raise Refused(f"it holds more than {MOST_REPLY:,} bytes")
+    except Refused as refusal:
+        return b"r", str(refusal).encode("utf-8", "backslashreplace")
+    except MemoryError:
+        return b"r", b"it needs more memory than a request may"
+    except Exception as exc:  # whatever a broken or hostile pickle makes of the unpickler
+        return b"r", f"it is broken: {type(exc).__name__}: {exc}".encode("utf-8", "backslashreplace")[:500]
+    return b"v", text
+
+
+# Linux: `man 2 unshare`, `prctl`, `seccomp`, and the kernel's tables of system calls.
+_NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
+_SET_SECCOMP, _SET_NO_NEW_PRIVILEGES, _FILTER = 22, 38, 2
+_LOAD, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
+_KILL, _ALLOW, _EPERM = 0x80000000, 0x7FFF0000, 0x00050001
+# The processor as the kernel names it in a filter, then what is granted: read, write, mmap, mprotect, munmap, brk, rt_sigaction,
+# rt_sigprocmask, rt_sigreturn, sched_yield, mremap, madvise, exit, futex, clock_gettime, exit_group, getrandom.
+_CALLS = {
+    "x86_64": (0xC000003E, (0, 1, 9, 10, 11, 12, 13, 14, 15, 24, 25, 28, 60, 202, 228, 231, 318)),
+    "aarch64": (0xC00000B7, (63, 64, 222, 226, 215, 214, 134, 135, 139, 124, 216, 233, 93, 98, 113, 94, 278)),
+}
+
+
+def own_namespaces(libc: ctypes.CDLL) -> bool:
+    """A user namespace without rights outside and a network namespace without interfaces; False where that is not allowed."""
+    return hasattr(libc, "unshare") and not libc.unshare(_NEW_USER | _NEW_NETWORK)
+
+
+def filter_calls(libc: ctypes.CDLL) -> bool:
+    """From now on every system call but those of `_CALLS` fails with EPERM; False where the kernel or processor has no filter."""
+    if not hasattr(libc, "prctl") or os.uname().machine not in _CALLS or sys.maxsize < 2**32:
+        return False
+    architecture, calls = _CALLS[os.uname().machine]
+    steps = [(_LOAD, 0, 0, 4), (_JUMP_IF_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, 0)]
+    steps += [(_JUMP_IF_EQUAL, len(calls) - place, 0, call) for place, call in enumerate(calls)]
+    steps += [(_RETURN, 0, 0, _EPERM), (_RETURN, 0, 0, _ALLOW)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+    program = ctypes.create_string_buffer(struct.pack("HP", len(steps), ctypes.addressof(code)))
+    return not libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0) and not libc.prctl(_SET_SECCOMP, _FILTER, program, 0, 0)
+
+
+def limit_resources() -> None:
+    """Each limit that the system knows; one may already be lower."""
+    wanted = {
+        "RLIMIT_AS": MEMORY,
+        "RLIMIT_CPU": CPU_S,
+        "RLIMIT_FSIZE": 0,
+        "RLIMIT_NPROC": 0,
+        "RLIMIT_CORE": 0,
+        "RLIMIT_NOFILE": 3,
+    }
+    for name, value in wanted.items():
+        try:
+            resource.setrlimit(getattr(resource, name), (value, value))
+        except (AttributeError, ValueError, OSError):
+            continue
+
+
+def refuse_event(event: str, _: tuple[object, ...]) -> None:
+    """The audit hook."""
+    if event != "pickle.find_class":
+        raise Refused(f"it tried {event}")
+
+
+def shut_in() -> list[str]:
+    """Give up everything but memory and the pipes; the names of the guards that hold."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    json.dumps({"a": b"\xe9".decode("latin-1").encode("utf-8", "backslashreplace").decode()})  # loaded at their first use
+    namespaces = own_namespaces(libc)
+    limit_resources()
+    filtered = filter_calls(libc)
+    sys.addaudithook(refuse_event)
+    return ["plain types", "limits", "audit hook"] + ["namespaces"] * namespaces + ["seccomp"] * filtered
+
+
+def take(size: int) -> bytes:
+    """Exactly so many bytes of standard input; fewer at its end."""
+    parts = []
+    while size > 0 and (part := os.read(0, min(size, 1 << 20))):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def give(letter: bytes, content: bytes) -> None:
+    """One frame on standard output."""
+    frame = memoryview(struct.pack(">I", len(content) + 1) + letter + content)
+    while frame:
+        frame = frame[os.write(1, frame) :]
+
+
+def main() -> NoReturn:
+    """Answer one pickle after the other, until there are no more."""
+    give(b"g", ",".join(shut_in()).encode())
+    while len(size := take(4)) == 4:
+        give(*answer(take(struct.unpack(">I", size)[0])))
+    os._exit(0)  # an orderly end would ask for what is not granted any more
+
+
+if __name__ == "__main__":
+    main()

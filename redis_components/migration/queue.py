@@ -1,0 +1,214 @@
+"""The queue of scrapy-redis into ours: set aside under a name of its own first, since both packages use the same key, then
+moved in batches.
+
+A batch is one script: a request leaves the set-aside key in the step that stores it in the queue or among the dead. So it may
+be interrupted at any time and started again, and two at once do no harm.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from hashlib import sha1
+
+import redis
+
+from redis_components.errors import CodecError, ConfigError, LayoutError, TrawlError
+from redis_components.exchange import Order
+from redis_components.scripts import script
+
+from .both_keys import BothKeys
+from .members import is_foreign, is_pickle, kind_of, oldest, size_of, strangers, windows
+from .pickles import PickleReader, Unread
+from .requests import payload_of
+
+BATCH = 500
+"""Requests in one call: about ten milliseconds of Redis."""
+SAMPLE = 50
+DEAD_REASON = "scrapy-redis's request could not be imported: "
+
+Tell = Callable[[int, int], None]
+"""Told how many are done, and of how many."""
+
+
+class Members(StrEnum):
+    """What the requests of scrapy-redis are written in, as far as a sample tells."""
+
+    NONE = "none"
+    PICKLES = "pickles"
+    OTHER = "other"  # of a serializer that the project chose
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueFound:
+    """What is in the queue's keys before anything is done."""
+
+    kind: str  # of what scrapy-redis left: zset, list, or none
+    foreign: int  # requests of scrapy-redis in its key
+    aside: int  # requests of scrapy-redis that an earlier run has set aside
+    whole: bool  # nothing in the key is ours
+    members: Members
+
+    @property
+    def total(self) -> int:
+        """Requests to import."""
+        return self.foreign + self.aside
+
+
+NOTHING = QueueFound(kind="none", foreign=0, aside=0, whole=True, members=Members.NONE)
+
+
+@dataclass(kw_only=True)
+class QueueReport:
+    """What became of the requests."""
+
+    found: int = 0
+    moved: int = 0
+    dead: Counter[str] = field(default_factory=Counter)  # by reason
+    classes: Counter[str] = field(default_factory=Counter)  # request classes beside Scrapy's own
+    guards: tuple[str, ...] = ()  # what shut in the process that read pickles
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fate:
+    """What becomes of one request."""
+
+    word: str  # payload, kept or dead, as `import_requests.lua` knows them
+    content: bytes = b""  # the payload, or the reason
+    request_class: str = ""
+
+
+def look(client: redis.Redis, keys: BothKeys) -> QueueFound:
+    """What is there. Raises ConfigError for a key that scrapy-redis cannot have written."""
+    key, aside_key = keys.theirs.requests, keys.theirs.foreign_requests()
+    kind, held = kind_of(client, key), kind_of(client, aside_key)
+    for name, found in ((key, kind), (aside_key, held)):
+        if found not in ("none", "zset", "list"):
+            raise ConfigError(f"{name} is a {found}, and scrapy-redis keeps requests in a zset or list: name it with --queue-key")
+    here = oldest(client, key, kind, SAMPLE)
+    whole = kind == "list" or not keys.shared_queue
+    whole = whole or (kind == "zset" and not client.exists(keys.ours.counters()) and all(map(is_foreign, here)))
+    if whole:
+        foreign = size_of(client, key, kind)
+    else:
+        here, foreign = [], 0
+        for batch in strangers(client, key) if kind == "zset" else ():
+            here, foreign = here or batch[:SAMPLE], foreign + len(batch)
+    if foreign and held not in ("none", kind):
+        raise ConfigError(
+            f"{aside_key}, set aside by an earlier run, is a {held}, and {key} a {kind}: rename {key} until the first is imported"
+        )
+    sample = [*here, *oldest(client, aside_key, held, SAMPLE)]
+    return QueueFound(
+        kind=kind if foreign else held,
+        foreign=foreign,
+        aside=size_of(client, aside_key, held),
+        whole=whole,
+        members=Members.NONE if not sample else Members.PICKLES if any(map(is_pickle, sample)) else Members.OTHER,
+    )
+
+
+def order_of(found: QueueFound, wanted: Order | None) -> Order:
+    """The order of the queue that is imported. Raises ConfigError where a list does not tell which of two it is."""
+    if found.kind != "list":
+        return Order.PRIORITY
+    if wanted not in (Order.FIFO, Order.LIFO):
+        raise ConfigError("the queue is a list, of FifoQueue or of LifoQueue: say which with --order fifo or --order lifo")
+    return wanted
+
+
+def set_aside(client: redis.Redis, keys: BothKeys, found: QueueFound) -> None:
+    """Take what is in the way of our own requests under a name of its own. Raises TrawlError while a crawler of ours works."""
+    batches = iter([[]]) if found.whole else strangers(client, keys.theirs.requests)
+    for members in batches if found.foreign else ():
+        moved = _set_aside(client, keys, whole=found.whole, members=members)
+        while moved and found.kind == "list":  # beside what an earlier run has set aside, some at a time
+            moved = _set_aside(client, keys, whole=True, members=[])
+
+
+def _set_aside(client: redis.Redis, keys: BothKeys, *, whole: bool, members: list[bytes]) -> int:
+    key, aside = keys.theirs.requests, keys.theirs.foreign_requests()
+    outcome, moved = script("set_aside")(
+        client, {"source": key, "aside": aside, "owners": keys.ours.owners()}, {"whole": int(whole), "members": members}
+    )
+    if outcome == b"crawling":
+        raise TrawlError(f"a crawler of ours works with {keys.ours.requests}: stop it, import, and start it again")
+    if outcome == b"kinds":
+        raise TrawlError(f"{key} has become of another type than {aside}: look at it again")
+    return int(moved)
+
+
+def import_requests(
+    client: redis.Redis, keys: BothKeys, found: QueueFound, order: Order, *, as_is: bool, tell: Tell = lambda done, total: None
+) -> QueueReport:
+    """Move what was set aside into the queue, oldest first; what cannot be read among the dead, as it was. Raises LayoutError."""
+    report, reader = QueueReport(found=found.total), PickleReader()
+    aside = keys.theirs.foreign_requests()
+    kind = kind_of(client, aside)
+    while members := oldest(client, aside, kind, BATCH):
+        fates = _fates(reader, members, as_is=as_is)
+        operands: list[str | bytes] = []
+        for member, fate in zip(members, fates, strict=True):
+            operands += (sha1(member, usedforsecurity=False).hexdigest(), fate.word, fate.content)
+        outcome, moved = script("import_requests")(
+            client,
+            {"aside": aside, "ready": keys.ours.ready(), "counters": keys.ours.counters(), "dead": keys.ours.dead()},
+            {"order": order.value, "first": operands},
+        )
+        if outcome == b"layout":
+            raise LayoutError(f"{keys.ours.counters()}: another layout version: import with the Trawl that crawls there")
+        _count(report, fates[:moved])
+        report.guards = reader.guards
+        tell(report.moved + report.dead.total(), report.found)
+    return report
+
+
+def try_requests(client: redis.Redis, keys: BothKeys, found: QueueFound, *, as_is: bool, tell: Tell) -> QueueReport:
+    """What `import_requests` would say, without changing anything."""
+    report, reader = QueueReport(found=found.total), PickleReader()
+    for members in _all_members(client, keys, found):
+        _count(report, _fates(reader, members, as_is=as_is))
+        tell(report.moved + report.dead.total(), report.found)
+    report.guards = reader.guards
+    return report
+
+
+def _all_members(client: redis.Redis, keys: BothKeys, found: QueueFound) -> Iterator[list[bytes]]:
+    if found.aside:
+        yield from windows(client, keys.theirs.foreign_requests(), found.kind)
+    if found.foreign and found.whole:
+        yield from windows(client, keys.theirs.requests, found.kind)
+    elif found.foreign:
+        yield from strangers(client, keys.theirs.requests)
+
+
+def _fates(reader: PickleReader, members: list[bytes], *, as_is: bool) -> list[Fate]:
+    if as_is:
+        return [Fate(word="kept") for _ in members]
+    return [_fate(value) for value in reader.read(members)]
+
+
+def _fate(value: object) -> Fate:
+    if isinstance(value, Unread):
+        return Fate(word="dead", content=_reason(value.reason))
+    kind = value.get("_class", "") if isinstance(value, dict) else ""
+    try:
+        return Fate(word="payload", content=payload_of(value), request_class=kind)
+    except CodecError as exc:
+        return Fate(word="dead", content=_reason(str(exc)))
+
+
+def _reason(text: str) -> bytes:
+    return f"{DEAD_REASON}{text}".encode("utf-8", "backslashreplace")
+
+
+def _count(report: QueueReport, fates: list[Fate]) -> None:
+    for fate in fates:
+        if fate.word == "dead":
+            report.dead[fate.content.decode().removeprefix(DEAD_REASON)] += 1
+            continue
+        report.moved += 1
+        if fate.request_class and not fate.request_class.startswith("scrapy.http."):
+            report.classes[fate.request_class] += 1

@@ -1,0 +1,160 @@
+"""The whole import, in an order in which an interruption at any point loses and doubles nothing, and what it says at the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import redis
+
+from redis_components.errors import ConfigError, TrawlError
+from redis_components.exchange import Order
+
+from . import algorithm, fingerprints, queue
+from .algorithm import Recognised
+from .fingerprints import FingerprintsFound, FingerprintsReport
+from .members import bytes_of
+from .project import Project, StartKey
+from .queue import Members, QueueFound, QueueReport
+from .start_tasks import StartTasksReport, look_or_convert
+from .watch import seen_at_work
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the operator allows and wants."""
+
+    allow_pickle: bool = False
+    as_is: bool = False  # payloads stay as they are, for the serializer that the project has
+    order: Order | None = None  # of a queue that is a list, where the project does not tell
+    convert_start_tasks: bool = False  # move what scrapy-redis sent as a form into `formdata`
+    dry_run: bool = False
+    watch_s: float = 6.0  # for so long crawlers of scrapy-redis are looked for; 0: not at all
+
+
+class Tell(Protocol):
+    """Told what is being imported, how many are done, and of how many."""
+
+    def __call__(self, what: str, done: int, total: int, /) -> None: ...
+
+
+@dataclass(kw_only=True)
+class Report:
+    """What the import did, or would do."""
+
+    spider: str
+    dry_run: bool
+    at_work: str | None = None  # a crawler of scrapy-redis that works there
+    requests: QueueReport = field(default_factory=QueueReport)
+    fingerprints: FingerprintsReport = field(default_factory=FingerprintsReport)
+    fingerprinter: Recognised | None = None
+    start_tasks: list[StartTasksReport] = field(default_factory=list)  # empty where the spider reads them itself
+    late: int = 0  # requests and fingerprints that an old crawler has written meanwhile
+    bytes_before: int = 0
+    bytes_after: int = 0
+    seconds: float = 0.0
+
+
+def migrate(client: redis.Redis, spider: str, project: Project, options: Options, tell: Tell) -> Report:
+    """Import what scrapy-redis left of one spider's crawl; with `dry_run` only say what would become of it.
+
+    Raises ConfigError where an option is missing, TrawlError while a crawler of either package works there.
+    """
+    began = time.monotonic()
+    report = Report(spider=spider, dry_run=options.dry_run)
+    _Import(client, project, options, report, tell).run()
+    if not project.own_start_tasks:
+        report.start_tasks = [_start_tasks(client, key, options) for key in project.start_keys]
+    report.seconds = time.monotonic() - began
+    return report
+
+
+class _Import:
+    """The queue and the dupefilter of one spider."""
+
+    def __init__(self, client: redis.Redis, project: Project, options: Options, report: Report, tell: Tell) -> None:
+        self._client = client
+        self._project = project
+        self._keys = project.keys
+        self._options = options
+        self._report = report
+        self._tell = tell
+        self._as_is = options.as_is or project.keeps_payloads
+
+    def run(self) -> None:
+        """Look, check, and do it, or say what would be done."""
+        found, known = self._look()
+        if not found.total and not known.total:
+            return
+        order = queue.order_of(found, self._options.order or self._project.order)
+        self._check_members(found)
+        self._watch()
+        self._report.bytes_before = self._bytes()
+        if found.members is Members.PICKLES and self._options.allow_pickle:
+            self._report.fingerprinter = algorithm.recognise(self._client, self._keys, found)
+        if self._options.dry_run:
+            self._try(found, known)
+        else:
+            self._do(found, known, order)
+
+    def _look(self) -> tuple[QueueFound, FingerprintsFound]:
+        """What is there; classes of the project's own go on with what they have stored, so that is none of ours."""
+        found = queue.look(self._client, self._keys) if self._project.order else queue.NOTHING
+        ours = self._project.filter
+        return found, fingerprints.look(self._client, self._keys, ours) if ours else fingerprints.NOTHING
+
+    def _check_members(self, found: QueueFound) -> None:
+        if found.members is Members.PICKLES and not self._as_is and not self._options.allow_pickle:
+            raise ConfigError(
+                "the queue holds pickles, which can run code when they are read: say --allow-pickle, and a process that is shut"
+                " in reads them; or keep them as they are with SCHEDULER_SERIALIZER = 'redis_components.picklecompat' and --as-is"
+            )
+        if found.members is Members.OTHER and not self._as_is:
+            raise ConfigError(
+                "the queue holds no pickles, so they are of a SCHEDULER_SERIALIZER of the project: keep that setting, and say"
+                " --as-is"
+            )
+
+    def _watch(self) -> None:
+        if self._options.watch_s:
+            self._report.at_work = seen_at_work(self._client, self._keys.theirs, self._options.watch_s)
+        if self._report.at_work and not self._options.dry_run:
+            raise TrawlError(
+                f"a crawler of scrapy-redis works there, {self._report.at_work}: stop all of them first; nothing was changed"
+            )
+
+    def _try(self, found: QueueFound, known: FingerprintsFound) -> None:
+        self._report.fingerprints = FingerprintsReport(found=known.total, added=known.total)
+        self._report.requests = queue.try_requests(
+            self._client, self._keys, found, as_is=self._as_is, tell=self._part("requests")
+        )
+
+    def _do(self, found: QueueFound, known: FingerprintsFound, order: Order) -> None:
+        queue.set_aside(self._client, self._keys, found)  # first: from now on nothing of old crawlers can be taken for ours
+        if self._project.filter:
+            self._report.fingerprints = fingerprints.import_fingerprints(
+                self._client, self._keys, known, self._project.filter, tell=self._part("fingerprints")
+            )
+        self._report.requests = queue.import_requests(
+            self._client, self._keys, found, order, as_is=self._as_is, tell=self._part("requests")
+        )
+        self._report.late = sum(one.foreign for one in self._look())
+        self._report.bytes_after = self._bytes()
+
+    def _bytes(self) -> int:
+        ours, theirs = self._keys.ours, self._keys.theirs
+        both = {ours.requests, ours.dupefilter, theirs.requests, theirs.dupefilter}
+        return bytes_of(self._client, *both, theirs.foreign_requests(), theirs.foreign_fingerprints())
+
+    def _part(self, what: str) -> Callable[[int, int], None]:
+        return lambda done, total: self._tell(what, done, total)
+
+
+def _start_tasks(client: redis.Redis, key: StartKey, options: Options) -> StartTasksReport:
+    """Under a namespace the tasks move with the crawl, unless ours has some of its own."""
+    if key.theirs != key.ours and not options.dry_run and client.exists(key.theirs):
+        client.renamenx(key.theirs, key.ours)
+    read = key.ours if client.exists(key.ours) else key.theirs
+    return look_or_convert(client, read, convert=options.convert_start_tasks and not options.dry_run)

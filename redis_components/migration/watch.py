@@ -1,0 +1,53 @@
+"""Whether crawlers of scrapy-redis are still at work. They leave no trace in Redis while they wait, so their commands are
+looked for: an idle one looks for requests every five seconds.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import redis
+from redis.exceptions import NoPermissionError, ResponseError
+
+from redis_components.errors import ConfigError
+from redis_components.keys import CrawlKeys
+
+ENOUGH = "trawl: looked long enough"
+# Commands by which scrapy-redis stores, pops or filters; others may look at the sizes.
+_AT_WORK = frozenset(
+    ["ZADD", "ZREMRANGEBYRANK", "ZPOPMIN", "BZPOPMIN", "SADD", "LPUSH", "RPUSH", "LPOP", "RPOP", "BLPOP", "BRPOP"],
+)
+
+
+def seen_at_work(client: redis.Redis, keys: CrawlKeys, seconds: float) -> str | None:
+    """Address and command of a client that works with the queue or the dupefilter, if one does so within `seconds`.
+
+    Redis reports each of its commands meanwhile (MONITOR). Raises ConfigError for a user who may not ask for that.
+    """
+    db = int(client.get_connection_kwargs().get("db") or 0)
+    watched = {keys.requests, keys.dupefilter}
+    end = threading.Timer(seconds, client.echo, (ENOUGH,))
+    try:
+        with client.monitor() as monitor:  # type: ignore[no-untyped-call]  # redis-py has no types for it
+            end.start()
+            for said in monitor.listen():
+                name, *operands = _words(said)
+                if name == "ECHO" and operands == [ENOUGH]:
+                    return None
+                if name in _AT_WORK and watched.intersection(operands[:1]) and said["db"] == db and said["client_type"] != "lua":
+                    return f"{said['client_address']}:{said['client_port']} ({name})"
+    except (NoPermissionError, ResponseError) as exc:
+        raise ConfigError(
+            f"cannot look for crawlers of scrapy-redis, MONITOR is refused ({exc}): stop all of them, then say --watch 0"
+        ) from exc
+    finally:
+        end.cancel()
+    return None
+
+
+def _words(said: dict[str, Any]) -> list[str]:
+    name, *operands = str(said["command"]).split(" ")
+    if name.upper() == "ECHO":
+        return ["ECHO", " ".join(operands)]
+    return [name.upper(), *operands]

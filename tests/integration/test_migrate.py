@@ -1,0 +1,451 @@
+"""`trawl migrate scrapy-redis` on a real Redis: what scrapy-redis leaves is made as it makes it, without it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha1
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from scrapy import Request
+from scrapy.settings import Settings
+
+from cli.main import main
+from redis_components import dupefilter, filter_access, fingerprint
+from redis_components.dead import newest, replay
+from redis_components.fingerprint import ScrapyRedisFingerprinter
+from redis_components.keys import CrawlKeys
+from redis_components.migration import Options, project_of, run
+from redis_components.queue import FifoQueue, LifoQueue, PriorityQueue
+from tests.support.owner import Owner
+from tests.support.processes import wait_until
+from tests.support.scrapy_redis_data import SPIDER, pickled, put_fingerprints, put_list, put_zset
+
+KEYS = CrawlKeys.for_spider("forum")
+ASIDE, FILTER_ASIDE = KEYS.foreign_requests(), KEYS.foreign_fingerprints()
+REQUESTS = [Request(f"http://a.example/{n}", callback=SPIDER.parse_post, priority=n % 3, meta={"n": (n,)}) for n in range(50)]
+
+
+class Said(dict[str, Any]):
+    """What the command printed with --json of the spider `forum`, and its exit code and errors."""
+
+    code: int
+    err: str
+
+
+Migrate = Callable[..., Said]
+
+
+@pytest.fixture
+def migrate(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Migrate:
+    """The command in this process, in the folder of no project."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
+    monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "")  # so that what the command sets is taken back
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    def run(*arguments: str, watch: str = "0") -> Said:
+        code = main(["migrate", "scrapy-redis", "forum", "--json", "--watch", watch, *arguments])
+        out, err = capfd.readouterr()
+        said = Said(json.loads(out)["forum"] if out else {})
+        said.code, said.err = code, err
+        return said
+
+    return run
+
+
+def everything(client: redis.Redis) -> dict[bytes, bytes]:
+    """All that is in Redis, byte for byte."""
+    return {key: client.dump(key) or b"" for key in client.scan_iter()}
+
+
+def urls(client: redis.Redis, queue: type[PriorityQueue | FifoQueue | LifoQueue] = PriorityQueue) -> list[str]:
+    """The queue, popped in its order by the class that crawlers would have."""
+    popped = queue(client, SPIDER, "%(spider)s:requests")
+    return [request.url for request in iter(popped.pop, None)]
+
+
+def expected(requests: list[Request]) -> list[str]:
+    """Highest priority first; scrapy-redis pops equal ones in the order of their bytes."""
+    return [one.url for one in sorted(requests, key=lambda one: (-one.priority, pickled(one)))]
+
+
+def test_queue_and_dupefilter_are_imported_and_a_second_run_does_nothing(migrate: Migrate, redis_client: redis.Redis) -> None:
+    put_zset(redis_client, KEYS.requests, REQUESTS)
+    put_fingerprints(redis_client, KEYS.dupefilter, [*REQUESTS, Request("http://a.example/done")])
+    said = migrate("--allow-pickle")
+    assert said.code == 0
+    assert (said["requests"]["imported"], said["requests"]["dead"], said["fingerprints"]["imported"]) == (50, {}, 51)
+    assert said["fingerprinter"]["setting"] == "redis_components.fingerprint.ScrapyRedisFingerprinter"
+    assert said["fingerprinter"]["matching"] == said["fingerprinter"]["tried"] == 50
+    assert said["bytes_after"] < said["bytes_before"]
+    assert {len(member) for member in redis_client.smembers(KEYS.dupefilter)} == {20}
+    assert redis_client.exists(ASIDE, FILTER_ASIDE) == 0
+    before = everything(redis_client)
+    again = migrate("--allow-pickle")
+    assert (again.code, again["requests"]["found"], again["fingerprints"]["found"]) == (0, 0, 0)
+    assert everything(redis_client) == before
+    assert urls(redis_client) == expected(REQUESTS)
+
+
+@pytest.mark.parametrize(("order", "queue"), [("fifo", FifoQueue), ("lifo", LifoQueue)])
+def test_a_list_is_imported_in_the_order_of_its_queue_class(
+    order: str, queue: type[FifoQueue | LifoQueue], migrate: Migrate, redis_client: redis.Redis
+) -> None:
+    put_list(redis_client, KEYS.requests, REQUESTS)
+    assert migrate("--allow-pickle", "--order", order).code == 0
+    in_order = [one.url for one in REQUESTS]
+    assert urls(redis_client, queue) == (in_order if order == "fifo" else in_order[::-1])
+
+
+@pytest.mark.parametrize("class_name", ["ScrapyRedisFingerprinter", "OldScrapyFingerprinter", None])
+def test_the_algorithm_of_the_fingerprints_is_found_out(
+    class_name: str | None, migrate: Migrate, redis_client: redis.Redis
+) -> None:
+    put_zset(redis_client, KEYS.requests, REQUESTS)
+    algorithm = getattr(fingerprint, class_name)().fingerprint if class_name else lambda one: sha1(one.url.encode()).digest()
+    redis_client.sadd(KEYS.dupefilter, *(algorithm(request).hex() for request in REQUESTS))
+    setting = f"redis_components.fingerprint.{class_name}" if class_name else ""
+    matching = 50 if class_name else 0
+    assert migrate("--allow-pickle", "--dry-run")["fingerprinter"] == {"setting": setting, "matching": matching, "tried": 50}
+
+
+def test_a_list_needs_to_be_told_which_order_it_has(migrate: Migrate, redis_client: redis.Redis) -> None:
+    put_list(redis_client, KEYS.requests, REQUESTS)
+    before = everything(redis_client)
+    said = migrate("--allow-pickle")
+    assert said.code == 2
+    assert "--order fifo" in said.err
+    assert everything(redis_client) == before
+
+
+def test_pickles_are_not_read_unless_that_is_allowed(migrate: Migrate, redis_client: redis.Redis) -> None:
+    put_zset(redis_client, KEYS.requests, REQUESTS)
+    before = everything(redis_client)
+    said = migrate()
+    assert said.code == 2
+    assert "--allow-pickle" in said.err
+    assert everything(redis_client) == before
+
+
+def test_a_dry_run_says_what_would_become_of_everything_and_changes_nothing(migrate: Migrate, redis_client: redis.Redis) -> None:
+    put_zset(redis_client, KEYS.requests, REQUESTS)
+    redis_client.zadd(KEYS.requests, {b"no pickle": 0})
+    put_fingerprints(redis_client, KEYS.dupefilter, REQUESTS)
+    before = everything(redis_client)
+    said = migrate("--allow-pickle", "--dry-run")
+    assert said.code == 0
+    assert (said["dry_run"], said["requests"]["imported"], said["fingerprints"]["imported"]) == (True, 50, 50)
+    assert list(said["requests"]["dead"].values()) == [1]
+    assert everything(redis_client) == before
+
+
+class Attack:
+    """A pickle that reports to `port` and leaves a file, if it is run."""
+
+    def __init__(self, port: int, trace: Path) -> None:
+        self._script = f"import socket; open({str(trace)!r}, 'w'); socket.create_connection(('127.0.0.1', {port}))"
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return exec, (self._script,)
+
+
+def test_a_hostile_pickle_is_not_run_reaches_no_network_and_is_kept_with_the_reason(
+    migrate: Migrate, redis_client: redis.Redis, redis_server: Any, tmp_path: Path
+) -> None:
+    trace = tmp_path / "ran"
+    hostile = pickle.dumps({**REQUESTS[0].to_dict(spider=SPIDER), "meta": {"a": Attack(redis_server.port, trace)}})
+    put_zset(redis_client, KEYS.requests, REQUESTS)
+    redis_client.zadd(KEYS.requests, {hostile: -9})
+    connections = redis_client.info("stats")["total_connections_received"]
+    said = migrate("--allow-pickle")
+    assert said.code == 0
+    assert said["requests"]["imported"] == 50
+    assert not trace.exists()
+    assert redis_client.info("stats")["total_connections_received"] <= connections + 2, "the command's own"
+    (entry,), _ = newest(redis_client, KEYS, 10)
+    assert "builtins.exec" in entry.reason
+    assert entry.payload == hostile
+    assert entry.score == "-9"
+
+
+def test_what_could_not_be_read_goes_back_for_crawlers_that_have_a_serializer(
+    migrate: Migrate, redis_client: redis.Redis
+) -> None:
+    put_zset(redis_client, KEYS.requests, REQUESTS[:1])
+    strange = pickle.dumps({**REQUESTS[1].to_dict(spider=SPIDER), "meta": {"a": 1j}}, -1)
+    redis_client.zadd(KEYS.requests, {strange: 4})
+    migrate("--allow-pickle")
+    assert replay(redis_client, KEYS, reason="complex").done == 1
+    assert redis_client.zrange(KEYS.ready(), 1, 1)[0][9:] == strange
+    assert redis_client.zscore(KEYS.ready(), redis_client.zrange(KEYS.ready(), 1, 1)[0]) == 4
+
+
+def test_payloads_stay_as_they_are_for_a_project_with_a_serializer(migrate: Migrate, redis_client: redis.Redis) -> None:
+    redis_client.zadd(KEYS.requests, {b'{"url": "http://a.example/1"}': 2, b'{"url": "http://a.example/2"}': -1})
+    refused = migrate("--allow-pickle")
+    assert refused.code == 2
+    assert "--as-is" in refused.err
+    assert migrate("--as-is").code == 0
+    assert [member[9:] for member in redis_client.zrange(KEYS.ready(), 0, -1)] == [
+        b'{"url": "http://a.example/2"}',
+        b'{"url": "http://a.example/1"}',
+    ]
+
+
+def test_a_crawler_of_scrapy_redis_that_works_there_is_noticed_and_nothing_is_changed(
+    migrate: Migrate, redis_client: redis.Redis, redis_url: str
+) -> None:
+    put_zset(redis_client, KEYS.requests, REQUESTS)
+    before = everything(redis_client)
+    over = threading.Event()
+
+    def idle_crawler() -> None:
+        with redis.Redis.from_url(redis_url) as client:
+            while not over.wait(0.05):
+                client.pipeline().zrange("other:requests", 0, 0).zremrangebyrank("other:requests", 0, 0).execute()
+                client.zrange(KEYS.requests, 0, 0)
+                client.zremrangebyrank(KEYS.requests, 99, 99)
+
+    thread = threading.Thread(target=idle_crawler)
+    thread.start()
+    try:
+        said = migrate("--allow-pickle", watch="5")
+        looked = migrate("--allow-pickle", "--dry-run", watch="5")
+    finally:
+        over.set()
+        thread.join()
+    assert said.code == 1
+    assert "ZREMRANGEBYRANK" in said.err
+    assert looked.code == 0
+    assert "ZREMRANGEBYRANK" in looked["at_work"]
+    assert everything(redis_client) == before
+    assert migrate("--allow-pickle", watch="0.2").code == 0, "now it is gone"
+
+
+def test_nothing_is_imported_under_a_crawler_of_ours(migrate: Migrate, redis_client: redis.Redis) -> None:
+    owner = Owner(redis_client, "one", keys=KEYS).open()
+    owner.advance()
+    put_fingerprints(redis_client, KEYS.dupefilter, REQUESTS)
+    said = migrate("--allow-pickle")
+    assert said.code == 1
+    assert "a crawler of ours" in said.err
+
+
+@pytest.mark.parametrize("kind", ["zset", "list"])
+def test_what_an_old_crawler_wrote_after_the_import_is_imported_by_the_next_run(
+    kind: str, migrate: Migrate, redis_client: redis.Redis
+) -> None:
+    put = put_zset if kind == "zset" else put_list
+    put(redis_client, KEYS.requests, REQUESTS[:10])
+    put_fingerprints(redis_client, KEYS.dupefilter, REQUESTS[:10])
+    migrate("--allow-pickle", "--order", "fifo")
+    if kind == "list":
+        redis_client.rename(KEYS.requests, "ours")  # where a zset of ours is, LPUSH fails
+    put(redis_client, KEYS.requests, REQUESTS[10:])
+    put_fingerprints(redis_client, KEYS.dupefilter, REQUESTS[10:])
+    said = migrate("--allow-pickle", "--order", "fifo")
+    assert (said.code, said["requests"]["imported"], said["fingerprints"]["imported"]) == (0, 40, 40)
+    if kind == "list":
+        redis_client.zunionstore(KEYS.requests, [KEYS.requests, "ours"])
+    assert sorted(urls(redis_client)) == sorted(one.url for one in REQUESTS)
+    assert redis_client.scard(KEYS.dupefilter) == 50
+
+
+@pytest.mark.usefixtures("migrate")  # its folder and environment
+def test_two_imports_at_once_lose_and_double_nothing(redis_client: redis.Redis) -> None:
+    many = [Request(f"http://a.example/{n}", callback=SPIDER.parse_post) for n in range(1500)]
+    put_zset(redis_client, KEYS.requests, many)
+    put_fingerprints(redis_client, KEYS.dupefilter, many)
+    options = Options(allow_pickle=True, watch_s=0)
+    project = project_of("forum")
+    with ThreadPoolExecutor(2) as pool:
+        reports = list(pool.map(lambda _: run.migrate(redis_client, "forum", project, options, lambda *_: None), range(2)))
+    assert sum(report.requests.moved for report in reports) == 1500
+    assert sorted(urls(redis_client)) == sorted(one.url for one in many)
+    assert redis_client.scard(KEYS.dupefilter) == 1500
+
+
+def test_an_import_that_is_killed_goes_on_where_it_was(
+    migrate: Migrate, redis_client: redis.Redis, redis_url: str, tmp_path: Path
+) -> None:
+    many = [Request(f"http://a.example/{n}", callback=SPIDER.parse_post) for n in range(4000)]
+    put_zset(redis_client, KEYS.requests, many)
+    put_fingerprints(redis_client, KEYS.dupefilter, many)
+    states = [
+        lambda: 0 < redis_client.scard(FILTER_ASIDE) < 4000,
+        lambda: 0 < redis_client.zcard(ASIDE) < 4000,
+    ]
+    for in_the_middle in states:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cli.main", "migrate", "scrapy-redis", "forum", "--allow-pickle", "--watch", "0"],
+            cwd=tmp_path,
+            env={**os.environ, "TRAWL_REDIS_URL": redis_url},
+        )
+        try:
+            wait_until(in_the_middle, "the import is in the middle", 60, every_s=0.001)
+        finally:
+            process.kill()
+            process.wait()
+        assert redis_client.zcard(ASIDE) + redis_client.zcard(KEYS.ready()) == 4000
+    assert redis_client.zcard(ASIDE) > 0
+    assert migrate("--allow-pickle").code == 0
+    assert sorted(urls(redis_client)) == sorted(one.url for one in many)
+    assert redis_client.scard(KEYS.dupefilter) == 4000
+    assert redis_client.exists(ASIDE, FILTER_ASIDE) == 0
+
+
+def test_a_key_that_scrapy_redis_cannot_have_written_is_named(migrate: Migrate, redis_client: redis.Redis) -> None:
+    redis_client.set(KEYS.requests, "?")
+    said = migrate("--allow-pickle")
+    assert said.code == 2
+    assert KEYS.requests in said.err
+
+
+def test_without_a_redis_to_look_at_it_says_how_to_name_one(migrate: Migrate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRAWL_REDIS_URL")
+    said = migrate("--allow-pickle")
+    assert said.code == 2
+    assert "TRAWL_REDIS_URL" in said.err
+
+
+FORMS = {
+    '{"url": "http://a.example/1", "q": "é", "method": "POST"}': {
+        "url": "http://a.example/1",
+        "method": "POST",
+        "meta": {},
+        "formdata": {"q": "é"},
+    },
+    '{"url": "http://a.example/2", "meta": {"a": 1}, "headers": "h"}': {
+        "url": "http://a.example/2",
+        "method": "GET",
+        "meta": {"a": 1},
+        "formdata": {"headers": "h"},
+    },
+}
+FINE = ["http://a.example/3", '{"url": "http://a.example/4", "meta": {"a": 1}}']
+
+
+@pytest.mark.parametrize("kind", ["list", "set", "zset"])
+def test_start_tasks_stay_and_fields_that_scrapy_redis_sent_as_a_form_become_formdata_when_that_is_wanted(
+    kind: str, migrate: Migrate, redis_client: redis.Redis
+) -> None:
+    tasks = [*FORMS, *FINE, "no url"]
+    add = {
+        "list": lambda: redis_client.rpush(KEYS.start_urls, *tasks),
+        "set": lambda: redis_client.sadd(KEYS.start_urls, *tasks),
+        "zset": lambda: redis_client.zadd(KEYS.start_urls, {task: place for place, task in enumerate(tasks)}),
+    }
+    add[kind]()
+    before = everything(redis_client)
+    (seen,) = migrate()["start_tasks"]
+    assert (seen["waiting"], seen["looked_at"], seen["convertible"], seen["converted"]) == (5, 5, 2, 0)
+    assert list(seen["refused"].values()) == [1]
+    assert everything(redis_client) == before
+    assert migrate("--convert-start-tasks")["start_tasks"][0]["converted"] == 2
+    assert migrate("--convert-start-tasks")["start_tasks"][0]["converted"] == 0
+    read: Any = {
+        "list": lambda: redis_client.lrange(KEYS.start_urls, 0, -1),
+        "set": lambda: redis_client.smembers(KEYS.start_urls),
+        "zset": lambda: redis_client.zrange(KEYS.start_urls, 0, -1),
+    }[kind]()
+    became = [task.decode() for task in read]
+    if kind == "set":
+        became.sort(key=lambda task: next((place for place, one in enumerate(tasks) if one[:30] == task[:30]), 9))
+    assert [json.loads(task) for task in became[:2]] == list(FORMS.values())
+    assert became[2:] == [*FINE, "no url"]
+
+
+def test_under_a_namespace_the_crawl_moves_into_it(
+    migrate: Migrate, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "job_settings.py").write_text(
+        "REDIS_NAMESPACE = 'job1'\nSCHEDULER_QUEUE_CLASS = 'redis_components.queue.FifoQueue'\n"
+    )
+    put_list(redis_client, KEYS.requests, REQUESTS)
+    put_fingerprints(redis_client, KEYS.dupefilter, REQUESTS)
+    redis_client.rpush(KEYS.start_urls, "http://a.example/")
+    said = migrate("--allow-pickle", "--settings", "job_settings")
+    assert (said.code, said["requests"]["imported"], said["fingerprints"]["imported"]) == (0, 50, 50)
+    job = CrawlKeys.for_spider("forum", namespace="job1")
+    assert {key.decode() for key in redis_client.scan_iter()} == {
+        job.requests,
+        job.counters(),
+        job.dupefilter,
+        job.start_urls,
+    }
+
+
+def test_settings_that_cannot_be_loaded_are_named(migrate: Migrate) -> None:
+    said = migrate("--settings", "no_such_settings")
+    assert said.code == 2
+    assert "no_such_settings" in said.err
+
+
+def test_a_user_who_may_not_monitor_is_told_to_stop_the_crawlers_himself(
+    migrate: Migrate, redis_client: redis.Redis, redis_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_zset(redis_client, KEYS.requests, REQUESTS)
+    redis_client.execute_command("ACL", "SETUSER", "operator", "on", ">secret", "~*", "&*", "+@all", "-monitor")
+    monkeypatch.setenv("TRAWL_REDIS_URL", f"redis://operator:secret@127.0.0.1:{redis_server.port}")
+    said = migrate("--allow-pickle", watch="1")
+    redis_client.execute_command("ACL", "DELUSER", "operator")
+    assert said.code == 2
+    assert "--watch 0" in said.err
+
+
+@pytest.mark.parametrize("kind", ["Exact", "Rolling", "Bloom", "Window"])
+def test_fingerprints_go_into_the_dupefilter_that_the_project_names(
+    kind: str, migrate: Migrate, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    module = f"{kind.lower()}_settings"  # a name of its own, since modules stay loaded
+    (tmp_path / f"{module}.py").write_text(
+        f"DUPEFILTER_CLASS = 'redis_components.dupefilter.{kind}DupeFilter'\nDUPEFILTER_MAX_ENTRIES = 10_000\n"
+    )
+    put_fingerprints(redis_client, KEYS.dupefilter, REQUESTS)
+    redis_client.sadd(KEYS.dupefilter, "a text of a project's own")
+    assert migrate("--settings", module)["fingerprints"]["imported"] == 51
+    before = everything(redis_client)
+    assert migrate("--settings", module)["fingerprints"]["imported"] == 0
+    assert everything(redis_client) == before
+    settings = Settings({"DUPEFILTER_MAX_ENTRIES": 10_000})
+    filter = getattr(dupefilter, f"{kind}DupeFilter").filter_from_settings(settings)
+    fingerprints = [ScrapyRedisFingerprinter().fingerprint(request) for request in REQUESTS]
+    fingerprints += [b"a text of a project's own", b"something new"]
+    known = filter_access.seen(redis_client, KEYS.dupefilter, filter, [filter.entry(one) for one in fingerprints])
+    assert known == [True] * 51 + [False]
+
+
+OWN_CLASSES = """
+from redis_components.dupefilter import RFPDupeFilter
+from redis_components.queue import PriorityQueue
+
+class Queue(PriorityQueue):
+    def push(self, request): ...
+
+class Filter(RFPDupeFilter):
+    def request_seen(self, request): ...
+
+SCHEDULER_QUEUE_CLASS, DUPEFILTER_CLASS = Queue, Filter
+"""
+
+
+def test_what_classes_of_the_project_have_stored_is_left_to_them(
+    migrate: Migrate, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    (tmp_path / "own_settings.py").write_text(OWN_CLASSES)
+    put_zset(redis_client, KEYS.requests, REQUESTS)
+    put_fingerprints(redis_client, KEYS.dupefilter, REQUESTS)
+    before = everything(redis_client)
+    said = migrate("--settings", "own_settings")
+    assert (said.code, said["requests"]["found"], said["fingerprints"]["found"]) == (0, 0, 0)
+    assert everything(redis_client) == before
