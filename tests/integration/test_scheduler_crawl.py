@@ -108,7 +108,8 @@ def test_sigterm_finishes_what_is_in_flight_and_nothing_is_fetched_twice(
         shot = snapshot(redis_client, "links")
         assert (shot.leased, shot.owners) == (0, 0)
         assert shot.ready > 0
-        assert run.start().wait(60) == 0, run.log()
+        assert run.start(LOG_LEVEL="DEBUG").wait(60) == 0, run.log()
+        assert run.log().count(f"Resuming crawl ({shot.ready} requests scheduled)") == 1
         assert run.hits() == dict.fromkeys(range(1, 301), 1)
         assert run.items() == list(range(1, 301))
 
