@@ -111,8 +111,11 @@ def _client(project: Project) -> Iterator[redis.Redis]:
     settings = project.settings
     if not any(settings.get(name) for name in ("REDIS_URL", "REDIS_HOST", "REDIS_PARAMS")):
         raise ConfigError("which Redis? Set TRAWL_REDIS_URL, or run this in the folder of a project with a REDIS_URL")
+    in_bytes = settings.copy()  # whatever the project reads: members of the queue are no text
+    in_bytes.set("REDIS_DECODE_RESPONSES", False, priority="cmdline")
+    in_bytes.set("REDIS_PARAMS", {**settings.getdict("REDIS_PARAMS"), "decode_responses": False}, priority="cmdline")
     try:
-        yield get_redis_from_settings(settings)
+        yield get_redis_from_settings(in_bytes)
     except redis.RedisError as error:
         raise explain(error, settings.get("REDIS_URL") or f"redis://{settings.get('REDIS_HOST', 'localhost')}") from error
 

@@ -385,6 +385,18 @@ def test_under_a_namespace_the_crawl_moves_into_it(
     }
 
 
+def test_the_redis_of_the_project_is_read_in_bytes_whatever_the_project_wants(
+    migrate: Migrate, redis_client: redis.Redis, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TRAWL_REDIS_URL")
+    (tmp_path / "text_settings.py").write_text(
+        f"REDIS_URL = {redis_url!r}\nREDIS_DECODE_RESPONSES = True\nREDIS_PARAMS = {{'decode_responses': True}}\n"
+    )
+    put_zset(redis_client, KEYS.requests, REQUESTS)
+    said = migrate("--allow-pickle", "--settings", "text_settings")
+    assert (said.code, said["requests"]["imported"]) == (0, 50)
+
+
 def test_settings_that_cannot_be_loaded_are_named(migrate: Migrate) -> None:
     said = migrate("--settings", "no_such_settings")
     assert said.code == 2
