@@ -97,7 +97,6 @@ def _filter_of(spider: str, client: redis.Redis, key: str) -> RFPDupeFilter:
 
     from redis_components.dupefilter import dupefilter_class
     from redis_components.errors import ConfigError
-    from redis_components.loading import loaded
 
     settings = get_project_settings()
     loader = get_spider_loader(settings)
@@ -106,7 +105,7 @@ def _filter_of(spider: str, client: redis.Redis, key: str) -> RFPDupeFilter:
     except KeyError:
         known = ", ".join(sorted(loader.list())) or "none; is this the folder of scrapy.cfg?"
         raise ConfigError(f"unknown spider {spider!r}; there are: {known}") from None
-    cls: Any = loaded(dupefilter_class(crawler.settings), "DUPEFILTER_CLASS")
+    cls: Any = dupefilter_class(crawler.settings)
     if not hasattr(cls, "forget"):
         raise ConfigError(
             f"DUPEFILTER_CLASS {cls.__module__}.{cls.__qualname__} cannot forget single requests: it has no `forget`"

@@ -2,8 +2,9 @@
 `lua/lib/bloom.lua`.
 
 A block's filter is an ordinary Bloom filter (Bloom 1970) of BLOCK_BITS for those entries that fall into it; their number is
-Poisson distributed (Putze, Sanders, Singler 2007). Layers follow Almeida et al. 2007, but the i-th has 6 / (pi * i)**2 of the
-promised rate: that sums up to the whole for any number of layers, and costs the first ones, where most crawls end, less memory.
+Poisson distributed (Putze, Sanders, Singler 2007). Layers follow Almeida et al. 2007, but with other shares of the promised rate:
+FIRST_SHARE for the first, where most crawls end, then 6 / (pi * i)**2 of the rest, which sums up to the whole for any number of
+layers.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from __future__ import annotations
 import math
 from functools import cache
 
-BLOCK_BITS = 1024
+BLOCK_BITS = 768
 MOST_HASHES = 16
+FIRST_SHARE = 0.7
 LAYERS = 16
 """Plans that are made; further layers are as the last one."""
 
@@ -50,7 +52,8 @@ def layer_plans(false_positives: float, capacity: int) -> tuple[tuple[int, int, 
     """(bits for each entry, blocks, entries) of each layer of a filter that promises a rate of `false_positives`."""
     plans = []
     for layer in range(LAYERS):
-        load, hashes = _load_and_hashes(false_positives * 6 / (math.pi * (layer + 1)) ** 2)
+        share = (1 - FIRST_SHARE) * 6 / (math.pi * layer) ** 2 if layer else FIRST_SHARE
+        load, hashes = _load_and_hashes(false_positives * share)
         entries = capacity * 2**layer
         plans.append((hashes, math.ceil(entries / load), entries))
     return tuple(plans)

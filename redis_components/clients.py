@@ -20,6 +20,7 @@ import redis.sentinel
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisClusterException
 
+from .errors import ConfigError
 from .redis_url import Kind, Place, place_of
 
 # A server that went silent is left for its successor after this; other clients wait for `defaults.REDIS_PARAMS`.
@@ -31,9 +32,11 @@ def client_of(url: str, **params: Any) -> redis.Redis:
     place = place_of(url)
     retry = redis.retry.Retry(NoBackoff(), 0)
     if place.kind is Kind.CLUSTER:
-        return cast("redis.Redis", Cluster(place, retry=retry, **_cluster_params(place, params)))
+        return cast("redis.Redis", Cluster(place, **_cluster_params(place, {"retry": retry} | params)))
     sentinels = redis.sentinel.Sentinel(  # type: ignore[no-untyped-call]  # redis-py has no types for it
-        place.nodes, sentinel_kwargs=_sentinel_params(place, params, retry), retry=retry, **_server_params(place, params)
+        place.nodes,
+        sentinel_kwargs=_sentinel_params(place, params) | {"retry": retry},  # each is asked once: the next one may know
+        **_server_params(place, {"retry": retry} | params),
     )
     return cast("redis.Redis", sentinels.master_for(place.service))  # type: ignore[no-untyped-call]
 
@@ -44,10 +47,12 @@ def asyncio_client_of(url: str, **params: Any) -> redis.asyncio.Redis:
     retry = redis.asyncio.retry.Retry(NoBackoff(), 0)
     if place.kind is Kind.CLUSTER:
         nodes = [redis.asyncio.cluster.ClusterNode(host, port) for host, port in place.nodes]
-        cluster = redis.asyncio.RedisCluster(startup_nodes=nodes, retry=retry, **_cluster_params(place, params))
+        cluster = redis.asyncio.RedisCluster(startup_nodes=nodes, **_cluster_params(place, {"retry": retry} | params))
         return cast("redis.asyncio.Redis", cluster)
     sentinels = redis.asyncio.sentinel.Sentinel(  # type: ignore[no-untyped-call]  # redis-py has no types for it
-        place.nodes, sentinel_kwargs=_sentinel_params(place, params, retry), retry=retry, **_server_params(place, params)
+        place.nodes,
+        sentinel_kwargs=_sentinel_params(place, params) | {"retry": retry},  # each is asked once: the next one may know
+        **_server_params(place, {"retry": retry} | params),
     )
     return cast("redis.asyncio.Redis", sentinels.master_for(place.service, redis_class=_Primary))
 
@@ -58,16 +63,15 @@ def _server_params(place: Place, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cluster_params(place: Place, params: dict[str, Any]) -> dict[str, Any]:
+    if params.get("db"):
+        raise ConfigError(
+            f"a Redis Cluster has no databases: leave REDIS_DB = {params['db']!r} away, REDIS_NAMESPACE keeps jobs apart"
+        )
     return {name: value for name, value in _server_params(place, params).items() if name != "db"}
 
 
-def _sentinel_params(place: Place, params: dict[str, Any], retry: Any) -> dict[str, Any]:
-    """Each sentinel is asked once: the next one may know."""
-    return (
-        {name: value for name, value in params.items() if name.startswith(("ssl_", "socket_"))}
-        | place.sentinel_params
-        | {"retry": retry}
-    )
+def _sentinel_params(place: Place, params: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in params.items() if name.startswith(("ssl_", "socket_"))} | place.sentinel_params
 
 
 class _Primary(redis.asyncio.Redis):

@@ -20,6 +20,7 @@ from . import defaults, filter_access
 from .connection import get_redis_from_settings
 from .errors import ConfigError
 from .filters import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
+from .loading import loaded
 from .namespace import prefixed
 
 if TYPE_CHECKING:
@@ -33,13 +34,24 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def dupefilter_class(settings: BaseSettings) -> Any:
+def named_dupefilter(settings: BaseSettings) -> Any:
     """The class that DUPEFILTER_CLASS names, or its dotted path; where nobody set it (Scrapy's own default), the one that
     SCHEDULER_DUPEFILTER_CLASS names.
     """
     if settings.getpriority("DUPEFILTER_CLASS"):
         return settings.get("DUPEFILTER_CLASS")
     return settings.get("SCHEDULER_DUPEFILTER_CLASS") or defaults.SCHEDULER_DUPEFILTER_CLASS
+
+
+def dupefilter_class(settings: BaseSettings) -> Any:
+    """That class. Raises ConfigError when it cannot be loaded."""
+    return loaded(named_dupefilter(settings), "DUPEFILTER_CLASS")
+
+
+def filter_of(settings: BaseSettings) -> Filter:
+    """Kind and parameters of the filter that `settings` name. Raises ConfigError for a value out of range."""
+    reads: Any = getattr(dupefilter_class(settings), "filter_from_settings", None)
+    return reads(settings) if reads else PlainSet()
 
 
 def is_fused(dupefilter: type) -> bool:

@@ -13,7 +13,7 @@ from .keys import CrawlKeys
 
 SAMPLE = 100
 """Keys of each part whose memory is asked for."""
-BLOCKS_IN_KEY = 255
+BLOCKS_IN_KEY = 341
 """As in `lua/lib/bloom.lua`."""
 
 
@@ -61,15 +61,24 @@ def report(client: redis.Redis, keys: CrawlKeys) -> FilterReport:
     )
 
 
+def part_name(part: int) -> str:
+    """The id of a part as it stands in keys: in base 36, as in `lua/lib/filter_state.lua`."""
+    digits = ""
+    while part or not digits:
+        part, digit = divmod(part, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
+    return digits
+
+
 def _parts(records: str, *, buckets: bool) -> Iterator[tuple[str, int]]:
     """Name and number of keys of each part."""
     for record in filter(None, records.split(",")):
         part, _, *rest = map(int, record.split(":"))
         if buckets:
-            yield f"{part:x}", rest[0]
+            yield part_name(part), rest[0]
         else:
             hashes, blocks, _ = rest
-            yield f"{part:x}", -(-blocks // BLOCKS_IN_KEY) if hashes else blocks
+            yield part_name(part), -(-blocks // BLOCKS_IN_KEY) if hashes else blocks
 
 
 def _spread(count: int) -> Iterable[int]:

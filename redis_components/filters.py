@@ -169,11 +169,11 @@ class Bloom(PlainSet):
     def options(self) -> dict[str, Any] | None:
         """What `lua/lib/filter.lua` needs to know."""
         bloom = _bloom_options(self.false_positives, self.capacity, self.native)
-        return {"kind": self.kind, "form": self.form, "roots": 1, **bloom}
+        return {"kind": self.kind, "form": self.form, **bloom}
 
     def entry(self, fingerprint: bytes) -> bytes:
-        """80 bits, from which `lua/lib/bloom.lua` chooses its bits."""
-        return _entry(fingerprint, MOST_BITS)
+        """64 bits, from which `lua/lib/bloom.lua` chooses block and bits."""
+        return sha1(fingerprint, usedforsecurity=False).digest()[:8]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,7 +83,7 @@ class CrawlKeys:
 
     def fingerprint_part(self, part: str, number: int | str) -> str:
         """SET, STRING: entries of a dupefilter other than the plain set, as integers in buckets, or bits of a Bloom filter in
-        pieces of 32 KiB (or a filter of RedisBloom). The part is named by the time of its making in ms, in hex.
+        pieces of 32 KiB (or a filter of RedisBloom). The part is named by the time of its making in ms, in base 36.
 
         Written and read as the key before; sampled by `trawl dupefilter`.
         """

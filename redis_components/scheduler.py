@@ -235,8 +235,17 @@ class Scheduler(LoneScheduler):
         self._wake()
 
     def _filtered(self, request: Request) -> None:
+        counted = self._count_of_filtered()
         log_duplicate(self.df, request, self.spider)
-        self._inc_value("dupefilter/filtered")
+        if self._count_of_filtered() == counted:
+            self._inc_value("dupefilter/filtered")
+
+    def _count_of_filtered(self) -> int:
+        """What a dupefilter of the user's may count by itself, as Scrapy's own does; ours do not."""
+        if self._custom_dupefilter is None:
+            return 0
+        assert self.stats is not None
+        return int(self.stats.get_value("dupefilter/filtered", 0))
 
     def _known_to_redis(self, payload: bytes) -> None:
         assert self._crawler is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .dupefilter import RFPDupeFilter, dupefilter_class, is_fused
+from .dupefilter import RFPDupeFilter, is_fused, named_dupefilter
 from .errors import ConfigError
 from .loading import loaded
 
@@ -23,7 +23,7 @@ def arguments_of(settings: BaseSettings) -> dict[str, Any]:
         "queue_key": settings.get("SCHEDULER_QUEUE_KEY"),
         "queue_cls": settings.get("SCHEDULER_QUEUE_CLASS"),
         "dupefilter_key": settings.get("SCHEDULER_DUPEFILTER_KEY"),
-        "dupefilter_cls": dupefilter_class(settings),
+        "dupefilter_cls": named_dupefilter(settings),
         "serializer": settings.get("SCHEDULER_SERIALIZER"),
     }
     return {name: value for name, value in arguments.items() if value not in (None, "")}

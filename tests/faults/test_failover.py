@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from redis_components import dead, seeds
 from redis_components.connection import asyncio_client, from_settings, get_redis, is_cluster
 from redis_components.errors import ConfigError
 from redis_components.exchange import Burial
+from redis_components.filter_report import report
 from redis_components.inspector import expire_owner, snapshot, wipe
 from redis_components.items import ItemStream, Lock, Settled
 from redis_components.keys import CrawlKeys, FleetKeys
@@ -21,6 +23,7 @@ from redis_components.namespace import prefixed
 from redis_components.registry import Registry
 from tests.support.celery_broker import works_with
 from tests.support.crawl import crawl
+from tests.support.dupefilters import KINDS
 from tests.support.owner import Owner
 from tests.support.processes import wait_until
 from tests.support.redis_groups import PASSWORD, TAG, ClusterGroup, Group, SentinelGroup
@@ -92,6 +95,19 @@ def test_every_operation_of_frontier_fleet_and_tools_works(client: redis.Redis) 
     assert registry.now() > 0
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_dupefilter_works(kind: str, client: redis.Redis) -> None:
+    one = Owner(client, "one", keys=KEYS, filter=KINDS[kind]).open()
+    for _ in range(2):
+        for number in range(50):
+            one.add(f"request {number}")
+        one.advance()
+    assert len(one.duplicates) == report(client, KEYS).entries == 50
+    one.close()
+    assert wipe(client, KEYS, but_not_for="one") == "wiped"
+    assert report(client, KEYS).entries == 0
+
+
 def test_who_leaves_stays_until_the_replica_has_its_last_word(client: redis.Redis) -> None:
     one, left = Owner(client, "one", keys=KEYS).open(), []
     one.frontier.add_item(b"item")
@@ -102,6 +118,11 @@ def test_who_leaves_stays_until_the_replica_has_its_last_word(client: redis.Redi
     assert left == []
     one.advance(1)
     assert left == ["left"]
+
+
+def test_threads_may_send_the_first_commands_of_a_client_at_once(cluster: Group) -> None:
+    with get_redis(url=cluster.url) as client, ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(lambda n: client.set(f"{TAG}:{n}", n), range(40))) == [True] * 40
 
 
 def test_the_cluster_class_in_redis_params_works_as_scrapy_redis_users_write_it(cluster: Group) -> None:

@@ -186,10 +186,10 @@ def test_the_number_of_entries_stays_within_its_bound_and_the_newest_are_known(
     renew: Renew, way: type[Alone], redis_client: redis.Redis
 ) -> None:
     asked = way(redis_client, Rolling(max_entries=WINDOW, renew=renew))
-    for first in range(0, 5 * WINDOW, 1000):
+    for first in range(0, 3 * WINDOW, 1000):
         assert not any(asked.ask(of("", first, first + 1000)))
         assert size(redis_client) <= WINDOW
-    newest = of("", 5 * WINDOW - WINDOW * 3 // 4, 5 * WINDOW)
+    newest = of("", 3 * WINDOW - WINDOW * 3 // 4, 3 * WINDOW)
     assert all(asked.ask(newest))
     assert not any(asked.ask(of("", 0, 100))), "the oldest are forgotten"
 
@@ -204,7 +204,7 @@ def survivors(asked: Asked, scans: int, *, hot: list[bytes]) -> list[bool]:
 def test_an_entry_that_scans_still_meet_stays_and_one_that_rolled_off_goes(way: type[Alone], redis_client: redis.Redis) -> None:
     met = way(redis_client, Rolling(max_entries=WINDOW))
     met.ask([b"rolled off"])
-    assert survivors(met, 100, hot=[b"pinned"]) == [True]
+    assert survivors(met, 50, hot=[b"pinned"]) == [True]
     assert met.ask([b"rolled off"]) == [False]
     filter_access.clear(redis_client, KEY)
     written = way(redis_client, Rolling(max_entries=WINDOW, renew=Renew.WRITTEN))
@@ -216,16 +216,11 @@ def test_by_hits_what_was_met_more_often_stays_longer(way: type[Alone], redis_cl
     asked = way(redis_client, Rolling(max_entries=WINDOW, renew=Renew.HITS))
     asked.ask([b"twice", b"once", b"never"])
     asked.ask(of("a", 0, 3 * WINDOW // 4))  # three generations on: these three are in the oldest
-    asked.ask([b"twice", b"once"])
-    asked.ask([b"twice"])
+    assert asked.ask([b"twice", b"once", b"twice"]) == [True] * 3
     asked.ask(of("b", 0, WINDOW // 4))
-    probe = Alone(redis_client, asked.filter)
-    known = {
-        name: filter_access.forget(redis_client, KEY, probe.filter, [probe.filter.entry(name)])[0]
-        for name in (b"never", b"once", b"twice")
-    }
-    assert known == {b"never": False, b"once": True, b"twice": True}
-    asked.ask([b"twice", b"once"])
+    assert asked.ask([b"never"]) == [False]
+    asked.ask(of("c", 0, WINDOW // 4))
+    assert asked.ask([b"once", b"twice"]) == [False, True]
 
 
 def test_entries_expire_by_age_not_before_three_quarters_of_it(way: type[Alone], redis_client: redis.Redis) -> None:
@@ -255,9 +250,9 @@ def test_after_a_long_silence_everything_is_forgotten(way: type[Alone], redis_cl
 
 
 def test_a_long_incremental_crawl_takes_constant_memory(redis_client: redis.Redis) -> None:
-    """Scans of a list page on which 50 of 200 entries are new: keys and entries after 40 and after 400 windows are the same."""
+    """Scans of a list page on which 50 of 200 entries are new: after 2 windows and after 5 it costs the same."""
     asked, rolled, figures = Alone(redis_client, Rolling(max_entries=WINDOW)), 0, []
-    for scans in (400, 400):
+    for scans in (200, 200):
         for _ in range(scans):
             rolled += 50
             asked.ask(of("thread", rolled, rolled + 200))
@@ -273,11 +268,11 @@ def test_a_long_incremental_crawl_takes_constant_memory(redis_client: redis.Redi
 
 def test_the_false_positives_stay_below_the_promise_over_several_layers(way: type[Alone], redis_client: redis.Redis) -> None:
     asked = way(redis_client, Bloom(capacity=1000, false_positives=0.01))
-    wrong = sum(sum(asked.ask(of("", first, first + 1000))) for first in range(0, 20_000, 1000))
-    assert wrong < 0.01 * 20_000
-    assert all(asked.ask(of("", 0, 20_000))), "what was seen is always known"
+    wrong = sum(sum(asked.ask(of("", first, first + 1000))) for first in range(0, 10_000, 1000))
+    assert wrong < 0.01 * 10_000
+    assert all(asked.ask(of("", 0, 10_000))), "what was seen is always known"
     estimate = snapshot(redis_client, "s").false_positive_rate
-    probes = 20_000
+    probes = 10_000
     found = sum(Alone(redis_client, replace(asked.filter)).ask(of("other", 0, probes))) / probes
     assert 0.001 < estimate <= 0.01
     assert found == pytest.approx(estimate, rel=0.5)
@@ -306,12 +301,12 @@ def test_while_all_fits_the_window_the_bloom_filter_is_not_even_made(way: type[A
 
 def test_what_left_the_window_is_known_before_and_after_it_was_moved(way: type[Alone], redis_client: redis.Redis) -> None:
     asked = way(redis_client, Window(max_entries=WINDOW, capacity=1000))
-    for first in range(0, 4 * WINDOW, 500):
+    for first in range(0, 2 * WINDOW, 500):
         asked.ask(of("", first, first + 500))
         probe = random.Random(first).randrange(first + 500)
         assert asked.ask(of("", probe, probe + 1)) == [True]
     assert redis_client.hget(KEY, "layers") != b""
-    assert all(asked.ask(of("", 0, 4 * WINDOW)))
+    assert all(asked.ask(of("", 0, 2 * WINDOW)))
 
 
 # Against a model

@@ -51,7 +51,10 @@ class Alone:
         entries = [self.filter.entry(one) for one in fingerprints]
         if isinstance(self.filter.options(), dict):
             return filter_access.seen(self.client, KEY, self.filter, entries)
-        return [self.client.sadd(KEY, entry) == 0 for entry in entries]
+        with self.client.pipeline(transaction=False) as pipe:
+            for entry in entries:
+                pipe.sadd(KEY, entry)
+            return [added == 0 for added in pipe.execute()]
 
 
 class InExchange:

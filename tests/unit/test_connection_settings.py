@@ -119,6 +119,15 @@ def test_a_url_that_is_none_is_one_clear_error_without_the_password() -> None:
         assert "s3cret" not in str(caught.value)
 
 
+def test_a_retry_of_the_users_is_taken_and_a_database_of_a_cluster_refused() -> None:
+    retry = Retry(NoBackoff(), 1)
+    settings = Settings({"REDIS_URL": "redis+sentinel://h/main", "REDIS_PARAMS": {"retry": retry, "db": 3}})
+    kwargs = connection.from_settings(settings).connection_pool.connection_kwargs
+    assert (kwargs["retry"], kwargs["db"], kwargs["socket_timeout"]) == (retry, 3, 5)
+    with pytest.raises(ConfigError, match="a Redis Cluster has no databases: leave REDIS_DB = 3 away"):
+        connection.from_settings(Settings({"REDIS_URL": "redis+cluster://h", "REDIS_DB": 3}))
+
+
 def test_nothing_is_sent_before_the_first_command() -> None:
     for url in ("redis+sentinel://127.0.0.1:1/main", "redis+cluster://127.0.0.1:1"):
         client = connection.from_settings(Settings({"REDIS_URL": url}))

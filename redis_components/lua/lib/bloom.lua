@@ -1,9 +1,8 @@
--- A scalable Bloom filter (Almeida et al. 2007) of blocked layers (Putze et al. 2007): an entry's bits are all in one block of 1,024 bits, which is
--- read and written by itself, and the blocks are in keys of 255, so that no key is large. Needs lib/filter_state. Where the server has RedisBloom
+-- A scalable Bloom filter (Almeida et al. 2007) of blocked layers (Putze et al. 2007): an entry's bits are all in one block of 768 bits, which is
+-- read and written by itself, and the blocks are in keys of 341, so that no key is large. Needs lib/filter_state. Where the server has RedisBloom
 -- when the filter is made, its commands do the work in the keys of one layer with k = 0.
--- An item is what an exact entry is, so that entries can be moved here: the root and nine digits choose the block, nine others are the seed of the
--- generator (Park and Miller 1988, with 48271) whose numbers choose the bits.
-local BLOCK, BLOCKS = 128, 255 -- bytes; blocks in a key: with Redis's own bytes it fills 32 KiB, so the allocator rounds nothing up
+-- An item is a number that chooses the block, and the seed of the generator (Park and Miller 1988, with 48271) whose numbers choose the bits.
+local BLOCK, BLOCKS = 96, 341 -- bytes; blocks in a key: with Redis's own bytes it fills 32 KiB, so the allocator rounds nothing up
 local NATIVE_KEYS = 16 -- of RedisBloom, whose layers are chained within a key
 local FACTOR, PRIME = 48271, 2147483647
 local WORDS = '<' .. string.rep('I4', BLOCK / 4) -- a block for writing; faster than its bytes
@@ -12,10 +11,15 @@ for place = 0, 31 do MASKS[place] = 2 ^ place end
 
 local offsets = {} -- of the blocks in a key, as text: Redis takes long to write a number
 
-local function new_item(root, number)
-  return {
-    block = (tonumber(string.sub(number, -18, -10)) or 0) + 1e9 * root, seed = tonumber(string.sub(number, -9)) % (PRIME - 1) + 1, number = number,
-  }
+local function item_of(entry)
+  local block, seed = struct.unpack('>I4I4', entry)
+  return { block = block, seed = seed % (PRIME - 1) + 1, name = entry }
+end
+
+-- The item of an exact entry, which has bits enough: so entries can be moved here.
+local function item_of_exact(root, number)
+  local block = (tonumber(string.sub(number, -18, -10)) or 0) + 1e9 * root
+  return { block = block, seed = tonumber(string.sub(number, -9)) % (PRIME - 1) + 1, name = block .. number }
 end
 
 local function new_layer(state, options, now)
@@ -36,7 +40,7 @@ local function layer_keys(layer)
 end
 
 local function in_native(command, layer, item)
-  return redis.pcall(command, layer.prefix .. item.block % layer.blocks, item.block .. item.number) == 1
+  return redis.pcall(command, layer.prefix .. item.block % layer.blocks, item.name) == 1
 end
 
 -- Key, offset and bytes of the item's block; no bytes where its key is not made yet, or is somebody else's.
@@ -48,7 +52,12 @@ local function block_of(layer, item)
     offset = { tostring(place * BLOCK), tostring(place * BLOCK + BLOCK - 1) }
     offsets[place] = offset
   end
-  local key = layer.prefix .. (number - place) / BLOCKS
+  layer.keys = layer.keys or {}
+  local key = layer.keys[number - place]
+  if not key then
+    key = layer.prefix .. (number - place) / BLOCKS
+    layer.keys[number - place] = key
+  end
   local bytes = redis.pcall('GETRANGE', key, offset[1], offset[2])
   return key, offset[1], type(bytes) == 'string' and bytes or ''
 end
@@ -58,7 +67,7 @@ local function has_bits(layer, item, bytes)
   if #bytes < BLOCK then return false end
   for _ = 1, layer.k do
     random = random * FACTOR % PRIME
-    local place = random % 1024
+    local place = random % (8 * BLOCK)
     local low = place % 8
     if band(byte(bytes, (place - low) / 8 + 1), MASKS[low]) == 0 then return false end
   end
@@ -87,7 +96,7 @@ local function add_to_layer(layer, item)
   local words, bor, random = { struct.unpack(WORDS, bytes) }, bit.bor, item.seed
   for _ = 1, layer.k do
     random = random * FACTOR % PRIME
-    local place = random % 1024
+    local place = random % (8 * BLOCK)
     local low = place % 32
     local at = (place - low) / 32 + 1
     words[at] = bor(words[at], MASKS[low])

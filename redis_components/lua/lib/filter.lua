@@ -82,12 +82,12 @@ end
 local function seen_before(filter, entry)
   local state, options = filter.state, filter.options
   filter.met = filter.met + 1
-  local root, number, hash = entry_parts(entry, options.roots)
   if options.kind == 'bloom' then
-    if not add_item(state, options, filter.now, new_item(root, number)) then return true end
+    if not add_item(state, options, filter.now, item_of(entry)) then return true end
     filter.dirty = true
     return false
   end
+  local root, number, hash = entry_parts(entry, options.roots)
   local gens, roots = state.generations, options.roots
   if gens[#gens].n >= filter.share then rotate(state, options, filter.now) end
   local newest = gens[#gens]
@@ -95,18 +95,19 @@ local function seen_before(filter, entry)
   if not add_entry(newest, roots, hash, number) then return true end
   filter.dirty = true
   if options.renew == 'met' and in_older(filter, hash, number) then return true end
-  return #state.layers > 0 and in_layers(state, new_item(root, number))
+  return #state.layers > 0 and in_layers(state, item_of_exact(root, number))
 end
 
 -- Remove an entry: 'forgotten', 'unknown', or 'kept' where a Bloom filter still says that it was seen.
 local function forget_entry(filter, entry)
   local state, options, found = filter.state, filter.options, false
+  if options.kind == 'bloom' then return in_layers(state, item_of(entry)) and 'kept' or 'unknown' end
   local root, number, hash = entry_parts(entry, options.roots)
   for _, parts in ipairs({ state.generations, state.leaving }) do
     for _, part in ipairs(parts) do found = remove_entry(part, options.roots, hash, number) or found end
   end
   if found then filter.dirty = true end
-  if in_layers(state, new_item(root, number)) then return 'kept' end
+  if in_layers(state, item_of_exact(root, number)) then return 'kept' end
   return found and 'forgotten' or 'unknown'
 end
 
@@ -124,7 +125,7 @@ local function move_to_tail(filter, limit)
         part.next = part.next + 1
         limit = limit - 1 -- an empty bucket costs a little, too
       end
-      for _, number in ipairs(numbers) do add_item(state, options, filter.now, new_item(part.next % options.roots, number)) end
+      for _, number in ipairs(numbers) do add_item(state, options, filter.now, item_of_exact(part.next % options.roots, number)) end
       part.n = part.n - #numbers
       limit = limit - #numbers
     end

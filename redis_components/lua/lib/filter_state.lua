@@ -1,4 +1,4 @@
--- The hash at the base key of a dupefilter that is not a plain set (needs lib/filter_form). Its entries are in parts: part `id` has the keys <base>:<id in hex>:<0, 1, ...>,
+-- The hash at the base key of a dupefilter that is not a plain set (needs lib/filter_form). Its entries are in parts: part `id` has the keys <base>:<id in base 36>:<0, 1, ...>,
 -- all in the slot of the base key and nowhere declared, since they are as many as the entries need.
 --   form         kind, and the parameters that decide how entries are stored
 --   last         id of the last part; ids are times in ms, so that what an older filter left behind is never taken for an entry
@@ -12,8 +12,19 @@ local FILTER_PARTS = {
   layers = { 'id', 'n', 'k', 'blocks', 'capacity' }, garbage = { 'id', 'next', 'keys' },
 }
 
+-- With 65,536 buckets of few entries each byte of a key's name counts.
+local function in_base_36(number)
+  local text = ''
+  repeat
+    local digit = number % 36
+    text = string.sub('0123456789abcdefghijklmnopqrstuvwxyz', digit + 1, digit + 1) .. text
+    number = (number - digit) / 36
+  until number == 0
+  return text
+end
+
 local function name_part(base, part)
-  part.prefix = base .. ':' .. string.format('%x', part.id) .. ':'
+  part.prefix = base .. ':' .. in_base_36(part.id) .. ':'
   return part
 end
 

@@ -1,0 +1,60 @@
+"""Queue, dupefilter and scheduler classes of a user's own, in real crawls that are killed and shared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import redis
+
+from redis_components.inspector import expire_owner, snapshot
+from tests.support.crawl import crawl
+from tests.support.processes import wait_until
+
+CLASSES = "tests.support.custom_classes"
+
+
+def test_a_crawl_on_a_queue_and_a_dupefilter_of_the_users_own_loses_nothing_when_one_process_is_killed(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    own = {"SCHEDULER_QUEUE_CLASS": f"{CLASSES}.HighestPageFirst", "DUPEFILTER_CLASS": f"{CLASSES}.OwnFilter"}
+    with crawl(redis_url, tmp_path, pages=200, latency_s=0.05) as run:
+        run.seed()
+        first = run.start(**own)
+        wait_until(lambda: len(run.hits()) > 40, lambda: f"the crawl is under way\n{run.log()}", 30)
+        run.start(**own)
+        wait_until(lambda: snapshot(redis_client, "links").owners == 2, lambda: f"both crawlers are there\n{run.log()}", 30)
+        (killed, *_) = [owner for owner in redis_client.zrange(run.keys.owners(), 0, 9) if f"-{first.pid}-".encode() in owner]
+        first.kill()
+        first.wait()
+        expire_owner(redis_client, run.keys, killed.decode())
+        run.processes.remove(first)
+        run.finish()
+        assert run.missing() == ([], [])
+    assert redis_client.scard("own-filter") == 199
+    assert redis_client.exists("links:requests", "links:requests:ready", "links:dupefilter:notes", run.keys.dead()) == 0
+
+
+def test_a_subclass_of_the_scheduler_with_own_payloads_and_own_decisions_crawls_every_page_once(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    with crawl(redis_url, tmp_path, pages=60) as run:
+        run.seed()
+        run.start(
+            SCHEDULER=f"{CLASSES}.PassingScheduler",
+            SCHEDULER_QUEUE_CLASS=f"{CLASSES}.MarkingQueue",
+            DUPEFILTER_CLASS=f"{CLASSES}.SeenByPath",
+        )
+        run.finish()
+        assert run.hits() == dict.fromkeys(range(1, 61), 1)
+    assert redis_client.scard("links:dupefilter") == 59  # page 1 is a start task, which is not filtered
+
+
+def test_scrapys_own_dupefilter_is_used_when_it_is_named(redis_url: str, redis_client: redis.Redis, tmp_path: Path) -> None:
+    with crawl(redis_url, tmp_path, pages=40, spider="counting") as run:
+        run.seed()
+        run.start(DUPEFILTER_CLASS="scrapy.dupefilters.RFPDupeFilter", SCHEDULER_QUEUE_CLASS=f"{CLASSES}.LowestPageFirst")
+        run.finish()
+        assert run.hits() == {1: 2} | dict.fromkeys(range(2, 41), 1)  # page 1 is found again on every page, and filtered but once
+    stats = snapshot(redis_client, "counting").stats
+    assert stats["dupefilter/filtered"] == "42"  # page 1 found 40 times, pages 2 and 3 twice; Scrapy's dupefilter counts itself
+    assert redis_client.exists("counting:dupefilter") == 0
