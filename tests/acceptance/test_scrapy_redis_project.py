@@ -93,16 +93,26 @@ def run_project(package: Package, site: str, folder: Path) -> dict[str, Found]:
                 [package.python, *command], cwd=project, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S
             )
 
-        def crawl(spider: str) -> Found:
+        def crawl(spider: str) -> str:
             crawled = run("-m", "scrapy", "crawl", spider)
             assert crawled.returncode == 0, crawled.stderr
-            counts = {key: server.client().llen(key) for key in SPIDERS[spider]}
-            taken = run("process_items.py", server.url, *SPIDERS[spider])
-            assert taken.returncode == 0, taken.stderr
-            return Found(items=[json.loads(line) for line in taken.stdout.splitlines()], by_key=counts, log=crawled.stderr)
+            return crawled.stderr
 
         with ThreadPoolExecutor(len(SPIDERS)) as pool:
-            return dict(zip(SPIDERS, pool.map(crawl, SPIDERS), strict=True))
+            logs = dict(zip(SPIDERS, pool.map(crawl, SPIDERS), strict=True))
+        keys = [key for one in SPIDERS.values() for key in one]
+        sizes = {key: server.client().llen(key) for key in keys}
+        taken = run("process_items.py", server.url, *keys)
+    assert taken.returncode == 0, taken.stderr
+    items = [json.loads(line) for line in taken.stdout.splitlines()]
+    return {
+        spider: Found(
+            items=[item for item in items if item["found_by"] == spider],
+            by_key={key: sizes[key] for key in SPIDERS[spider]},
+            log=logs[spider],
+        )
+        for spider in SPIDERS
+    }
 
 
 @pytest.fixture(scope="module")
