@@ -179,6 +179,8 @@ def _advice(report: Report, project: Project) -> Iterator[str]:
             yield f"{tasks.convertible:,} start tasks of {tasks.looked_at:,} have fields that are refused: --convert-start-tasks"
         for reason, count in tasks.refused.most_common(SHOWN_REASONS):
             yield f"{count:,} start tasks of {tasks.looked_at:,} will be set aside because {reason}"
+    if report.as_is and not project.keeps_payloads:
+        yield "set SCHEDULER_SERIALIZER to what reads these requests; for pickles 'redis_components.picklecompat'"
     if report.requests.classes:
         yield f"SCHEDULER_REQUEST_CLASSES must hold {', '.join(sorted(report.requests.classes))}"
 
@@ -202,6 +204,7 @@ def _json(report: Report) -> dict[str, Any]:
     known, requests, fingerprints = report.fingerprinter, report.requests, report.fingerprints
     return {
         "dry_run": report.dry_run,
+        "as_is": report.as_is,
         "requests": {
             "found": requests.found,
             "imported": requests.moved,
