@@ -25,7 +25,7 @@
 -- ARGV[2] blobs         (binary)       end to end, for each of message.requests its fingerprint ('' = no filter) and payload, for each of message.tasks
 --                       its data, then the items, then those with a key of their own; apart from the message because Redis's cmsgpack does not know the binary type
 -- Returns: {outcome, layout version, number of the last exchange applied, leases {id, score, order and attempts, payload, ...}, tasks {id, data, ...},
---          duplicates {place, ...}, ready, withheld, leased, leased_tasks, waiting, dead owner, acks lost, out of memory (0, 1), append-only file or replicas (0, 1, -1 not asked),
+--          duplicates {place, ...}, ready, withheld, leased, leased_tasks, waiting, dead owner, acks lost, out of memory (0, 1), survives a crash by an append-only file or replicas (0, 1, -1 not asked),
 --          time of the last removal from the dupefilter (in ms, '' if long ago)};
 --          outcome is 'applied', 'repeated' (was applied before, same answer), 'fenced' (nothing applied: this owner is not known any more), 'layout', or
 --          'filter' (nothing applied: another dupefilter is at that key; its form stands in place of the layout version)
@@ -56,13 +56,13 @@ local now = now_ms()
 local owner, number = message.owner, message.number
 local reply = {
   layout = LAYOUT, last_applied = 0, leases = {}, tasks = {}, duplicates = {}, ready = 0, withheld = 0, leased = 0, leased_tasks = 0, waiting = 0,
-  expired = '', lost = 0, full = 0, aof = -1, forgotten = '',
+  expired = '', lost = 0, full = 0, survives = -1, forgotten = '',
 }
 
 local function answer(outcome)
   return {
     outcome, reply.layout, reply.last_applied, reply.leases, reply.tasks, reply.duplicates, reply.ready, reply.withheld, reply.leased,
-    reply.leased_tasks, reply.waiting, reply.expired, reply.lost, reply.full, reply.aof, reply.forgotten,
+    reply.leased_tasks, reply.waiting, reply.expired, reply.lost, reply.full, reply.survives, reply.forgotten,
   }
 end
 
@@ -284,11 +284,11 @@ if message.bye and not said_bye and redis.call('HLEN', leases) == 0 then
   redis.call('SET', own_gone, number, 'EX', GONE_S) -- the good-bye may be sent again
 end
 
-if message.ask_aof then
+if message.ask_survives then
   local persistence, replication = redis.pcall('INFO', 'persistence'), redis.pcall('INFO', 'replication')
   if type(persistence) == 'string' and type(replication) == 'string' then -- a user without the right to ask stays at -1
-    local comes_back = string.find(persistence, 'aof_enabled:1') or string.find(replication, 'connected_slaves:[1-9]')
-    reply.aof = comes_back and 1 or 0
+    local by_file_or_replica = string.find(persistence, 'aof_enabled:1') or string.find(replication, 'connected_slaves:[1-9]')
+    reply.survives = by_file_or_replica and 1 or 0
   end
 end
 local forgotten = redis.pcall('GET', forgotten_key(seen))
