@@ -98,11 +98,11 @@ for _, check in ipairs(checks) do
   end
 end
 local numeric = { 'order', 'leased', 'leased_tasks', 'acked', 'reclaimed' }
-local counts = redis.call('HMGET', counters, 'layout', unpack(numeric))
+local counts = redis.call('HMGET', counters, 'layout', 'custom_queue', unpack(numeric))
 reply.layout = counts[1] or LAYOUT
 if reply.layout ~= LAYOUT then return answer('layout') end
 for place, counter in ipairs(numeric) do
-  local count = counts[place + 1]
+  local count = counts[place + 2]
   if count and not string.find(count, '^-?%d+$') then
     return redis.error_reply('ERR ' .. counters .. " has the foreign value '" .. count .. "' for " .. counter .. '; remove it')
   end
@@ -174,6 +174,8 @@ elseif had == number then
   end
 else
   redis.call('HSETNX', counters, 'layout', LAYOUT)
+  if message.order == 'advised' and not counts[2] then redis.call('HSET', counters, 'custom_queue', 1) end -- for whoever looks from outside
+  if message.order ~= 'advised' and counts[2] then redis.call('HDEL', counters, 'custom_queue') end
 
   -- a: a new request is stored in the same step in which its fingerprint is set
   local order = 0

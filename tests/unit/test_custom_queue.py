@@ -13,7 +13,7 @@ from scrapy import Request, Spider
 from redis_components.custom_queue import TOKEN, CustomQueue
 from redis_components.dead import replay
 from redis_components.exchange import NO_FILTER, NewRequest, Order
-from redis_components.inspector import expire_owner
+from redis_components.inspector import expire_owner, snapshot
 from redis_components.request_codec import RequestCodec
 from tests.support.owner import KEYS, Owner
 
@@ -260,7 +260,9 @@ def test_what_is_replayed_from_the_dead_is_crawled(one: Process, redis_client: r
     assert taken is not None
     one.frontier.bury(taken[1], "not understood")
     one.owner.advance()
-    assert replay(redis_client, ASIDE).done == 1
+    redis_client.rpush(KEYS.requests, "the user's own")
+    assert replay(redis_client, KEYS).done == 1  # as `trawl dead replay` does, which knows no settings
+    assert snapshot(redis_client, "s").ready == 1
     one.owner.advance()
     assert one.take_all() == [1]
 
