@@ -25,13 +25,7 @@ from .lone_requests import store
 from .namespace import namespace_of
 from .queue import Base, order_of, own_codec_of, own_score_of
 from .request_codec import request_codec
-from .scheduler_parts import (
-    arguments_of,
-    clears_by_itself,
-    log_duplicate,
-    make_dupefilter,
-    make_queue,
-)
+from .scheduler_parts import arguments_of, clears_by_itself, log_duplicate, make_dupefilter, make_queue
 
 if TYPE_CHECKING:
     from collections.abc import Callable

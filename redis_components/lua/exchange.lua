@@ -99,7 +99,8 @@ for _, check in ipairs(checks) do
 end
 local numeric = { 'order', 'leased', 'leased_tasks', 'acked', 'reclaimed' }
 local counts = redis.call('HMGET', counters, 'layout', 'custom_queue', unpack(numeric))
-reply.layout = counts[1] or LAYOUT
+local known_layout, custom_queue, last_order = counts[1], counts[2], counts[3]
+reply.layout = known_layout or LAYOUT
 if reply.layout ~= LAYOUT then return answer('layout') end
 for place, counter in ipairs(numeric) do
   local count = counts[place + 2]
@@ -107,7 +108,7 @@ for place, counter in ipairs(numeric) do
     return redis.error_reply('ERR ' .. counters .. " has the foreign value '" .. count .. "' for " .. counter .. '; remove it')
   end
 end
-if not counts[1] and not counts[2] then -- nothing of ours was ever stored here: then nothing may wait in the queue, neither
+if not known_layout and not last_order then -- nothing of ours was ever stored here: then nothing may wait in the queue, neither
   local first = redis.call('ZRANGE', ready, 0, 0)[1]
   if first and string.byte(first) ~= 0 then
     return redis.error_reply('ERR ' .. ready .. ' holds requests that Trawl did not store' .. MEND)
@@ -174,8 +175,8 @@ elseif had == number then
   end
 else
   redis.call('HSETNX', counters, 'layout', LAYOUT)
-  if message.order == 'advised' and not counts[2] then redis.call('HSET', counters, 'custom_queue', 1) end -- for whoever looks from outside
-  if message.order ~= 'advised' and counts[2] then redis.call('HDEL', counters, 'custom_queue') end
+  if message.order == 'advised' and not custom_queue then redis.call('HSET', counters, 'custom_queue', 1) end -- for whoever looks from outside
+  if message.order ~= 'advised' and custom_queue then redis.call('HDEL', counters, 'custom_queue') end
 
   -- a: a new request is stored in the same step in which its fingerprint is set
   local order = 0
