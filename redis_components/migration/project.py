@@ -18,7 +18,7 @@ from redis_components.errors import ConfigError
 from redis_components.exchange import Order
 from redis_components.filters import Filter
 from redis_components.loading import loaded, object_of
-from redis_components.namespace import prefixed
+from redis_components.namespace import namespace_of, prefixed
 from redis_components.queue import order_of
 from redis_components.spiders import RedisMixin
 
@@ -93,4 +93,4 @@ def _keys(settings: BaseSettings, spider: str) -> BothKeys:
 def _start_keys(settings: BaseSettings, spider: str, cls: type[Spider] | None) -> tuple[StartKey, ...]:
     named: Any = getattr(cls, "redis_key", None) or settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY)
     keys = [str(key) % {"name": spider} for key in ([named] if isinstance(named, str) else named)]
-    return tuple(StartKey(key, prefixed(key, settings.get("REDIS_NAMESPACE") or "")) for key in keys)
+    return tuple(StartKey(key, prefixed(key, namespace_of(settings))) for key in keys)

@@ -102,6 +102,10 @@ class Crawl:
             stored = client.lrange(self.keys.item_stream(), 0, 100_000)
         return sorted(int(json.loads(item)["url"].rpartition("/")[2]) for item in stored)
 
+    def open_site(self) -> None:
+        """Let the site answer the pages that it has held back."""
+        urllib.request.urlopen(f"{self.site}/open", timeout=10).close()
+
     def missing(self) -> tuple[list[int], list[int]]:
         """Pages never fetched, and pages without an item."""
         everything = set(range(1, self.pages + 1))
@@ -115,13 +119,11 @@ def hits_of(site: str) -> dict[int, int]:
 
 
 @contextmanager
-def link_site(folder: Path, *, pages: int, latency_s: float = 0.0) -> Iterator[str]:
-    """The URL of a site of `pages` pages, stopped at the end."""
+def link_site(folder: Path, *, pages: int, latency_s: float = 0.0, held_from: int | None = None) -> Iterator[str]:
+    """The URL of a site of `pages` pages, stopped at the end; those from `held_from` on are answered after a look at `/open`."""
     port_file = folder / "port.json"
-    site = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.link_site", str(port_file), "--pages", str(pages), "--latency", str(latency_s)],
-        cwd=ROOT,
-    )
+    options = ["--pages", str(pages), "--latency", str(latency_s), *(["--held-from", str(held_from)] if held_from else [])]
+    site = subprocess.Popen([sys.executable, "-m", "tests.support.link_site", str(port_file), *options], cwd=ROOT)
     try:
         wait_until(port_file.exists, "the site listens")
         yield f"http://127.0.0.1:{port_file.read_text()}"
@@ -132,10 +134,17 @@ def link_site(folder: Path, *, pages: int, latency_s: float = 0.0) -> Iterator[s
 
 @contextmanager
 def crawl(
-    redis_url: str, folder: Path, *, pages: int = 300, latency_s: float = 0.0, spider: str = "links", namespace: str = ""
+    redis_url: str,
+    folder: Path,
+    *,
+    pages: int = 300,
+    latency_s: float = 0.0,
+    held_from: int | None = None,
+    spider: str = "links",
+    namespace: str = "",
 ) -> Iterator[Crawl]:
     """A site of `pages` pages and a crawl on it; everything is stopped at the end."""
-    with link_site(folder, pages=pages, latency_s=latency_s) as site:
+    with link_site(folder, pages=pages, latency_s=latency_s, held_from=held_from) as site:
         begun = Crawl(site=site, redis_url=redis_url, folder=folder, pages=pages, spider=spider, namespace=namespace)
         try:
             yield begun
