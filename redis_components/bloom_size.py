@@ -35,7 +35,7 @@ def _load_and_hashes(rate: float) -> tuple[float, int]:
     """The most entries per block with which a layer keeps `rate`, and the bits for each entry with which it does."""
     most = min(MOST_HASHES, max(2, math.ceil(-math.log2(rate))))
     loads = {hashes: _load(rate, hashes) for hashes in range(most // 2, most + 1)}
-    enough = 0.94 * max(loads.values())  # fewer bits are faster, which is worth 6 percent of memory
+    enough = 0.97 * max(loads.values())  # fewer bits are faster, which is worth 3 percent of memory
     return next((load, hashes) for hashes, load in loads.items() if load >= enough)
 
 

@@ -23,6 +23,7 @@ SHORT = {
     "crawl_speed": ["--rounds=1", "--threads=4", "--slow-threads=1", "--delays", "1", "--without-scrapy-redis"],
     "chains": ["--rounds=1", "--chains", "4", "--pages=24", "--delays", "0"],
     "memory": ["--requests=5000", "--without-scrapy-redis"],
+    "dupefilters": ["--entries", "10000", "--checked=1000"],
 }
 
 
@@ -107,3 +108,14 @@ def test_a_variant_changes_only_the_middlewares_that_it_names() -> None:
     changed = laid_over(fleet, {"DOWNLOADER_MIDDLEWARES": {"offsite": 50, "lean": 850}, "CONCURRENT_ITEMS": 100})
     assert changed == {"DOWNLOADER_MIDDLEWARES": {"allowed": 50, "offsite": 50, "lean": 850}, "CONCURRENT_ITEMS": 100}
     assert fleet["CONCURRENT_ITEMS"] == 4
+
+
+def test_every_dupefilter_is_filled_and_checked(results: dict[str, Future[dict[str, Any]]]) -> None:
+    table = rows(results["dupefilters"])
+    assert len(table) == 9
+    assert {name: row["entries"] for name, row in table.items() if name.startswith(("exact", "plain"))} == dict.fromkeys(
+        ("plain set", "exact of 64 bits", "exact", "exact of 80 bits"), 10_000
+    )
+    assert 7500 <= table["rolling"]["entries"] <= 10_000
+    assert table["exact"]["B per entry"] < table["plain set"]["B per entry"]
+    assert all(row["us, new"] > row["us, seen"] > 0 for row in table.values())
