@@ -57,6 +57,14 @@ def test_the_namespace_comes_before_the_users_own_patterns_too() -> None:
     assert keys.stats_hash() == "{job}:links-stats"
 
 
+def test_several_start_keys_may_be_named_in_the_settings() -> None:
+    crawler = get_crawler(LinksSpider, {"REDIS_NAMESPACE": "job", "REDIS_START_URLS_KEY": ["%(name)s:urgent", "%(name)s:later"]})
+    before = keys_of(crawler)
+    crawler.spider = LinksSpider.from_crawler(crawler)
+    assert keys_of(crawler) == before
+    assert (before.start_urls, before.more_start_urls) == ("job:links:urgent", ("job:links:later",))
+
+
 def test_the_tools_look_at_the_job_that_is_named(
     redis_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
