@@ -95,7 +95,7 @@ def _filter_of(spider: str, client: redis.Redis, key: str) -> RFPDupeFilter:
     from scrapy.utils.misc import build_from_crawler, load_object
     from scrapy.utils.project import get_project_settings
 
-    from redis_components.dupefilter import dupefilter_class
+    from redis_components.dupefilter import RFPDupeFilter, dupefilter_class
     from redis_components.errors import ConfigError
 
     settings = get_project_settings()
@@ -106,11 +106,10 @@ def _filter_of(spider: str, client: redis.Redis, key: str) -> RFPDupeFilter:
         known = ", ".join(sorted(loader.list())) or "none; is this the folder of scrapy.cfg?"
         raise ConfigError(f"unknown spider {spider!r}; there are: {known}") from None
     cls: Any = dupefilter_class(crawler.settings)
-    if not hasattr(cls, "forget"):
-        raise ConfigError(
-            f"DUPEFILTER_CLASS {cls.__module__}.{cls.__qualname__} cannot forget single requests: it has no `forget`"
-        )
-    df: RFPDupeFilter = cls(client, key)
+    if not (isinstance(cls, type) and issubclass(cls, RFPDupeFilter)):
+        name = crawler.settings.get("DUPEFILTER_CLASS")
+        raise ConfigError(f"DUPEFILTER_CLASS = {name!r} keeps its entries in a way of its own: remove them by its own means")
+    df = cls(client, key)
     df.filter = cls.filter_from_settings(crawler.settings)
     df.use_fingerprinter(build_from_crawler(load_object(crawler.settings["REQUEST_FINGERPRINTER_CLASS"]), crawler))
     return df

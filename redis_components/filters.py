@@ -30,6 +30,7 @@ _ROOT = struct.Struct(">H")
 
 
 def _entry(fingerprint: bytes, bits: int) -> bytes:
+    # Bits of its SHA-1: a user's fingerprint may be any text, whose first bytes are those of many others.
     root, number = _PARTS.unpack_from(sha1(fingerprint, usedforsecurity=False).digest())
     return _ROOT.pack(root >> MOST_BITS - bits) + b"%d" % number
 
@@ -40,10 +41,10 @@ def _checked(setting: str, value: float, lowest: float, highest: float) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlainSet:
-    """Fingerprints as they are, in the set at the base key, where other tools can read them."""
+class Filter:
+    """One kind of dupefilter with its parameters."""
 
-    kind: ClassVar[str] = "set"
+    kind: ClassVar[str]
     forgets: ClassVar[bool] = False
     """Whether entries expire: then no process may answer from what it remembers."""
 
@@ -57,14 +58,19 @@ class PlainSet:
         return None
 
     def entry(self, fingerprint: bytes) -> bytes:
-        """What is stored for a fingerprint, in the form that the scripts take. The other kinds store parts of its SHA-1, so that
-        any bytes will do.
-        """
+        """What is stored for a fingerprint, in the form that the scripts take."""
         return fingerprint
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exact(PlainSet):
+class PlainSet(Filter):
+    """Fingerprints as they are, in the set at the base key, where other tools can read them."""
+
+    kind: ClassVar[str] = "set"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exact(Filter):
     """`bits` of each fingerprint. Two requests are taken for one with probability 2**-bits for each pair of them.
 
     64 of the bits are stored as an integer of 8 bytes; the others choose among 2**(bits - 64) buckets at the start.
@@ -91,7 +97,7 @@ class Exact(PlainSet):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Notes(PlainSet):
+class Notes(Filter):
     """No filter: a class of the user's was asked already, and a request is stored if the note of that is still there."""
 
     kind: ClassVar[str] = "notes"
@@ -146,7 +152,7 @@ class Rolling(Exact):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bloom(PlainSet):
+class Bloom(Filter):
     """A scalable Bloom filter: layers, each twice as large as the one before and with less false positives, so that all of them
     together keep the promised rate. `capacity` entries fit into the first one. Uses RedisBloom where the server has it, if
     `native` is left on.
@@ -203,10 +209,6 @@ class Window(Rolling):
     def options(self) -> dict[str, Any] | None:
         """What `lua/lib/filter.lua` needs to know."""
         return {**(super().options() or {}), **_bloom_options(self.false_positives, self.capacity, self.native)}
-
-
-Filter = PlainSet
-"""Any of them."""
 
 
 def misfit(key: str, there: str, wanted: str) -> ConfigError:

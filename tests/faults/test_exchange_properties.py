@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from redis_components.exchange import KeyedItem, StatChange
+from redis_components.filters import Filter, PlainSet, Rolling
 from redis_components.inspector import expire_owner, snapshot
 from tests.support import owner
 from tests.support.redis_server import RedisServer
@@ -45,8 +46,9 @@ def priority_of(node: int) -> int:
 class Crawler(owner.Owner):
     """An owner that also remembers what it works on, and finds things out about its leases."""
 
-    def __init__(self, client: redis.Redis, name: str) -> None:
-        super().__init__(client, name, keys=KEYS, concurrency=3, max_attempts=100, batch=3, max_batch_bytes=30, journal_s=1000)
+    def __init__(self, client: redis.Redis, name: str, filter: Filter) -> None:
+        config = {"keys": KEYS, "filter": filter, "concurrency": 3, "max_attempts": 100}
+        super().__init__(client, name, **config, batch=3, max_batch_bytes=30, journal_s=1000)
         self.working: dict[str, int] = {}
         self.task: tuple[str, int] | None = None
         self.visits: list[str] = []
@@ -104,6 +106,7 @@ class Exchanges(RuleBasedStateMachine):
     """Three crawlers at a time on one Redis."""
 
     client: redis.Redis
+    filter: Filter
 
     @initialize()
     def begin(self) -> None:
@@ -133,7 +136,7 @@ class Exchanges(RuleBasedStateMachine):
 
     def spawn(self) -> Crawler:
         self.born += 1
-        return Crawler(self.client, f"owner~{self.born}").open()  # type: ignore[return-value]
+        return Crawler(self.client, f"owner~{self.born}", self.filter).open()  # type: ignore[return-value]
 
     @rule(process=PROCESSES, times=st.integers(1, 4), seconds=SECONDS)
     def start(self, process: int, times: int, seconds: float) -> None:
@@ -261,7 +264,7 @@ class Exchanges(RuleBasedStateMachine):
         assert {int(request) for request in requests} <= ALL
         for name in ("leased", "leased_tasks"):
             assert int(self.client.hget(KEYS.counters(), name) or 0) == held[name], name
-        seen = self.client.scard(KEYS.dupefilter)
+        seen = snapshot(self.client, "s", KEYS).fingerprints
         acked = int(self.client.hget(KEYS.counters(), "acked") or 0)
         assert requests.total() + acked == seen, "each request ever stored is ready, leased or acked"
         running = Counter(
@@ -301,13 +304,14 @@ class Exchanges(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(300)
-def test_no_request_and_no_item_is_lost_or_leased_twice_in_any_interleaving() -> None:
+@pytest.mark.parametrize(("filter", "examples"), [(PlainSet(), 100), (Rolling(max_entries=1000), 30)], ids=["set", "rolling"])
+def test_no_request_and_no_item_is_lost_or_leased_twice_in_any_interleaving(filter: Filter, examples: int) -> None:
     with RedisServer() as server:  # its own: it runs out of memory
-        machine = type("OnThisRedis", (Exchanges,), {"client": server.client()})
+        machine = type("OnThisRedis", (Exchanges,), {"client": server.client(), "filter": filter})
         run_state_machine_as_test(
             machine,
             settings=settings(
-                max_examples=100,
+                max_examples=examples,
                 stateful_step_count=40,
                 deadline=None,
                 derandomize=True,

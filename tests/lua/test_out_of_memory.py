@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import pytest
 import redis
 
+from redis_components.filters import Filter
 from redis_components.inspector import expire_owner, snapshot
 from redis_components.scripts import script
+from tests.support.dupefilters import KINDS
 from tests.support.owner import KEYS, Owner
 from tests.support.redis_server import RedisServer
 
@@ -62,6 +64,24 @@ def test_what_pages_in_flight_say_gets_in_and_nothing_more_is_leased(client: red
     memory_again(client)
     one.advance(1)
     assert one.frontier.take() is not None
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_every_dupefilter_takes_what_pages_in_flight_find(kind: Filter, client: redis.Redis) -> None:
+    one = Owner(client, "one", filter=kind).open()
+    one.add("a")
+    lease = one.take()
+    assert lease is not None
+    out_of_memory(client)
+    for payload in ("child", "a", "child"):
+        one.add(payload)
+    one.frontier.ack(lease[0])
+    one.advance(30)
+    assert one.duplicates == [b"a", b"child"]
+    assert (snapshot(client, "s").fingerprints, snapshot(client, "s").ready) == (2, 1)
+    memory_again(client)
+    one.advance(5)
+    assert one.take_all() == ["child"]
 
 
 def test_no_start_task_is_leased_until_there_is_memory(client: redis.Redis) -> None:

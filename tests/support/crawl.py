@@ -15,6 +15,7 @@ from pathlib import Path
 import redis
 
 from redis_components.connection import get_redis
+from redis_components.inspector import snapshot
 from redis_components.keys import CrawlKeys
 
 from .processes import wait_until
@@ -65,6 +66,23 @@ class Crawl:
             )
         self.processes.append(process)
         return process
+
+    @contextmanager
+    def kept_open(self) -> Iterator[redis.Redis]:
+        """No crawler ends for want of work meanwhile: as if another process held a start task."""
+        with self.client() as client:
+            client.hincrby(self.keys.counters(), "leased_tasks", 1)
+            yield client
+            client.hincrby(self.keys.counters(), "leased_tasks", -1)
+
+    def wait_for(self, crawlers: int) -> None:
+        """Until so many crawlers are at work, however long the last of them takes to start."""
+        with self.kept_open() as client:
+            wait_until(
+                lambda: snapshot(client, self.spider, self.keys).owners == crawlers,
+                lambda: f"{crawlers} crawlers are there\n{self.log()}",
+                60,
+            )
 
     def finish(self, timeout_s: float = 60) -> None:
         """Wait until every process has ended by itself."""
