@@ -33,8 +33,10 @@ lint: $(STAMP) ## Style, types and layers
 test: lint ## Lint, then every test, three at a time (most of them wait for processes)
 	@$(BIN)/python -m pytest -q -n 3 --dist worksteal
 
-test-scrapy-redis: $(STAMP) ## scrapy-redis's own tests, downloaded and unmodified, on redis_components (SCRAPY_REDIS_TESTS=path for others)
+test-scrapy-redis: $(STAMP) ## scrapy-redis's own tests, downloaded, on redis_components, and a project on both packages (SCRAPY_REDIS_TESTS=path for other tests)
 	@$(BIN)/python -m tests.support.incumbent_suite $(SCRAPY_REDIS_TESTS)
+	@$(BIN)/python -m benchmarks.peers.environment
+	@$(BIN)/python -m pytest -q tests/acceptance/test_scrapy_redis_project.py
 
 chaos: $(STAMP) ## Each way to die, and what it costs (about 20 minutes)
 	@$(BIN)/python -m benchmarks kill_table

@@ -111,8 +111,11 @@ def _client(project: Project) -> Iterator[redis.Redis]:
     settings = project.settings
     if not any(settings.get(name) for name in ("REDIS_URL", "REDIS_HOST", "REDIS_PARAMS")):
         raise ConfigError("which Redis? Set TRAWL_REDIS_URL, or run this in the folder of a project with a REDIS_URL")
+    in_bytes = settings.copy()  # whatever the project reads: members of the queue are no text
+    in_bytes.set("REDIS_DECODE_RESPONSES", False, priority="cmdline")
+    in_bytes.set("REDIS_PARAMS", {**settings.getdict("REDIS_PARAMS"), "decode_responses": False}, priority="cmdline")
     try:
-        yield get_redis_from_settings(settings)
+        yield get_redis_from_settings(in_bytes)
     except redis.RedisError as error:
         raise explain(error, settings.get("REDIS_URL") or f"redis://{settings.get('REDIS_HOST', 'localhost')}") from error
 
@@ -176,6 +179,8 @@ def _advice(report: Report, project: Project) -> Iterator[str]:
             yield f"{tasks.convertible:,} start tasks of {tasks.looked_at:,} have fields that are refused: --convert-start-tasks"
         for reason, count in tasks.refused.most_common(SHOWN_REASONS):
             yield f"{count:,} start tasks of {tasks.looked_at:,} will be set aside because {reason}"
+    if report.as_is and not project.keeps_payloads:
+        yield "set SCHEDULER_SERIALIZER to what reads these requests; for pickles 'redis_components.picklecompat'"
     if report.requests.classes:
         yield f"SCHEDULER_REQUEST_CLASSES must hold {', '.join(sorted(report.requests.classes))}"
 
@@ -199,6 +204,7 @@ def _json(report: Report) -> dict[str, Any]:
     known, requests, fingerprints = report.fingerprinter, report.requests, report.fingerprints
     return {
         "dry_run": report.dry_run,
+        "as_is": report.as_is,
         "requests": {
             "found": requests.found,
             "imported": requests.moved,

@@ -28,7 +28,7 @@ class Wish:
     trying: bool
     overtaken: list[str]
     bye: bool
-    ask_aof: bool
+    ask_survives: bool
 
 
 @dataclass(kw_only=True, slots=True)
@@ -114,7 +114,7 @@ class Conversation:
             trying=wish.trying,
             overtaken=wish.overtaken,
             bye=wish.bye,
-            ask_aof=wish.ask_aof,
+            ask_survives=wish.ask_survives,
             reclaim=self._reclaim,
             requests=[request.score for request in batch.requests],
             tasks=[(task.id, task.token) for task in batch.tasks],

@@ -18,12 +18,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from scrapy import Request
+
 from .errors import Unserializable
 from .exchange import NO_FILTER, NewRequest
 
 if TYPE_CHECKING:
-    from scrapy import Request
-
     from .exchange import Lease, Reply
     from .frontier import Frontier
     from .outbox import Batch
@@ -101,7 +101,7 @@ class CustomQueue:
         frontier = self._frontier
         for _ in range(frontier.config.concurrency - len(self._claimed) - len(self._chosen)):
             request = self._call("pop", lambda: self._queue.pop(0))
-            if request is None:
+            if not isinstance(request, Request):
                 if not self._claimed and not self._chosen:
                     self._look()
                 return

@@ -127,7 +127,13 @@ def replay(client: redis.Redis, keys: CrawlKeys, *, limit: int | None = None, re
         operands = [part for entry in chosen for part in (entry.place, entry.sha, entry.kind.value, entry.score, entry.key)]
         outcome, count = script("dead_replay")(
             client,
-            {"dead": keys.dead(), "ready": keys.ready(), "start_tasks": keys.start_tasks(), "counters": keys.counters()},
+            {
+                "dead": keys.dead(),
+                "ready": keys.ready(),
+                "start_tasks": keys.start_tasks(),
+                "counters": keys.counters(),
+                "aside": keys.ready_aside(),
+            },
             {"chosen": operands},
         )
         if outcome == b"layout":

@@ -21,7 +21,7 @@ from .connection import get_redis_from_settings
 from .errors import ConfigError
 from .filters import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
 from .loading import loaded
-from .namespace import prefixed
+from .namespace import namespace_of, prefixed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,8 +119,11 @@ class RFPDupeFilter(BaseDupeFilter):
 
     @classmethod
     def _made(cls, settings: BaseSettings, key: str) -> Self:
-        key = prefixed(key, settings.get("REDIS_NAMESPACE") or "")
-        df = cls(get_redis_from_settings(settings), key=key, debug=settings.getbool("DUPEFILTER_DEBUG"))
+        df = cls(
+            get_redis_from_settings(settings),
+            key=prefixed(key, namespace_of(settings)),
+            debug=settings.getbool("DUPEFILTER_DEBUG"),
+        )
         df.filter = cls.filter_from_settings(settings)
         return df
 

@@ -26,7 +26,7 @@ from . import connection, defaults, exchange
 from .errors import IncompatibleEngine
 from .frontier import Frontier, FrontierConfig
 from .keys import CrawlKeys
-from .namespace import check_one_slot, checked
+from .namespace import check_one_slot, namespace_of
 from .transport import Exchanger, LoopTransport, ThreadTransport
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def crawl_keys(settings: BaseSettings, spider: str) -> CrawlKeys:
     """The keys of the spider named `spider`, by namespace and patterns in `settings`. Raises ConfigError."""
     return CrawlKeys.for_spider(
         spider,
-        namespace=checked(settings.get("REDIS_NAMESPACE") or "", "REDIS_NAMESPACE"),
+        namespace=namespace_of(settings),
         requests=settings.get("SCHEDULER_QUEUE_KEY", defaults.SCHEDULER_QUEUE_KEY),
         dupefilter=settings.get("SCHEDULER_DUPEFILTER_KEY", defaults.SCHEDULER_DUPEFILTER_KEY),
         start_urls=settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY),

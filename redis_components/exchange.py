@@ -121,7 +121,7 @@ class Message(msgspec.Struct, kw_only=True):
     trying: bool  # this process holds a request that was at work in several deaths: lease no other one of them
     overtaken: list[str]  # leases that wait although later ones were started: a death does not count for them
     bye: bool  # the owner leaves when it holds no lease any more
-    ask_aof: bool  # say whether Redis has an append-only file or replicas
+    ask_survives: bool  # say whether what Redis holds survives a crash of it
     reclaim: str  # dead owner whose leases this exchange gives back, or ""
     requests: list[str]  # their scores; fingerprints and payloads are blobs
     tasks: list[tuple[str, str]]  # their ids and tokens; their data are blobs
@@ -192,14 +192,14 @@ class Reply:
     expired: str  # an owner that counts as dead and may be reclaimed, or ""
     lost: int  # acks, releases and burials of leases that were not ours any more
     full: bool  # Redis is out of memory: nothing was leased
-    aof: bool | None  # Redis has an append-only file, or replicas to take over; None: not asked, or it does not say
+    survives: bool | None  # a crash, by an append-only file or by replicas that take over; None: not asked, or Redis does not say
     forgotten: bytes  # time of the last removal of single requests from the dupefilter, in ms; b"" if long ago
 
 
 def decode(raw: list[Any]) -> Reply:
     """The reply of `exchange.lua`."""
     outcome, layout, last_applied, leases, tasks, duplicates, ready, withheld, leased, leased_tasks, waiting, *rest = raw
-    expired, lost, full, aof, forgotten = rest
+    expired, lost, full, survives, forgotten = rest
     return Reply(
         outcome=outcome.decode(),
         layout=layout.decode(),
@@ -215,6 +215,6 @@ def decode(raw: list[Any]) -> Reply:
         expired=expired.decode(),
         lost=lost,
         full=full == 1,
-        aof=None if aof < 0 else aof == 1,
+        survives=None if survives < 0 else survives == 1,
         forgotten=forgotten,
     )

@@ -16,7 +16,7 @@ class Farewell:
         self.done: Callable[[], None] | None = None
         """What to call when this process has left; None: it does not want to leave yet."""
         self._window_s = window_s
-        self._aof: bool | None = None
+        self._survives: bool | None = None
         self._last_word = -math.inf
 
     @property
@@ -26,15 +26,15 @@ class Farewell:
 
     @property
     def asks(self) -> bool:
-        """It matters whether Redis comes back after a crash, and is not known yet. Where Redis does not say, it does."""
-        return self._window_s > 0 and self._aof is None
+        """It matters whether what Redis holds survives a crash, and is not known yet. Where Redis does not say, it does."""
+        return self._window_s > 0 and self._survives is None
 
-    def answered(self, now: float, *, told: bool, aof: bool | None) -> None:
-        """An exchange that `told` something, or nothing, was answered."""
+    def answered(self, now: float, *, told: bool, survives: bool | None) -> None:
+        """An exchange that `told` something, or nothing, was answered; `survives`: as in `exchange.Reply`."""
         if told:
             self._last_word = now
-        if aof is not None:
-            self._aof = aof
+        if survives is not None:
+            self._survives = survives
 
     def may_go(self, now: float, *, tells: bool) -> bool:
         """Whether the exchange that is made now, and `tells` something or nothing, may be the last one."""
@@ -48,4 +48,4 @@ class Farewell:
 
     @property
     def _stays(self) -> bool:
-        return self._window_s > 0 and self._aof is not False
+        return self._window_s > 0 and self._survives is not False

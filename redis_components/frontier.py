@@ -366,7 +366,7 @@ class Frontier:
             trying=self._is_trying(batch),
             overtaken=self._buffer.overtaken(),
             bye=not self.outbox and self._farewell.may_go(now, tells=bool(batch)),
-            ask_aof=self._closing and self._farewell.asks,
+            ask_survives=self._closing and self._farewell.asks,
         )
         self._talk.say(batch, wish, carried_all=not self.outbox)
 
@@ -416,7 +416,7 @@ class Frontier:
         batch = flight.batch
         self._last = reply
         self._journal.remember(now, flight.number, batch)
-        self._farewell.answered(now, told=bool(batch), aof=reply.aof)
+        self._farewell.answered(now, told=bool(batch), survives=reply.survives)
         if reply.lost:
             logger.warning("%d leases were not ours any more; what they stood for runs elsewhere", reply.lost)
         if reply.forgotten not in (b"", self._forgotten):

@@ -47,6 +47,7 @@ def snapshot(client: redis.Redis, spider: str, keys: CrawlKeys | None = None) ->
         {
             "start_tasks": keys.start_tasks(),
             "ready": keys.ready(),
+            "aside": keys.ready_aside(),
             "counters": keys.counters(),
             "dead": keys.dead(),
             "seen": keys.fingerprints(),

@@ -61,9 +61,16 @@ class CrawlKeys:
         attempts, payload.
 
         Written and read by `exchange.lua`; written too by `dead_replay.lua` and by a queue class that is used alone; its size is
-        read by the inspector. Where a queue class of the user's own stores in this key, READY requests are in `<key>:ready`.
+        read by the inspector.
         """
-        return f"{self.requests}:ready" if self.custom_queue else self.requests
+        return self.ready_aside() if self.custom_queue else self.requests
+
+    def ready_aside(self) -> str:
+        """ZSET: READY requests where a queue class of the user's own has the key before.
+
+        Written and read as that key; `custom_queue` in the counters tells where they are.
+        """
+        return f"{self.requests}:ready"
 
     def fingerprints(self) -> str:
         """SET, HASH: fingerprints of all requests ever stored through the dupefilter, as raw bytes; for a dupefilter other than
@@ -129,7 +136,7 @@ class CrawlKeys:
 
     def counters(self) -> str:
         """HASH: `layout` (version), `order` (last order number given), `leased` (requests), `leased_tasks` (start tasks),
-        `acked`, `reclaimed`.
+        `acked`, `reclaimed`, `custom_queue` (1: a queue class of the user's has the key of READY).
 
         Written by `exchange.lua`, `order` by `dead_replay.lua` and a queue class used alone, too; read by the inspector.
         """

@@ -22,7 +22,7 @@ from .inspector import wipe
 from .keys import CrawlKeys
 from .loading import loaded
 from .lone_requests import store
-from .namespace import checked
+from .namespace import namespace_of
 from .queue import Base, order_of, own_codec_of, own_score_of
 from .request_codec import request_codec
 from .scheduler_parts import arguments_of, clears_by_itself, log_duplicate, make_dupefilter, make_queue
@@ -118,7 +118,7 @@ class LoneScheduler(BaseScheduler):
         codec = request_codec(self.spider, self.serializer, settings.getlist("SCHEDULER_REQUEST_CLASSES"))
         self._keys = CrawlKeys.for_spider(
             self.spider.name,
-            namespace=checked(settings.get("REDIS_NAMESPACE") or "", "REDIS_NAMESPACE"),
+            namespace=namespace_of(settings),
             requests=self.queue_key,
             dupefilter=self.dupefilter_key,
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from typing import Any, Protocol
 
 from redis.crc import key_slot
 
@@ -17,10 +18,21 @@ from .errors import ConfigError
 
 def fleet_namespace() -> str:
     """The namespace of fleet and tools: TRAWL_NAMESPACE, or none. Raises ConfigError."""
-    return checked(os.environ.get("TRAWL_NAMESPACE", ""), "TRAWL_NAMESPACE")
+    return _checked(os.environ.get("TRAWL_NAMESPACE", ""), "TRAWL_NAMESPACE")
 
 
-def checked(namespace: str, setting: str) -> str:
+class _Settings(Protocol):
+    """Scrapy's; the core does not import Scrapy."""
+
+    def get(self, name: str, /) -> Any: ...
+
+
+def namespace_of(settings: _Settings) -> str:
+    """The namespace of a crawl: REDIS_NAMESPACE, or none. Raises ConfigError."""
+    return _checked(str(settings.get("REDIS_NAMESPACE") or ""), "REDIS_NAMESPACE")
+
+
+def _checked(namespace: str, setting: str) -> str:
     """`namespace`, unless it cannot be a part of keys. Raises ConfigError that names `setting`."""
     if not re.fullmatch(r"[^\s%]*", namespace):
         raise ConfigError(f"{setting} = {namespace!r}: must be without spaces and %, as in job42 or {{job42}}")

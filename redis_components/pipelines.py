@@ -15,7 +15,7 @@ from .engine import frontier_of
 from .errors import TrawlError
 from .exchange import KeyedItem
 from .loading import object_of
-from .namespace import check_one_slot, prefixed
+from .namespace import check_one_slot, namespace_of, prefixed
 from .refusal import is_refused, refusing
 from .utils import bytes_to_str
 
@@ -93,7 +93,7 @@ class RedisPipeline:
         key = settings.get("REDIS_ITEMS_KEY") or defaults.PIPELINE_KEY
         params: dict[str, Any] = {
             "server": connection.from_settings(settings),
-            "key": prefixed(key, settings.get("REDIS_NAMESPACE") or ""),
+            "key": prefixed(key, namespace_of(settings)),
         }
         if serialize := object_of(settings, "REDIS_ITEMS_SERIALIZER"):
             params["serialize_func"] = serialize

@@ -22,7 +22,7 @@ from . import connection, defaults
 from .engine import frontier_of, stop_crawl
 from .errors import ConfigError
 from .exchange import NextTask
-from .namespace import prefixed
+from .namespace import namespace_of, prefixed
 from .page_book import reason_of
 from .refusal import refusing
 from .scheduler import scheduler_of, set_aside
@@ -84,7 +84,7 @@ class RedisMixin(SynchronousTasks):
         if self.redis_key is None:
             self.redis_key = settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY)
         first, several = self._normalize_redis_key(self.redis_key)
-        namespace = settings.get("REDIS_NAMESPACE") or ""
+        namespace = namespace_of(settings)
         self.redis_key = prefixed(first, namespace)
         self._redis_keys = several and [prefixed(key, namespace) for key in several]
         if self.redis_batch_size is None:

@@ -15,7 +15,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from . import connection, defaults
 from .engine import frontier_of
 from .exchange import StatChange
-from .namespace import prefixed
+from .namespace import namespace_of, prefixed
 from .refusal import is_refused, refusing
 from .utils import bytes_to_str
 
@@ -52,9 +52,7 @@ class RedisStatsCollector(MemoryStatsCollector):
         super().__init__(crawler)
         self.spider = spider
         self.spider_name = spider.name if spider else getattr(crawler.spidercls, "name", None)
-        self.stats_key = prefixed(
-            crawler.settings.get("STATS_KEY", defaults.STATS_KEY), crawler.settings.get("REDIS_NAMESPACE") or ""
-        )
+        self.stats_key = crawler.settings.get("STATS_KEY", defaults.STATS_KEY)
         self._kinds: dict[str, str] = {}
         self._sent: dict[str, Any] = {}
         self._sent_at = 0.0
@@ -79,7 +77,8 @@ class RedisStatsCollector(MemoryStatsCollector):
     def _get_key(self, spider: Spider | None = None) -> str:
         """The hash of the shared stats."""
         known = spider or self.spider
-        return str(self.stats_key % {"spider": known.name if known else self.spider_name or "scrapy"})
+        key = self.stats_key % {"spider": known.name if known else self.spider_name or "scrapy"}
+        return prefixed(key, namespace_of(self._crawler.settings))
 
     def shared_stats(self, spider: Spider | None = None) -> dict[str, Any]:
         """The stats over all processes, as Redis has them now; numbers as numbers. Waits for Redis."""

@@ -1,7 +1,6 @@
 """Scrapy's settings for the fleet, a reason for each line. `docs/settings.md` lists those that are Trawl's own.
 
-The environment overrides what differs from machine to machine: TRAWL_REDIS_URL, TRAWL_NAMESPACE,
-TRAWL_LOG_LEVEL.
+The environment overrides what differs from machine to machine: TRAWL_REDIS_URL, TRAWL_NAMESPACE, TRAWL_LOG_LEVEL.
 """
 
 from __future__ import annotations

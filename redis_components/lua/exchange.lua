@@ -25,7 +25,7 @@
 -- ARGV[2] blobs         (binary)       end to end, for each of message.requests its fingerprint ('' = no filter) and payload, for each of message.tasks
 --                       its data, then the items, then those with a key of their own; apart from the message because Redis's cmsgpack does not know the binary type
 -- Returns: {outcome, layout version, number of the last exchange applied, leases {id, score, order and attempts, payload, ...}, tasks {id, data, ...},
---          duplicates {place, ...}, ready, withheld, leased, leased_tasks, waiting, dead owner, acks lost, out of memory (0, 1), append-only file or replicas (0, 1, -1 not asked),
+--          duplicates {place, ...}, ready, withheld, leased, leased_tasks, waiting, dead owner, acks lost, out of memory (0, 1), survives a crash by an append-only file or replicas (0, 1, -1 not asked),
 --          time of the last removal from the dupefilter (in ms, '' if long ago)};
 --          outcome is 'applied', 'repeated' (was applied before, same answer), 'fenced' (nothing applied: this owner is not known any more), 'layout', or
 --          'filter' (nothing applied: another dupefilter is at that key; its form stands in place of the layout version)
@@ -56,13 +56,13 @@ local now = now_ms()
 local owner, number = message.owner, message.number
 local reply = {
   layout = LAYOUT, last_applied = 0, leases = {}, tasks = {}, duplicates = {}, ready = 0, withheld = 0, leased = 0, leased_tasks = 0, waiting = 0,
-  expired = '', lost = 0, full = 0, aof = -1, forgotten = '',
+  expired = '', lost = 0, full = 0, survives = -1, forgotten = '',
 }
 
 local function answer(outcome)
   return {
     outcome, reply.layout, reply.last_applied, reply.leases, reply.tasks, reply.duplicates, reply.ready, reply.withheld, reply.leased,
-    reply.leased_tasks, reply.waiting, reply.expired, reply.lost, reply.full, reply.aof, reply.forgotten,
+    reply.leased_tasks, reply.waiting, reply.expired, reply.lost, reply.full, reply.survives, reply.forgotten,
   }
 end
 
@@ -98,16 +98,17 @@ for _, check in ipairs(checks) do
   end
 end
 local numeric = { 'order', 'leased', 'leased_tasks', 'acked', 'reclaimed' }
-local counts = redis.call('HMGET', counters, 'layout', unpack(numeric))
-reply.layout = counts[1] or LAYOUT
+local counts = redis.call('HMGET', counters, 'layout', 'custom_queue', unpack(numeric))
+local known_layout, custom_queue, last_order = counts[1], counts[2], counts[3]
+reply.layout = known_layout or LAYOUT
 if reply.layout ~= LAYOUT then return answer('layout') end
 for place, counter in ipairs(numeric) do
-  local count = counts[place + 1]
+  local count = counts[place + 2]
   if count and not string.find(count, '^-?%d+$') then
     return redis.error_reply('ERR ' .. counters .. " has the foreign value '" .. count .. "' for " .. counter .. '; remove it')
   end
 end
-if not counts[1] and not counts[2] then -- nothing of ours was ever stored here: then nothing may wait in the queue, neither
+if not known_layout and not last_order then -- nothing of ours was ever stored here: then nothing may wait in the queue, neither
   local first = redis.call('ZRANGE', ready, 0, 0)[1]
   if first and string.byte(first) ~= 0 then
     return redis.error_reply('ERR ' .. ready .. ' holds requests that Trawl did not store' .. MEND)
@@ -174,6 +175,8 @@ elseif had == number then
   end
 else
   redis.call('HSETNX', counters, 'layout', LAYOUT)
+  if message.order == 'advised' and not custom_queue then redis.call('HSET', counters, 'custom_queue', 1) end -- for whoever looks from outside
+  if message.order ~= 'advised' and custom_queue then redis.call('HDEL', counters, 'custom_queue') end
 
   -- a: a new request is stored in the same step in which its fingerprint is set
   local order = 0
@@ -284,11 +287,11 @@ if message.bye and not said_bye and redis.call('HLEN', leases) == 0 then
   redis.call('SET', own_gone, number, 'EX', GONE_S) -- the good-bye may be sent again
 end
 
-if message.ask_aof then
+if message.ask_survives then
   local persistence, replication = redis.pcall('INFO', 'persistence'), redis.pcall('INFO', 'replication')
   if type(persistence) == 'string' and type(replication) == 'string' then -- a user without the right to ask stays at -1
-    local comes_back = string.find(persistence, 'aof_enabled:1') or string.find(replication, 'connected_slaves:[1-9]')
-    reply.aof = comes_back and 1 or 0
+    local by_file_or_replica = string.find(persistence, 'aof_enabled:1') or string.find(replication, 'connected_slaves:[1-9]')
+    reply.survives = by_file_or_replica and 1 or 0
   end
 end
 local forgotten = redis.pcall('GET', forgotten_key(seen))

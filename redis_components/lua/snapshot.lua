@@ -1,25 +1,28 @@
 -- The sizes of one crawl at one moment. A script and not MULTI: while it is out of memory, when they are wanted most, Redis refuses that.
 --
 -- KEYS[1] start_tasks  (list, set or zset)  start tasks that wait
--- KEYS[2] ready        (zset)  READY requests
--- KEYS[3] counters     (hash)  leases out, totals
+-- KEYS[2] ready        (zset, any)  READY requests, or what a queue class of the user's keeps
+-- KEYS[3] counters     (hash)  leases out, totals, whether there is such a class
 -- KEYS[4] dead         (list)  DEAD requests and start tasks
--- KEYS[5] seen         (set, hash)  fingerprints of requests ever stored: a plain set, or the hash of another dupefilter (lib/filter_state)
+-- KEYS[5] seen         (set, hash, any)  fingerprints of requests ever stored: a plain set, the hash of another dupefilter (lib/filter_state), or a user's
 -- KEYS[6] items        (list)  item stream
 -- KEYS[7] bad_items    (list)  items that the database refused
 -- KEYS[8] owners       (zset)  owners, score = time at which each counts as dead, in ms
 -- KEYS[9] stats        (hash)  stats over all processes, as many as the spider names
--- KEYS[10] more_keys   (any number)  further start keys (list, set or zset)
+-- KEYS[10] aside       (zset)  READY requests where a queue class of the user's has their key
+-- KEYS[11] more_keys   (any number)  further start keys (list, set or zset)
 -- Returns: {start tasks, ready, {leased, leased_tasks, acked, reclaimed}, dead, fingerprints, items, bad items, live owners, {stat, value, ...},
 --           {form, layers} of a dupefilter that is no plain set}
 -- Retry: safe; it only reads
 local start_tasks, ready, counters, dead, seen = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local items, bad_items, owners, stats = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local more_keys = 10
+local aside = KEYS[10]
+local more_keys = 11
 
 -- include: clock
 
-local filter = redis.call('TYPE', seen)['ok'] == 'hash' and redis.call('HMGET', seen, 'size', 'form', 'layers')
+local held = redis.call('TYPE', seen)['ok']
+local filter = held == 'hash' and redis.call('HMGET', seen, 'size', 'form', 'layers')
 local function waiting_in(key)
   local size = ({ list = 'LLEN', set = 'SCARD', zset = 'ZCARD' })[redis.call('TYPE', key)['ok']]
   return size and redis.call(size, key) or 0
@@ -29,10 +32,10 @@ local waiting = waiting_in(start_tasks)
 for place = more_keys, #KEYS do waiting = waiting + waiting_in(KEYS[place]) end
 return {
   waiting,
-  redis.call('ZCARD', ready),
+  redis.call('ZCARD', redis.call('HGET', counters, 'custom_queue') and aside or ready),
   redis.call('HMGET', counters, 'leased', 'leased_tasks', 'acked', 'reclaimed'),
   redis.call('LLEN', dead),
-  filter and tonumber(filter[1] or 0) or redis.call('SCARD', seen),
+  filter and tonumber(filter[1] or 0) or (held == 'set' and redis.call('SCARD', seen) or 0),
   redis.call('LLEN', items),
   redis.call('LLEN', bad_items),
   redis.call('ZCOUNT', owners, now_ms(), '+inf'),

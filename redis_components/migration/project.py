@@ -12,13 +12,13 @@ from scrapy.spiderloader import SpiderLoader
 from scrapy.utils.project import ENVVAR, get_project_settings
 
 from redis_components import defaults
-from redis_components.dupefilter import dupefilter_class, filter_of, is_fused
+from redis_components.dupefilter import dupefilter_class, is_fused
 from redis_components.engine import crawl_keys
 from redis_components.errors import ConfigError
 from redis_components.exchange import Order
 from redis_components.filters import Filter
-from redis_components.loading import object_of
-from redis_components.namespace import prefixed
+from redis_components.loading import loaded, object_of
+from redis_components.namespace import namespace_of, prefixed
 from redis_components.queue import order_of
 from redis_components.spiders import RedisMixin
 
@@ -64,10 +64,15 @@ def project_of(spider: str, module: str | None = None) -> Project:
         keys=_keys(settings, spider),
         start_keys=_start_keys(settings, spider, cls),
         order=order_of(queue),
-        filter=filter_of(settings) if is_fused(dupefilter_class(settings)) else None,
+        filter=_filter(settings),
         keeps_payloads=bool(settings.get("SCHEDULER_SERIALIZER")),
         own_start_tasks=getattr(cls, "make_request_from_data", None) not in (None, RedisMixin.make_request_from_data),
     )
+
+
+def _filter(settings: BaseSettings) -> Filter | None:
+    cls = loaded(dupefilter_class(settings), "DUPEFILTER_CLASS")
+    return cls.filter_from_settings(settings) if is_fused(cls) else None
 
 
 def _settings(module: str | None) -> BaseSettings:
@@ -88,4 +93,4 @@ def _keys(settings: BaseSettings, spider: str) -> BothKeys:
 def _start_keys(settings: BaseSettings, spider: str, cls: type[Spider] | None) -> tuple[StartKey, ...]:
     named: Any = getattr(cls, "redis_key", None) or settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY)
     keys = [str(key) % {"name": spider} for key in ([named] if isinstance(named, str) else named)]
-    return tuple(StartKey(key, prefixed(key, settings.get("REDIS_NAMESPACE") or "")) for key in keys)
+    return tuple(StartKey(key, prefixed(key, namespace_of(settings))) for key in keys)

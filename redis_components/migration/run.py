@@ -47,6 +47,7 @@ class Report:
     spider: str
     dry_run: bool
     at_work: str | None = None  # a crawler of scrapy-redis that works there
+    as_is: bool = False  # payloads were left as they are
     requests: QueueReport = field(default_factory=QueueReport)
     fingerprints: FingerprintsReport = field(default_factory=FingerprintsReport)
     fingerprinter: Recognised | None = None
@@ -88,6 +89,7 @@ class _Import:
         found, known = self._look()
         if not found.total and not known.total:
             return
+        self._report.as_is = self._as_is and found.total > 0
         order = queue.order_of(found, self._options.order or self._project.order)
         self._check_members(found)
         self._watch()

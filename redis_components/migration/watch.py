@@ -8,6 +8,7 @@ import threading
 from typing import Any
 
 import redis
+from redis.cluster import RedisCluster
 from redis.exceptions import NoPermissionError, ResponseError
 
 from redis_components.errors import ConfigError
@@ -25,6 +26,9 @@ def seen_at_work(client: redis.Redis, keys: CrawlKeys, seconds: float) -> str | 
 
     Redis reports each of its commands meanwhile (MONITOR). Raises ConfigError for a user who may not ask for that.
     """
+    server: object = client  # redis-py's two classes have no common base
+    if isinstance(server, RedisCluster):
+        raise ConfigError("crawlers of scrapy-redis are not looked for in a Cluster: stop all of them, then say --watch 0")
     db = int(client.get_connection_kwargs().get("db") or 0)
     watched = {keys.requests, keys.dupefilter}
     end = threading.Timer(seconds, client.echo, (ENOUGH,))

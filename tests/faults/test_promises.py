@@ -82,7 +82,7 @@ def test_the_leases_of_a_killed_crawler_are_back_within_10_s(redis_url: str, red
     with crawl(redis_url, tmp_path, pages=PAGES, latency_s=0.1) as run:
         run.seed()
         victim, survivor = run.start(), run.start()
-        wait_until(lambda: snapshot(redis_client, "links").owners == 2, lambda: f"both crawlers are there\n{run.log()}", 30)
+        run.wait_for(2)
         reach(run, 0.1)
         owner = owner_of_the_first(run, redis_client)
         wait_until(lambda: redis_client.hlen(run.keys.leases(owner)), "it holds leases")
@@ -196,7 +196,7 @@ def test_a_crawler_that_was_paused_and_comes_back_is_fenced_and_does_no_harm(
     with crawl(redis_url, tmp_path, pages=PAGES, latency_s=0.02) as run:
         run.seed()
         paused, other = run.start(), run.start()
-        wait_until(lambda: snapshot(redis_client, "links").owners == 2, lambda: f"both crawlers are there\n{run.log()}", 30)
+        run.wait_for(2)
         reach(run, 0.1)
         paused.send_signal(signal.SIGSTOP)
         wait_until(lambda: psutil.Process(paused.pid).status() == psutil.STATUS_STOPPED, "it stands still")

@@ -20,7 +20,7 @@ from scrapy import Request
 from scrapy.settings import Settings
 
 from cli.main import main
-from redis_components import dupefilter, filter_access, fingerprint
+from redis_components import dupefilter, filter_access, fingerprint, picklecompat
 from redis_components.dead import newest, replay
 from redis_components.fingerprint import ScrapyRedisFingerprinter
 from redis_components.keys import CrawlKeys
@@ -200,6 +200,15 @@ def test_payloads_stay_as_they_are_for_a_project_with_a_serializer(migrate: Migr
         b'{"url": "http://a.example/2"}',
         b'{"url": "http://a.example/1"}',
     ]
+
+
+def test_pickles_that_stay_as_they_are_are_read_by_crawlers_that_pickle(migrate: Migrate, redis_client: redis.Redis) -> None:
+    put_zset(redis_client, KEYS.requests, REQUESTS)
+    said = migrate("--as-is")
+    assert (said.code, said["as_is"], said["requests"]["imported"], said["requests"]["guards"]) == (0, True, 50, [])
+    popped = PriorityQueue(redis_client, SPIDER, "%(spider)s:requests", picklecompat)
+    back = [request.to_dict(spider=SPIDER) for request in iter(popped.pop, None)]
+    assert back == [one.to_dict(spider=SPIDER) for one in sorted(REQUESTS, key=lambda one: (-one.priority, pickled(one)))]
 
 
 def test_a_crawler_of_scrapy_redis_that_works_there_is_noticed_and_nothing_is_changed(
@@ -383,6 +392,18 @@ def test_under_a_namespace_the_crawl_moves_into_it(
         job.dupefilter,
         job.start_urls,
     }
+
+
+def test_the_redis_of_the_project_is_read_in_bytes_whatever_the_project_wants(
+    migrate: Migrate, redis_client: redis.Redis, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TRAWL_REDIS_URL")
+    (tmp_path / "text_settings.py").write_text(
+        f"REDIS_URL = {redis_url!r}\nREDIS_DECODE_RESPONSES = True\nREDIS_PARAMS = {{'decode_responses': True}}\n"
+    )
+    put_zset(redis_client, KEYS.requests, REQUESTS)
+    said = migrate("--allow-pickle", "--settings", "text_settings")
+    assert (said.code, said["requests"]["imported"]) == (0, 50)
 
 
 def test_settings_that_cannot_be_loaded_are_named(migrate: Migrate) -> None:

@@ -18,7 +18,7 @@ from redis_components.engine import frontier_of, keys_of
 from redis_components.errors import ConfigError
 from redis_components.inspector import snapshot
 from redis_components.keys import CrawlKeys, FleetKeys
-from redis_components.namespace import check_one_slot, checked
+from redis_components.namespace import check_one_slot, fleet_namespace, namespace_of
 from redis_components.registry import Registry
 from tests.support.crawl import ROOT, crawl
 from tests.support.link_spiders import LinksSpider
@@ -84,9 +84,16 @@ def test_the_fleets_crawlers_and_celerys_queues_are_in_the_namespace() -> None:
 
 
 @pytest.mark.parametrize("name", ["two words", "%(spider)s"])
-def test_what_cannot_be_a_part_of_keys_is_refused(name: str) -> None:
+def test_what_cannot_be_a_part_of_keys_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=r"REDIS_NAMESPACE = '.*': must be without spaces and %"):
-        checked(name, "REDIS_NAMESPACE")
+        namespace_of({"REDIS_NAMESPACE": name})
+    monkeypatch.setenv("TRAWL_NAMESPACE", name)
+    with pytest.raises(ConfigError, match=r"TRAWL_NAMESPACE = '.*': must be without spaces and %"):
+        fleet_namespace()
+
+
+def test_a_number_is_a_namespace_and_nothing_is_none() -> None:
+    assert [namespace_of(settings) for settings in ({"REDIS_NAMESPACE": 42}, {"REDIS_NAMESPACE": None}, {})] == ["42", "", ""]
 
 
 def test_a_crawl_on_a_cluster_without_a_hash_tag_is_refused_at_its_start() -> None:

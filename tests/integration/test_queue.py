@@ -8,8 +8,11 @@ import pytest
 import redis
 from scrapy import Request, Spider
 
-from redis_components import picklecompat
-from redis_components.queue import Base, FifoQueue, LifoQueue, PriorityQueue, RandomQueue
+from redis_components import picklecompat, queue
+from redis_components.errors import Undecodable, Unserializable
+from redis_components.exchange import Order, exact_score
+from redis_components.queue import Base, FifoQueue, LifoQueue, PriorityQueue, RandomQueue, order_of, own_codec_of, own_score_of
+from tests.support.custom_classes import ForgetfulQueue, HighestPageFirst, ListQueue, LowestPageFirst, MarkingQueue
 from tests.support.owner import Owner
 
 
@@ -101,3 +104,66 @@ def test_pop_waits_for_a_request_when_it_is_told_to(redis_client: redis.Redis) -
     assert queue.pop(timeout=1) is not None
     queue.clear()
     assert len(queue) == 0
+
+
+def test_replies_that_are_decoded_for_others_are_not_for_the_queue(redis_url: str, redis_client: redis.Redis) -> None:
+    with redis.Redis.from_url(redis_url, decode_responses=True) as decoding:
+        queue = fill(decoding, PriorityQueue)
+        assert len(queue) == 4
+        waited = queue.pop(timeout=1)
+        assert waited is not None
+        assert pages(queue) == [1, 3, 4]
+
+
+def test_older_names_and_the_default_serializer_are_there(redis_client: redis.Redis) -> None:
+    assert (queue.SpiderQueue, queue.SpiderStack, queue.SpiderPriorityQueue) == (FifoQueue, LifoQueue, PriorityQueue)
+    serializer = FifoQueue(redis_client, Books(), "%(spider)s:requests").serializer
+    fields = Request("http://127.0.0.1/1", meta={"spot": (1, 2)}, headers={"a": "b"}).to_dict()
+    assert serializer.loads(serializer.dumps(fields)) == fields  # type: ignore[arg-type]  # it is bytes
+
+
+class LowestPageLast(LifoQueue):
+    """Scores, where the order is by time."""
+
+    @staticmethod
+    def score(request: Request) -> int:
+        return -int(request.url.rpartition("/")[2])
+
+
+class Unreadable(MarkingQueue):
+    """Raises what it likes."""
+
+    def _encode_request(self, request: Request) -> bytes:
+        raise KeyError("no")
+
+    def _decode_request(self, payload: bytes) -> Request:
+        raise KeyError("no")
+
+
+def test_the_frontier_orders_what_only_scores_or_encodes_and_asks_a_class_that_stores() -> None:
+    ours = {PriorityQueue: Order.PRIORITY, FifoQueue: Order.FIFO, LifoQueue: Order.LIFO, RandomQueue: Order.RANDOM}
+    assert {cls: order_of(cls) for cls in ours} == ours
+    assert (order_of(LowestPageFirst), order_of(MarkingQueue)) == (Order.PRIORITY, Order.PRIORITY)
+    assert [order_of(cls) for cls in (Base, ListQueue, ForgetfulQueue, HighestPageFirst, LowestPageLast)] == [None] * 5
+
+
+def test_a_score_and_a_payload_of_the_users_own_are_used(redis_client: redis.Redis) -> None:
+    request = Request("http://127.0.0.1/7")
+    key = "%(spider)s:requests"
+    score = own_score_of(LowestPageFirst(redis_client, Books(), key))
+    assert score is not None
+    assert exact_score(score(request)) == "7.0"
+    with pytest.raises(Unserializable, match="score: Redis cannot sort by nan"):
+        exact_score(float("nan"))
+    codec = own_codec_of(MarkingQueue(redis_client, Books(), key))
+    assert codec is not None
+    assert codec.encode(request).startswith(b"mark")
+    assert codec.decode(codec.encode(request)).url == request.url
+    broken = own_codec_of(Unreadable(redis_client, Books(), key))
+    assert broken is not None
+    with pytest.raises(Unserializable, match="KeyError: 'no'"):
+        broken.encode(request)
+    with pytest.raises(Undecodable, match="Unreadable cannot read it: KeyError: 'no'"):
+        broken.decode(b"mark")
+    plain = PriorityQueue(redis_client, Books(), key)
+    assert (own_score_of(plain), own_codec_of(plain)) == (None, None)

@@ -35,7 +35,7 @@ def test_two_processes_share_one_crawl_and_both_end_when_all_of_it_is_done(
     with crawl(redis_url, tmp_path, pages=300, latency_s=0.05) as run:
         run.start()
         run.start()
-        wait_until(lambda: snapshot(redis_client, "links").owners == 2, lambda: f"both crawlers are there\n{run.log()}", 30)
+        run.wait_for(2)
         run.seed()
         run.finish()
         assert run.hits() == dict.fromkeys(range(1, 301), 1)
@@ -108,7 +108,8 @@ def test_sigterm_finishes_what_is_in_flight_and_nothing_is_fetched_twice(
         shot = snapshot(redis_client, "links")
         assert (shot.leased, shot.owners) == (0, 0)
         assert shot.ready > 0
-        assert run.start().wait(60) == 0, run.log()
+        assert run.start(LOG_LEVEL="DEBUG").wait(60) == 0, run.log()
+        assert run.log().count(f"Resuming crawl ({shot.ready} requests scheduled)") == 1
         assert run.hits() == dict.fromkeys(range(1, 301), 1)
         assert run.items() == list(range(1, 301))
 
@@ -119,7 +120,7 @@ def test_a_callback_that_computes_for_longer_than_the_time_to_live_keeps_its_lea
     with crawl(redis_url, tmp_path, pages=5, spider="slow") as run:
         for _ in range(2):
             run.start(SCHEDULER_OWNER_TTL=1)
-        wait_until(lambda: snapshot(redis_client, "slow").owners == 2, lambda: f"both crawlers are there\n{run.log()}", 30)
+        run.wait_for(2)
         run.seed()
         run.finish()
         assert run.hits() == dict.fromkeys(range(1, 6), 1)

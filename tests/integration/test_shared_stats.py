@@ -8,7 +8,6 @@ import redis
 
 from redis_components.inspector import snapshot
 from tests.support.crawl import crawl
-from tests.support.processes import wait_until
 
 PAGES = 120
 PARSED = PAGES + 1  # page 1 is a start task, which is not filtered, and is then found once more as a link
@@ -20,7 +19,7 @@ def test_sums_maxima_and_minima_are_those_of_all_processes_and_what_was_set_is_k
     with crawl(redis_url, tmp_path, pages=PAGES, latency_s=0.05, spider="counting") as run:
         for _ in range(2):
             run.start()
-        wait_until(lambda: snapshot(redis_client, "counting").owners == 2, lambda: f"both are there\n{run.log()}", 30)
+        run.wait_for(2)
         run.seed()
         run.finish()
         assert run.missing() == ([], [])

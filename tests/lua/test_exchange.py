@@ -273,6 +273,14 @@ def test_a_queue_that_scrapy_redis_left_is_not_touched_until_it_is_imported(
     assert one.take_all() == ["a"]
 
 
+def test_what_a_queue_and_a_dupefilter_stored_that_were_used_alone_is_ours(redis_client: redis.Redis) -> None:
+    redis_client.hset(KEYS.counters(), "order", 1)
+    redis_client.sadd(KEYS.fingerprints(), "a" * 40)  # as text, from a class that says so
+    one = Owner(redis_client, "one").open()
+    one.add("b")
+    assert one.take_all() == ["b"]
+
+
 def test_a_layout_from_the_future_is_refused(redis_client: redis.Redis) -> None:
     redis_client.hset(KEYS.counters(), "layout", 99)
     refused: list[str] = []

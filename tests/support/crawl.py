@@ -15,6 +15,7 @@ from pathlib import Path
 import redis
 
 from redis_components.connection import get_redis
+from redis_components.inspector import snapshot
 from redis_components.keys import CrawlKeys
 
 from .processes import wait_until
@@ -66,6 +67,23 @@ class Crawl:
         self.processes.append(process)
         return process
 
+    @contextmanager
+    def kept_open(self) -> Iterator[redis.Redis]:
+        """No crawler ends for want of work meanwhile: as if another process held a start task."""
+        with self.client() as client:
+            client.hincrby(self.keys.counters(), "leased_tasks", 1)
+            yield client
+            client.hincrby(self.keys.counters(), "leased_tasks", -1)
+
+    def wait_for(self, crawlers: int) -> None:
+        """Until so many crawlers are at work, however long the last of them takes to start."""
+        with self.kept_open() as client:
+            wait_until(
+                lambda: snapshot(client, self.spider, self.keys).owners == crawlers,
+                lambda: f"{crawlers} crawlers are there\n{self.log()}",
+                60,
+            )
+
     def finish(self, timeout_s: float = 60) -> None:
         """Wait until every process has ended by itself."""
         for process in self.processes:
@@ -84,6 +102,10 @@ class Crawl:
             stored = client.lrange(self.keys.item_stream(), 0, 100_000)
         return sorted(int(json.loads(item)["url"].rpartition("/")[2]) for item in stored)
 
+    def open_site(self) -> None:
+        """Let the site answer the pages that it has held back."""
+        urllib.request.urlopen(f"{self.site}/open", timeout=10).close()
+
     def missing(self) -> tuple[list[int], list[int]]:
         """Pages never fetched, and pages without an item."""
         everything = set(range(1, self.pages + 1))
@@ -97,13 +119,11 @@ def hits_of(site: str) -> dict[int, int]:
 
 
 @contextmanager
-def link_site(folder: Path, *, pages: int, latency_s: float = 0.0) -> Iterator[str]:
-    """The URL of a site of `pages` pages, stopped at the end."""
+def link_site(folder: Path, *, pages: int, latency_s: float = 0.0, held_from: int | None = None) -> Iterator[str]:
+    """The URL of a site of `pages` pages, stopped at the end; those from `held_from` on are answered after a look at `/open`."""
     port_file = folder / "port.json"
-    site = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.link_site", str(port_file), "--pages", str(pages), "--latency", str(latency_s)],
-        cwd=ROOT,
-    )
+    options = ["--pages", str(pages), "--latency", str(latency_s), *(["--held-from", str(held_from)] if held_from else [])]
+    site = subprocess.Popen([sys.executable, "-m", "tests.support.link_site", str(port_file), *options], cwd=ROOT)
     try:
         wait_until(port_file.exists, "the site listens")
         yield f"http://127.0.0.1:{port_file.read_text()}"
@@ -114,10 +134,17 @@ def link_site(folder: Path, *, pages: int, latency_s: float = 0.0) -> Iterator[s
 
 @contextmanager
 def crawl(
-    redis_url: str, folder: Path, *, pages: int = 300, latency_s: float = 0.0, spider: str = "links", namespace: str = ""
+    redis_url: str,
+    folder: Path,
+    *,
+    pages: int = 300,
+    latency_s: float = 0.0,
+    held_from: int | None = None,
+    spider: str = "links",
+    namespace: str = "",
 ) -> Iterator[Crawl]:
     """A site of `pages` pages and a crawl on it; everything is stopped at the end."""
-    with link_site(folder, pages=pages, latency_s=latency_s) as site:
+    with link_site(folder, pages=pages, latency_s=latency_s, held_from=held_from) as site:
         begun = Crawl(site=site, redis_url=redis_url, folder=folder, pages=pages, spider=spider, namespace=namespace)
         try:
             yield begun

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import random
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from scrapy import Request, Spider
 from redis_components.custom_queue import TOKEN, CustomQueue
 from redis_components.dead import replay
 from redis_components.exchange import NO_FILTER, NewRequest, Order
-from redis_components.inspector import expire_owner
+from redis_components.inspector import expire_owner, snapshot
 from redis_components.request_codec import RequestCodec
 from tests.support.owner import KEYS, Owner
 
@@ -260,7 +262,9 @@ def test_what_is_replayed_from_the_dead_is_crawled(one: Process, redis_client: r
     assert taken is not None
     one.frontier.bury(taken[1], "not understood")
     one.owner.advance()
-    assert replay(redis_client, ASIDE).done == 1
+    redis_client.rpush(KEYS.requests, "the user's own")
+    assert replay(redis_client, KEYS).done == 1  # as `trawl dead replay` does, which knows no settings
+    assert snapshot(redis_client, "s").ready == 1
     one.owner.advance()
     assert one.take_all() == [1]
 
@@ -270,3 +274,53 @@ def test_an_unfiltered_request_is_stored_however_often_it_comes(one: Process) ->
         one.frontier.add_request(NewRequest(NO_FILTER, "0", one.queue.encode(Request("http://127.0.0.1/1"))))
     one.owner.advance(0.05)
     assert one.take_all() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_happens_in_whatever_order_every_request_is_finished_once(
+    redis_client: redis.Redis, shelf: Shelf, seed: int
+) -> None:
+    chance = random.Random(seed)
+    names = (f"process-{number}" for number in count())
+    alive = [Process(redis_client, next(names), shelf, concurrency=chance.choice([1, 4]), max_attempts=255) for _ in range(3)]
+    pages = iter(range(1, 1000))
+    at_work: list[tuple[Process, str]] = []
+
+    def kill(process: Process) -> None:
+        process.owner.exchanger.cut_after = 0
+        expire_owner(redis_client, ASIDE, process.frontier.owner)
+        alive.remove(process)
+        at_work[:] = [(who, lease) for who, lease in at_work if who is not process]
+        alive.append(Process(redis_client, next(names), shelf, concurrency=4, max_attempts=255))
+
+    stored = 0
+    for _ in range(150):
+        process = chance.choice(alive)
+        match chance.choice(["add", "add", "take", "take", "take", "finish", "finish", "live", "kill", "lose", "mangle"]):
+            case "add":
+                process.add(*(new := [next(pages) for _ in range(chance.randrange(1, 4))]))
+                process.owner.advance(0.5)
+                stored += len(new)
+            case "take":
+                if (taken := process.queue.take()) is not None:
+                    at_work.append((process, taken.id))
+            case "finish" if at_work:
+                who, lease = at_work.pop(chance.randrange(len(at_work)))
+                who.frontier.ack(lease)
+            case "live":
+                process.owner.advance(0.3)
+            case "kill" if chance.random() < 0.4:
+                kill(process)
+            case "lose":
+                process.owner.exchanger.lose_replies = 1
+            case "mangle" if shelf.requests:
+                some = chance.choice(shelf.requests)
+                shelf.requests.remove(some) if chance.random() < 0.5 else shelf.requests.append(some.copy())
+    for who, lease in at_work:
+        who.frontier.ack(lease)
+    for _ in range(3):
+        for process in alive:
+            process.owner.advance(5)  # reclaims what the dead had
+            process.take_all()
+    assert int(redis_client.hget(ASIDE.counters(), "acked") or 0) == stored
+    assert (redis_client.zcard(ASIDE.ready()), int(redis_client.hget(ASIDE.counters(), "leased") or 0)) == (0, 0)
