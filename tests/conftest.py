@@ -4,8 +4,9 @@
 - `redis_client`  a `redis.Redis` on it, empty at the start of each test
 - `redis_url`     the URL of the same empty server, for processes and for `connect(url)`
 - `no_process_left`  fails the test when a process started in it outlives it
-- for all tests: TRAWL_DATA_DIR is a temporary folder, and the variables that name a Redis, a broker, a namespace or a database are
-  unset, so that none touches the developer's own data; a test that needs other values uses `monkeypatch.setenv` or the `env` of its process
+- for all tests: TRAWL_DATA_DIR is a temporary folder, and the variables that name a Redis, a broker, a namespace or a database
+  are unset, so that none touches the developer's own data; a test that needs other values uses `monkeypatch.setenv` or the
+  `env` of its process
 """
 
 from __future__ import annotations
