@@ -219,6 +219,18 @@ def test_a_url_is_forgotten_by_command(trawl: Trawl, redis_client: redis.Redis) 
     assert trawl("forum_list", "--forget", ONE.url)[:2] == (0, f"forgotten: {ONE.url}\n")
 
 
+def test_a_url_is_forgotten_under_the_key_that_the_project_names(
+    trawl: Trawl, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "project_with_own_key.py").write_text(
+        "from workers.settings import *\nREDIS_NAMESPACE = 'job'\nSCHEDULER_DUPEFILTER_KEY = 'seen:%(spider)s'\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "project_with_own_key")
+    RFPDupeFilter(redis_client, "job:seen:forum_list").request_seen(ONE)
+    assert trawl("forum_list", "--forget", ONE.url)[:2] == (0, f"forgotten: {ONE.url}\n")
+
+
 def test_wrong_use_of_the_command_is_told_in_one_line(trawl: Trawl, redis_client: redis.Redis) -> None:
     assert trawl("forum_list", "--forget", "no-url")[::2] == (
         2, "trawl: --forget no-url: Missing scheme in request url: no-url; write the whole URL\n"
