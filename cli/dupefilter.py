@@ -94,8 +94,8 @@ def _filter_of(spider: str, client: redis.Redis) -> RFPDupeFilter:
     from scrapy.utils.misc import build_from_crawler, load_object
     from scrapy.utils.project import get_project_settings
 
+    from redis_components.crawl_config import crawl_keys
     from redis_components.dupefilter import RFPDupeFilter, dupefilter_class
-    from redis_components.engine import crawl_keys
     from redis_components.errors import ConfigError
 
     settings = get_project_settings()

@@ -14,7 +14,8 @@ import redis
 from scrapy.utils.test import get_crawler
 
 from cli.main import main
-from redis_components.engine import frontier_of, keys_of
+from redis_components.crawl_config import keys_of
+from redis_components.engine import frontier_of
 from redis_components.errors import ConfigError
 from redis_components.inspector import snapshot
 from redis_components.keys import CrawlKeys, FleetKeys
