@@ -8,17 +8,25 @@ what the filter itself does, and the reactor waits for both.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+import redis
+from redis.exceptions import ClusterDownError
 
 from .exchange import NO_FILTER
 from .scripts import script
 
 if TYPE_CHECKING:
-    import redis
     from scrapy import Request
 
     from .frontier import Frontier
+
+OUTAGES = (redis.ConnectionError, redis.TimeoutError, redis.OutOfMemoryError, redis.ReadOnlyError, ClusterDownError)
+"""Errors that end by themselves, or when somebody mends Redis: who could not be asked is asked again then."""
+
+logger = logging.getLogger(__name__)
 
 
 class CustomDupeFilter:
@@ -30,22 +38,63 @@ class CustomDupeFilter:
         self._frontier = frontier
         self._fingerprint = fingerprint
         self._forget: list[bytes] = []
+        self._pausing = self._away = False
+        self._failed: set[bytes] = set()
+        self._unanswered: set[bytes] = set()  # the filter was asked, and its answer may have been lost
 
     def check(self, request: Request) -> bytes | None:
         """None where the filter knows the request; else its fingerprint for the exchange, under which it is noted.
 
-        Raises what the filter or Redis raises. A request that is not stored after all stays noted, for whoever finds it again
-        after this process.
+        Raises what Redis raises; after one of OUTAGES it shall be asked again. A request that is not stored after
+        all stays noted, for whoever finds it again after this process.
         """
+        if self._pausing:  # each try may take as long as the client waits
+            raise redis.ConnectionError("not asked again yet")
         fingerprint = self._fingerprint(request)
-        outcome = self._note(fingerprint)
-        if not self._dupefilter.request_seen(request):
+        outcome = b"noted"
+        try:
+            outcome = self._note(fingerprint)
+            is_seen = self._ask(request, fingerprint)
+        except OUTAGES as exc:
+            if not self._away:
+                logger.warning("%s cannot be asked, what is found waits: %s", type(self._dupefilter).__qualname__, exc)
+            self._pausing = self._away = True
+            raise
+        except Exception as exc:  # the user's own
+            return self._undecided(fingerprint, outcome, exc)
+        self._away = False
+        if not is_seen:
+            self._unanswered.discard(fingerprint)
             return NO_FILTER if outcome == b"busy" else fingerprint
+        if fingerprint in self._unanswered:  # by nobody but ourselves, as far as we know
+            self._unanswered.discard(fingerprint)
+            return fingerprint
         if outcome == b"again":
             return fingerprint
         if outcome == b"noted":
             self._forget.append(fingerprint)
         return None
+
+    def _ask(self, request: Request, fingerprint: bytes) -> bool:
+        try:
+            return bool(self._dupefilter.request_seen(request))
+        except OUTAGES:
+            self._unanswered.add(fingerprint)
+            raise
+
+    def _undecided(self, fingerprint: bytes, outcome: bytes, exc: Exception) -> bytes | None:
+        """The filter failed: what it cannot decide is stored once by each process, or a link back would be crawled for ever."""
+        if not self._failed:
+            name = type(self._dupefilter).__qualname__
+            logger.error("%s failed (said once); what it does not decide is crawled once", name, exc_info=exc)
+        if fingerprint in self._failed:
+            return None
+        self._failed.add(fingerprint)
+        return NO_FILTER if outcome == b"busy" else fingerprint
+
+    def resume(self) -> None:
+        """It may be tried again whether Redis answers."""
+        self._pausing = False
 
     def fenced(self) -> None:
         """Redis may have lost notes of what is written again: it is stored without them."""

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import redis
 from scrapy import Request
 
 from .errors import Unserializable
@@ -66,6 +67,8 @@ class CustomQueue:
         self._claimed: deque[Lease] = deque()
         self._dry_at: int | None = None  # exchanges made when the queue was found empty
         self._failed: set[str] = set()
+        self._pop_fails = False  # then nobody will ever see it empty
+        self._fruitless = False  # READY had nothing of what the queue gave last
 
     def encode(self, request: Request) -> bytes:
         """Order and payload of `request`. Raises Unserializable."""
@@ -87,7 +90,9 @@ class CustomQueue:
     @property
     def is_dry(self) -> bool:
         """Whether the queue has nothing that this process knows of."""
-        return not self._claimed and not self._chosen and not self._call("len", lambda: len(self._queue))
+        if self._claimed or self._chosen:
+            return False
+        return self._pop_fails or not self._call("len", lambda: len(self._queue))
 
     def take(self) -> Lease | None:
         """The next leased request; its `data` is the request as the queue gave it back. None while there is none."""
@@ -100,8 +105,9 @@ class CustomQueue:
     def _choose(self) -> None:
         frontier = self._frontier
         for _ in range(frontier.config.concurrency - len(self._claimed) - len(self._chosen)):
-            request = self._call("pop", lambda: self._queue.pop(0))
-            if not isinstance(request, Request):
+            self._pop_fails = True
+            request = self._call("pop", self._pop)
+            if request is None:
                 if not self._claimed and not self._chosen:
                     self._look()
                 return
@@ -110,6 +116,17 @@ class CustomQueue:
             if order is not None:
                 self._chosen[order] = request
                 frontier.claim(order.hex())
+        if self._fruitless and frontier.ready:
+            frontier.look(frontier.config.concurrency)
+
+    def _pop(self) -> Request | None:
+        """A copy of what the queue gives: it may keep its own, and give it again."""
+        request = self._queue.pop(0)
+        if request is not None and not isinstance(request, Request):
+            raise TypeError(f"pop() gave {request!r:.100}, which is no request")
+        copied = request and request.copy()
+        self._pop_fails = False
+        return copied
 
     def _look(self) -> None:
         """Ask READY itself only when the queue was empty before the last exchange and still is: what others store, they push."""
@@ -141,6 +158,7 @@ class CustomQueue:
                 self._adopted.discard(order)
             elif place not in duplicates:
                 self._push(order, new.payload[_ORDER_BYTES:])
+        held = len(self._claimed)
         leases = {lease.order[:_ORDER_BYTES]: lease for lease in self._frontier.take_all()}
         for claim in batch.claims:
             request = self._chosen.pop(order := bytes.fromhex(claim), None)
@@ -148,6 +166,8 @@ class CustomQueue:
             if lease is not None and request is not None:
                 self._claimed.append(lease._replace(data=request))  # type: ignore[arg-type]  # for `decode`
         self._claimed.extend(leases.values())
+        if batch.claims:
+            self._fruitless = len(self._claimed) == held
         if reply.ready or self._claimed:
             self._frontier.listeners.work()
 
@@ -163,13 +183,15 @@ class CustomQueue:
         """What the user's method returns, or None when it raises: READY has what it may have lost."""
         try:
             return method()
-        except Exception:
+        except Exception as exc:
             if name not in self._failed:
                 self._failed.add(name)
-                logger.exception(
-                    "%s of %s failed (said once); what it does not give back is taken in the order in which it was stored",
+                logger.error(
+                    "%s of %s failed (said once); what it does not give back is taken in the order in which it was stored: %s",
                     name,
                     type(self._queue).__qualname__,
+                    exc,
+                    exc_info=not isinstance(exc, redis.RedisError),
                 )
             return None
 

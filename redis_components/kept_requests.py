@@ -1,5 +1,5 @@
 """Requests that cannot be stored: they live in this process's memory, like in Scrapy's own scheduler, and the page on which one
-was found stays leased until it is finished.
+was found stays leased until it is finished. So do those about which a dupefilter could not be asked, until it can.
 """
 
 from __future__ import annotations
@@ -37,6 +37,10 @@ class KeptRequests:
             logger.warning(
                 "%s is kept in memory, after a crash its page is crawled again: %s (said once for each field)", request, reason
             )
+        self.wait(request)
+
+    def wait(self, request: Request) -> None:
+        """Keep `request` until it can be stored, as a part of the page that is at work now."""
         found_on = current_page.get()
         if found_on is not None:
             found_on.parts += 1

@@ -17,7 +17,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.utils.asyncio import call_later
 
 from . import defaults
-from .custom_dupefilter import CustomDupeFilter
+from .custom_dupefilter import OUTAGES, CustomDupeFilter
 from .custom_queue import CustomQueue
 from .dupefilter import is_fused
 from .engine import close_frontier, frontier_of, running_crawler, stop_crawl, watch_finished
@@ -26,7 +26,7 @@ from .exchange import NO_FILTER, NewRequest, Order, score_of
 from .filters import Notes
 from .kept_requests import KeptRequests
 from .lone_scheduler import LoneScheduler
-from .page import Page
+from .page import Page, current_page
 from .page_book import PageBook
 from .queue import order_of
 from .refusal import REASON, is_refused, refusing
@@ -67,6 +67,7 @@ class Scheduler(LoneScheduler):
         self.spider = spider
         self._seen: set[bytes] = set()
         self._kept = KeptRequests()
+        self._unasked = KeptRequests()
         try:
             with refusing(crawler):
                 self._make_parts()
@@ -128,6 +129,7 @@ class Scheduler(LoneScheduler):
             fingerprint = crawler.request_fingerprinter.fingerprint
             self._custom_dupefilter = CustomDupeFilter(self.df, self.server, frontier, fingerprint)
             self._unseen = self._custom_dupefilter.check
+            listeners.applied.append(self._ask_again)
         if frontier.config.order is Order.ADVISED:
             self._custom_queue = queue = CustomQueue(self.queue, frontier, self._codec, keep=self._keep_here)
             self._codec, self._take = cast("Codec", queue), queue.take
@@ -144,6 +146,9 @@ class Scheduler(LoneScheduler):
                 return False
             score = score_of(request.priority) if self._own_score is None else self._score(request)
             stored = NewRequest(fingerprint, score, self._codec.encode(request))
+        except OUTAGES:  # of a dupefilter class of the user's; crawled unasked, each link back would be crawled again
+            self._unasked.wait(request)
+            return True
         except Exception as exc:  # Unserializable; or a class of the user's that raises, which is no reason to wedge the engine
             self._keep_here(request, str(exc) if isinstance(exc, Unserializable) else f"{type(exc).__name__}: {exc}")
             return True
@@ -164,6 +169,24 @@ class Scheduler(LoneScheduler):
                 self._seen.clear()
             self._seen.add(fingerprint)
         return fingerprint
+
+    def _ask_again(self, *_: object) -> None:
+        """Redis answers: so may the dupefilter."""
+        assert self._custom_dupefilter is not None
+        self._custom_dupefilter.resume()
+        for left in reversed(range(len(self._unasked))):
+            request, found_on = self._unasked.take()
+            around = current_page.set(found_on)
+            try:
+                Scheduler.enqueue_request(self, request)  # a subclass has had its say
+            finally:
+                current_page.reset(around)
+            if found_on is not None:
+                found_on.finish_part(self._frontier)
+            if len(self._unasked) > left:  # it waits again
+                return
+            if not left:
+                self._wake()
 
     def _keep_here(self, request: Request, reason: str) -> None:
         self._kept.add(request, reason)
@@ -200,7 +223,8 @@ class Scheduler(LoneScheduler):
         """
         if self._crawler is None:
             return super().has_pending_requests()
-        if self._kept or not self._frontier.idle or (self._custom_queue is not None and not self._custom_queue.is_dry):
+        in_custom_queue = self._custom_queue is not None and not self._custom_queue.is_dry
+        if self._kept or self._unasked or not self._frontier.idle or in_custom_queue:
             self._idle_since = None
             return True
         return bool(self.idle_before_close) and not self._was_idle_for_long()
@@ -217,7 +241,7 @@ class Scheduler(LoneScheduler):
         if self._crawler is None:
             return super().__len__()
         in_custom_queue = len(self._custom_queue) if self._custom_queue is not None else 0
-        return self._frontier.waiting_to_start + len(self._kept) + in_custom_queue
+        return self._frontier.waiting_to_start + len(self._kept) + len(self._unasked) + in_custom_queue
 
     def finish_request(self, request: Request) -> None:
         """Scrapy is done with `request`: ack it (edge c). The name is that of scrapy/scrapy#7978."""
@@ -254,7 +278,7 @@ class Scheduler(LoneScheduler):
         self._crawler.signals.send_catch_log(signals.request_dropped, request=request, spider=self.spider)
 
     def _fenced(self) -> None:
-        for page in (*self._pages.values(), *self._kept.pages):
+        for page in (*self._pages.values(), *self._kept.pages, *self._unasked.pages):
             page.lease_id = ""
         self._seen.clear()
         for custom in (self._custom_queue, self._custom_dupefilter):
@@ -278,7 +302,8 @@ class Scheduler(LoneScheduler):
         hand_over = getattr(self.spider, "hand_over_open_task", None)
         if hand_over is not None:
             hand_over()
-        self._kept.release_pages(self._frontier)
+        for kept in (self._kept, self._unasked):
+            kept.release_pages(self._frontier)
         if self._custom_queue is not None:
             self._custom_queue.release_unstarted()
         closing = close_frontier(self._crawler)

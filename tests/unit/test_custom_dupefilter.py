@@ -136,16 +136,37 @@ def test_a_fenced_process_writes_again_what_redis_has_lost_with_its_notes(one: P
     assert sorted(one.owner.take_all()) == ["page 1", "page 2"]
 
 
-def test_a_filter_that_raises_leaves_the_note_for_whoever_finds_the_request_again(
-    one: Process, two: Process, redis_client: redis.Redis, memory: Memory, monkeypatch: pytest.MonkeyPatch
+def test_what_a_filter_that_fails_does_not_decide_is_stored_once_by_each_process(
+    one: Process, two: Process, memory: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def request_seen(request: Request) -> bool:
         memory.seen.add(request.url)
-        raise OSError("the filter is down")
+        raise OSError("the filter is broken")
+
+    monkeypatch.setattr(memory, "request_seen", request_seen)
+    assert [one.find(1), one.find(2), one.find(1), two.find(1), two.find(1)] == [True, True, False, True, False]
+    assert sorted(one.owner.take_all() + two.owner.take_all()) == ["page 1", "page 1", "page 2"]
+    assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["never asked", "its answer was lost"])
+def test_who_could_not_be_asked_is_asked_again_and_swallows_nothing(
+    one: Process, two: Process, memory: Memory, monkeypatch: pytest.MonkeyPatch, is_late: bool
+) -> None:
+    calls = []
+
+    def request_seen(request: Request) -> bool:
+        calls.append(request)
+        if is_late:
+            memory.seen.add(request.url)
+        raise redis.ConnectionError("the filter's Redis is away")
 
     with monkeypatch.context() as patched:
         patched.setattr(memory, "request_seen", request_seen)
-        with pytest.raises(OSError, match="the filter is down"):
-            one.find(1)
-    expire_owner(redis_client, OWN, "one")
-    assert two.find(1)
+        for page in (1, 2):
+            with pytest.raises(redis.ConnectionError):
+                one.find(page)
+    assert len(calls) == 1  # each try may take long
+    one.dupefilter.resume()
+    assert [one.find(1), one.find(1), one.find(2), two.find(1), two.find(2)] == [True, False, True, False, False]
+    assert sorted(one.owner.take_all()) == ["page 1", "page 2"]

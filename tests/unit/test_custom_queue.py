@@ -182,6 +182,25 @@ def test_a_queue_that_loses_repeats_and_invents_loses_nothing_of_the_crawl(
     assert one.is_idle
 
 
+def test_a_queue_that_keeps_what_it_gives_and_gives_it_again_hands_out_each_request_once(
+    one: Process, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shelf, "pop", lambda timeout=0: shelf.requests[0])
+    one.add(*range(1, 9))
+    assert sorted(one.take_all()) == [*range(1, 9)]
+
+
+def test_what_is_no_request_is_a_failure_of_the_queue(
+    one: Process, shelf: Shelf, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(shelf, "pop", lambda timeout=0: b"http://127.0.0.1/1")
+    one.add(1, 2)
+    assert sorted(one.take_all()) == [1, 2]
+    assert one.is_idle  # though nobody will ever empty the queue
+    (record,) = caplog.records
+    assert "pop() gave b'http://127.0.0.1/1', which is no request" in record.getMessage()
+
+
 def test_what_others_put_into_the_users_queue_is_crawled_and_keeps_the_crawl_alive(
     one: Process, redis_client: redis.Redis, shelf: Shelf
 ) -> None:

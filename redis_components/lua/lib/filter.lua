@@ -1,6 +1,7 @@
 -- The dupefilters that are not a plain set: open_filter, then filter:ready, filter:seen or filter:forget for each entry, and filter:close.
 -- Needs lib/filter_state, lib/buckets and lib/bloom. The options are those of redis_components/filters.py.
--- What each exchange does for what was left to later ones, beside two for each entry that it asks for:
+-- What each exchange does for what was left to later ones, beside two for each entry that it asks for. With n parts waiting it does n^2 times as
+-- much: a part of 80 bits has 65,536 keys however few its entries, and small bounds must not make them faster than they go.
 local MOVED = 64 -- entries moved from the window into the Bloom filter
 local SWEPT = 128 -- keys removed
 
@@ -22,6 +23,9 @@ end
 -- Begin a new generation where the newest has its share of the entries or of the time, and drop what is too many or too old.
 local function rotate(state, options, now)
   local gens, dirty = state.generations, false
+  for _, part in ipairs(gens) do
+    if part.born > now then part.born, dirty = now, true end -- the clock went back: it would not be due before it comes there again
+  end
   local function entries()
     local sum = 0
     for _, part in ipairs(gens) do sum = sum + part.n end
@@ -89,7 +93,7 @@ local function seen_before(filter, entry)
   end
   local root, number, hash = entry_parts(entry, options.roots)
   local gens, roots = state.generations, options.roots
-  if gens[#gens].n >= filter.share then rotate(state, options, filter.now) end
+  if gens[#gens].n >= filter.share and rotate(state, options, filter.now) then filter.dirty = true end
   local newest = gens[#gens]
   if #gens > 1 and options.renew ~= 'met' and (holds_entry(newest, roots, hash, number) or in_older(filter, hash, number)) then return true end
   if not add_entry(newest, roots, hash, number) then return true end
@@ -136,8 +140,8 @@ end
 -- The bounded work that each exchange leaves to the next ones, and the counts. While Redis is out of memory nothing grows.
 local function close_filter(filter, full)
   local state, options = filter.state, filter.options
-  if not full and #state.leaving > 0 then move_to_tail(filter, MOVED + 2 * filter.met) end
-  filter.dirty = sweep_garbage(state, SWEPT + 2 * filter.met) or filter.dirty
+  if not full and #state.leaving > 0 then move_to_tail(filter, (MOVED + 2 * filter.met) * (#state.leaving) ^ 2) end
+  filter.dirty = sweep_garbage(state, (SWEPT + 2 * filter.met) * (#state.garbage) ^ 2) or filter.dirty
   if filter.dirty then save_state(state, options.form) end
 end
 
