@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from . import connection, defaults, exchange
+from .dupefilter import filter_of
 from .frontier_config import FrontierConfig
 from .keys import CrawlKeys
 from .namespace import check_one_slot, namespace_of
@@ -43,7 +44,7 @@ def crawl_keys(settings: BaseSettings, spider: str) -> CrawlKeys:
 
 
 def config_of(crawler: Crawler) -> FrontierConfig:
-    """What this crawl's frontier is told, but for its queue and dupefilter. Raises ConfigError."""
+    """What this crawl's frontier is told; our Scheduler knows more of its queue and dupefilter. Raises ConfigError."""
     if error := getattr(crawler.spider, "setup_error", None):
         raise error
     settings = crawler.settings
@@ -55,6 +56,7 @@ def config_of(crawler: Crawler) -> FrontierConfig:
         keys=keys,
         next_keys=next_keys,
         owner=os.environ.get(OWNER_VARIABLE) or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
+        filter=filter_of(settings),
         concurrency=settings.getint("CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS),
         max_prefetch=settings.getint("SCHEDULER_MAX_PREFETCH", FrontierConfig.max_prefetch),
         max_attempts=settings.getint("SCHEDULER_MAX_ATTEMPTS", FrontierConfig.max_attempts),
