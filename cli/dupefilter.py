@@ -75,9 +75,8 @@ def _forget(client: redis.Redis, spider: str, urls: list[str]) -> dict[str, str]
     from scrapy import Request
 
     from redis_components.errors import ConfigError
-    from redis_components.keys import CrawlKeys
 
-    df = _filter_of(spider, client, CrawlKeys.for_spider(spider).fingerprints())
+    df = _filter_of(spider, client)
     outcomes = {}
     for url in dict.fromkeys(urls):
         try:
@@ -88,13 +87,14 @@ def _forget(client: redis.Redis, spider: str, urls: list[str]) -> dict[str, str]
     return outcomes
 
 
-def _filter_of(spider: str, client: redis.Redis, key: str) -> RFPDupeFilter:
-    """The spider's dupefilter, as its crawlers make it. Raises ConfigError."""
+def _filter_of(spider: str, client: redis.Redis) -> RFPDupeFilter:
+    """The spider's dupefilter, as its crawlers make it by the project's settings. Raises ConfigError."""
     from scrapy.crawler import Crawler
     from scrapy.spiderloader import get_spider_loader
     from scrapy.utils.misc import build_from_crawler, load_object
     from scrapy.utils.project import get_project_settings
 
+    from redis_components.crawl_config import crawl_keys
     from redis_components.dupefilter import RFPDupeFilter, dupefilter_class
     from redis_components.errors import ConfigError
 
@@ -109,7 +109,7 @@ def _filter_of(spider: str, client: redis.Redis, key: str) -> RFPDupeFilter:
     if not (isinstance(cls, type) and issubclass(cls, RFPDupeFilter)):
         name = crawler.settings.get("DUPEFILTER_CLASS")
         raise ConfigError(f"DUPEFILTER_CLASS = {name!r} keeps its entries in a way of its own: remove them by its own means")
-    df = cls(client, key)
+    df = cls(client, crawl_keys(crawler.settings, spider).fingerprints())
     df.filter = cls.filter_from_settings(crawler.settings)
     df.use_fingerprinter(build_from_crawler(load_object(crawler.settings["REQUEST_FINGERPRINTER_CLASS"]), crawler))
     return df

@@ -57,8 +57,8 @@ class RunPlace:
 
     def take_over_environment(self, forum_url: str, fleet: str) -> None:
         """From now on this process, and every one that it starts, works with this folder and the demo's forum."""
-        for name in ("TRAWL_REDIS_URL", "TRAWL_DATABASE_URL", "TRAWL_NODE_CRAWLERS", "TRAWL_MAX_PENDING"):
-            os.environ.pop(name, None)
+        for name in ("REDIS_URL", "BROKER_URL", "NAMESPACE", "DATABASE_URL", "NODE_CRAWLERS", "MAX_PENDING"):
+            os.environ.pop(f"TRAWL_{name}", None)
         os.environ.update(
             {
                 MARK: self.folder.name,

@@ -34,9 +34,7 @@ def client_of(url: str, **params: Any) -> redis.Redis:
     if place.kind is Kind.CLUSTER:
         return cast("redis.Redis", Cluster(place, **_cluster_params(place, {"retry": retry} | params)))
     sentinels = redis.sentinel.Sentinel(  # type: ignore[no-untyped-call]  # redis-py has no types for it
-        place.nodes,
-        sentinel_kwargs=_sentinel_params(place, params) | {"retry": retry},  # each is asked once: the next one may know
-        **_server_params(place, {"retry": retry} | params),
+        place.nodes, **_sentinel_arguments(place, params, retry)
     )
     return cast("redis.Redis", sentinels.master_for(place.service))  # type: ignore[no-untyped-call]
 
@@ -50,9 +48,7 @@ def asyncio_client_of(url: str, **params: Any) -> redis.asyncio.Redis:
         cluster = redis.asyncio.RedisCluster(startup_nodes=nodes, **_cluster_params(place, {"retry": retry} | params))
         return cast("redis.asyncio.Redis", cluster)
     sentinels = redis.asyncio.sentinel.Sentinel(  # type: ignore[no-untyped-call]  # redis-py has no types for it
-        place.nodes,
-        sentinel_kwargs=_sentinel_params(place, params) | {"retry": retry},  # each is asked once: the next one may know
-        **_server_params(place, {"retry": retry} | params),
+        place.nodes, **_sentinel_arguments(place, params, retry)
     )
     return cast("redis.asyncio.Redis", sentinels.master_for(place.service, redis_class=_Primary))
 
@@ -70,8 +66,11 @@ def _cluster_params(place: Place, params: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in _server_params(place, params).items() if name != "db"}
 
 
-def _sentinel_params(place: Place, params: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in params.items() if name.startswith(("ssl_", "socket_"))} | place.sentinel_params
+def _sentinel_arguments(place: Place, params: dict[str, Any], retry: object) -> dict[str, Any]:
+    """Parameters of the connections to the primary, and of those to the sentinels: each is asked once, the next one may know."""
+    shared = {name: value for name, value in params.items() if name.startswith(("ssl_", "socket_"))}
+    to_sentinels = shared | place.sentinel_params | {"retry": retry}
+    return {"sentinel_kwargs": to_sentinels, **_server_params(place, {"retry": retry} | params)}
 
 
 class _Primary(redis.asyncio.Redis):

@@ -211,6 +211,7 @@ class CustomQueue:
         self._chosen.clear()
 
     def _give_back(self, order: bytes, data: Any) -> None:
-        if not isinstance(data, bytes):
+        # A push that failed may have waited long for its Redis, and the time for closing is short.
+        if not isinstance(data, bytes) and "push" not in self._failed:
             data.meta[TOKEN] = order.hex()
             self._call("push", lambda: self._queue.push(data))

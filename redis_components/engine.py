@@ -7,12 +7,8 @@ assumption against the installed Scrapy.
 from __future__ import annotations
 
 import logging
-import os
-import socket
 import time
-import uuid
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -22,20 +18,16 @@ from scrapy.utils.asyncio import call_later, is_asyncio_available
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from . import connection, defaults, exchange
+from . import connection
+from .crawl_config import config_of
 from .errors import IncompatibleEngine
 from .frontier import Frontier, FrontierConfig
-from .keys import CrawlKeys
-from .namespace import check_one_slot, namespace_of
 from .transport import Exchanger, LoopTransport, ThreadTransport
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
     from twisted.python.failure import Failure
-
-OWNER_VARIABLE = "TRAWL_OWNER"
-"""Environment variable by which a supervisor names the owner of a crawler's leases, so that it can end them at once."""
 
 CLOSE_TIMEOUT_S = 8.0
 """Longest wait for Redis when a crawl closes, shorter than the grace time that a supervisor gives."""
@@ -135,47 +127,6 @@ def watch_finished(
     return wake  # type: ignore[no-any-return]
 
 
-def keys_of(crawler: Crawler) -> CrawlKeys:
-    """The keys of this crawler's spider, by the settings' patterns."""
-    spider = crawler.spider or crawler.spidercls
-    keys = crawl_keys(crawler.settings, spider.name)
-    start_keys = getattr(crawler.spider, "start_keys", ())  # the spider has put them into the namespace
-    return replace(keys, start_urls=start_keys[0], more_start_urls=start_keys[1:]) if start_keys else keys
-
-
-def crawl_keys(settings: BaseSettings, spider: str) -> CrawlKeys:
-    """The keys of the spider named `spider`, by namespace and patterns in `settings`. Raises ConfigError."""
-    return CrawlKeys.for_spider(
-        spider,
-        namespace=namespace_of(settings),
-        requests=settings.get("SCHEDULER_QUEUE_KEY", defaults.SCHEDULER_QUEUE_KEY),
-        dupefilter=settings.get("SCHEDULER_DUPEFILTER_KEY", defaults.SCHEDULER_DUPEFILTER_KEY),
-        start_urls=settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY),
-        items=settings.get("REDIS_ITEMS_KEY", defaults.PIPELINE_KEY),
-        stats=settings.get("STATS_KEY", defaults.STATS_KEY),
-    )
-
-
-def _config(crawler: Crawler) -> FrontierConfig:
-    if error := getattr(crawler.spider, "setup_error", None):
-        raise error
-    settings = crawler.settings
-    feeds = getattr(crawler.spidercls, "feeds", None)
-    keys, next_keys = keys_of(crawler), crawl_keys(settings, feeds) if feeds else None
-    if connection.is_cluster(settings):
-        check_one_slot(exchange.all_keys(keys, next_keys), "REDIS_NAMESPACE", f"'{{{crawler.spidercls.name}}}'")
-    return FrontierConfig(
-        keys=keys,
-        next_keys=next_keys,
-        owner=os.environ.get(OWNER_VARIABLE) or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
-        concurrency=settings.getint("CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS),
-        max_prefetch=settings.getint("SCHEDULER_MAX_PREFETCH", FrontierConfig.max_prefetch),
-        max_attempts=settings.getint("SCHEDULER_MAX_ATTEMPTS", FrontierConfig.max_attempts),
-        ttl_s=settings.getfloat("SCHEDULER_OWNER_TTL", FrontierConfig.ttl_s),
-        fsync_window_s=settings.getfloat("SCHEDULER_FSYNC_WINDOW", FrontierConfig.fsync_window_s),
-    )
-
-
 def running_crawler(spider: Spider) -> Crawler | None:
     """The crawler of `spider`, where an engine of Scrapy's is at work; None for a spider in a script or a test without one."""
     crawler: Crawler | None = getattr(spider, "crawler", None)
@@ -191,7 +142,7 @@ def frontier_of(crawler: Crawler, adapt: Callable[[FrontierConfig], FrontierConf
     """
     frontier = _frontiers.get(crawler)
     if frontier is None:
-        config = adapt(_config(crawler))
+        config = adapt(config_of(crawler))
         clock = ReactorClock()
         transport = _transport(crawler.settings, clock, config.beat_s)
         frontier = _frontiers[crawler] = Frontier(config, transport, clock)

@@ -6,6 +6,7 @@ and a test compares the two. The first line of each docstring is `TYPE: content`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from . import defaults
@@ -39,21 +40,24 @@ class CrawlKeys:
         namespace: str | None = None,
         requests: str = defaults.SCHEDULER_QUEUE_KEY,
         dupefilter: str = defaults.SCHEDULER_DUPEFILTER_KEY,
-        start_urls: str = defaults.START_URLS_KEY,
+        start_urls: str | Sequence[str] = defaults.START_URLS_KEY,
         items: str = defaults.PIPELINE_KEY,
         stats: str = defaults.STATS_KEY,
     ) -> CrawlKeys:
-        """The keys for the spider named `spider`; patterns may hold `%(spider)s` or `%(name)s`.
+        """The keys for the spider named `spider`; patterns may hold `%(spider)s` or `%(name)s`. Of several start keys the most
+        urgent one stands first.
 
         `namespace` is that of the fleet and the tools (TRAWL_NAMESPACE) where none is given; "" is none.
         """
         name, within = {"spider": spider, "name": spider}, fleet_namespace() if namespace is None else namespace
+        first, *more = [start_urls] if isinstance(start_urls, str) else start_urls
         return cls(
             requests=prefixed(requests % name, within),
             dupefilter=prefixed(dupefilter % name, within),
-            start_urls=prefixed(start_urls % name, within),
+            start_urls=prefixed(first % name, within),
             items=prefixed(items % name, within),
             stats=prefixed(stats % name, within),
+            more_start_urls=tuple(prefixed(key % name, within) for key in more),
         )
 
     def ready(self) -> str:

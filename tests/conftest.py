@@ -4,8 +4,9 @@
 - `redis_client`  a `redis.Redis` on it, empty at the start of each test
 - `redis_url`     the URL of the same empty server, for processes and for `connect(url)`
 - `no_process_left`  fails the test when a process started in it outlives it
-- for all tests: TRAWL_DATA_DIR is a temporary folder, TRAWL_REDIS_URL and TRAWL_DATABASE_URL are unset, so that none touches
-  the developer's own data; a test that needs other values uses `monkeypatch.setenv` or the `env` of its process
+- for all tests: TRAWL_DATA_DIR is a temporary folder, and the variables that name a Redis, a broker, a namespace or a database
+  are unset, so that none touches the developer's own data; a test that needs other values uses `monkeypatch.setenv` or the
+  `env` of its process
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ settings.load_profile("deterministic")
 def _nobody_elses_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("TRAWL_DATA_DIR", str(tmp_path_factory.mktemp("data")))
-        for name in ("TRAWL_REDIS_URL", "TRAWL_DATABASE_URL"):
+        for name in ("TRAWL_REDIS_URL", "TRAWL_BROKER_URL", "TRAWL_NAMESPACE", "TRAWL_DATABASE_URL"):
             environment.delenv(name, raising=False)
         yield
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from redis_components.crawl_config import OWNER_VARIABLE
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry, Renewal, Slot
 
 from .crawler_options import CrawlerOptions
@@ -151,7 +152,7 @@ class Supervisor:
     def _launch(self) -> LaunchedCrawler:
         last_exit = str(self._last_exit) if self._last_exit else None
         options = replace(self._options, restarts=self._starts, last_exit=last_exit)
-        crawler = launch(options, self._log, {"TRAWL_OWNER": self._owner()})
+        crawler = launch(options, self._log, {OWNER_VARIABLE: self._owner()})
         self._record = self._state(CrawlerState.STARTING, pid=crawler.pid)
         self._heartbeat.now()
         logger.info("%s: launched crawler %d", self._slot.name, crawler.pid)

@@ -5,9 +5,11 @@
 | `run` | the whole import |
 | `project`, `both_keys` | what the project's settings say |
 | `watch` | whether crawlers of scrapy-redis are still at work |
+| `aside` | taking what is there out of the way of ours |
 | `queue`, `members`, `requests` | requests |
 | `pickles`, `pickle_child` | reading pickles, shut in |
 | `fingerprints`, `algorithm` | the dupefilter |
+| `start_tasks` | start tasks with fields that ours refuses |
 """
 
 from .project import Project, project_of

@@ -14,10 +14,10 @@ from typing import Any
 import redis
 
 from redis_components import filter_access
-from redis_components.errors import ConfigError, TrawlError
+from redis_components.errors import ConfigError
 from redis_components.filters import Filter
-from redis_components.scripts import script
 
+from .aside import set_aside
 from .both_keys import BothKeys
 from .members import kind_of
 
@@ -82,7 +82,7 @@ def import_fingerprints(
     """
     report = FingerprintsReport(found=found.total)
     if found.foreign:
-        _set_aside(client, keys, found)
+        _put_aside(client, keys, found)
     aside = keys.theirs.foreign_fingerprints()
     for members in _batches(client, aside):
         _store(client, keys.ours.dupefilter, ours, [ours.entry(fingerprint_of(member)) for member in members])
@@ -99,19 +99,14 @@ def _store(client: redis.Redis, key: str, ours: Filter, entries: Sequence[bytes]
         filter_access.seen(client, key, ours, entries)
 
 
-def _set_aside(client: redis.Redis, keys: BothKeys, found: FingerprintsFound) -> None:
-    key = keys.theirs.dupefilter
-    whole = not found.mixed and not found.aside
-    batches: Iterator[list[bytes]] = iter([[]]) if whole else _batches(client, key)
-    for batch in batches:
+def _put_aside(client: redis.Redis, keys: BothKeys, found: FingerprintsFound) -> None:
+    key, aside, owners = keys.theirs.dupefilter, keys.theirs.foreign_fingerprints(), keys.ours.owners()
+    if not found.mixed and not found.aside:
+        set_aside(client, key, aside, owners=owners)
+        return
+    for batch in _batches(client, key):
         members = [member for member in batch if not found.mixed or _is_hex(member)]
-        outcome, _ = script("set_aside")(
-            client,
-            {"source": key, "aside": keys.theirs.foreign_fingerprints(), "owners": keys.ours.owners()},
-            {"whole": int(whole), "members": members},
-        )
-        if outcome == b"crawling":
-            raise TrawlError(f"a crawler of ours works with {key}: stop it, import, and start it again")
+        set_aside(client, key, aside, owners=owners, members=members)
 
 
 def _batches(client: redis.Redis, key: str) -> Iterator[list[bytes]]:

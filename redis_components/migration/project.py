@@ -12,8 +12,8 @@ from scrapy.spiderloader import SpiderLoader
 from scrapy.utils.project import ENVVAR, get_project_settings
 
 from redis_components import defaults
+from redis_components.crawl_config import crawl_keys
 from redis_components.dupefilter import dupefilter_class, is_fused
-from redis_components.engine import crawl_keys
 from redis_components.errors import ConfigError
 from redis_components.exchange import Order
 from redis_components.filters import Filter

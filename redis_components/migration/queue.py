@@ -15,10 +15,11 @@ from hashlib import sha1
 
 import redis
 
-from redis_components.errors import CodecError, ConfigError, LayoutError, TrawlError
+from redis_components.errors import CodecError, ConfigError, LayoutError
 from redis_components.exchange import Order
 from redis_components.scripts import script
 
+from .aside import set_aside
 from .both_keys import BothKeys
 from .members import is_foreign, is_pickle, kind_of, oldest, size_of, strangers, windows
 from .pickles import PickleReader, Unread
@@ -86,7 +87,9 @@ def look(client: redis.Redis, keys: BothKeys) -> QueueFound:
     kind, held = kind_of(client, key), kind_of(client, aside_key)
     for name, found in ((key, kind), (aside_key, held)):
         if found not in ("none", "zset", "list"):
-            raise ConfigError(f"{name} is a {found}, and scrapy-redis keeps requests in a zset or list: name it with --queue-key")
+            raise ConfigError(
+                f"{name} is a {found}, and scrapy-redis keeps requests in a zset or list: set SCHEDULER_QUEUE_KEY to their key"
+            )
     here = oldest(client, key, kind, SAMPLE)
     whole = kind == "list" or not keys.shared_queue
     whole = whole or (kind == "zset" and not client.exists(keys.ours.counters()) and all(map(is_foreign, here)))
@@ -119,25 +122,19 @@ def order_of(found: QueueFound, wanted: Order | None) -> Order:
     return wanted
 
 
-def set_aside(client: redis.Redis, keys: BothKeys, found: QueueFound) -> None:
+def put_aside(client: redis.Redis, keys: BothKeys, found: QueueFound) -> None:
     """Take what is in the way of our own requests under a name of its own. Raises TrawlError while a crawler of ours works."""
-    batches = iter([[]]) if found.whole else strangers(client, keys.theirs.requests)
-    for members in batches if found.foreign else ():
-        moved = _set_aside(client, keys, whole=found.whole, members=members)
-        while moved and found.kind == "list":  # beside what an earlier run has set aside, some at a time
-            moved = _set_aside(client, keys, whole=True, members=[])
-
-
-def _set_aside(client: redis.Redis, keys: BothKeys, *, whole: bool, members: list[bytes]) -> int:
-    key, aside = keys.theirs.requests, keys.theirs.foreign_requests()
-    outcome, moved = script("set_aside")(
-        client, {"source": key, "aside": aside, "owners": keys.ours.owners()}, {"whole": int(whole), "members": members}
-    )
-    if outcome == b"crawling":
-        raise TrawlError(f"a crawler of ours works with {keys.ours.requests}: stop it, import, and start it again")
-    if outcome == b"kinds":
-        raise TrawlError(f"{key} has become of another type than {aside}: look at it again")
-    return int(moved)
+    key, aside, owners = keys.theirs.requests, keys.theirs.foreign_requests(), keys.ours.owners()
+    if not found.foreign:
+        return
+    if found.kind == "list":
+        while set_aside(client, key, aside, owners=owners):
+            continue
+    elif found.whole and not found.aside:
+        set_aside(client, key, aside, owners=owners)
+    else:
+        for members in strangers(client, key):
+            set_aside(client, key, aside, owners=owners, members=members)
 
 
 def import_requests(

@@ -134,7 +134,7 @@ class _Import:
         )
 
     def _do(self, found: QueueFound, known: FingerprintsFound, order: Order) -> None:
-        queue.set_aside(self._client, self._keys, found)  # first: from now on nothing of old crawlers can be taken for ours
+        queue.put_aside(self._client, self._keys, found)  # first: from now on nothing of old crawlers can be taken for ours
         if self._project.filter:
             self._report.fingerprints = fingerprints.import_fingerprints(
                 self._client, self._keys, known, self._project.filter, tell=self._part("fingerprints")

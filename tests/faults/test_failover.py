@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 import redis
+from scrapy import Request
 from scrapy.settings import Settings
+from scrapy.utils.test import get_crawler
 
 from redis_components import dead, seeds
 from redis_components.connection import asyncio_client, from_settings, get_redis, is_cluster
@@ -21,9 +23,11 @@ from redis_components.items import ItemStream, Lock, Settled
 from redis_components.keys import CrawlKeys, FleetKeys
 from redis_components.namespace import prefixed
 from redis_components.registry import Registry
+from redis_components.scheduler import Scheduler
 from tests.support.celery_broker import works_with
 from tests.support.crawl import crawl
 from tests.support.dupefilters import KINDS
+from tests.support.link_spiders import StartingSpider
 from tests.support.owner import Owner
 from tests.support.processes import wait_until
 from tests.support.redis_groups import PASSWORD, TAG, ClusterGroup, Group, SentinelGroup
@@ -118,6 +122,24 @@ def test_who_leaves_stays_until_the_replica_has_its_last_word(client: redis.Redi
     assert left == []
     one.advance(1)
     assert left == ["left"]
+
+
+OWN = {
+    "SCHEDULER_QUEUE_CLASS": "tests.support.custom_classes.ListQueue",
+    "DUPEFILTER_CLASS": "tests.support.custom_classes.SeenByPath",
+}
+
+
+@pytest.mark.usefixtures("client")
+@pytest.mark.parametrize("classes", [{}, OWN], ids=["ours", "own"])
+def test_a_scheduler_that_is_used_alone_works(group: Group, classes: dict[str, str]) -> None:
+    crawler = get_crawler(StartingSpider, {"REDIS_URL": group.url, "REDIS_NAMESPACE": TAG, **classes})
+    scheduler, spider = Scheduler.from_crawler(crawler), crawler._create_spider()
+    scheduler.open(spider)
+    assert [scheduler.enqueue_request(Request(f"http://127.0.0.1/{page}")) for page in (1, 2, 1)] == [True, True, False]
+    assert scheduler.next_request() is not None
+    scheduler.close("finished")
+    assert len(scheduler) == 0
 
 
 def test_threads_may_send_the_first_commands_of_a_client_at_once(cluster: Group) -> None:

@@ -167,15 +167,16 @@ def test_a_process_that_remembers_what_it_met_learns_that_something_was_forgotte
 # In a crawl
 
 
-@pytest.mark.parametrize("kind", ["Rolling", "Window"])
-def test_a_crawl_fetches_every_page_once(kind: str, redis_url: str, redis_client: redis.Redis, tmp_path: Path) -> None:
+def test_a_crawl_whose_processes_remember_nothing_themselves_fetches_every_page_once(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path
+) -> None:
     with crawl(redis_url, tmp_path, pages=150) as run:
         run.seed()
-        settings = {"DUPEFILTER_CLASS": f"redis_components.dupefilter.{kind}DupeFilter", "DUPEFILTER_MAX_ENTRIES": 10_000}
-        assert run.start(**settings).wait(60) == 0, run.log()
+        run.start(DUPEFILTER_CLASS="redis_components.dupefilter.RollingDupeFilter", DUPEFILTER_MAX_ENTRIES=10_000)
+        run.finish()
         assert run.hits() == dict.fromkeys(range(1, 151), 1)
         found = report(redis_client, run.keys)
-    assert (found.entries, found.form.split()[0]) == (149, kind.lower()), "all but the start page, which is not filtered"
+    assert (found.entries, found.form.split()[0]) == (149, "rolling"), "all but the start page, which is not filtered"
 
 
 def test_a_crawl_on_another_dupefilters_key_ends_with_one_clear_line(
@@ -216,6 +217,18 @@ def test_a_url_is_forgotten_by_command(trawl: Trawl, redis_client: redis.Redis) 
     code, out, _ = trawl("forum_list", "--forget", ONE.url, "--forget", TWO.url, "--json")
     assert (code, json.loads(out)) == (0, {"spider": "forum_list", "forgotten": [ONE.url], "unknown": [TWO.url]})
     assert not df.request_seen(ONE)
+    assert trawl("forum_list", "--forget", ONE.url)[:2] == (0, f"forgotten: {ONE.url}\n")
+
+
+def test_a_url_is_forgotten_under_the_key_that_the_project_names(
+    trawl: Trawl, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "project_with_own_key.py").write_text(
+        "from workers.settings import *\nREDIS_NAMESPACE = 'job'\nSCHEDULER_DUPEFILTER_KEY = 'seen:%(spider)s'\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "project_with_own_key")
+    RFPDupeFilter(redis_client, "job:seen:forum_list").request_seen(ONE)
     assert trawl("forum_list", "--forget", ONE.url)[:2] == (0, f"forgotten: {ONE.url}\n")
 
 

@@ -394,6 +394,18 @@ def test_under_a_namespace_the_crawl_moves_into_it(
     }
 
 
+def test_what_came_after_an_interruption_is_imported_with_what_was_set_aside(
+    migrate: Migrate, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    (tmp_path / "other_job_settings.py").write_text("REDIS_NAMESPACE = 'job2'\n")
+    put_zset(redis_client, ASIDE, REQUESTS[:10])
+    put_zset(redis_client, KEYS.requests, REQUESTS[10:])
+    put_fingerprints(redis_client, FILTER_ASIDE, REQUESTS[:10])
+    put_fingerprints(redis_client, KEYS.dupefilter, REQUESTS[10:])
+    said = migrate("--allow-pickle", "--settings", "other_job_settings")
+    assert (said.code, said["late"], said["requests"]["imported"], said["fingerprints"]["imported"]) == (0, 0, 50, 50)
+
+
 def test_the_redis_of_the_project_is_read_in_bytes_whatever_the_project_wants(
     migrate: Migrate, redis_client: redis.Redis, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,8 @@ import redis
 from scrapy.utils.test import get_crawler
 
 from cli.main import main
-from redis_components.engine import frontier_of, keys_of
+from redis_components.crawl_config import keys_of
+from redis_components.engine import frontier_of
 from redis_components.errors import ConfigError
 from redis_components.inspector import snapshot
 from redis_components.keys import CrawlKeys, FleetKeys
@@ -55,6 +56,14 @@ def test_the_namespace_comes_before_the_users_own_patterns_too() -> None:
     assert (keys.ready(), keys.fingerprints(), keys.dead()) == ("{job}:q:links", "{job}:links:dupefilter", "{job}:q:links:dead")
     assert keys.start_tasks() == crawler.spider.redis_key == "{job}:mine"
     assert keys.stats_hash() == "{job}:links-stats"
+
+
+def test_several_start_keys_may_be_named_in_the_settings() -> None:
+    crawler = get_crawler(LinksSpider, {"REDIS_NAMESPACE": "job", "REDIS_START_URLS_KEY": ["%(name)s:urgent", "%(name)s:later"]})
+    before = keys_of(crawler)
+    crawler.spider = LinksSpider.from_crawler(crawler)
+    assert keys_of(crawler) == before
+    assert (before.start_urls, before.more_start_urls) == ("job:links:urgent", ("job:links:later",))
 
 
 def test_the_tools_look_at_the_job_that_is_named(

@@ -14,7 +14,7 @@ from scrapy.utils.test import get_crawler
 
 from redis_components import picklecompat
 from redis_components.dupefilter import RFPDupeFilter
-from redis_components.errors import ConfigError
+from redis_components.errors import ConfigError, LayoutError
 from redis_components.queue import LifoQueue
 from redis_components.scheduler import Scheduler
 from tests.support.custom_classes import ListQueue, OwnFilter
@@ -166,6 +166,31 @@ def test_classes_of_the_users_own_are_called_as_scrapy_redis_calls_them(redis_cl
     assert drain(scheduler) == ["1", "2"]
     scheduler.close("finished")
     assert redis_client.exists("s:requests", "own") == 0
+
+
+def test_a_dupefilter_that_does_not_want_to_be_cleared_is_not(redis_client: redis.Redis) -> None:
+    class Keeping(RFPDupeFilter):
+        def clear(self) -> None: ...
+
+    scheduler = Scheduler(redis_client, dupefilter=Keeping(redis_client, "kept"))
+    scheduler.open(Books())
+    fill(scheduler, 1, 2)
+    scheduler.close("finished")
+    assert (len(scheduler), redis_client.scard("kept")) == (0, 2)
+
+
+def test_other_kinds_of_dupefilters_are_asked_in_the_step_that_stores(redis_url: str, redis_client: redis.Redis) -> None:
+    scheduler, spider = scheduler_on(redis_url, DUPEFILTER_CLASS="redis_components.dupefilter.ExactDupeFilter")
+    scheduler.open(spider)
+    fill(scheduler, 1, 2, 1)
+    assert len(scheduler) == 2
+    other, spider = scheduler_on(redis_url)
+    other.open(spider)
+    with pytest.raises(ConfigError, match="holds a dupefilter of the form 'exact"):
+        fill(other, 3)
+    redis_client.hset("s:requests:counters", "layout", 99)
+    with pytest.raises(LayoutError, match="another layout version"):
+        fill(scheduler, 3)
 
 
 def test_a_namespace_comes_before_its_keys(redis_url: str, redis_client: redis.Redis) -> None:

@@ -76,11 +76,10 @@ def test_an_urgent_key_comes_first_and_a_kill_loses_no_task_of_either(
 
 
 def test_an_idle_crawler_stays_while_another_one_works(redis_url: str, redis_client: redis.Redis, tmp_path: Path) -> None:
-    with crawl(redis_url, tmp_path, pages=3, spider="slow", held_from=1) as run:
-        run.seed()
+    with crawl(redis_url, tmp_path, pages=3, spider="slow") as run:
         processes = [run.start(), run.start()]
         run.wait_for(2)
-        run.open_site()  # one of them computes for 3 s, three times the idle time, on the first page
+        run.seed()  # one of them computes for 3 s, three times the idle time, on the first page
         wait_until(lambda: any(one.poll() is not None for one in processes), lambda: f"one ends\n{run.log()}", 60)
         assert run.items() == [1, 2, 3]
         run.finish()

@@ -32,16 +32,6 @@ def field(task: str) -> str:
     return sha1(task.encode()).hexdigest()
 
 
-def tasks_of(owner: Owner, number: int = 10) -> dict[str, str]:
-    """Lease id of each task that one wish brings."""
-    owner.frontier.want_tasks(number)
-    owner.advance()
-    taken = {}
-    while (task := owner.frontier.take_task()) is not None:
-        taken[task.data.decode()] = task.id
-    return taken
-
-
 def die(client: redis.Redis, owner: Owner) -> None:
     owner.frontier.stop()
     expire_owner(client, KEYS, owner.frontier.owner)
@@ -56,7 +46,7 @@ def test_a_task_whose_crawlers_keep_dying_is_given_up_and_its_neighbours_are_don
         owner = Owner(redis_client, f"o{life}", max_attempts=3).open()
         owner.advance(1)  # it reclaims what the one before left
         for _ in range(10):
-            tasks = tasks_of(owner)
+            tasks = owner.take_tasks()
             if "poison" in tasks:
                 die(redis_client, owner)
                 break
@@ -79,7 +69,7 @@ def test_a_task_whose_crawler_died_is_leased_alone(redis_client: redis.Redis, ki
     seed(redis_client, kind, "a", "b", "c")
     redis_client.hset(KEYS.start_deaths(), field("b"), 1)
     one = Owner(redis_client, "one").open()
-    wishes = [set(tasks_of(one)) for _ in range(3)]
+    wishes = [set(one.take_tasks()) for _ in range(3)]
     assert {"b"} in wishes
     assert set.union(*wishes) == {"a", "b", "c"}
     assert snapshot(redis_client, "s").start_tasks == 0
@@ -88,14 +78,14 @@ def test_a_task_whose_crawler_died_is_leased_alone(redis_client: redis.Redis, ki
 def test_deaths_are_forgotten_when_the_task_is_done_or_given_up(redis_client: redis.Redis) -> None:
     seed(redis_client, "list", "a", "b")
     one = Owner(redis_client, "one").open()
-    tasks_of(one)
+    one.take_tasks()
     die(redis_client, one)
     two = Owner(redis_client, "two").open()
     two.advance(1)
     assert deaths(redis_client) == {field("a"): 1, field("b"): 1}
     assert 86_000 < redis_client.ttl(KEYS.start_deaths()) <= 86_400
-    two.frontier.ack(tasks_of(two)["a"])
-    two.frontier.bury(tasks_of(two)["b"], "bad")
+    two.frontier.ack(two.take_tasks()["a"])
+    two.frontier.bury(two.take_tasks()["b"], "bad")
     two.advance()
     assert deaths(redis_client) == {}
 
@@ -114,7 +104,7 @@ def test_what_is_counted_is_bounded(redis_client: redis.Redis) -> None:
     redis_client.hset(KEYS.start_deaths(), mapping={f"gone {number}": 1 for number in range(10_000)})
     seed(redis_client, "list", "a")
     one = Owner(redis_client, "one").open()
-    tasks_of(one)
+    one.take_tasks()
     die(redis_client, one)
     Owner(redis_client, "two").open().advance(1)
     assert deaths(redis_client) == {field("a"): 1}
@@ -123,7 +113,7 @@ def test_what_is_counted_is_bounded(redis_client: redis.Redis) -> None:
 def test_the_tasks_of_a_dead_process_go_back_in_their_order(redis_client: redis.Redis) -> None:
     seed(redis_client, "list", "a", "b", "c", "d")
     one = Owner(redis_client, "one").open()
-    tasks_of(one, 3)
+    one.take_tasks(3)
     die(redis_client, one)
     Owner(redis_client, "two").open().advance(1)
     assert redis_client.lrange(KEYS.start_tasks(), 0, 9) == [b"a", b"b", b"c", b"d"]

@@ -17,16 +17,6 @@ HIGH, MIDDLE, LOW = "s:high", "s:middle", "s:low"
 SEVERAL = replace(KEYS, start_urls=HIGH, more_start_urls=(MIDDLE, LOW))
 
 
-def tasks_of(owner: Owner, number: int) -> dict[str, str]:
-    """Lease id of each task that one wish brings, in their order."""
-    owner.frontier.want_tasks(number)
-    owner.advance()
-    taken = {}
-    while (task := owner.frontier.take_task()) is not None:
-        taken[task.data.decode()] = task.id
-    return taken
-
-
 def fill(client: redis.Redis) -> None:
     """One key of each type."""
     client.rpush(HIGH, "h1", "h2")
@@ -37,11 +27,11 @@ def fill(client: redis.Redis) -> None:
 def test_the_most_urgent_key_is_read_first_and_the_next_one_only_for_what_it_lacks(redis_client: redis.Redis) -> None:
     fill(redis_client)
     one = Owner(redis_client, "one", keys=SEVERAL).open()
-    assert list(tasks_of(one, 1)) == ["h1"]
-    assert list(tasks_of(one, 2)) == ["h2", "m1"]
+    assert list(one.take_tasks(1)) == ["h1"]
+    assert list(one.take_tasks(2)) == ["h2", "m1"]
     redis_client.rpush(HIGH, "h3")
-    assert list(tasks_of(one, 2)) == ["h3", "m2"]
-    assert list(tasks_of(one, 5)) == ["l1"]
+    assert list(one.take_tasks(2)) == ["h3", "m2"]
+    assert list(one.take_tasks(5)) == ["l1"]
     assert snapshot(redis_client, "s", SEVERAL).start_tasks == 0
 
 
@@ -60,7 +50,7 @@ def test_tasks_in_a_less_urgent_key_keep_the_crawl_alive(redis_client: redis.Red
 def test_a_task_goes_back_to_its_key_whoever_gives_it_back(redis_client: redis.Redis, how: str) -> None:
     fill(redis_client)
     one = Owner(redis_client, "one", keys=SEVERAL).open()
-    taken = tasks_of(one, 9)
+    taken = one.take_tasks(9)
     assert len(taken) == 5
     match how:
         case "released":
@@ -84,7 +74,7 @@ def test_a_task_goes_back_to_its_key_whoever_gives_it_back(redis_client: redis.R
 
 def test_a_task_whose_key_has_become_something_else_goes_to_the_first_key_of_who_gives_it_back(redis_client: redis.Redis) -> None:
     redis_client.sadd(LOW, "l1")
-    tasks_of(Owner(redis_client, "one", keys=SEVERAL).open(), 9)
+    Owner(redis_client, "one", keys=SEVERAL).open().take_tasks(9)
     redis_client.set(LOW, "foreign")
     expire_owner(redis_client, KEYS, "one")
     Owner(redis_client, "two").open().advance(5)
@@ -96,14 +86,14 @@ def test_a_suspect_in_a_less_urgent_key_is_leased_alone(redis_client: redis.Redi
     expire_owner_of_suspect(redis_client)
     one = Owner(redis_client, "one", keys=SEVERAL).open()
     one.advance(5)
-    wishes = [list(tasks_of(one, 9)) for _ in range(3)]
+    wishes = [list(one.take_tasks(9)) for _ in range(3)]
     assert wishes == [["h1", "h2"], ["m1"], ["m2", "l1"]]
 
 
 def expire_owner_of_suspect(client: redis.Redis) -> None:
     """A crawler dies with m1."""
     client.rename(HIGH, "aside")
-    tasks_of(Owner(client, "dies", keys=SEVERAL).open(), 1)
+    Owner(client, "dies", keys=SEVERAL).open().take_tasks(1)
     expire_owner(client, KEYS, "dies")
     client.rename("aside", HIGH)
 
@@ -112,7 +102,7 @@ def test_a_less_urgent_key_of_a_foreign_type_is_named(redis_client: redis.Redis,
     redis_client.set(LOW, "foreign")
     redis_client.rpush(HIGH, "h1")
     one = Owner(redis_client, "one", keys=SEVERAL).open()
-    assert tasks_of(one, 1) == {}
+    assert one.take_tasks(1) == {}
     assert f"WRONGTYPE {LOW} is a string" in caplog.text
     redis_client.delete(LOW)
     one.advance(5)
@@ -122,7 +112,7 @@ def test_a_less_urgent_key_of_a_foreign_type_is_named(redis_client: redis.Redis,
 def test_the_reason_of_a_bad_task_is_kept_with_its_key(redis_client: redis.Redis) -> None:
     fill(redis_client)
     one = Owner(redis_client, "one", keys=SEVERAL).open()
-    one.frontier.bury(tasks_of(one, 3)["m1"], "bad")
+    one.frontier.bury(one.take_tasks(3)["m1"], "bad")
     one.advance()
     head, _, payload = redis_client.lindex(KEYS.dead(), 0).partition(b"\n")
     about = json.loads(head)
@@ -179,7 +169,7 @@ def test_idle_time_begins_anew_after_each_work_of_anybody(redis_client: redis.Re
     assert since is not None
     assert since < 1
     redis_client.rpush(KEYS.start_tasks(), "t")
-    (lease_id,) = tasks_of(two, 1).values()
+    (lease_id,) = two.take_tasks(1).values()
     one.advance(1)
     assert one.frontier.task_idle_since is None
     two.frontier.ack(lease_id)

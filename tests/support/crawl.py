@@ -102,10 +102,6 @@ class Crawl:
             stored = client.lrange(self.keys.item_stream(), 0, 100_000)
         return sorted(int(json.loads(item)["url"].rpartition("/")[2]) for item in stored)
 
-    def open_site(self) -> None:
-        """Let the site answer the pages that it has held back."""
-        urllib.request.urlopen(f"{self.site}/open", timeout=10).close()
-
     def missing(self) -> tuple[list[int], list[int]]:
         """Pages never fetched, and pages without an item."""
         everything = set(range(1, self.pages + 1))

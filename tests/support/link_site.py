@@ -1,8 +1,7 @@
-"""A site of links for crawls in tests: `python -m tests.support.link_site PORT_FILE [--pages N] [--latency S] [--held-from N]`.
+"""A site of links for crawls in tests: `python -m tests.support.link_site PORT_FILE [--pages N] [--latency S]`.
 
 Page n links to 2n and 2n+1, so every page is reached by exactly one link and any lost request shows; `/hits` counts the
-fetches of each page; `/to/n` redirects to page n; `/echo` says what it was asked. Pages from `--held-from` on are answered after
-a look at `/open`: whoever fetches one has a request in flight until then.
+fetches of each page; `/to/n` redirects to page n; `/echo` says what it was asked.
 """
 
 from __future__ import annotations
@@ -11,21 +10,17 @@ import argparse
 import asyncio
 import collections
 import json
-import sys
 from pathlib import Path
 
 from aiohttp import web
 
 
-def application(pages: int, latency_s: float, held_from: int) -> web.Application:
+def application(pages: int, latency_s: float) -> web.Application:
     hits: collections.Counter[int] = collections.Counter()
-    opened = asyncio.Event()
 
     async def page(request: web.Request) -> web.Response:
         number = int(request.match_info["number"])
         hits[number] += 1
-        if number >= held_from:
-            await opened.wait()
         if latency_s:
             await asyncio.sleep(latency_s)
         links = [f'<a href="/{child}">{child}</a>' for child in (2 * number, 2 * number + 1) if child <= pages]
@@ -48,18 +43,14 @@ def application(pages: int, latency_s: float, held_from: int) -> web.Application
     async def show_hits(_: web.Request) -> web.Response:
         return web.json_response(hits)
 
-    async def open_all(_: web.Request) -> web.Response:
-        opened.set()
-        return web.json_response({})
-
     app = web.Application()
     app.add_routes([web.get("/hits", show_hits), web.get(r"/to/{number:\d+}", elsewhere), web.get(r"/{number:\d+}", page)])
-    app.add_routes([web.route("*", "/echo", echo), web.get("/open", open_all)])
+    app.add_routes([web.route("*", "/echo", echo)])
     return app
 
 
-async def serve(port_file: Path, pages: int, latency_s: float, held_from: int) -> None:
-    runner = web.AppRunner(application(pages, latency_s, held_from), access_log=None)
+async def serve(port_file: Path, pages: int, latency_s: float) -> None:
+    runner = web.AppRunner(application(pages, latency_s), access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
@@ -74,6 +65,5 @@ if __name__ == "__main__":
     parser.add_argument("port_file", type=Path)
     parser.add_argument("--pages", type=int, default=300)
     parser.add_argument("--latency", type=float, default=0.0)
-    parser.add_argument("--held-from", type=int, default=sys.maxsize)
     chosen = parser.parse_args()
-    asyncio.run(serve(chosen.port_file, chosen.pages, chosen.latency, chosen.held_from))
+    asyncio.run(serve(chosen.port_file, chosen.pages, chosen.latency))

@@ -136,6 +136,15 @@ class Owner:
             taken.append(lease[1])
         return taken
 
+    def take_tasks(self, number: int = 10) -> dict[str, str]:
+        """Lease id of each start task that one wish brings, in their order."""
+        self.frontier.want_tasks(number)
+        self.advance()
+        taken = {}
+        while (task := self.frontier.take_task()) is not None:
+            taken[task.data.decode()] = task.id
+        return taken
+
     def close(self) -> None:
         """Leave as SIGTERM does it."""
         self.frontier.close(lambda: None)

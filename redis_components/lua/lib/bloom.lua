@@ -22,15 +22,19 @@ local function item_of_exact(root, number)
   return { block = block, seed = tonumber(string.sub(number, -9)) % (PRIME - 1) + 1, name = block .. number }
 end
 
+-- Whether RedisBloom took the layer. Without it, or without the right to use it, nothing has happened.
+local function made_native(layer, options)
+  for number = 0, NATIVE_KEYS - 1 do
+    local made = redis.pcall('BF.RESERVE', layer.prefix .. number, options.rate, math.ceil(layer.capacity / NATIVE_KEYS), 'EXPANSION', 2)
+    if made.err then return false end
+  end
+  return true
+end
+
 local function new_layer(state, options, now)
   local plan = options.layers[math.min(#state.layers + 1, #options.layers)]
   local layer = new_part(state, now, { n = 0, k = plan[1], blocks = plan[2], capacity = plan[3] })
-  if #state.layers == 0 and options.native and type(redis.pcall('BF.EXISTS', layer.prefix .. 0, '')) == 'number' then
-    layer.k, layer.blocks = 0, NATIVE_KEYS
-    for number = 0, NATIVE_KEYS - 1 do
-      redis.call('BF.RESERVE', layer.prefix .. number, options.rate, math.ceil(layer.capacity / NATIVE_KEYS), 'EXPANSION', 2)
-    end
-  end
+  if #state.layers == 0 and options.native and made_native(layer, options) then layer.k, layer.blocks = 0, NATIVE_KEYS end
   state.layers[#state.layers + 1] = layer
   return layer
 end

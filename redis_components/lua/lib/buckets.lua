@@ -19,13 +19,21 @@ local function level_of(part, roots)
   return level
 end
 
--- 1 or 0 as SADD, SREM and SISMEMBER say it; nil where a bucket's key is somebody else's, which then filters nothing: an error in mid-exchange would
--- leave it half applied.
-local function in_bucket(command, part, roots, hash, number)
+-- Number of the entry's bucket, as text: writing a number takes Lua longer than Redis needs for the lookup, and generations of one size have the same.
+local bucket_for, bucket_among, bucket_text
+local function bucket_of(part, roots, hash)
+  if hash == bucket_for and part.buckets == bucket_among then return bucket_text end
   local level = part.level or level_of(part, roots)
   local bucket = hash % (level * 2)
   if bucket >= part.buckets then bucket = hash % level end
-  local answer = redis.pcall(command, part.prefix .. bucket, number)
+  bucket_for, bucket_among, bucket_text = hash, part.buckets, tostring(bucket)
+  return bucket_text
+end
+
+-- 1 or 0 as SADD, SREM and SISMEMBER say it; nil where a bucket's key is somebody else's, which then filters nothing: an error in mid-exchange would
+-- leave it half applied.
+local function in_bucket(command, part, roots, hash, number)
+  local answer = redis.pcall(command, part.prefix .. bucket_of(part, roots, hash), number)
   if type(answer) == 'number' then return answer end
   if string.find(answer.err, 'WRONGTYPE', 1, true) then return nil end
   error(answer.err)

@@ -94,7 +94,7 @@ local function seen_before(filter, entry)
   end
   local root, number, hash = entry_parts(entry, options.roots)
   local gens, roots = state.generations, options.roots
-  if gens[#gens].n >= filter.share then rotate(state, options, filter.now) end
+  if gens[#gens].n >= filter.share and rotate(state, options, filter.now) then filter.dirty = true end
   local newest = gens[#gens]
   if #gens > 1 and options.renew ~= 'met' and (holds_entry(newest, roots, hash, number) or in_older(filter, hash, number)) then return true end
   if not add_entry(newest, roots, hash, number) then return true end

@@ -1,0 +1,65 @@
+"""What the settings and the spider say of a crawl: its keys, and what its frontier needs to know."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from . import connection, defaults, exchange
+from .dupefilter import filter_of
+from .frontier_config import FrontierConfig
+from .keys import CrawlKeys
+from .namespace import check_one_slot, namespace_of
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+OWNER_VARIABLE = "TRAWL_OWNER"
+"""Environment variable by which a supervisor names the owner of a crawler's leases, so that it can end them at once."""
+
+
+def keys_of(crawler: Crawler) -> CrawlKeys:
+    """The keys of this crawler's spider, by the settings' patterns. Raises ConfigError."""
+    spider = crawler.spider or crawler.spidercls
+    keys = crawl_keys(crawler.settings, spider.name)
+    start_keys = getattr(crawler.spider, "start_keys", ())  # the spider has put them into the namespace
+    return replace(keys, start_urls=start_keys[0], more_start_urls=start_keys[1:]) if start_keys else keys
+
+
+def crawl_keys(settings: BaseSettings, spider: str) -> CrawlKeys:
+    """The keys of the spider named `spider`, by namespace and patterns in `settings`. Raises ConfigError."""
+    return CrawlKeys.for_spider(
+        spider,
+        namespace=namespace_of(settings),
+        requests=settings.get("SCHEDULER_QUEUE_KEY", defaults.SCHEDULER_QUEUE_KEY),
+        dupefilter=settings.get("SCHEDULER_DUPEFILTER_KEY", defaults.SCHEDULER_DUPEFILTER_KEY),
+        start_urls=settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY),
+        items=settings.get("REDIS_ITEMS_KEY", defaults.PIPELINE_KEY),
+        stats=settings.get("STATS_KEY", defaults.STATS_KEY),
+    )
+
+
+def config_of(crawler: Crawler) -> FrontierConfig:
+    """What this crawl's frontier is told; our Scheduler knows more of its queue and dupefilter. Raises ConfigError."""
+    if error := getattr(crawler.spider, "setup_error", None):
+        raise error
+    settings = crawler.settings
+    feeds = getattr(crawler.spidercls, "feeds", None)
+    keys, next_keys = keys_of(crawler), crawl_keys(settings, feeds) if feeds else None
+    if connection.is_cluster(settings):
+        check_one_slot(exchange.all_keys(keys, next_keys), "REDIS_NAMESPACE", f"'{{{crawler.spidercls.name}}}'")
+    return FrontierConfig(
+        keys=keys,
+        next_keys=next_keys,
+        owner=os.environ.get(OWNER_VARIABLE) or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
+        filter=filter_of(settings),
+        concurrency=settings.getint("CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS),
+        max_prefetch=settings.getint("SCHEDULER_MAX_PREFETCH", FrontierConfig.max_prefetch),
+        max_attempts=settings.getint("SCHEDULER_MAX_ATTEMPTS", FrontierConfig.max_attempts),
+        ttl_s=settings.getfloat("SCHEDULER_OWNER_TTL", FrontierConfig.ttl_s),
+        fsync_window_s=settings.getfloat("SCHEDULER_FSYNC_WINDOW", FrontierConfig.fsync_window_s),
+    )
