@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from . import connection, defaults, exchange
 from .dupefilter import filter_of
+from .errors import ConfigError
 from .frontier_config import FrontierConfig
 from .keys import CrawlKeys
+from .loading import number_of
 from .namespace import check_one_slot, namespace_of
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ def config_of(crawler: Crawler) -> FrontierConfig:
     settings = crawler.settings
     feeds = getattr(crawler.spidercls, "feeds", None)
     keys, next_keys = keys_of(crawler), crawl_keys(settings, feeds) if feeds else None
+    _check_distinct(keys)
     if connection.is_cluster(settings):
         check_one_slot(exchange.all_keys(keys, next_keys), "REDIS_NAMESPACE", f"'{{{crawler.spidercls.name}}}'")
     return FrontierConfig(
@@ -57,9 +60,23 @@ def config_of(crawler: Crawler) -> FrontierConfig:
         next_keys=next_keys,
         owner=os.environ.get(OWNER_VARIABLE) or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
         filter=filter_of(settings),
-        concurrency=settings.getint("CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS),
-        max_prefetch=settings.getint("SCHEDULER_MAX_PREFETCH", FrontierConfig.max_prefetch),
-        max_attempts=settings.getint("SCHEDULER_MAX_ATTEMPTS", FrontierConfig.max_attempts),
-        ttl_s=settings.getfloat("SCHEDULER_OWNER_TTL", FrontierConfig.ttl_s),
-        fsync_window_s=settings.getfloat("SCHEDULER_FSYNC_WINDOW", FrontierConfig.fsync_window_s),
+        concurrency=number_of(settings, "CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS),
+        max_prefetch=number_of(settings, "SCHEDULER_MAX_PREFETCH", FrontierConfig.max_prefetch),
+        max_attempts=number_of(settings, "SCHEDULER_MAX_ATTEMPTS", FrontierConfig.max_attempts),
+        ttl_s=number_of(settings, "SCHEDULER_OWNER_TTL", FrontierConfig.ttl_s),
+        fsync_window_s=number_of(settings, "SCHEDULER_FSYNC_WINDOW", FrontierConfig.fsync_window_s),
     )
+
+
+def _check_distinct(keys: CrawlKeys) -> None:
+    used: dict[str, str] = {}
+    for what, key in (
+        ("the queue", keys.requests),
+        ("the dupefilter", keys.dupefilter),
+        ("items", keys.items),
+        ("stats", keys.stats),
+        *(("start tasks", key) for key in (keys.start_urls, *keys.more_start_urls)),
+    ):
+        if key in used:
+            raise ConfigError(f"{key} is set as the key of both {used[key]} and {what}: give each one of its own")
+        used[key] = what

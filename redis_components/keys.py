@@ -10,7 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from . import defaults
+from .errors import ConfigError
 from .namespace import fleet_namespace, prefixed
+
+
+def filled(pattern: str, spider: str) -> str:
+    """The key of `spider` by `pattern`. Raises ConfigError."""
+    try:
+        return pattern % {"spider": spider, "name": spider}
+    except (TypeError, KeyError, ValueError) as exc:
+        raise ConfigError(
+            f"the key pattern {pattern!r} is wrong ({type(exc).__name__}: {exc}):"
+            " write %(name)s for the spider's name, %% for a percent sign, and no other %"
+        ) from exc
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,17 +59,17 @@ class CrawlKeys:
         """The keys for the spider named `spider`; patterns may hold `%(spider)s` or `%(name)s`. Of several start keys the most
         urgent one stands first.
 
-        `namespace` is that of the fleet and the tools (TRAWL_NAMESPACE) where none is given; "" is none.
+        `namespace` is that of the fleet and the tools (TRAWL_NAMESPACE) where none is given; "" is none. Raises ConfigError.
         """
-        name, within = {"spider": spider, "name": spider}, fleet_namespace() if namespace is None else namespace
+        within = fleet_namespace() if namespace is None else namespace
         first, *more = [start_urls] if isinstance(start_urls, str) else start_urls
         return cls(
-            requests=prefixed(requests % name, within),
-            dupefilter=prefixed(dupefilter % name, within),
-            start_urls=prefixed(first % name, within),
-            items=prefixed(items % name, within),
-            stats=prefixed(stats % name, within),
-            more_start_urls=tuple(prefixed(key % name, within) for key in more),
+            requests=prefixed(filled(requests, spider), within),
+            dupefilter=prefixed(filled(dupefilter, spider), within),
+            start_urls=prefixed(filled(first, spider), within),
+            items=prefixed(filled(items, spider), within),
+            stats=prefixed(filled(stats, spider), within),
+            more_start_urls=tuple(prefixed(filled(key, spider), within) for key in more),
         )
 
     def ready(self) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .dupefilter import RFPDupeFilter, is_fused, named_dupefilter
 from .errors import ConfigError
-from .loading import loaded
+from .loading import loaded, number_of
 
 if TYPE_CHECKING:
     import redis
@@ -19,13 +19,15 @@ def arguments_of(settings: BaseSettings) -> dict[str, Any]:
     arguments: dict[str, Any] = {
         "persist": settings.getbool("SCHEDULER_PERSIST"),
         "flush_on_start": settings.getbool("SCHEDULER_FLUSH_ON_START"),
-        "idle_before_close": settings.getint("SCHEDULER_IDLE_BEFORE_CLOSE"),
+        "idle_before_close": number_of(settings, "SCHEDULER_IDLE_BEFORE_CLOSE", 0),
         "queue_key": settings.get("SCHEDULER_QUEUE_KEY"),
         "queue_cls": settings.get("SCHEDULER_QUEUE_CLASS"),
         "dupefilter_key": settings.get("SCHEDULER_DUPEFILTER_KEY"),
         "dupefilter_cls": named_dupefilter(settings),
         "serializer": settings.get("SCHEDULER_SERIALIZER"),
     }
+    if arguments["idle_before_close"] < 0:
+        raise ConfigError(f"SCHEDULER_IDLE_BEFORE_CLOSE = {arguments['idle_before_close']} is out of range: 0 s or more")
     return {name: value for name, value in arguments.items() if value not in (None, "")}
 
 

@@ -15,6 +15,7 @@ from scrapy import Request
 from scrapy.exceptions import CloseSpider, DontCloseSpider
 
 from . import defaults
+from .keys import filled
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -95,15 +96,16 @@ class SynchronousTasks:
     # Several start keys, the most urgent first
 
     def _normalize_redis_key(self, redis_key: Any) -> tuple[str, list[str] | None]:
-        """The key to begin with, and all keys where several may be given. Raises ValueError for one that is empty."""
+        """The key to begin with, and all keys where several may be given. Raises ValueError for one that is empty, ConfigError
+        for a wrong pattern."""
         if isinstance(redis_key, str):
-            key = redis_key % {"name": self.name}
+            key = filled(redis_key, self.name)
             if not key.strip():
                 raise ValueError("redis_key must not be empty")
             return key, None
         if not isinstance(redis_key, (list, tuple)):
             raise ValueError(f"redis_key must be a key or a list of keys, not {redis_key!r}")
-        keys = list(dict.fromkeys((key % {"name": self.name}).strip() for key in redis_key))
+        keys = list(dict.fromkeys(filled(key, self.name).strip() for key in redis_key))
         if not keys:
             raise ValueError("redis_key list is empty after normalization")
         if "" in keys:
