@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING
 
 from . import connection, defaults, exchange
 from .dupefilter import filter_of
-from .frontier_config import FrontierConfig
+from .frontier_config import OWNER_VARIABLE, FrontierConfig
 from .keys import CrawlKeys
+from .loading import number_of
 from .namespace import check_one_slot, namespace_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
-
-OWNER_VARIABLE = "TRAWL_OWNER"
-"""Environment variable by which a supervisor names the owner of a crawler's leases, so that it can end them at once."""
 
 
 def keys_of(crawler: Crawler) -> CrawlKeys:
@@ -57,9 +55,9 @@ def config_of(crawler: Crawler) -> FrontierConfig:
         next_keys=next_keys,
         owner=os.environ.get(OWNER_VARIABLE) or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
         filter=filter_of(settings),
-        concurrency=settings.getint("CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS),
-        max_prefetch=settings.getint("SCHEDULER_MAX_PREFETCH", FrontierConfig.max_prefetch),
-        max_attempts=settings.getint("SCHEDULER_MAX_ATTEMPTS", FrontierConfig.max_attempts),
-        ttl_s=settings.getfloat("SCHEDULER_OWNER_TTL", FrontierConfig.ttl_s),
-        fsync_window_s=settings.getfloat("SCHEDULER_FSYNC_WINDOW", FrontierConfig.fsync_window_s),
+        concurrency=number_of(settings, "CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS),
+        max_prefetch=number_of(settings, "SCHEDULER_MAX_PREFETCH", FrontierConfig.max_prefetch),
+        max_attempts=number_of(settings, "SCHEDULER_MAX_ATTEMPTS", FrontierConfig.max_attempts),
+        ttl_s=number_of(settings, "SCHEDULER_OWNER_TTL", FrontierConfig.ttl_s),
+        fsync_window_s=number_of(settings, "SCHEDULER_FSYNC_WINDOW", FrontierConfig.fsync_window_s),
     )

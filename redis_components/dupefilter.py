@@ -20,7 +20,7 @@ from . import defaults, filter_access
 from .connection import get_redis_from_settings
 from .errors import ConfigError
 from .filters import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
-from .loading import loaded
+from .loading import loaded, number_of
 from .namespace import namespace_of, prefixed
 
 if TYPE_CHECKING:
@@ -181,27 +181,18 @@ class RFPDupeFilter(BaseDupeFilter):
             self.logdupes = False
 
 
-def _number(settings: BaseSettings, name: str, default: float) -> Any:
-    """A setting of the type of its default. Raises ConfigError for what is none."""
-    value = settings.get(name, default)
-    try:
-        return type(default)(value)
-    except (TypeError, ValueError) as exc:
-        raise ConfigError(f"{name} = {value!r} is no {'whole number' if isinstance(default, int) else 'number'}") from exc
-
-
 def _exact(settings: BaseSettings) -> dict[str, Any]:
-    return {"bits": _number(settings, "DUPEFILTER_BITS", Exact.bits)}
+    return {"bits": number_of(settings, "DUPEFILTER_BITS", Exact.bits)}
 
 
 def _rolling(settings: BaseSettings) -> dict[str, Any]:
     renew = settings.get("DUPEFILTER_RENEW", Rolling.renew)
     if renew not in list(Renew):
         raise ConfigError(f"DUPEFILTER_RENEW = {renew!r} is none of {', '.join(Renew)}")
-    max_age_s = _number(settings, "DUPEFILTER_MAX_AGE", Rolling.max_age_s)
+    max_age_s = number_of(settings, "DUPEFILTER_MAX_AGE", Rolling.max_age_s)
     return {
         **_exact(settings),
-        "max_entries": _number(settings, "DUPEFILTER_MAX_ENTRIES", 0 if max_age_s else defaults.DUPEFILTER_MAX_ENTRIES),
+        "max_entries": number_of(settings, "DUPEFILTER_MAX_ENTRIES", 0 if max_age_s else defaults.DUPEFILTER_MAX_ENTRIES),
         "max_age_s": max_age_s,
         "renew": Renew(renew),
     }
@@ -209,8 +200,8 @@ def _rolling(settings: BaseSettings) -> dict[str, Any]:
 
 def _bloom(settings: BaseSettings) -> dict[str, Any]:
     return {
-        "false_positives": _number(settings, "DUPEFILTER_FALSE_POSITIVES", Bloom.false_positives),
-        "capacity": _number(settings, "DUPEFILTER_CAPACITY", Bloom.capacity),
+        "false_positives": number_of(settings, "DUPEFILTER_FALSE_POSITIVES", Bloom.false_positives),
+        "capacity": number_of(settings, "DUPEFILTER_CAPACITY", Bloom.capacity),
     }
 
 

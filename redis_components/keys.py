@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from . import defaults
+from .errors import ConfigError
 from .namespace import fleet_namespace, prefixed
 
 
@@ -45,19 +46,26 @@ class CrawlKeys:
         stats: str = defaults.STATS_KEY,
     ) -> CrawlKeys:
         """The keys for the spider named `spider`; patterns may hold `%(spider)s` or `%(name)s`. Of several start keys the most
-        urgent one stands first.
+        urgent one stands first. Raises ConfigError for another %.
 
         `namespace` is that of the fleet and the tools (TRAWL_NAMESPACE) where none is given; "" is none.
         """
-        name, within = {"spider": spider, "name": spider}, fleet_namespace() if namespace is None else namespace
+        within = fleet_namespace() if namespace is None else namespace
+
+        def key(pattern: str) -> str:
+            try:
+                return prefixed(pattern % {"spider": spider, "name": spider}, within)
+            except (KeyError, TypeError, ValueError) as exc:
+                raise ConfigError(f"the key {pattern!r}: write %(spider)s for the spider's name, and no other %") from exc
+
         first, *more = [start_urls] if isinstance(start_urls, str) else start_urls
         return cls(
-            requests=prefixed(requests % name, within),
-            dupefilter=prefixed(dupefilter % name, within),
-            start_urls=prefixed(first % name, within),
-            items=prefixed(items % name, within),
-            stats=prefixed(stats % name, within),
-            more_start_urls=tuple(prefixed(key % name, within) for key in more),
+            requests=key(requests),
+            dupefilter=key(dupefilter),
+            start_urls=key(first),
+            items=key(items),
+            stats=key(stats),
+            more_start_urls=tuple(map(key, more)),
         )
 
     def ready(self) -> str:

@@ -1,4 +1,4 @@
-"""Objects that settings name by their dotted path."""
+"""What settings say: objects by their dotted path, and numbers. What is wrong is refused with the setting's name."""
 
 from __future__ import annotations
 
@@ -34,3 +34,12 @@ def loaded(value: Any, name: str) -> Any:
             return import_module(value)
     except Exception as exc:  # whatever the user's module raises while it is imported
         raise ConfigError(f"{name} = {value!r} cannot be loaded: {type(exc).__name__}: {exc}") from exc
+
+
+def number_of(settings: BaseSettings, name: str, default: float) -> Any:
+    """The setting `name` as a number of the type of its default. Raises ConfigError for what is none."""
+    value = settings.get(name, default)
+    try:
+        return type(default)(value)
+    except (TypeError, ValueError) as exc:
+        raise ConfigError(f"{name} = {value!r} is no {'whole number' if isinstance(default, int) else 'number'}") from exc
