@@ -97,18 +97,24 @@ class SynchronousTasks:
     def _normalize_redis_key(self, redis_key: Any) -> tuple[str, list[str] | None]:
         """The key to begin with, and all keys where several may be given. Raises ValueError for one that is empty."""
         if isinstance(redis_key, str):
-            key = redis_key % {"name": self.name}
+            key = self._key(redis_key)
             if not key.strip():
                 raise ValueError("redis_key must not be empty")
             return key, None
         if not isinstance(redis_key, (list, tuple)):
             raise ValueError(f"redis_key must be a key or a list of keys, not {redis_key!r}")
-        keys = list(dict.fromkeys((key % {"name": self.name}).strip() for key in redis_key))
+        keys = list(dict.fromkeys(self._key(key).strip() for key in redis_key))
         if not keys:
             raise ValueError("redis_key list is empty after normalization")
         if "" in keys:
             raise ValueError("redis_key must not be empty")
         return keys[0], keys
+
+    def _key(self, pattern: Any) -> str:
+        try:
+            return str(pattern % {"name": self.name, "spider": self.name})
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(f"redis_key {pattern!r}: write %(name)s for the spider's name, and no other %") from None
 
     def _is_multi_key_mode(self) -> bool:
         return bool(self._redis_keys)

@@ -35,3 +35,24 @@ def test_what_a_frontier_is_told(setting: str, value: str, said: str) -> None:
 def test_what_a_scheduler_is_told(value: Any, said: str) -> None:
     with pytest.raises(ConfigError, match=f"SCHEDULER_IDLE_BEFORE_CLOSE = .* {said}"):
         Scheduler.from_settings(get_crawler(LinksSpider, {"SCHEDULER_IDLE_BEFORE_CLOSE": value}).settings)
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("%(job)s:start", "write %\\(name\\)s for the spider's name"),
+        ("", "must not be empty"),
+        ([], "is empty"),
+        (["a", " "], "must not be empty"),
+        ([7], "redis_key 7"),
+        (7, "must be a key or a list of keys"),
+    ],
+)
+def test_what_a_spider_is_told(key: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=f"redis_key.*{said}"):
+        LinksSpider.from_crawler(get_crawler(LinksSpider), redis_key=key)
+
+
+def test_a_spiders_start_key_may_hold_its_name_by_either_word() -> None:
+    spider = LinksSpider.from_crawler(get_crawler(LinksSpider), redis_key=["%(name)s:a", "%(spider)s:b"])
+    assert spider.start_keys == ("links:a", "links:b")
