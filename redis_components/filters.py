@@ -24,6 +24,7 @@ from .errors import ConfigError
 
 FEWEST_BITS, MOST_BITS = 64, 80
 FEWEST_ENTRIES = 1000
+SHORTEST_AGE_S = 1
 
 _PARTS = struct.Struct(">Hq")
 _ROOT = struct.Struct(">H")
@@ -134,7 +135,8 @@ class Rolling(Exact):
         super().__post_init__()
         if self.max_entries:
             _checked("DUPEFILTER_MAX_ENTRIES", self.max_entries, FEWEST_ENTRIES, 1e12)
-        _checked("DUPEFILTER_MAX_AGE", self.max_age_s, 0, 1e9)
+        if self.max_age_s:
+            _checked("DUPEFILTER_MAX_AGE", self.max_age_s, SHORTEST_AGE_S, 1e9)
         if not self.max_entries and not self.max_age_s:
             raise ConfigError(
                 f"a {self.kind} dupefilter needs a bound: set DUPEFILTER_MAX_ENTRIES (number) or DUPEFILTER_MAX_AGE (s), or both"

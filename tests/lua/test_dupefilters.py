@@ -267,6 +267,28 @@ def test_a_long_incremental_crawl_takes_constant_memory(redis_client: redis.Redi
 # Bloom
 
 
+@pytest.mark.parametrize(
+    "kind", [Rolling(bits=80, max_entries=1000), Window(bits=80, max_entries=1000)], ids=["rolling", "window"]
+)
+def test_many_buckets_of_a_small_filter_do_not_pile_up(kind: Filter, redis_client: redis.Redis) -> None:
+    filter = Alone(redis_client, kind)
+    for first in range(0, 8000, 100):
+        filter.ask(of("", first, first + 100))
+    parts = [len(value.split(b",")) for value in redis_client.hmget(KEY, "leaving", "garbage") if value]
+    assert sum(parts) < 20  # of 16 or 32 that were dropped, each with 65,536 keys
+    assert redis_client.dbsize() < 5000
+
+
+def test_a_clock_that_was_put_back_does_not_keep_entries_for_ever(redis_client: redis.Redis) -> None:
+    filter = Alone(redis_client, Rolling(max_age_s=3600))
+    filter.ask([b"a"])
+    made_older(redis_client, -86_400)
+    filter.ask([b"b"])
+    made_older(redis_client, 4000)
+    filter.ask([b"c"])
+    assert filter.ask([b"a"]) == [False]
+
+
 def test_the_false_positives_stay_below_the_promise_over_several_layers(way: type[Alone], redis_client: redis.Redis) -> None:
     asked = way(redis_client, Bloom(capacity=1000, false_positives=0.01))
     wrong = sum(sum(asked.ask(of("", first, first + 1000))) for first in range(0, 10_000, 1000))

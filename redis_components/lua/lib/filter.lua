@@ -4,6 +4,7 @@
 -- much: a part of 80 bits has 65,536 keys however few its entries, and small bounds must not make them faster than they go.
 local MOVED = 64 -- entries moved from the window into the Bloom filter
 local SWEPT = 128 -- keys removed
+local MOST_LEFT = 20000 -- so that Redis is not held for long
 
 local function new_generation(state, options, now)
   state.generations[#state.generations + 1] = new_part(state, now, { n = 0, buckets = options.roots, born = now })
@@ -140,8 +141,8 @@ end
 -- The bounded work that each exchange leaves to the next ones, and the counts. While Redis is out of memory nothing grows.
 local function close_filter(filter, full)
   local state, options = filter.state, filter.options
-  if not full and #state.leaving > 0 then move_to_tail(filter, (MOVED + 2 * filter.met) * (#state.leaving) ^ 2) end
-  filter.dirty = sweep_garbage(state, (SWEPT + 2 * filter.met) * (#state.garbage) ^ 2) or filter.dirty
+  if not full and #state.leaving > 0 then move_to_tail(filter, math.min(MOST_LEFT, (MOVED + 2 * filter.met) * (#state.leaving) ^ 2)) end
+  filter.dirty = sweep_garbage(state, math.min(MOST_LEFT, (SWEPT + 2 * filter.met) * (#state.garbage) ^ 2)) or filter.dirty
   if filter.dirty then save_state(state, options.form) end
 end
 
