@@ -44,7 +44,7 @@ def test_what_a_scheduler_is_told(value: Any, said: str) -> None:
         ("", "must not be empty"),
         ([], "is empty"),
         (["a", " "], "must not be empty"),
-        ([7], "redis_key 7"),
+        ([7], "7: write"),
         (7, "must be a key or a list of keys"),
     ],
 )
