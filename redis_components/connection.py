@@ -82,13 +82,25 @@ def _shared(params: dict[str, Any]) -> redis.Redis:
     client = _clients.get(key)
     if client is None:
         try:
-            client = _clients[key] = get_redis(**params)
+            client = get_redis(**params)
+            _check_options(client)
+            _clients[key] = client
+        except TypeError as exc:  # it says the parameter's name, not its value
+            where = f"an option of {masked(params['url'])}, or a parameter" if "url" in params else "a parameter"
+            raise ConfigError(f"redis-py does not know {where} of REDIS_PARAMS: {exc}") from exc
         except ValueError:
             if "url" not in params:
                 raise
             # Without the text of the ValueError, and not as its cause: it may quote a part of the password.
             raise refused(params["url"]) from None
     return client
+
+
+def _check_options(client: redis.Redis) -> None:
+    """Raise TypeError for a parameter that redis-py would refuse at the first command only, and then at each."""
+    pool = client.__dict__.get("connection_pool")  # a cluster's is not made yet
+    if pool is not None:
+        pool.connection_class(**pool.connection_kwargs)
 
 
 def _defaults_for(url: str | None) -> dict[str, Any]:
@@ -229,4 +241,9 @@ def _diagnosis(exc: Exception, said: str) -> tuple[str, str]:
             )
         case exceptions.ConnectionError():
             return f"cannot be reached ({said})", f"check host and port in {_URL} and that it runs"
+        case exceptions.ResponseError() if said.startswith("WRONGTYPE"):
+            return (
+                f"holds something else under one of Trawl's keys ({said})",
+                "find it with SCAN and TYPE (docs/redis-keys.md has their names and types), and remove it or set TRAWL_NAMESPACE",
+            )
     return f"answered with an error ({said})", f"check its version (6.2 or newer) and the database number in {_URL}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from . import connection, defaults, exchange
 from .dupefilter import filter_of
+from .errors import ConfigError
 from .frontier_config import OWNER_VARIABLE, FrontierConfig
 from .keys import CrawlKeys
 from .loading import number_of
@@ -48,6 +49,7 @@ def config_of(crawler: Crawler) -> FrontierConfig:
     settings = crawler.settings
     feeds = getattr(crawler.spidercls, "feeds", None)
     keys, next_keys = keys_of(crawler), crawl_keys(settings, feeds) if feeds else None
+    _check_distinct(keys)
     if connection.is_cluster(settings):
         check_one_slot(exchange.all_keys(keys, next_keys), "REDIS_NAMESPACE", f"'{{{crawler.spidercls.name}}}'")
     return FrontierConfig(
@@ -61,3 +63,17 @@ def config_of(crawler: Crawler) -> FrontierConfig:
         ttl_s=number_of(settings, "SCHEDULER_OWNER_TTL", FrontierConfig.ttl_s),
         fsync_window_s=number_of(settings, "SCHEDULER_FSYNC_WINDOW", FrontierConfig.fsync_window_s),
     )
+
+
+def _check_distinct(keys: CrawlKeys) -> None:
+    used: dict[str, str] = {}
+    for what, key in (
+        ("the queue", keys.requests),
+        ("the dupefilter", keys.dupefilter),
+        ("items", keys.items),
+        ("stats", keys.stats),
+        *(("start tasks", key) for key in (keys.start_urls, *keys.more_start_urls)),
+    ):
+        if key in used:
+            raise ConfigError(f"{key} is set as the key of both {used[key]} and {what}: give each one of its own")
+        used[key] = what

@@ -14,6 +14,17 @@ from .errors import ConfigError
 from .namespace import fleet_namespace, prefixed
 
 
+def filled(pattern: str, spider: str) -> str:
+    """The key of `spider` by `pattern`. Raises ConfigError."""
+    try:
+        return pattern % {"spider": spider, "name": spider}
+    except (TypeError, KeyError, ValueError) as exc:
+        raise ConfigError(
+            f"the key pattern {pattern!r} is wrong ({type(exc).__name__}: {exc}):"
+            " write %(name)s for the spider's name, %% for a percent sign, and no other %"
+        ) from exc
+
+
 @dataclass(frozen=True, kw_only=True)
 class CrawlKeys:
     """The keys of one spider's crawl. The five patterns are scrapy-redis's; each auxiliary key starts with the key it serves.
@@ -46,26 +57,19 @@ class CrawlKeys:
         stats: str = defaults.STATS_KEY,
     ) -> CrawlKeys:
         """The keys for the spider named `spider`; patterns may hold `%(spider)s` or `%(name)s`. Of several start keys the most
-        urgent one stands first. Raises ConfigError for another %.
+        urgent one stands first.
 
-        `namespace` is that of the fleet and the tools (TRAWL_NAMESPACE) where none is given; "" is none.
+        `namespace` is that of the fleet and the tools (TRAWL_NAMESPACE) where none is given; "" is none. Raises ConfigError.
         """
         within = fleet_namespace() if namespace is None else namespace
-
-        def key(pattern: str) -> str:
-            try:
-                return prefixed(pattern % {"spider": spider, "name": spider}, within)
-            except (KeyError, TypeError, ValueError) as exc:
-                raise ConfigError(f"the key {pattern!r}: write %(spider)s for the spider's name, and no other %") from exc
-
         first, *more = [start_urls] if isinstance(start_urls, str) else start_urls
         return cls(
-            requests=key(requests),
-            dupefilter=key(dupefilter),
-            start_urls=key(first),
-            items=key(items),
-            stats=key(stats),
-            more_start_urls=tuple(map(key, more)),
+            requests=prefixed(filled(requests, spider), within),
+            dupefilter=prefixed(filled(dupefilter, spider), within),
+            start_urls=prefixed(filled(first, spider), within),
+            items=prefixed(filled(items, spider), within),
+            stats=prefixed(filled(stats, spider), within),
+            more_start_urls=tuple(prefixed(filled(key, spider), within) for key in more),
         )
 
     def ready(self) -> str:

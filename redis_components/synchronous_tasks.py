@@ -15,6 +15,7 @@ from scrapy import Request
 from scrapy.exceptions import CloseSpider, DontCloseSpider
 
 from . import defaults
+from .keys import filled
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -95,26 +96,21 @@ class SynchronousTasks:
     # Several start keys, the most urgent first
 
     def _normalize_redis_key(self, redis_key: Any) -> tuple[str, list[str] | None]:
-        """The key to begin with, and all keys where several may be given. Raises ValueError for one that is empty."""
+        """The key to begin with, and all keys where several may be given. Raises ValueError for one that is empty, ConfigError
+        for a wrong pattern."""
         if isinstance(redis_key, str):
-            key = self._key(redis_key)
+            key = filled(redis_key, self.name)
             if not key.strip():
                 raise ValueError("redis_key must not be empty")
             return key, None
         if not isinstance(redis_key, (list, tuple)):
             raise ValueError(f"redis_key must be a key or a list of keys, not {redis_key!r}")
-        keys = list(dict.fromkeys(self._key(key).strip() for key in redis_key))
+        keys = list(dict.fromkeys(filled(key, self.name).strip() for key in redis_key))
         if not keys:
             raise ValueError("redis_key list is empty after normalization")
         if "" in keys:
             raise ValueError("redis_key must not be empty")
         return keys[0], keys
-
-    def _key(self, pattern: Any) -> str:
-        try:
-            return str(pattern % {"name": self.name, "spider": self.name})
-        except (KeyError, TypeError, ValueError):
-            raise ValueError(f"redis_key {pattern!r}: write %(name)s for the spider's name, and no other %") from None
 
     def _is_multi_key_mode(self) -> bool:
         return bool(self._redis_keys)

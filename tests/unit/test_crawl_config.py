@@ -20,8 +20,6 @@ from tests.support.link_spiders import LinksSpider
         ("SCHEDULER_OWNER_TTL", "soon", "is no number"),
         ("SCHEDULER_OWNER_TTL", "0", "is out of range"),
         ("REDIS_NAMESPACE", "two words", "must be without spaces"),
-        ("SCHEDULER_QUEUE_KEY", "%(job)s:requests", "write %(spider)s for the spider's name"),
-        ("REDIS_ITEMS_KEY", "100%", "write %(spider)s for the spider's name"),
     ],
 )
 def test_what_a_frontier_is_told(setting: str, value: str, said: str) -> None:
@@ -40,11 +38,9 @@ def test_what_a_scheduler_is_told(value: Any, said: str) -> None:
 @pytest.mark.parametrize(
     ("key", "said"),
     [
-        ("%(job)s:start", "write %\\(name\\)s for the spider's name"),
         ("", "must not be empty"),
         ([], "is empty"),
         (["a", " "], "must not be empty"),
-        ([7], "7: write"),
         (7, "must be a key or a list of keys"),
     ],
 )
