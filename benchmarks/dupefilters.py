@@ -6,9 +6,9 @@ Each kind is filled on a server of its own, by the script that a filter used alo
 Memory is what the server's used_memory grows by. Then a crawler process without Scrapy stores requests through the real exchange,
 1,000 at a time: new ones, and ones that were seen (any of the last half). The cost is CPU time of Redis's main thread for each
 request, in the median batch, because wall time on a shared machine is its neighbours', too. Checks per second are for half new,
-half seen requests: of the whole exchange, which also reads the message and stores the new ones; and of the filter's part, which is
-the cost of the same checks by the filter alone. False positives are new requests that count as seen, among as many more as were
-stored at first, at most 1,000,000.
+half seen requests: of the whole exchange, which also reads the message and stores the new ones; and of the filter's part, which
+is the cost of the same checks by the filter alone. False positives are new requests that count as seen, among as many more as
+were stored at first, at most 1,000,000.
 """
 
 from __future__ import annotations
