@@ -5,15 +5,16 @@
 Each kind is filled on a server of its own, by the script that a filter used alone runs and that shares its Lua with the exchange.
 Memory is what the server's used_memory grows by. Then a crawler process without Scrapy stores requests through the real exchange,
 1,000 at a time: new ones, and ones that were seen (any of the last half). The cost is CPU time of Redis's main thread for each
-request, because wall time on a shared machine is its neighbours', too. Checks per second are for half new, half seen requests: of
-the whole exchange, which also reads the message and stores the new ones; and of the filter's part, which is the cost of the same
-checks by the filter alone. False positives are new requests that count as seen, among as many more as were stored at first, at
-most 1,000,000.
+request, in the median batch, because wall time on a shared machine is its neighbours', too. Checks per second are for half new,
+half seen requests: of the whole exchange, which also reads the message and stores the new ones; and of the filter's part, which
+is the cost of the same checks by the filter alone. False positives are new requests that count as seen, among as many more as
+were stored at first, at most 1,000,000.
 """
 
 from __future__ import annotations
 
 import random
+import statistics
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -168,27 +169,29 @@ def fingerprint(number: int) -> bytes:
 
 def alone(client: redis.Redis, kind: Filter, numbers: Sequence[int]) -> float:
     """CPU of the server for each check by a filter that is used alone, in microseconds."""
-    begun = cpu_s(client)
+    used = []
     for begin in range(0, len(numbers), BATCH):
+        before = cpu_s(client)
         ask(client, kind, numbers[begin : begin + BATCH])
-    return (cpu_s(client) - begun) / len(numbers) * 1e6
+        used.append((cpu_s(client) - before) / BATCH)
+    return statistics.median(used) * 1e6
 
 
 def in_exchange(client: redis.Redis, kind: Filter, numbers: Sequence[int | None]) -> float:
     """CPU of the server for each request in the exchange, in microseconds; None: a request that passes no filter."""
     owner = Owner(client, f"bench-{time.monotonic_ns()}", filter=kind, batch=BATCH)
     owner.advance()
-    used = 0.0
-    for begin in range(0, len(numbers), 10 * BATCH):
-        for number in numbers[begin : begin + 10 * BATCH]:
+    used = []
+    for begin in range(0, len(numbers), BATCH):
+        for number in numbers[begin : begin + BATCH]:
             mark = NO_FILTER if number is None else kind.entry(fingerprint(number))
             owner.frontier.add_request(NewRequest(mark, "0", b"a payload of forty characters, no more .."))
         before = cpu_s(client)
-        owner.advance(5)
-        used += cpu_s(client) - before
+        owner.advance(0.5)
+        used.append((cpu_s(client) - before) / BATCH)
         client.delete(KEYS.ready())
     owner.close()
-    return used / len(numbers) * 1e6
+    return statistics.median(used) * 1e6
 
 
 def cpu_s(client: redis.Redis) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 
     from redis_components.dupefilter import RFPDupeFilter
     from redis_components.filter_report import FilterReport
+    from redis_components.keys import CrawlKeys
 
 Urls = Annotated[list[str] | None, typer.Option("--forget", metavar="URL", help="Remove this URL; may be repeated.")]
 
@@ -48,9 +50,8 @@ def dupefilter(
                 print("\n".join(f"{word}: {one}" for one, word in outcomes.items()))
             return 0
         from redis_components.filter_report import report
-        from redis_components.keys import CrawlKeys
 
-        found = report(client, CrawlKeys.for_spider(spider))
+        found = report(client, _keys_of(spider))
     print_json(_json(spider, found)) if as_json else print(_sentence(spider, found))
     return 0
 
@@ -68,6 +69,22 @@ def _sentence(spider: str, found: FilterReport) -> str:
     memory = f"about {found.bytes:,} bytes in at most {found.keys:,} keys ({found.bytes_per_entry:.1f} for each entry)"
     errs = f", {found.false_positive_rate:.2g} of new requests count as seen" if found.false_positive_rate else ""
     return f"{spider}: {found.form}, {found.entries:,} entries, {memory}{errs}"
+
+
+def _keys_of(spider: str) -> CrawlKeys:
+    """By the project's settings and the spider's own, where this is run in a project; else by the default patterns."""
+    from scrapy.spiderloader import get_spider_loader
+    from scrapy.utils.project import get_project_settings, inside_project
+
+    from redis_components.crawl_config import crawl_keys
+    from redis_components.keys import CrawlKeys
+
+    if not inside_project():
+        return CrawlKeys.for_spider(spider)
+    settings = get_project_settings()
+    with suppress(KeyError):  # another project's spider
+        get_spider_loader(settings).load(spider).update_settings(settings)
+    return crawl_keys(settings, spider)
 
 
 def _forget(client: redis.Redis, spider: str, urls: list[str]) -> dict[str, str]:
@@ -94,7 +111,6 @@ def _filter_of(spider: str, client: redis.Redis) -> RFPDupeFilter:
     from scrapy.utils.misc import build_from_crawler, load_object
     from scrapy.utils.project import get_project_settings
 
-    from redis_components.crawl_config import crawl_keys
     from redis_components.dupefilter import RFPDupeFilter, dupefilter_class
     from redis_components.errors import ConfigError
 
@@ -109,7 +125,7 @@ def _filter_of(spider: str, client: redis.Redis) -> RFPDupeFilter:
     if not (isinstance(cls, type) and issubclass(cls, RFPDupeFilter)):
         name = crawler.settings.get("DUPEFILTER_CLASS")
         raise ConfigError(f"DUPEFILTER_CLASS = {name!r} keeps its entries in a way of its own: remove them by its own means")
-    df = cls(client, crawl_keys(crawler.settings, spider).fingerprints())
+    df = cls(client, _keys_of(spider).fingerprints())
     df.filter = cls.filter_from_settings(crawler.settings)
     df.use_fingerprinter(build_from_crawler(load_object(crawler.settings["REQUEST_FINGERPRINTER_CLASS"]), crawler))
     return df

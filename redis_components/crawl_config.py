@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from . import connection, defaults, exchange
 from .dupefilter import filter_of
 from .errors import ConfigError
-from .frontier_config import FrontierConfig
+from .frontier_config import OWNER_VARIABLE, FrontierConfig
 from .keys import CrawlKeys
 from .loading import number_of
 from .namespace import check_one_slot, namespace_of
@@ -19,9 +19,6 @@ from .namespace import check_one_slot, namespace_of
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
-
-OWNER_VARIABLE = "TRAWL_OWNER"
-"""Environment variable by which a supervisor names the owner of a crawler's leases, so that it can end them at once."""
 
 
 def keys_of(crawler: Crawler) -> CrawlKeys:

@@ -1,4 +1,4 @@
-"""Values of settings: numbers, and objects that they name by their dotted path."""
+"""What settings say: objects by their dotted path, and numbers. What is wrong is refused with the setting's name."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def loaded(value: Any, name: str) -> Any:
 
 
 def number_of(settings: BaseSettings, name: str, default: float) -> Any:
-    """A setting of the type of its default. Raises ConfigError for what is none."""
+    """The setting `name` as a number of the type of its default. Raises ConfigError for what is none."""
     value = settings.get(name, default)
     try:
         return type(default)(value)

@@ -25,6 +25,7 @@ from .errors import TrawlError, Undecodable, Unserializable
 from .exchange import NO_FILTER, NewRequest, Order, score_of
 from .filters import Notes
 from .kept_requests import KeptRequests
+from .loading import number_of
 from .lone_scheduler import LoneScheduler
 from .page import Page, current_page
 from .page_book import PageBook
@@ -90,7 +91,7 @@ class Scheduler(LoneScheduler):
         settings = crawler.settings
         # What expires in Redis must not be remembered here, and what is met again has to be told there.
         forgets = is_fused(type(self.df)) and self.df.filter.forgets
-        self._max_seen = 0 if forgets else settings.getint("SCHEDULER_LOCAL_SEEN", defaults.SCHEDULER_LOCAL_SEEN)
+        self._max_seen = 0 if forgets else number_of(settings, "SCHEDULER_LOCAL_SEEN", defaults.SCHEDULER_LOCAL_SEEN)
         self._unseen = self._fingerprint_here
         self.stats = self.stats or crawler.stats
         assert self.stats is not None

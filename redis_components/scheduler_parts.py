@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 
 
 def arguments_of(settings: BaseSettings) -> dict[str, Any]:
-    """The constructor's arguments, but `server`; those that no setting names are left to their defaults."""
+    """The constructor's arguments, but `server`; those that no setting names are left to their defaults. Raises ConfigError."""
+    idle_s = number_of(settings, "SCHEDULER_IDLE_BEFORE_CLOSE", 0)
+    if idle_s < 0:
+        raise ConfigError(f"SCHEDULER_IDLE_BEFORE_CLOSE = {idle_s} is out of range: 0 or more")
     arguments: dict[str, Any] = {
         "persist": settings.getbool("SCHEDULER_PERSIST"),
         "flush_on_start": settings.getbool("SCHEDULER_FLUSH_ON_START"),
-        "idle_before_close": number_of(settings, "SCHEDULER_IDLE_BEFORE_CLOSE", 0),
+        "idle_before_close": idle_s,
         "queue_key": settings.get("SCHEDULER_QUEUE_KEY"),
         "queue_cls": settings.get("SCHEDULER_QUEUE_CLASS"),
         "dupefilter_key": settings.get("SCHEDULER_DUPEFILTER_KEY"),

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from redis_components.crawl_config import OWNER_VARIABLE
+from redis_components.frontier_config import OWNER_VARIABLE
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry, Renewal, Slot
 
 from .crawler_options import CrawlerOptions

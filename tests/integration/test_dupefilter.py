@@ -220,7 +220,7 @@ def test_a_url_is_forgotten_by_command(trawl: Trawl, redis_client: redis.Redis) 
     assert trawl("forum_list", "--forget", ONE.url)[:2] == (0, f"forgotten: {ONE.url}\n")
 
 
-def test_a_url_is_forgotten_under_the_key_that_the_project_names(
+def test_the_command_works_on_the_key_that_the_project_names(
     trawl: Trawl, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "project_with_own_key.py").write_text(
@@ -229,6 +229,7 @@ def test_a_url_is_forgotten_under_the_key_that_the_project_names(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "project_with_own_key")
     RFPDupeFilter(redis_client, "job:seen:forum_list").request_seen(ONE)
+    assert "set, 1 entries" in trawl("forum_list")[1]
     assert trawl("forum_list", "--forget", ONE.url)[:2] == (0, f"forgotten: {ONE.url}\n")
 
 

@@ -12,7 +12,7 @@ PACKAGES = ("redis_components", "workers", "tasks", "cli", "monitoring")
 FILES = [*ROOT.glob("*.py"), *(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))]
 CODE = "\n".join(path.read_text("utf-8") for path in FILES)
 SCRAPYS = set(dir(scrapy.settings.default_settings))
-READ = re.compile(r"""(?:settings(?:\.get\w*\(|\[)|_number\(settings, |object_of\((?:\w+\.)?\w+, )\s*"([A-Z_]+)\"""")
+READ = re.compile(r"""(?:settings(?:\.get\w*\(|\[)|number_of\(settings, |object_of\((?:\w+\.)?\w+, )\s*"([A-Z_]+)\"""")
 VARIABLE = re.compile(r"""environ(?:\.\w+\(|\[)"(TRAWL_[A-Z_]+)\"""")
 ROW = re.compile(r"^\| (`[^|]*`) \|", re.MULTILINE)
 
