@@ -39,6 +39,7 @@ _BODIES: dict[str, Callable[[StartTask], bool]] = {
 }
 _decode = msgspec.json.Decoder(StartTask).decode
 _is_url = re.compile(r"[a-z][a-z0-9+.\-]*://|about:|data:", re.IGNORECASE).match
+_is_token = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+").fullmatch  # RFC 9110
 _AT = re.compile(r"(.*) - at `\$\.?(\w*)(.*)`", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`")
@@ -60,9 +61,17 @@ def read(data: bytes | str, encoding: str = "utf-8") -> StartTask:
     except msgspec.ValidationError as exc:
         raise BadStartTask(_explained(str(exc))) from None
     except msgspec.DecodeError as exc:
-        raise BadStartTask(f"it is no valid JSON: {exc}") from None
+        hint = " (half a surrogate pair is no text)" if r"\ud" in text.lower() else ""
+        raise BadStartTask(f"it is no valid JSON: {exc}{hint}") from None
+    except RecursionError:
+        raise BadStartTask("it is nested too deeply") from None
     if not _is_url(task.url):
         raise BadStartTask(f"field 'url': {task.url!r} has no scheme, such as https://")
+    if task.method is not None and not _is_token(task.method):
+        raise BadStartTask(f"field 'method': {task.method!r:.100} is no HTTP method")
+    for header in task.headers:
+        if not _is_token(header):
+            raise BadStartTask(f"field 'headers': {header!r:.100} is no name of a header")
     given = [field for field, is_given in _BODIES.items() if is_given(task)]
     if len(given) > 1:
         raise BadStartTask(f"fields {given[0]!r} and {given[1]!r}: a request has one body, give one of {', '.join(_BODIES)}")
@@ -72,7 +81,7 @@ def read(data: bytes | str, encoding: str = "utf-8") -> StartTask:
 def _explained(said: str) -> str:
     """msgspec's sentence in the words of this format."""
     if found := _UNKNOWN.match(said):
-        return f"unknown field {found[1]!r}; known are {', '.join(FIELDS)} (data of a form goes into 'formdata')"
+        return f"unknown field {found[1]!r:.100}; known are {', '.join(FIELDS)} (data of a form goes into 'formdata')"
     if found := _MISSING.match(said):
         return f"field {found[1]!r} is missing"
     if found := _AT.match(said):

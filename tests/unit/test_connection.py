@@ -143,6 +143,10 @@ def test_a_database_number_that_does_not_exist_is_explained(redis_server: RedisS
         ),
         (exceptions.ConnectionError("Name or service not known"), "cannot be reached (Name or service not known): check host"),
         (exceptions.ResponseError("ERR unknown\ncommand"), "answered with an error (ERR unknown command): check its version"),
+        (
+            exceptions.ResponseError("WRONGTYPE Operation"),
+            "holds something else under one of Trawl's keys (WRONGTYPE Operation): find it",
+        ),
         (exceptions.ConnectionError("said s%cret"), "cannot be reached (said ***)"),
     ],
 )

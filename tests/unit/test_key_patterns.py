@@ -1,4 +1,4 @@
-"""Key patterns and connection options that cannot work are refused in one line that names them."""
+"""Key patterns, numbers and connection options that cannot work are refused in one line that names them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from redis_components.connection import from_settings
 from redis_components.crawl_config import config_of
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys, filled
+from redis_components.scheduler_parts import arguments_of
 from redis_components.spiders import RedisSpider
+
+
+class Forum(RedisSpider):
+    name = "forum"
 
 
 @pytest.mark.parametrize("pattern", ["%(spider)s:%d", "%(foo)s:q", "50%"])
@@ -34,9 +39,6 @@ def test_a_percent_sign_can_be_written() -> None:
     ],
 )
 def test_two_uses_of_one_key_are_refused(setting: str, message: str) -> None:
-    class Forum(RedisSpider):
-        name = "forum"
-
     with pytest.raises(ConfigError, match=message):
         config_of(get_crawler(Forum, {"SCHEDULER_QUEUE_KEY": "same", setting: "same"}))
 
@@ -56,3 +58,15 @@ def test_an_option_that_redis_py_does_not_know_is_refused_before_the_first_comma
 def test_a_parameter_that_redis_py_does_not_know_is_refused() -> None:
     with pytest.raises(ConfigError, match="'foo'"):
         from_settings(Settings({"REDIS_HOST": "127.0.0.1", "REDIS_PARAMS": {"foo": 1}}))
+
+
+@pytest.mark.parametrize("name", ["SCHEDULER_OWNER_TTL", "SCHEDULER_MAX_ATTEMPTS", "CONCURRENT_REQUESTS"])
+def test_a_setting_that_is_no_number_is_refused_by_name(name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{name} = 'many' is no (whole )?number"):
+        config_of(get_crawler(Forum, {name: "many"}))
+
+
+@pytest.mark.parametrize(("value", "message"), [("-1", "= -1 is out of range"), ("soon", "= 'soon' is no whole number")])
+def test_a_wrong_idle_time_is_refused_by_name(value: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=f"SCHEDULER_IDLE_BEFORE_CLOSE {message}"):
+        arguments_of(Settings({"SCHEDULER_IDLE_BEFORE_CLOSE": value}))

@@ -112,6 +112,8 @@ def test_what_is_neither_url_nor_object_is_refused(data: bytes) -> None:
         ({"priority": 0.5}, "field 'priority': expected `int`, got `float`"),
         ({"dont_filter": "yes"}, "field 'dont_filter': expected `bool`, got `str`; write it without quotes"),
         ({"method": 1}, "field 'method': expected `str | null`, got `int`"),
+        ({"method": "GET\r\nX: y"}, r"field 'method': 'GET\\r\\nX: y' is no HTTP method"),
+        ({"headers": {"X\r\nY": "1"}}, r"field 'headers': 'X\\r\\nY' is no name of a header"),
         ({"headers": "X: 1"}, "field 'headers': expected `object`, got `str`"),
         ({"headers": {"X": 1}}, "a value in field 'headers': expected `str | array`, got `int`; write it in quotes"),
         ({"formdata": {"page": 2}}, "a value in field 'formdata': expected `str | array`, got `int`; write it in quotes"),
@@ -129,6 +131,19 @@ def test_a_wrong_field_is_named_with_what_was_expected(fields: dict[str, Any], s
 def test_a_task_without_url_is_refused() -> None:
     with pytest.raises(BadStartTask, match="field 'url' is missing"):
         read(b'{"method": "GET"}')
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b'{"url": "http://127.0.0.1/", "json": %s}' % (b"[" * 100_000 + b"]" * 100_000), "nested too deeply"),
+        (rb'{"url": "http://127.0.0.1/", "body": "\ud800"}', "half a surrogate pair is no text"),
+    ],
+    ids=["depth", "surrogate"],
+)
+def test_hostile_json_is_refused_with_its_reason(data: bytes, said: str) -> None:
+    with pytest.raises(BadStartTask, match=said):
+        read(data)
 
 
 @pytest.mark.parametrize("field", ["callback", "errback"])
