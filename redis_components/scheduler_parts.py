@@ -29,8 +29,6 @@ def arguments_of(settings: BaseSettings) -> dict[str, Any]:
         "dupefilter_cls": named_dupefilter(settings),
         "serializer": settings.get("SCHEDULER_SERIALIZER"),
     }
-    if arguments["idle_before_close"] < 0:
-        raise ConfigError(f"SCHEDULER_IDLE_BEFORE_CLOSE = {arguments['idle_before_close']} is out of range: 0 s or more")
     return {name: value for name, value in arguments.items() if value not in (None, "")}
 
 
