@@ -3,9 +3,9 @@
     python -m benchmarks.dupefilters [--entries 1000000 10000000] [--checked 100000] [--only exact bloom]
 
 Each kind is filled on a server of its own, by the script that a filter used alone runs and that shares its Lua with the exchange.
-Memory is what the server's used_memory grows by. Then a crawler process without Scrapy stores requests through the real exchange,
-1,000 at a time: new ones, and ones that were seen (any of the last half). The cost is CPU time of Redis's main thread for each
-request, in the median batch, because wall time on a shared machine is its neighbours', too. Checks per second are for half new,
+Memory is what the server's used_memory grows by until it is full. Just before, a crawler process without Scrapy stores requests
+through the real exchange, 1,000 at a time: new ones, and ones that were seen (any of the last quarter). The cost is CPU time of
+Redis's main thread for each request, in the median batch, because wall time on a shared machine is its neighbours', too. Checks per second are for half new,
 half seen requests: of the whole exchange, which also reads the message and stores the new ones; and of the filter's part, which
 is the cost of the same checks by the filter alone. False positives are new requests that count as seen, among as many more as
 were stored at first, at most 1,000,000.
@@ -108,18 +108,18 @@ def measure(client: redis.Redis, kind: Filter, stored: int, checked: int) -> dic
     fill(client, kind, 0, BATCH)  # the connection's buffers
     filter_access.clear(client, KEY)
     empty = used_memory(client)
-    fill(client, kind, 0, stored)
+    first = stored - 2 * checked
+    fill(client, kind, 0, first)
+    known = [random.Random(0).randrange(first - stored // 4, first) for _ in range(checked)]
+    alone_new, alone_seen = (alone(client, kind, some) for some in (range(first, first + checked), known))
+    new, seen = (in_exchange(client, kind, some) for some in (range(first + checked, stored), known))
+    unfiltered = in_exchange(client, kind, [None] * checked)
+    client.delete(KEYS.ready(), KEYS.owners(), KEYS.numbers(), KEYS.counters())
     entries = snapshot(client, "s").fingerprints
     memory = used_memory(client) - empty
     promised = getattr(kind, "false_positives", 0)
     probes = min(stored, 1_000_000) if promised else 0
     wrong = fill(client, kind, stored, probes)
-    first = stored + probes
-    known = [random.Random(0).randrange(first - entries // 2, first) for _ in range(checked)]
-    alone_new, alone_seen = (alone(client, kind, some) for some in (range(first, first + checked), known))
-    first += checked
-    new, seen = (in_exchange(client, kind, some) for some in (range(first, first + checked), known))
-    unfiltered = in_exchange(client, kind, [None] * checked)
     # The plain set's one SADD is no script of its own.
     parts = (alone_new if isinstance(kind.options(), dict) else new - unfiltered, alone_seen)
     return {
