@@ -2,13 +2,13 @@
 
     python -m benchmarks.dupefilters [--entries 1000000 10000000] [--checked 100000] [--only exact bloom]
 
-Each kind is filled on a server of its own, by the script that a filter used alone runs and that shares its Lua with the exchange.
-Memory is what the server's used_memory grows by until it is full. Just before, a crawler process without Scrapy stores requests
-through the real exchange, 1,000 at a time: new ones, and ones that were seen (any of the last quarter). The cost is CPU time of
-Redis's main thread for each request, in the median batch, because wall time on a shared machine is its neighbours', too. Checks per second are for half new,
-half seen requests: of the whole exchange, which also reads the message and stores the new ones; and of the filter's part, which
-is the cost of the same checks by the filter alone. False positives are new requests that count as seen, among as many more as
-were stored at first, at most 1,000,000.
+Each kind is filled on a server of its own, by the script that a filter used alone runs and that shares its Lua with the
+exchange. Memory is what the server's used_memory grows by until it is full. Just before, a crawler process without Scrapy
+stores requests through the real exchange, 1,000 at a time: new ones, and ones that were seen (any of the last quarter). The
+cost is CPU time of Redis's main thread for each request, in the median batch, because wall time on a shared machine is its
+neighbours', too. Checks per second are for half new, half seen requests: of the whole exchange, which also reads the message
+and stores the new ones; and of the filter's part, which is the cost of the same checks by the filter alone. False positives are
+new requests that count as seen, among as many more as were stored at first, at most 1,000,000.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ SMALL_ONLY = ("exact of 64 bits", "bloom grown from a tenth", "window of all")
 
 
 def kinds(entries: int) -> dict[str, tuple[Filter, int]]:
-    """Each filter, sized for `entries`, and how many go in: of the rolling one twice as many as it keeps."""
+    """Each filter, sized for `entries`, and how many go in: into the rolling one more than it keeps."""
     return {
         "plain set": (PlainSet(), entries),
         "exact of 64 bits": (Exact(bits=64), entries),
         "exact": (Exact(), entries),
         "exact of 80 bits": (Exact(bits=80), entries),
-        "rolling": (Rolling(max_entries=entries), 2 * entries),
+        "rolling": (Rolling(max_entries=entries), 2 * entries - entries // 10),
         "bloom": (Bloom(capacity=entries, native=False), entries),
         "bloom grown from a tenth": (Bloom(capacity=entries // 10, native=False), entries),
         "window of all": (Window(max_entries=8 * entries, native=False), entries),

@@ -119,12 +119,12 @@ class Renew(StrEnum):
 @dataclass(frozen=True, kw_only=True)
 class Rolling(Exact):
     """Exact, in `generations`. A new one is begun when the newest has its share of `max_entries` or `max_age_s`, and
-    the oldest is dropped then: at most that many entries and seconds are kept, and at least three quarters of it.
+    the oldest is dropped then: at most that many entries and seconds are kept, and at least half of it (renewed when MET) or
+    three quarters (else).
     """
 
     kind: ClassVar[str] = "rolling"
     forgets: ClassVar[bool] = True
-    generations: ClassVar[int] = 4
     max_entries: int = 0
     """0: entries do not expire by number."""
     max_age_s: float = 0.0
@@ -141,6 +141,11 @@ class Rolling(Exact):
             raise ConfigError(
                 f"a {self.kind} dupefilter needs a bound: set DUPEFILTER_MAX_ENTRIES (number) or DUPEFILTER_MAX_AGE (s), or both"
             )
+
+    @property
+    def generations(self) -> int:
+        """More of them expire more evenly, and each is asked about each new request."""
+        return 2 if self.renew is Renew.MET else 4
 
     def options(self) -> dict[str, Any] | None:
         """What `lua/lib/filter.lua` needs to know."""
@@ -192,7 +197,6 @@ class Window(Rolling):
 
     kind: ClassVar[str] = "window"
     forgets: ClassVar[bool] = False
-    generations: ClassVar[int] = 2
     false_positives: float = 1e-4
     capacity: int = 1_000_000
     native: bool = field(default=True)
@@ -202,6 +206,11 @@ class Window(Rolling):
         _checked_bloom(self.false_positives, self.capacity)
         if self.renew is not Renew.MET:
             raise ConfigError(f"DUPEFILTER_RENEW = {self.renew.value!r}: in a window what is met again is always renewed ('met')")
+
+    @property
+    def generations(self) -> int:
+        """Nothing is lost when one drops out."""
+        return 2
 
     @property
     def form(self) -> str:

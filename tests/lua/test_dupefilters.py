@@ -186,11 +186,12 @@ def test_buckets_stay_so_small_that_redis_keeps_them_as_arrays(bits: int, redis_
 def test_the_number_of_entries_stays_within_its_bound_and_the_newest_are_known(
     renew: Renew, way: type[Alone], redis_client: redis.Redis
 ) -> None:
-    asked = way(redis_client, Rolling(max_entries=WINDOW, renew=renew))
+    kind = Rolling(max_entries=WINDOW, renew=renew)
+    asked = way(redis_client, kind)
     for first in range(0, 3 * WINDOW, 1000):
         assert not any(asked.ask(of("", first, first + 1000)))
         assert size(redis_client) <= WINDOW
-    newest = of("", 3 * WINDOW - WINDOW * 3 // 4, 3 * WINDOW)
+    newest = of("", 3 * WINDOW - WINDOW + WINDOW // kind.generations, 3 * WINDOW)
     assert all(asked.ask(newest))
     assert not any(asked.ask(of("", 0, 100))), "the oldest are forgotten"
 
