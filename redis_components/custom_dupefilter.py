@@ -41,6 +41,7 @@ class CustomDupeFilter:
         self._pausing = self._away = False
         self._failed: set[bytes] = set()
         self._unanswered: set[bytes] = set()  # the filter was asked, and its answer may have been lost
+        self._rescued: set[bytes] = set()  # sent although the filter says "seen"; most of their notes are gone by now
 
     def check(self, request: Request) -> bytes | None:
         """None where the filter knows the request; else its fingerprint for the exchange, under which it is noted.
@@ -69,7 +70,8 @@ class CustomDupeFilter:
         if fingerprint in self._unanswered:  # by nobody but ourselves, as far as we know
             self._unanswered.discard(fingerprint)
             return fingerprint
-        if outcome == b"again":
+        if outcome == b"again" and fingerprint not in self._rescued:
+            self._rescued.add(fingerprint)
             return fingerprint
         if outcome == b"noted":
             self._forget.append(fingerprint)
@@ -98,6 +100,7 @@ class CustomDupeFilter:
 
     def fenced(self) -> None:
         """Redis may have lost notes of what is written again: it is stored without them."""
+        self._rescued.clear()
         entries = self._frontier.outbox.entries
         for place, (kind, entry, size) in enumerate(entries):
             if kind == "requests":

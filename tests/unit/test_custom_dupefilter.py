@@ -136,6 +136,13 @@ def test_a_fenced_process_writes_again_what_redis_has_lost_with_its_notes(one: P
     assert sorted(one.owner.take_all()) == ["page 1", "page 2"]
 
 
+def test_a_note_that_a_failover_lost_does_not_lose_its_request(one: Process, redis_client: redis.Redis) -> None:
+    one.find(1, sending=False)
+    redis_client.delete(OWN.notes())  # the replica that took over had the last exchange, but not the note
+    one.owner.advance(5)
+    assert one.owner.take_all() == ["page 1"]
+
+
 def test_what_a_filter_that_fails_does_not_decide_is_stored_once_by_each_process(
     one: Process, two: Process, memory: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

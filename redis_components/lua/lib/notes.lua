@@ -1,9 +1,13 @@
--- In place of a dupefilter, where a class of the user's was asked already: a request is new while the note of it is there, and the note goes.
+-- In place of a dupefilter, where a class of the user's was asked already: each request is new, and the note of it goes. A note that is not there any more
+-- says nothing: a failover may have lost it.
 
 local function open_notes(notes)
   return {
     ready = function() end,
-    seen = function(_, fingerprint) return redis.call('HDEL', notes, fingerprint) == 0 end,
+    seen = function(_, fingerprint)
+      redis.call('HDEL', notes, fingerprint)
+      return false
+    end,
     close = function() end,
   }
 end
