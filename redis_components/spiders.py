@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -47,6 +48,7 @@ class RedisMixin(SynchronousTasks):
     """
 
     redis_encoding: Any = None
+    spider_idle_start_time = int(time.time())
     feeds: ClassVar[str | None] = None
     """Name of the spider whose start tasks this one makes; None: it makes none."""
     setup_error: ConfigError | None = None

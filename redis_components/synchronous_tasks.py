@@ -35,7 +35,7 @@ class SynchronousTasks:
     redis_batch_size: Any = None
     redis_key_check_interval: Any = None
     server: Any = None
-    spider_idle_start_time = int(time.time())
+    spider_idle_start_time: int
     max_idle_time: Any = None
     fetch_data: Callable[[str, int], Iterable[bytes]]
     """Removes up to so many start tasks from a key."""
