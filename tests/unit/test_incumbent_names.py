@@ -23,7 +23,8 @@ NAMES = {
     "pipelines.RedisPipeline": "from_settings from_crawler process_item _process_item item_key",
     "queue": "PriorityQueue FifoQueue LifoQueue SpiderQueue SpiderStack SpiderPriorityQueue",
     "queue.Base": "_encode_request _decode_request push pop clear __len__",
-    "scheduler.Scheduler": "from_settings from_crawler open close flush enqueue_request next_request has_pending_requests __len__",
+    "scheduler.Scheduler": "from_settings from_crawler open close flush enqueue_request next_request has_pending_requests "
+    "__len__",
     "spiders": "connection time RedisSpider RedisCrawlSpider",
     "spiders.RedisMixin": "redis_key redis_batch_size redis_encoding server spider_idle_start_time max_idle_time "
     "redis_key_check_interval start_requests setup_redis pop_list_queue pop_priority_queue next_requests "
