@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .dupefilter import RFPDupeFilter, is_fused, named_dupefilter
 from .errors import ConfigError
 from .loading import loaded, number_of
+from .queue import Base
 
 if TYPE_CHECKING:
     import redis
@@ -41,6 +42,8 @@ def make_queue(cls: Any, *, server: redis.Redis, spider: Spider, key: str, seria
             f"SCHEDULER_QUEUE_CLASS = {cls!r} has no {' and no '.join(lacking)}; name a class of redis_components.queue"
             " (PriorityQueue, FifoQueue, LifoQueue, RandomQueue), a subclass of one, or a class with these methods"
         )
+    if isinstance(queue_class, type) and issubclass(queue_class, Base):
+        key = key.replace("%", "%%")  # it is a pattern to them
     try:
         return queue_class(server=server, spider=spider, key=key, serializer=serializer)
     except TypeError as exc:

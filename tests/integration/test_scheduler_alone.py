@@ -87,6 +87,13 @@ def test_settings_become_arguments_and_scrapys_default_dupefilter_means_ours() -
     assert named.dupefilter_cls == "scrapy.dupefilters.RFPDupeFilter"
 
 
+def test_a_percent_sign_in_a_key_pattern_is_one_in_the_key(redis_url: str, redis_client: redis.Redis) -> None:
+    scheduler, spider = scheduler_on(redis_url, SCHEDULER_QUEUE_KEY="100%%:%(spider)s")
+    scheduler.open(spider)
+    fill(scheduler, 1)
+    assert redis_client.zcard("100%:s") == len(scheduler) == 1
+
+
 def test_it_stores_and_takes_at_once_and_filters_duplicates(redis_url: str, redis_client: redis.Redis) -> None:
     scheduler, spider = scheduler_on(redis_url)
     scheduler.open(spider)
