@@ -20,6 +20,7 @@ from . import defaults, filter_access
 from .connection import get_redis_from_settings
 from .errors import ConfigError
 from .filters import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
+from .keys import filled
 from .loading import loaded, number_of
 from .namespace import namespace_of, prefixed
 
@@ -111,7 +112,7 @@ class RFPDupeFilter(BaseDupeFilter):
         """A filter on the spider's key SCHEDULER_DUPEFILTER_KEY."""
         settings = spider.settings
         pattern = settings.get("SCHEDULER_DUPEFILTER_KEY", defaults.SCHEDULER_DUPEFILTER_KEY)
-        df = cls._made(settings, pattern % {"spider": spider.name, "name": spider.name})
+        df = cls._made(settings, filled(pattern, spider.name))
         crawler = getattr(spider, "crawler", None)
         if crawler is not None:
             df.use_fingerprinter(crawler.request_fingerprinter)

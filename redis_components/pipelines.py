@@ -14,6 +14,7 @@ from . import connection, defaults
 from .engine import frontier_of
 from .errors import TrawlError
 from .exchange import KeyedItem
+from .keys import filled
 from .loading import object_of
 from .namespace import check_one_slot, namespace_of, prefixed
 from .refusal import is_refused, refusing
@@ -155,7 +156,7 @@ class RedisPipeline:
 
     def item_key(self, item: Any, spider: Spider) -> str:  # noqa: ARG002
         """The list for `item`. Override it to use several; on a Redis Cluster they have to be in the slot of the crawl."""
-        return self.key % {"spider": spider.name}
+        return filled(self.key, spider.name)
 
 
 class RefusedPipeline:

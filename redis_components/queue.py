@@ -40,8 +40,8 @@ class Base:
                 raise TypeError(f"serializer does not implement {name!r} function: {serializer!r}")
         self.server = server
         self.spider = spider
-        self.key = key % {"spider": spider.name}
         self._keys = CrawlKeys.for_spider(spider.name, namespace="", requests=key)
+        self.key = self._keys.requests
         self.serializer: Serializer = exact_fields if serializer is None else serializer  # for methods that users override
         self._codec: Codec = RequestCodec(spider) if serializer is None else SerializerCodec(spider, serializer)
 

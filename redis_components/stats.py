@@ -15,6 +15,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from . import connection, defaults
 from .engine import frontier_of
 from .exchange import StatChange
+from .keys import filled
 from .namespace import namespace_of, prefixed
 from .refusal import is_refused, refusing
 from .utils import bytes_to_str
@@ -77,7 +78,7 @@ class RedisStatsCollector(MemoryStatsCollector):
     def _get_key(self, spider: Spider | None = None) -> str:
         """The hash of the shared stats."""
         known = spider or self.spider
-        key = self.stats_key % {"spider": known.name if known else self.spider_name or "scrapy"}
+        key = filled(self.stats_key, known.name if known else self.spider_name or "scrapy")
         return prefixed(key, namespace_of(self._crawler.settings))
 
     def shared_stats(self, spider: Spider | None = None) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from redis_components.dupefilter import dupefilter_class, is_fused
 from redis_components.errors import ConfigError
 from redis_components.exchange import Order
 from redis_components.filters import Filter
-from redis_components.loading import loaded, object_of
+from redis_components.keys import filled
+from redis_components.loading import object_of
 from redis_components.namespace import namespace_of, prefixed
 from redis_components.queue import order_of
 from redis_components.spiders import RedisMixin
@@ -71,7 +72,7 @@ def project_of(spider: str, module: str | None = None) -> Project:
 
 
 def _filter(settings: BaseSettings) -> Filter | None:
-    cls = loaded(dupefilter_class(settings), "DUPEFILTER_CLASS")
+    cls = dupefilter_class(settings)
     return cls.filter_from_settings(settings) if is_fused(cls) else None
 
 
@@ -92,5 +93,5 @@ def _keys(settings: BaseSettings, spider: str) -> BothKeys:
 
 def _start_keys(settings: BaseSettings, spider: str, cls: type[Spider] | None) -> tuple[StartKey, ...]:
     named: Any = getattr(cls, "redis_key", None) or settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY)
-    keys = [str(key) % {"name": spider} for key in ([named] if isinstance(named, str) else named)]
+    keys = [filled(str(key), spider) for key in ([named] if isinstance(named, str) else named)]
     return tuple(StartKey(key, prefixed(key, namespace_of(settings))) for key in keys)

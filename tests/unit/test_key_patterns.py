@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import pytest
+import redis
 from scrapy.settings import Settings
 from scrapy.utils.test import get_crawler
 
 from redis_components.connection import from_settings
-from redis_components.crawl_config import config_of
+from redis_components.crawl_config import config_of, crawl_keys
+from redis_components.dupefilter import RFPDupeFilter
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys, filled
+from redis_components.pipelines import RedisPipeline
+from redis_components.queue import FifoQueue
 from redis_components.scheduler_parts import arguments_of
 from redis_components.spiders import RedisSpider
+from redis_components.stats import RedisStatsCollector
 
 
 class Forum(RedisSpider):
@@ -29,6 +34,16 @@ def test_a_wrong_key_pattern_is_named_with_the_fix(pattern: str) -> None:
 
 def test_a_percent_sign_can_be_written() -> None:
     assert filled("50%%:%(name)s", "forum") == "50%:forum"
+
+
+def test_whoever_fills_a_pattern_knows_both_words_for_the_spider() -> None:
+    patterns = {"SCHEDULER_DUPEFILTER_KEY": "%(name)s:d", "REDIS_ITEMS_KEY": "%(name)s:i", "STATS_KEY": "%(name)s:st"}
+    crawler = get_crawler(Forum, {"REDIS_NAMESPACE": "job", **patterns})
+    spider, keys = crawler._create_spider(), crawl_keys(crawler.settings, Forum.name)
+    assert RFPDupeFilter.from_spider(spider).key == keys.fingerprints() == f"job:{Forum.name}:d"
+    assert RedisPipeline.from_settings(crawler.settings).item_key(None, spider) == keys.item_stream() == f"job:{Forum.name}:i"
+    assert RedisStatsCollector(crawler)._get_key() == keys.stats_hash() == f"job:{Forum.name}:st"
+    assert FifoQueue(redis.Redis(), spider, "%(name)s:q").key == f"{Forum.name}:q"
 
 
 @pytest.mark.parametrize(
