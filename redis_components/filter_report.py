@@ -10,6 +10,7 @@ import redis
 from .errors import ConfigError
 from .filter_access import false_positive_rate
 from .keys import CrawlKeys
+from .utils import bytes_to_str
 
 SAMPLE = 100
 """Keys of each part whose memory is asked for."""
@@ -36,7 +37,7 @@ class FilterReport:
 def report(client: redis.Redis, keys: CrawlKeys) -> FilterReport:
     """Look at the dupefilter of a crawl. Raises ConfigError when something else is at its key."""
     base = keys.fingerprints()
-    kind = _text(client.type(base))
+    kind = bytes_to_str(client.type(base))
     own = int(client.memory_usage(base, samples=SAMPLE) or 0)
     if kind in ("none", "set"):
         return FilterReport(
@@ -50,7 +51,7 @@ def report(client: redis.Redis, keys: CrawlKeys) -> FilterReport:
     values = client.hmget(base, fields) if kind == "hash" else [None]
     if values[0] is None:
         raise ConfigError(f"{base} is a {kind} that Trawl did not write; remove it, or name another key")
-    form, size, generations, leaving, layers = (_text(value or b"") for value in values)
+    form, size, generations, leaving, layers = (bytes_to_str(value or b"") for value in values)
     parts = [*_parts(",".join((generations, leaving)), buckets=True), *_parts(layers, buckets=False)]
     return FilterReport(
         form=form,
@@ -91,7 +92,3 @@ def _bytes(client: redis.Redis, sample: list[str], count: int) -> int:
             pipe.memory_usage(key)
         sizes = [size or 0 for size in pipe.execute()]
     return round(sum(sizes) / len(sizes) * count) if sizes else 0
-
-
-def _text(value: bytes | str) -> str:
-    return value.decode() if isinstance(value, bytes) else value

@@ -13,6 +13,7 @@ from . import filter_access
 from .filter_access import false_positive_rate
 from .keys import CrawlKeys
 from .scripts import script
+from .utils import bytes_to_str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +34,6 @@ class CrawlSnapshot:
     acked: int  # requests finished, ever
     reclaimed: int  # leases taken back from dead owners, ever
     stats: dict[str, str]  # stats over all processes
-
-
-def _text(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def snapshot(client: redis.Redis, spider: str, keys: CrawlKeys | None = None) -> CrawlSnapshot:
@@ -68,7 +65,7 @@ def snapshot(client: redis.Redis, spider: str, keys: CrawlKeys | None = None) ->
         leased_tasks=leased_tasks,
         dead=dead,
         fingerprints=fingerprints,
-        false_positive_rate=false_positive_rate(_text(form), _text(layers)),
+        false_positive_rate=false_positive_rate(bytes_to_str(form), bytes_to_str(layers)),
         items=items,
         bad_items=bad_items,
         owners=owners,
@@ -99,7 +96,7 @@ def wipe(client: redis.Redis, keys: CrawlKeys, *, but_not_for: str, fingerprints
         nonlocal outcome
         now = seconds * 1000 + micros // 1000
         known: Any = pipe.zrange(keys.owners(), 0, 999, withscores=True)
-        owners = {_text(owner): expires for owner, expires in known}
+        owners = {bytes_to_str(owner): expires for owner, expires in known}
         others = [owner for owner, expires in owners.items() if expires > now and owner != but_not_for]
         pipe.multi()
         if others:

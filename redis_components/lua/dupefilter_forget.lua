@@ -19,7 +19,7 @@ local TOLD_S = 86400
 local answer = { '' }
 if filter then
   local opened, form = open_filter(seen, filter)
-  if form == '' then return redis.error_reply('WRONGTYPE ' .. seen .. ' is no dupefilter that Trawl wrote; remove it') end
+  if form == '' then return foreign_filter(seen) end
   if form then return { form } end
   for place = entries, #ARGV do answer[place] = opened:forget(ARGV[place]) end
   opened:close(true)

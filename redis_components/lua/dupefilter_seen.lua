@@ -16,7 +16,7 @@ local entries = 2
 -- include: filter
 
 local opened, form = open_filter(seen, filter)
-if form == '' then return redis.error_reply('WRONGTYPE ' .. seen .. ' is no dupefilter that Trawl wrote; remove it') end
+if form == '' then return foreign_filter(seen) end
 if form then return { form } end
 local answer = { '' }
 opened:ready(now_ms())

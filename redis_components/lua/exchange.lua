@@ -129,7 +129,7 @@ elseif message.filter then -- what only it needs costs the others nothing
   -- include: filter
   local form
   filter, form = open_filter(seen, message.filter)
-  if form == '' then return redis.error_reply('WRONGTYPE ' .. seen .. ' is no dupefilter that Trawl wrote; remove it') end
+  if form == '' then return foreign_filter(seen) end
   if form then
     reply.layout = form
     return answer('filter')

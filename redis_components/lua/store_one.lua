@@ -27,13 +27,13 @@ local LAYOUT = '1'
 local layout = redis.call('HGET', counters, 'layout') or LAYOUT
 if layout ~= LAYOUT then return { 'layout', layout } end
 redis.call('ZCARD', ready) -- a foreign type is found before anything is written
-local opened
+local opened, form
 if filter then
-  local form
   opened, form = open_filter(seen, filter)
   if form then return { 'filter', form } end
-elseif stored_form(seen) ~= '' and stored_form(seen) ~= 'set' then
-  return { 'filter', stored_form(seen) or '' }
+else
+  form = stored_form(seen)
+  if form ~= '' and form ~= 'set' then return { 'filter', form or '' } end
 end
 
 local number = redis.call('HINCRBY', counters, 'order', 1) -- first: where Redis is out of memory, nothing else is written

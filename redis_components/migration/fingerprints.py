@@ -7,7 +7,7 @@ set-aside key, and adding twice does no harm: so it may be interrupted at any ti
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +19,11 @@ from redis_components.filters import Filter
 
 from .aside import set_aside
 from .both_keys import BothKeys
-from .members import kind_of
+from .members import Tell, kind_of
 
 SCAN = 1000
 SAMPLE = 100
 _is_hex = re.compile(rb"[0-9a-f]{40}").fullmatch
-
-Tell = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import redis
 
+from redis_components.utils import bytes_to_str
+
 WINDOW = 200
 SCAN = 1000
+
+Tell = Callable[[int, int], None]
+"""Told how many are done, and of how many."""
 
 
 def is_foreign(member: bytes) -> bool:
@@ -23,8 +28,8 @@ def is_pickle(member: bytes) -> bool:
 
 def kind_of(client: redis.Redis, key: str) -> str:
     """The type of a key, or `none`."""
-    kind: Any = client.type(key)
-    return kind.decode() if isinstance(kind, bytes) else str(kind)
+    kind: str = bytes_to_str(client.type(key))
+    return kind
 
 
 def size_of(client: redis.Redis, key: str, kind: str) -> int:

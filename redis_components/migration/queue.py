@@ -8,7 +8,7 @@ be interrupted at any time and started again, and two at once do no harm.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha1
@@ -21,7 +21,7 @@ from redis_components.scripts import script
 
 from .aside import set_aside
 from .both_keys import BothKeys
-from .members import is_foreign, is_pickle, kind_of, oldest, size_of, strangers, windows
+from .members import Tell, is_foreign, is_pickle, kind_of, oldest, size_of, strangers, windows
 from .pickles import PickleReader, Unread
 from .requests import payload_of
 
@@ -29,9 +29,6 @@ BATCH = 500
 """Requests in one call: about ten milliseconds of Redis."""
 SAMPLE = 50
 DEAD_REASON = "scrapy-redis's request could not be imported: "
-
-Tell = Callable[[int, int], None]
-"""Told how many are done, and of how many."""
 
 
 class Members(StrEnum):
