@@ -97,6 +97,10 @@ class Crawl:
         """Seconds since the reactor last answered."""
         return time.monotonic() - self._answered_at
 
+    def excuse(self, seconds: float) -> None:
+        """The whole process stood still for so long: the reactor is not to blame."""
+        self._answered_at += seconds
+
     def stop(self) -> None:
         """Let the pages in flight finish, then close the spider; call it until there is an outcome."""
         # Not before the engine runs: such a call is lost. Once it was stopped, it does not run any more.

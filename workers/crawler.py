@@ -5,7 +5,8 @@ Scrapy's reactor runs in crochet's thread, the main thread watches it (`workers.
 `<spider>/hand-<pid>`. Exit codes: the table in `workers.exits`.
 
 Settings (Scrapy's, `-s`): WATCHDOG_TIMEOUT (15 s) without an answer of the reactor ends the process; SHUTDOWN_GRACE (10 s) is
-how long a stop may take; HEARTBEAT_INTERVAL (2 s).
+how long a stop may take; HEARTBEAT_INTERVAL (2 s); CRAWLER_MEMORY_SOFT_MB, CRAWLER_MEMORY_HARD_MB, CRAWLER_MAX_AGE and
+CRAWLER_MAX_PAGES, from which on it is replaced (`workers.limits`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from scrapy.settings import Settings
 from scrapy.utils.log import configure_logging
@@ -26,6 +28,7 @@ from redis_components.errors import ConfigError, TrawlError
 from .crawler_options import CrawlerOptions, parse
 from .crawler_process import CrawlerProcess, StopSignals
 from .exits import ExitKind
+from .memory import leave_on_memory_error
 from .parent import Parent
 from .reach_redis import reach_redis
 
@@ -54,12 +57,16 @@ def main(arguments: Sequence[str] | None = None) -> ExitKind:
     try:
         settings = load_settings(options)
         configure_logging(settings)
+        leave_on_memory_error(partial(os._exit, ExitKind.OUT_OF_MEMORY.exit_code))
         registry = reach_redis()
         process = CrawlerProcess(options, settings, registry, signals)
     except TrawlError as error:
         print(f"trawl: {options.spider}: {error}", file=sys.stderr)  # noqa: T201 - a log line has no place before the log
         return ExitKind.REFUSED if isinstance(error, ConfigError) else ExitKind.CRASHED
-    return process.run()
+    try:
+        return process.run()
+    except MemoryError:
+        return ExitKind.OUT_OF_MEMORY
 
 
 def leave(kind: ExitKind) -> None:

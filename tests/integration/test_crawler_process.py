@@ -146,7 +146,7 @@ def test_sigterm_while_it_starts_is_not_lost(run: Run) -> None:
 
 
 def test_a_hung_reactor_is_noticed_and_its_stacks_are_logged(run: Run) -> None:
-    with run("toy", "-a", "mode=hang", "-s", "WATCHDOG_TIMEOUT=1") as crawler:
+    with run("toy", "-a", "mode=hang", "-s", "WATCHDOG_TIMEOUT=3") as crawler:
         assert crawler.wait() == ExitKind.HUNG.exit_code
         assert "tests/support/toy/spiders.py" in crawler.said()
 
