@@ -109,9 +109,8 @@ def given_up(one: CrawlerRecord) -> Text:
         text.append(f"\n  {one.error}", style="bold")
     for line in lines[-LOG_LINES_SHOWN:]:
         text.append(f"\n  {line}", style="dim")
-    text.append(
-        f"\n  Tried again each minute; at once when its configuration changes.\n  Or: trawl scale {one.spider}=N", "yellow"
-    )
+    text.append("\n  It is tried again each minute, and at once when its configuration changes,", style="yellow")
+    text.append(f"\n  or by `trawl scale {one.spider}=N`.", style="yellow")
     return text
 
 

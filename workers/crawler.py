@@ -4,7 +4,7 @@ Scrapy's reactor runs in crochet's thread, the main thread watches it (`workers.
 --token T` and some more. Started by hand, without them, the crawler holds no slot, is not counted in the fleet, and is listed as
 `<spider>/hand-<pid>`. Exit codes: the table in `workers.exits`.
 
-Settings (Scrapy's, `-s`): WATCHDOG_TIMEOUT (15 s) without an answer of the reactor ends the process; SHUTDOWN_GRACE (10 s) is
+Settings (Scrapy's, `-s`): WATCHDOG_TIMEOUT (7 s) without an answer of the reactor ends the process; SHUTDOWN_GRACE (10 s) is
 how long a stop may take; HEARTBEAT_INTERVAL (2 s); CRAWLER_MEMORY_SOFT_MB, CRAWLER_MEMORY_HARD_MB, CRAWLER_MAX_AGE and
 CRAWLER_MAX_PAGES, from which on it is replaced (`workers.limits`).
 """

@@ -34,6 +34,7 @@ from .parent import Parent
 from .terms import Terms
 
 TICK_S = 0.1  # how often the main thread looks at everything
+WATCHDOG_S = 7.0
 RATE_OVER = 6  # heartbeats over which pages per second are measured
 FROZEN_S = 1.0  # a tick that came so much too late was not the reactor's fault: the whole process stood still
 LAST_RESORT_S = 30.0  # after WATCHDOG_TIMEOUT; a supervisor acts earlier, so this is for a process that has none any more
@@ -77,7 +78,7 @@ class CrawlerProcess:
         self._options = options
         self._registry = registry
         self._signals = signals
-        self._watchdog_s = number_of(settings, "WATCHDOG_TIMEOUT", 15.0)
+        self._watchdog_s = number_of(settings, "WATCHDOG_TIMEOUT", WATCHDOG_S)
         self._grace_s = number_of(settings, "SHUTDOWN_GRACE", shutdown_grace())
         self._period_s = number_of(settings, "HEARTBEAT_INTERVAL", 2.0)
         self._limits = Limits.of(settings)

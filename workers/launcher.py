@@ -47,6 +47,10 @@ class LaunchedCrawler:
         """Seconds since it last said something, or since its launch."""
         return time.monotonic() - self._heard_at
 
+    def excuse(self, seconds: float) -> None:
+        """It may have said nothing for so long: the whole node stood still."""
+        self._heard_at += seconds
+
     def poll(self) -> int | None:
         """Its exit code, negative for a signal; None while it runs."""
         return self._process.poll()

@@ -31,6 +31,7 @@ from .memory import oom_kills
 from .restarts import Decision, RestartPolicy, Streak, decide, inherited
 
 TICK_S = 0.1  # how often the crawler is looked at
+FROZEN_S = 1.0  # a look that came so much too late: this node stood still, its crawlers are not to blame
 WEIGH_S = 1.0  # how often its memory is read
 LAST_LINES = 20  # of the log, kept in the record of a slot that was given up
 REMEMBERED_CONFIGS = 8
@@ -56,7 +57,9 @@ class SupervisorConfig:
     """How patient a supervisor is."""
 
     margin_s: float = MARGIN_S  # from the end of the crawler's own SHUTDOWN_GRACE to SIGKILL
-    silence_s: float = 12.0  # a crawler whose main thread has said nothing for so long is killed: frozen, or stuck in C code
+    silence_s: float = (
+        7.0  # three missed words: a crawler whose main thread has said nothing for so long is killed: frozen, or stuck in C code
+    )
     start_s: float = 60.0  # the same before its first word: a cold disk can be slow
     period_s: float = 2.0  # between renewals of the slot
     restarts: RestartPolicy = field(default_factory=RestartPolicy)
@@ -95,6 +98,7 @@ class Supervisor:
         self._log = log or SlotLog.of(slot.spider, slot.number)
         self._heartbeat = Heartbeat(self._beat, period_s=self._config.period_s)
         self._crawler: LaunchedCrawler | None = None
+        self._weigh_at = 0.0
         self._starts = 0
         self._story = self._begin()
         self._record: CrawlerRecord | None = None  # what to tell the fleet while there is no crawler that tells it itself
@@ -180,7 +184,6 @@ class Supervisor:
         """From one crawler's launch to its end; None when that end was our doing."""
         killed = oom_kills()
         crawler = self._crawler = self._launch()
-        weigh_at = time.monotonic() + WEIGH_S
         while (code := crawler.poll()) is None:
             if self._verdict() or self._reload():
                 self._end(crawler, ExitKind.DRAINED if self._verdict() else ExitKind.RECYCLED)
@@ -188,16 +191,25 @@ class Supervisor:
             if crawler.pulse() and crawler.record:
                 self._record = None  # it speaks for itself
                 self._news = crawler.record
-            if crawler.silent_s > (self._config.silence_s if crawler.record else self._config.start_s):
-                return self._kill(crawler, ExitKind.HUNG, f"it said nothing for {crawler.silent_s:.0f} s")
-            if crawler.terms.memory_hard_bytes and time.monotonic() >= weigh_at:
-                weigh_at = time.monotonic() + WEIGH_S
-                if (resident := crawler.resident()) > crawler.terms.memory_hard_bytes:
-                    return self._kill(crawler, ExitKind.OUT_OF_MEMORY, f"it had {resident >> 20} MiB of memory")
+            if trouble := self._trouble(crawler):
+                return self._kill(crawler, *trouble)
+            began = time.monotonic()
             time.sleep(TICK_S)
+            if (late_s := time.monotonic() - began - TICK_S) > FROZEN_S:
+                crawler.excuse(late_s)
         if code == -signal.SIGKILL and oom_kills() > killed:
             return self._bury(crawler, code, ExitKind.OUT_OF_MEMORY, "by the kernel")
         return self._bury(crawler, code)
+
+    def _trouble(self, crawler: LaunchedCrawler) -> tuple[ExitKind, str] | None:
+        """Why a crawler has to be killed that cannot see it itself."""
+        if crawler.silent_s > (self._config.silence_s if crawler.record else self._config.start_s):
+            return ExitKind.HUNG, f"it said nothing for {crawler.silent_s:.0f} s"
+        if crawler.terms.memory_hard_bytes and time.monotonic() >= self._weigh_at:
+            self._weigh_at = time.monotonic() + WEIGH_S
+            if (resident := crawler.resident()) > crawler.terms.memory_hard_bytes:
+                return ExitKind.OUT_OF_MEMORY, f"it had {resident >> 20} MiB of memory"
+        return None
 
     def _launch(self) -> LaunchedCrawler:
         config, order = self._around.config(), self._reload()
