@@ -22,13 +22,15 @@ from redis_components.registry import CrawlerRecord, CrawlerState, Order, OrderW
 from .config_digest import config_digest
 from .crawler_options import CrawlerOptions
 from .exits import Exit, ExitKind
-from .grace import MARGIN_S, RELEASE_TIMEOUT_S
+from .grace import MARGIN_S, RELEASE_TIMEOUT_S, SHUTDOWN_GRACE_S
+from .grace import VARIABLE as GRACE_VARIABLE
 from .heartbeat import Heartbeat
 from .last_words import error_line
 from .launcher import LaunchedCrawler, launch
 from .logs import SlotLog
 from .memory import oom_kills
 from .restarts import Decision, RestartPolicy, Streak, decide, inherited
+from .terms import Terms
 
 TICK_S = 0.1  # how often the crawler is looked at
 FROZEN_S = 1.0  # a look that came so much too late: this node stood still, its crawlers are not to blame
@@ -56,6 +58,7 @@ _LAST_STATE = {Verdict.CRASH_LOOPING: CrawlerState.CRASH_LOOPING, Verdict.REFUSE
 class SupervisorConfig:
     """How patient a supervisor is."""
 
+    node_grace_s: float = SHUTDOWN_GRACE_S  # of crawlers, that this node counts with when it is shut down itself
     margin_s: float = MARGIN_S  # from the end of the crawler's own SHUTDOWN_GRACE to SIGKILL
     silence_s: float = (
         7.0  # three missed words: a crawler whose main thread has said nothing for so long is killed: frozen, or stuck in C code
@@ -189,8 +192,7 @@ class Supervisor:
                 self._end(crawler, ExitKind.DRAINED if self._verdict() else ExitKind.RECYCLED)
                 return None
             if crawler.pulse() and crawler.record:
-                self._record = None  # it speaks for itself
-                self._news = crawler.record
+                self._hear(crawler.record, crawler.terms)
             if trouble := self._trouble(crawler):
                 return self._kill(crawler, *trouble)
             began = time.monotonic()
@@ -200,6 +202,14 @@ class Supervisor:
         if code == -signal.SIGKILL and oom_kills() > killed:
             return self._bury(crawler, code, ExitKind.OUT_OF_MEMORY, "by the kernel")
         return self._bury(crawler, code)
+
+    def _hear(self, record: CrawlerRecord, terms: Terms) -> None:
+        first, self._record = self._record is not None, None  # it speaks for itself
+        self._news = record
+        if first and terms.grace_s > self._config.node_grace_s:
+            what = f"SHUTDOWN_GRACE = {terms.grace_s:g} of its settings is more than its worker counts with when it is shut down itself"
+            what = f"{what}: start workers with {GRACE_VARIABLE}={terms.grace_s:g}, and leave SHUTDOWN_GRACE out"
+            self._heartbeat.errand(lambda: self._registry.report_error(self._slot.name, what))
 
     def _trouble(self, crawler: LaunchedCrawler) -> tuple[ExitKind, str] | None:
         """Why a crawler has to be killed that cannot see it itself."""

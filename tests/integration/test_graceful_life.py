@@ -1,4 +1,4 @@
-"""A crawl whose crawlers and nodes are shut down in every graceful way while it runs: nothing is lost, nothing is fetched twice."""
+"""A crawl whose crawlers and nodes are shut down in every graceful way: nothing is lost, nothing is fetched twice."""
 
 from __future__ import annotations
 

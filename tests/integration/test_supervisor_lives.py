@@ -272,6 +272,13 @@ def test_a_crawler_over_its_soft_memory_limit_finishes_its_pages_and_is_replaced
     assert stage.expired == []
 
 
+def test_a_grace_that_the_node_does_not_count_with_is_reported(act: Act) -> None:
+    with act(SHUTDOWN_GRACE=11) as stage:
+        stage.crawler()
+        wait_until(lambda: stage.registry.errors(), stage.said)
+        assert "start workers with TRAWL_SHUTDOWN_GRACE=11" in stage.registry.errors()[0].what
+
+
 def test_a_memory_limit_below_what_an_empty_crawler_needs_is_refused_by_name(act: Act) -> None:
     with act(CRAWLER_MEMORY_SOFT_MB=20) as stage:
         wait_until(lambda: stage.verdict is Verdict.REFUSED, stage.said, 15)
