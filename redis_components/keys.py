@@ -293,11 +293,25 @@ class FleetKeys:
         return f"{self.prefix}:crawlers"
 
     def launch(self, spider: str, number: int) -> str:
-        """STRING with TTL: a launch of this slot is on its way; no second one is sent meanwhile.
+        """STRING with TTL: the node that a launch of this slot is on its way to; no second one is sent meanwhile.
 
-        Written by `reconcile_fleet`; removed by `run_crawler`.
+        Written by `reconcile_fleet` (`launch_mark.lua`); removed by `run_crawler`.
         """
         return f"{self.prefix}:launch:{spider}/{number}"
+
+    def nodes(self) -> str:
+        """HASH: last heartbeat of each node (its name -> JSON with services, capacity, crawlers, configuration, time).
+
+        Written by each worker's main process (`node_beat.lua`); read by `reconcile_fleet`, `trawl nodes` and the exporter.
+        """
+        return f"{self.prefix}:nodes"
+
+    def drained_nodes(self) -> str:
+        """HASH: nodes that take no crawlers until somebody says otherwise (name -> epoch seconds when they were last heard).
+
+        Written by `trawl drain --node` (`node_drain.lua`) and `node_beat.lua`; read by `reconcile_fleet` and the nodes.
+        """
+        return f"{self.prefix}:nodes:drained"
 
     def errors(self) -> str:
         """LIST: last errors of the fleet as JSON `{"at", "where", "what", "times"}`, newest first, at most 100.

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from redis_components.connection import connect
+from redis_components.nodes import Nodes
 from redis_components.registry import Order, OrderWord, Registry
 from workers.fleet import desired_fleet, scale
 from workers.node import NODE
-from workers.reconciler import Forget, Launch, Retire, plan
+from workers.reconciler import Forget, ForgetNode, Launch, Retire, plan
 
 from .app import app
 from .flower import CrawlingEvents
+from .routing import node_queue
 
 LAUNCH_EXPIRES_S = 10.0  # a launch that no node has taken by then is sent again
 
@@ -33,21 +35,26 @@ def run_crawler(self: Any, spider: str, number: int) -> str:
 @app.task(name="trawl.reconcile_fleet")
 def reconcile_fleet() -> list[str]:
     """Launch what is missing and retire what is too much; returns what was done. Any number of them at once does no harm."""
-    registry = Registry(connect())
+    client = connect()
+    registry, nodes = Registry(client), Nodes(client)
     desired, crawlers = desired_fleet(registry), registry.crawlers()
+    views, strangers = registry.slots(desired, crawlers), [r for r in crawlers if r.number is None]
     done = []
-    for action in plan(desired, registry.slots(desired, crawlers), registry.now(), [r for r in crawlers if r.number is None]):
+    for action in plan(desired, views, nodes.all(), registry.now(), strangers):
         match action:
-            case Launch(spider=spider, number=number):
-                if registry.mark_launch(spider, number):
-                    run_crawler.apply_async((spider, number), expires=LAUNCH_EXPIRES_S)
-                    done.append(f"launch {spider}/{number}")
+            case Launch(spider=spider, number=number, node=node, instead_of=instead_of):
+                if registry.mark_launch(spider, number, node, not_on=instead_of):
+                    run_crawler.apply_async((spider, number), queue=node_queue(node), expires=LAUNCH_EXPIRES_S)
+                    done.append(f"launch {spider}/{number} on {node}")
             case Retire(slot=slot, reason=reason):
                 registry.order(slot, Order(word=OrderWord.RETIRE, reason=reason))
                 done.append(f"retire {slot.spider}/{slot.number}")
             case Forget(name=name):
                 registry.forget([name])
                 done.append(f"forget {name}")
+            case ForgetNode(name=name):
+                nodes.forget([name])
+                done.append(f"forget node {name}")
     return done
 
 

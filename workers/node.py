@@ -9,6 +9,7 @@ from redis_components.connection import connect
 from redis_components.embedded import data_dir
 from redis_components.inspector import expire_owner
 from redis_components.keys import CrawlKeys
+from redis_components.nodes import Nodes
 from redis_components.registry import CrawlerRecord, Registry
 
 from .crawler_options import CrawlerOptions
@@ -41,7 +42,7 @@ class Node:
         with self.room(name).place() as there_is_room:
             if registry.is_held(spider, number):
                 return HELD
-            if self.drain.is_set():
+            if self.drain.is_set() or Nodes(client).is_draining(name):
                 return FULL
             if not there_is_room:
                 what = f"no place for {spider}/{number}: this node hosts {self.crawlers} crawlers"
