@@ -111,6 +111,7 @@ class OrderWord(StrEnum):
     """What the holder of a slot can be told."""
 
     RETIRE = "retire"  # stop gracefully and give the slot back: the fleet is smaller now
+    RELOAD = "reload"  # end the crawler gracefully and start a fresh process in the same slot; once for each reason
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from redis_components.frontier_config import OWNER_VARIABLE
-from redis_components.registry import CrawlerRecord, CrawlerState, Registry, Renewal, Slot
+from redis_components.registry import CrawlerRecord, CrawlerState, OrderWord, Registry, Renewal, Slot
 
 from .crawler_options import CrawlerOptions
 from .exits import Decision, Exit, ExitKind, RestartPolicy, decide
@@ -86,6 +86,7 @@ class Supervisor:
         self._starts = 0
         self._last_exit: Exit | None = None
         self._quick_ends = 0
+        self._reloaded: str | None = None  # the reason of the last order to reload that was obeyed
         self._record: CrawlerRecord | None = None  # what to tell the fleet while there is no crawler that tells it itself
         self._heard: CrawlerRecord | None = None  # the crawler's last word, not passed on yet
 
@@ -110,7 +111,7 @@ class Supervisor:
         while (verdict := self._verdict()) is None:
             end = self._one_life()
             if end is None:
-                continue  # it was ended on purpose: there is a verdict now
+                continue  # it was ended on purpose: there is a verdict now, or a fresh process is wanted
             decision = decide(end, self._quick_ends, self._config.restarts, luck=random.random())  # noqa: S311 - jitter
             self._quick_ends = decision.quick_ends
             self._say_what_happened(end, decision)
@@ -124,7 +125,13 @@ class Supervisor:
             return Verdict.LOST
         if self._around.draining():
             return Verdict.DRAINED
-        return Verdict.RETIRED if self._heartbeat.order else None
+        order = self._heartbeat.order
+        return Verdict.RETIRED if order and order.word is OrderWord.RETIRE else None
+
+    def _reload_wanted(self) -> str | None:
+        """The reason of an order to replace the crawler by a fresh process that was not obeyed yet."""
+        order = self._heartbeat.order
+        return order.reason if order and order.word is OrderWord.RELOAD and order.reason != self._reloaded else None
 
     def _given_up(self, end: Exit) -> Verdict:
         if end.kind is ExitKind.LOST_SLOT:
@@ -135,7 +142,7 @@ class Supervisor:
         """From one crawler's launch to its end; None when that end was our doing."""
         crawler = self._crawler = self._launch()
         while (code := crawler.poll()) is None:
-            if self._verdict():
+            if self._verdict() or self._reload_wanted():
                 self._end(crawler)
                 return None
             if crawler.pulse() and crawler.record:
@@ -151,6 +158,7 @@ class Supervisor:
 
     def _launch(self) -> LaunchedCrawler:
         last_exit = str(self._last_exit) if self._last_exit else None
+        self._reloaded = self._reload_wanted() or self._reloaded
         options = replace(self._options, restarts=self._starts, last_exit=last_exit)
         crawler = launch(options, self._log, {OWNER_VARIABLE: self._owner()})
         self._record = self._state(CrawlerState.STARTING, pid=crawler.pid)
@@ -197,7 +205,7 @@ class Supervisor:
 
     def _wait(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and self._verdict() is None:
+        while time.monotonic() < deadline and not (self._verdict() or self._reload_wanted()):
             time.sleep(min(TICK_S, max(0.0, deadline - time.monotonic())))
 
     def _owner(self, *, restart: int | None = None) -> str:

@@ -140,6 +140,22 @@ def test_a_killed_crawler_is_back_at_once_and_never_two_are_in_one_slot(act: Act
         assert "killed (SIGKILL) after" in stage.registry.errors()[0].what
 
 
+def test_an_order_to_reload_is_obeyed_once_by_a_fresh_process_in_the_same_slot(act: Act, tmp_path: Path) -> None:
+    with act() as stage:
+        first = stage.crawler()
+        (view,) = stage.registry.slots({"toy": 1}, [])
+        stage.registry.order(view, Order(word=OrderWord.RELOAD, reason="roll 1"))
+        second = stage.crawler(not_pid=first.pid)
+        assert (second.restarts, second.last_exit, second.token) == (1, "stopped", first.token)
+        assert stage.expired == []  # it gave its leases back itself
+        pages = second.pages
+        wait_until(lambda: stage.last_record().pages > pages + 3, "the order stands in Redis, and nothing more comes of it")
+        assert stage.last_record().pid == second.pid
+        stage.registry.order(view, Order(word=OrderWord.RELOAD, reason="roll 2"))
+        stage.crawler(not_pid=second.pid)
+        assert crawlers_in_the_slot(tmp_path) == 1
+
+
 def test_draining_finishes_the_crawl_and_frees_the_slot_within_seconds(act: Act, redis_client: redis.Redis) -> None:
     with act() as stage:
         stage.crawler()
