@@ -39,6 +39,12 @@ class NodeRecord:
         """Whether it was heard lately; `now` is Redis's time (`Registry.now`)."""
         return now - self.beat_at < GONE_AFTER_S
 
+    def state(self, now: float) -> str:
+        """`up`, `draining` or `gone`, for people; `now` is Redis's time."""
+        if not self.alive(now):
+            return "gone"
+        return "draining" if self.draining else "up"
+
     def is_open(self, now: float) -> bool:
         """Whether a launch may be sent to it, if it has room: one that missed two beats may be dead already."""
         return not self.draining and now - self.beat_at < SILENT_AFTER_S
