@@ -95,7 +95,8 @@ worker_soft_shutdown_timeout = (
 # Time limits: (soft, hard) for each task that lasts seconds. The hard one gives 0.1 s before SIGKILL. run_crawler has none.
 _SHORT = {"soft_time_limit": 50, "time_limit": 60}
 task_annotations = {
-    f"trawl.{name}": _SHORT for name in ("seed_forums", "refresh_posts", "reconcile_fleet", "scale_fleet", "store_items")
+    f"trawl.{name}": _SHORT
+    for name in ("seed_forums", "refresh_posts", "reconcile_fleet", "scale_fleet", "roll_fleet", "store_items")
 }
 
 # Beat. Messages expire, so that they do not pile up while no worker is there. Sent twice, by two beats, each task does no harm.

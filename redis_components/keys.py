@@ -313,6 +313,13 @@ class FleetKeys:
         """
         return f"{self.prefix}:nodes:drained"
 
+    def roll(self) -> str:
+        """HASH: the present or last replacement of crawlers by fresh processes (`roll` -> JSON).
+
+        Written by `trawl roll`, the task `roll_fleet` and `reconcile_fleet` (`swap.lua`); read by these and `trawl status`.
+        """
+        return f"{self.prefix}:roll"
+
     def errors(self) -> str:
         """LIST: last errors of the fleet as JSON `{"at", "where", "what", "times"}`, newest first, at most 100.
 

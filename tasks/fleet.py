@@ -7,9 +7,11 @@ from typing import Any
 from redis_components.connection import connect
 from redis_components.nodes import Nodes
 from redis_components.registry import Order, OrderWord, Registry
+from redis_components.rolls import RollNote
 from workers.fleet import desired_fleet, scale
 from workers.node import NODE
 from workers.reconciler import Forget, ForgetNode, Launch, Retire, plan
+from workers.roll import go_on, start_roll
 
 from .app import app
 from .flower import CrawlingEvents
@@ -39,8 +41,9 @@ def reconcile_fleet() -> list[str]:
     registry, nodes = Registry(client), Nodes(client)
     desired, crawlers = desired_fleet(registry), registry.crawlers()
     views, strangers = registry.slots(desired, crawlers), [r for r in crawlers if r.number is None]
+    actions = plan(desired, views, nodes.all(), registry.now(), strangers)
     done = []
-    for action in plan(desired, views, nodes.all(), registry.now(), strangers):
+    for action in actions:
         match action:
             case Launch(spider=spider, number=number, node=node, instead_of=instead_of):
                 if registry.mark_launch(spider, number, node, not_on=instead_of):
@@ -55,7 +58,20 @@ def reconcile_fleet() -> list[str]:
             case ForgetNode(name=name):
                 nodes.forget([name])
                 done.append(f"forget node {name}")
+    if roll := go_on(registry, RollNote(client), desired, views, [a.slot for a in actions if isinstance(a, Retire)]):
+        done.append(f"roll {roll.state}: {roll.reason or 'goes on'}")
     return done
+
+
+@app.task(name="trawl.roll_fleet", ignore_result=False)
+def roll_fleet(*services: str) -> str:
+    """Begin to replace the crawlers of these services (of all without names) by fresh processes, one after the other.
+
+    Returns the roll's id; `reconcile_fleet` goes on with it. Raises ConfigError for an unknown service, FleetBusy while another
+    roll is under way.
+    """
+    client = connect()
+    return start_roll(Registry(client), RollNote(client), services).id
 
 
 @app.task(name="trawl.scale_fleet", ignore_result=False)
