@@ -152,7 +152,8 @@ class CrawlKeys:
 
     def counters(self) -> str:
         """HASH: `layout` (version), `order` (last order number given), `leased` (requests), `leased_tasks` (start tasks),
-        `acked`, `reclaimed`, `custom_queue` (1: a queue class of the user's has the key of READY).
+        `acked`, `reclaimed`, `parked` and `parked_tasks` (set aside for a site that is held), `custom_queue` (1: a queue class of
+        the user's has the key of READY).
 
         Written by `exchange.lua`, `order` by `dead_replay.lua` and a queue class used alone, too; read by the inspector.
         """
@@ -166,6 +167,28 @@ class CrawlKeys:
         `dead_purge.lua`.
         """
         return f"{self.requests}:dead"
+
+    def holds(self) -> str:
+        """HASH: what an operator holds (`spider`, `site:<name>`, and for the whole fleet `fleet`, `fleet:site:<name>` -> JSON
+        with word, at, by, reason), and `version`, another one after each change. Kept when the crawl's keys are removed.
+
+        Written by `hold.lua`; read by `exchange.lua`, which tells a crawler that knows another version, and by `trawl status`.
+        """
+        return f"{self.requests}:holds"
+
+    def parked(self) -> str:
+        """HASH: how many entries each lot of parked requests or start tasks has (`requests:<site>`, `tasks:<site>` -> number).
+
+        Written by `exchange.lua`; read by it and by `trawl status`.
+        """
+        return f"{self.requests}:parked"
+
+    def parked_lot(self, lot: str) -> str:
+        """LIST: requests, or start tasks, of a site that is held, oldest first; each as its lease was: `<kind><score>|<member>`.
+
+        Written and read by `exchange.lua`, which puts them back when the site is not held any more.
+        """
+        return f"{self.requests}:parked:{lot}"
 
     def foreign_requests(self) -> str:
         """ZSET or LIST: requests of scrapy-redis that wait to be imported, as it stored them.
@@ -320,6 +343,14 @@ class FleetKeys:
         """
         return f"{self.prefix}:roll"
 
+    def holds(self) -> str:
+        """HASH: what an operator holds in the whole fleet, also in services that come later (`fleet`, `site:<name>`,
+        `service:<spider>`, `slot:<spider>/<number>` -> JSON with word, at, by, reason).
+
+        Written by `trawl pause`, `drain`, `stop`, `resume` and their tasks; read by `reconcile_fleet` and `trawl status`.
+        """
+        return f"{self.prefix}:holds"
+
     def errors(self) -> str:
         """LIST: last errors of the fleet as JSON `{"at", "where", "what", "times"}`, newest first, at most 100.
 
@@ -340,7 +371,7 @@ def document() -> str:
     crawl = CrawlKeys.for_spider("<spider>", namespace="")
     rows = []
     for keys, samples in (
-        (crawl, {"owner": "<owner>", "part": "<part>", "number": "<number>"}),
+        (crawl, {"owner": "<owner>", "part": "<part>", "number": "<number>", "lot": "<lot>"}),
         (FleetKeys(prefix="trawl:fleet"), {"spider": "<spider>", "number": "<number>"}),
     ):
         for name, method in vars(type(keys)).items():

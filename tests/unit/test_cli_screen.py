@@ -17,7 +17,19 @@ NOW = 1_800_000_000.0
 
 
 def crawl(spider: str = "forum_list", **sizes: int) -> CrawlSnapshot:
-    names = ("start_tasks", "ready", "leased", "leased_tasks", "dead", "fingerprints", "items", "bad_items", "owners")
+    names = (
+        "start_tasks",
+        "ready",
+        "leased",
+        "leased_tasks",
+        "parked",
+        "parked_tasks",
+        "dead",
+        "fingerprints",
+        "items",
+        "bad_items",
+        "owners",
+    )
     zero = dict.fromkeys((*names, "acked", "reclaimed", "false_positive_rate"), 0)
     stats = {"downloader/response_count": "12345", "item_scraped_count": "77", "retry/count": "3"}
     return CrawlSnapshot(spider=spider, stats=stats, **{**zero, **sizes})
