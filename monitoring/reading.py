@@ -12,7 +12,7 @@ import redis
 
 from redis_components.connection import connect, explain
 from redis_components.inspector import CrawlSnapshot, snapshot
-from redis_components.redis_url import masked
+from redis_components.redis_url import impatient, masked
 from redis_components.registry import CrawlerRecord, ErrorRecord, Registry
 
 ERRORS_SHOWN = 10
@@ -50,9 +50,7 @@ class Source:
     def __init__(self, url: str, services: Mapping[str, int | None]) -> None:
         self._url = url
         self._services = dict(services)
-        # Of two values for one option redis-py takes the first: a timeout in the user's own URL wins.
-        options = f"socket_timeout={ANSWER_S}&socket_connect_timeout={ANSWER_S}"
-        self._client = connect(f"{url}{'&' if '?' in url else '?'}{options}")
+        self._client = connect(impatient(url, ANSWER_S))
         self._registry = Registry(self._client)
 
     @property
