@@ -8,6 +8,7 @@ from typing import Any
 
 import redis
 
+from redis_components.beats import Beats, BeatView
 from redis_components.inspector import CrawlSnapshot, snapshot
 from redis_components.registry import CrawlerRecord, ErrorRecord, Registry
 from workers.fleet import desired_fleet
@@ -58,6 +59,7 @@ class FleetView:
     services: tuple[ServiceView, ...]
     crawlers: tuple[CrawlerRecord, ...]
     errors: tuple[ErrorRecord, ...]
+    beats: BeatView  # who sends what is scheduled
 
     def service(self, name: str) -> ServiceView:
         return next(one for one in self.services if one.name == name)
@@ -67,6 +69,7 @@ class FleetView:
         return {
             "at": iso(self.now),
             "services": [_service_json(one) for one in self.services],
+            "beat": {**asdict(self.beats), "stalled": self.beats.stalled},
             "crawlers": [_crawler_json(one, self.now) for one in self.crawlers],
             "errors": [{"at": iso(one.at), "where": one.where, "what": one.what} for one in self.errors],
         }
@@ -85,6 +88,7 @@ def look(client: redis.Redis) -> FleetView:
         ),
         crawlers=tuple(crawlers),
         errors=tuple(registry.errors(ERRORS_SHOWN)),
+        beats=Beats(client).look(now),
     )
 
 

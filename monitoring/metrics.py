@@ -189,6 +189,20 @@ METRICS: tuple[MetricSpec, ...] = (
     _crawler("trawl_crawler_pages_per_second", "gauge", "Pages per second over the last heartbeats.", lambda r: r.pages_per_s),
     _crawler("trawl_crawler_requests_in_flight", "gauge", "Requests being downloaded.", lambda r: r.in_flight),
     _crawler("trawl_crawler_reactor_lag_seconds", "gauge", "How long the crawler's reactor took to answer.", lambda r: r.lag_s),
+    MetricSpec(
+        name="trawl_beat_leads",
+        kind="gauge",
+        help="Whether a beat leads; 0: nothing is seeded, launched or stored.",
+        labels=(),
+        samples=lambda reading: [((), float(reading.beats.leader is not None))] if reading.beats else [],
+    ),
+    MetricSpec(
+        name="trawl_beat_silence_seconds",
+        kind="gauge",
+        help="Time since a beat sent its last task; a healthy one sends every second.",
+        labels=(),
+        samples=lambda reading: [((), reading.beats.silent_s)] if reading.beats and reading.beats.silent_s is not None else [],
+    ),
     # The exporter itself.
     MetricSpec(
         name="trawl_redis_up",

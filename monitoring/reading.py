@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import redis
 
+from redis_components.beats import Beats, BeatView
 from redis_components.connection import connect, explain
 from redis_components.inspector import CrawlSnapshot, snapshot
 from redis_components.redis_url import impatient, masked
@@ -33,6 +34,7 @@ class Reading:
     crawlers: tuple[CrawlerRecord, ...] = ()
     desired: Mapping[str, int] = field(default_factory=dict)  # service -> crawlers
     errors: tuple[ErrorRecord, ...] = ()  # newest first
+    beats: BeatView | None = None  # who sends what is scheduled; None: could not be read
     unreadable: Mapping[str, str] = field(default_factory=dict)  # part (a service or "fleet") -> why it is left out
 
     @property
@@ -90,6 +92,7 @@ class Source:
         now = self._registry.now()
         crawls = [part(service, partial(snapshot, self._client, service)) for service in services]
         crawlers, scaled, errors = part("fleet", self._fleet) or ([], {}, [])
+        beats = part("fleet", lambda: Beats(self._client).look(now))
         known = {service: size for service, size in self._services.items() if size is not None}
         return Reading(
             services=services,
@@ -99,6 +102,7 @@ class Source:
             crawlers=tuple(crawlers),
             desired={} if "fleet" in unreadable else {**known, **scaled},
             errors=tuple(errors),
+            beats=beats,
             unreadable=unreadable,
         )
 

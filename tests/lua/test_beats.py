@@ -7,7 +7,7 @@ import redis
 
 from redis_components.beats import Beats
 from redis_components.keys import FleetKeys
-from redis_components.schedules import Run, Schedules, RunState, StoredEntry, Unreadable
+from redis_components.schedules import Run, RunState, Schedules, StoredEntry, Unreadable
 from redis_components.scripts import script
 
 KEYS = FleetKeys()
@@ -34,9 +34,7 @@ def test_one_leads_the_other_hears_who_and_for_how_long(beats: Beats, redis_clie
 
 
 @pytest.mark.parametrize("how", ["resigned", "run out", "stolen and gone", "flushed"])
-def test_a_lock_that_is_free_goes_to_whoever_asks_with_a_higher_token(
-    beats: Beats, redis_client: redis.Redis, how: str
-) -> None:
+def test_a_lock_that_is_free_goes_to_whoever_asks_with_a_higher_token(beats: Beats, redis_client: redis.Redis, how: str) -> None:
     first = beats.lead("a:1#x")
     match how:
         case "resigned":
@@ -84,9 +82,7 @@ def test_a_round_is_begun_once_and_never_behind_a_newer_leaders(schedules: Sched
     assert schedules.begin("seed", 8, 900.0)  # Redis's clock was set back
 
 
-def test_beats_lead_and_begin_while_redis_is_out_of_memory(
-    beats: Beats, schedules: Schedules, redis_client: redis.Redis
-) -> None:
+def test_beats_lead_and_begin_while_redis_is_out_of_memory(beats: Beats, schedules: Schedules, redis_client: redis.Redis) -> None:
     redis_client.set("ballast", "x" * 100_000)
     redis_client.config_set("maxmemory", 1)
     try:
@@ -116,7 +112,8 @@ def test_who_looks_sees_the_leader_those_that_wait_and_the_silence(
 
 def test_what_is_stored_comes_back_and_what_cannot_be_read_is_named(schedules: Schedules, redis_client: redis.Redis) -> None:
     schedules.put("nightly", StoredEntry(task="trawl.seed_forums", cron="0 3 * * *", kwargs={"site": "demo"}))
-    redis_client.hset(KEYS.schedule(), mapping={"bad": b"\xff", "list": b"[]", "types": b'{"every_s": "often"}', "new": b'{"x": 1}'})
+    others = {"bad": b"\xff", "list": b"[]", "types": b'{"every_s": "often"}', "new": b'{"x": 1}'}
+    redis_client.hset(KEYS.schedule(), mapping=others)
     stored = schedules.stored()
     nightly = stored.pop("nightly")
     assert isinstance(nightly, StoredEntry)

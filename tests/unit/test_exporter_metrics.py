@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from monitoring.exposition import FleetCollector, exposition
 from monitoring.metrics import METRICS, reference
 from monitoring.reading import Reading
+from redis_components.beats import BeatView
 from redis_components.inspector import CrawlSnapshot
 from redis_components.registry import CrawlerRecord, CrawlerState
 
@@ -54,7 +55,13 @@ CRAWLER = CrawlerRecord(
     restarts=21,
 )
 READING = Reading(
-    services=("forum_list",), seconds=0.5, now=NOW, crawls=(CRAWL,), crawlers=(CRAWLER,), desired={"forum_list": 22}
+    services=("forum_list",),
+    seconds=0.5,
+    now=NOW,
+    crawls=(CRAWL,),
+    crawlers=(CRAWLER,),
+    desired={"forum_list": 22},
+    beats=BeatView(leader="host:1", waiting=(), silent_s=0.75),
 )
 
 
@@ -103,6 +110,8 @@ def test_every_figure_comes_out_under_its_name() -> None:
         'trawl_crawler_heartbeat_age_seconds{crawler="forum_list/0"}': 2,
         "trawl_crawlers_desired": 22,
         "trawl_crawlers_up": 1,
+        "trawl_beat_leads": 1,
+        "trawl_beat_silence_seconds": 0.75,
         "trawl_redis_up": 1,
         'trawl_readable{part="forum_list"}': 1,
         'trawl_readable{part="fleet"}': 1,
