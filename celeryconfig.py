@@ -104,7 +104,7 @@ beat_schedule = {
     name: {"task": f"trawl.{name}", "schedule": every, "options": {"expires": every, "ignore_result": True}}
     for name, every in BEAT.items()
 }
-beat_scheduler = "celery.beat:Scheduler"  # in memory: periods of seconds need no memory, two beats no file to fight over
+beat_scheduler = "tasks.leader_scheduler:LeaderScheduler"  # any number of beats, one sends; `trawl schedule` changes what
 beat_schedule_filename = str(data_dir() / "celerybeat-schedule")  # for who asks for another scheduler with -S
 beat_max_loop_interval = 1  # s; look often, periods are short
 

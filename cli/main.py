@@ -24,7 +24,7 @@ from typer.exceptions import TyperException
 
 from redis_components.errors import ConfigError, TrawlError
 
-from . import dead, dupefilter, export, migrate, nodes, roll, scale, seed, status, up
+from . import dead, dupefilter, export, migrate, nodes, roll, scale, schedule, seed, status, up
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
@@ -70,6 +70,7 @@ app.command("nodes")(nodes.nodes)
 app.command("export")(export.export)
 app.command("dupefilter")(dupefilter.dupefilter)
 app.add_typer(dead.app, name="dead")
+app.add_typer(schedule.app, name="schedule")
 app.add_typer(migrate.app, name="migrate")
 
 

@@ -302,9 +302,9 @@ class FleetKeys:
 
     def fences(self) -> str:
         """HASH: highest fencing token handed out for each slot (`spider/number` -> token), so that an old holder cannot come
-        back.
+        back; field `beat`: that of the beats.
 
-        Written and read by the slot scripts.
+        Written and read by the slot scripts and `beat_lead.lua`.
         """
         return f"{self.prefix}:fences"
 
@@ -350,6 +350,43 @@ class FleetKeys:
         Written by `trawl pause`, `drain`, `stop`, `resume` and their tasks; read by `reconcile_fleet` and `trawl status`.
         """
         return f"{self.prefix}:holds"
+
+    def beat_leader(self) -> str:
+        """STRING with TTL: `<token>|<owner>` of the one beat that sends; the token's fence is the field `beat` of the fences.
+
+        Written by `beat_lead.lua` and `beat_resign.lua`; read by `beat_note.lua`, `trawl status` and the exporter.
+        """
+        return f"{self.prefix}:beat_leader"
+
+    def beats(self) -> str:
+        """ZSET with TTL: every beat process, the one that leads and those that wait. Score = its last word (Redis, ms).
+
+        Written by `beat_lead.lua` and `beat_resign.lua`; read by `trawl status`.
+        """
+        return f"{self.prefix}:beats"
+
+    def beat_runs(self) -> str:
+        """HASH: last round of each scheduled task (entry -> `<due, ms>|<last sending, ms>|<seen, due or sent>`).
+
+        Written by `beat_note.lua`; read by the beat that leads next, `trawl schedule`, `trawl status` and the exporter.
+        """
+        return f"{self.prefix}:beat_runs"
+
+    def beat_begun(self) -> str:
+        """HASH: last round of each scheduled task that a worker has begun (entry -> `<token>|<due, ms>`), so that none is begun
+        twice.
+
+        Written and read by `beat_begin.lua`.
+        """
+        return f"{self.prefix}:beat_begun"
+
+    def schedule(self) -> str:
+        """HASH: scheduled tasks as they were changed or added while the fleet runs (entry -> JSON), over those of
+        `celeryconfig.py`; at most 1,000.
+
+        Written by `trawl schedule`; read by the beat that leads.
+        """
+        return f"{self.prefix}:schedule"
 
     def errors(self) -> str:
         """LIST: last errors of the fleet as JSON `{"at", "where", "what", "times"}`, newest first, at most 100.
