@@ -37,7 +37,7 @@ __all__ = [
     "SlotView",
 ]
 
-SLOT_TTL_S = 15.0  # a node that died is noticed after this; renewals come every 2 s
+SLOT_TTL_S = 10.0  # a node that died is noticed after this; renewals come every 2 s, from supervisor and crawler
 LAUNCH_TTL_S = 10.0  # a launch that nobody picked up for so long is sent again
 KEPT_ERRORS = 100
 

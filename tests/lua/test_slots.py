@@ -43,7 +43,7 @@ def test_a_free_slot_is_acquired_and_a_held_one_is_not(registry: Registry, redis
     assert registry.acquire("list", 0, "node-b") is None
     assert registry.acquire("list", 0, "node-a") is None  # not even by the same node: it may have been launched twice
     assert registry.acquire("list", 1, "node-b") is not None
-    assert 0 < redis_client.pttl(SLOT) <= 15_000
+    assert 0 < redis_client.pttl(SLOT) <= SLOT_TTL_S * 1000
     assert redis_client.hget(KEYS.fences(), "list/0") == str(slot.token).encode()
 
 
@@ -72,7 +72,7 @@ def test_renewing_keeps_the_slot_and_stores_the_record_with_the_servers_time(
     slot = take(registry)
     redis_client.pexpire(SLOT, 100)
     assert registry.renew(slot, record()).held
-    assert redis_client.pttl(SLOT) > 10_000
+    assert redis_client.pttl(SLOT) > 5_000
     (stored,) = registry.crawlers()
     assert (stored.name, stored.pid, stored.state) == ("list/0", 7, CrawlerState.RUNNING)
     assert stored.alive(registry.now())

@@ -255,7 +255,9 @@ def _slot_key_deleted(fleet: MortalFleet, _: float) -> Blow:
         fleet.client.delete(key)
         time.sleep(0.3)  # the case itself
     fleet.client.delete(key)
-    return Blow(at=time.time(), noticed=lambda: bool(fleet.client.exists(key)), gone=[])
+    begun = time.time()
+    wait_until(lambda: fleet.client.exists(key), fleet.said)
+    return Blow(at=begun, noticed=None, before=time.time() - begun, gone=[])
 
 
 def _beat_killed(fleet: MortalFleet, _: float) -> Blow:
