@@ -311,7 +311,8 @@ class FleetKeys:
     def crawlers(self) -> str:
         """HASH: last heartbeat of each crawler (`spider/number` -> JSON with pid, node, state, figures, time).
 
-        Written by the crawler process and its supervisor; read by the registry, `trawl status` and the exporter.
+        Written by the crawler process and its supervisor; read by the registry, `trawl status` and the exporter, and by
+        `slot_acquire.lua`: a slot whose key was deleted is held while its holder is heard.
         """
         return f"{self.prefix}:crawlers"
 

@@ -22,7 +22,7 @@ from workers.exits import ExitKind
 
 Run = Callable[..., AbstractContextManager[Program]]
 
-SLOT = FleetKeys().slot("toy", 0)
+SLOT, RECORDS = FleetKeys().slot("toy", 0), FleetKeys().crawlers()
 
 pytestmark = pytest.mark.usefixtures("no_process_left")
 
@@ -159,7 +159,9 @@ def test_a_crawler_whose_slot_was_given_to_another_leaves_at_once(
     with run("toy", "--slot", "0", "--token", str(slot.token), "-s", "HEARTBEAT_INTERVAL=0.2") as crawler:
         wait_until(lambda: crawling(registry), crawler.said)
         # As if it had run out; again, should a heartbeat come in between.
-        wait_until(lambda: redis_client.delete(SLOT) and registry.acquire("toy", 0, "node-b"), "another node has the slot")
+        wait_until(
+            lambda: redis_client.delete(SLOT, RECORDS) and registry.acquire("toy", 0, "node-b"), "another node has the slot"
+        )
         assert crawler.wait() == ExitKind.LOST_SLOT.exit_code
         assert redis_client.exists(SLOT)  # the other's
 
@@ -171,7 +173,7 @@ def test_a_frozen_crawler_that_comes_back_too_late_is_fenced(run: Run, registry:
         wait_until(lambda: crawling(registry), crawler.said)
         crawler.process.send_signal(signal.SIGSTOP)
         wait_until(lambda: psutil.Process(crawler.process.pid).status() == psutil.STATUS_STOPPED, "it is frozen")
-        redis_client.delete(SLOT)
+        redis_client.delete(SLOT, RECORDS)
         assert registry.acquire("toy", 0, "node-b")
         crawler.process.send_signal(signal.SIGCONT)
         assert crawler.wait() == ExitKind.LOST_SLOT.exit_code

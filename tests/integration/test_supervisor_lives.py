@@ -25,7 +25,7 @@ from workers.exits import RestartPolicy
 from workers.logs import SlotLog
 from workers.supervisor import Supervisor, SupervisorConfig, Surroundings, Verdict
 
-SLOT = FleetKeys().slot("toy", 0)
+SLOT, RECORDS = FleetKeys().slot("toy", 0), FleetKeys().crawlers()
 QUICK = SupervisorConfig(
     grace_s=2.0,
     silence_s=1.5,
@@ -208,7 +208,9 @@ def test_a_frozen_crawler_is_replaced(act: Act) -> None:
 def test_a_supervisor_that_lost_its_slot_ends_its_crawler_at_once(act: Act, redis_client: redis.Redis) -> None:
     with act() as stage:
         stage.crawler()
-        wait_until(lambda: redis_client.delete(SLOT) and stage.registry.acquire("toy", 0, "node-b"), "the slot is another's")
+        wait_until(
+            lambda: redis_client.delete(SLOT, RECORDS) and stage.registry.acquire("toy", 0, "node-b"), "the slot is another's"
+        )
         wait_until(lambda: stage.verdict is Verdict.LOST, stage.said)
     assert redis_client.exists(SLOT)
 
