@@ -12,6 +12,7 @@ from typing import Any
 from celery import bootsteps
 
 from workers.node import NODE
+from workers.patient_log import never_wait
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +28,8 @@ class NodeStep(bootsteps.StartStopStep):
 
     def start(self, worker: Any) -> None:
         NODE.drain.clear()
+        if not worker.pool_cls.__module__.endswith(".prefork"):  # supervisors are threads of this process then
+            never_wait()
         # SIGQUIT: Celery sleeps here for the whole of worker_soft_shutdown_timeout, in its signal handler, and nobody tells the
         # crawlers. There is no hook for it.
         worker.wait_for_soft_shutdown = lambda: drain(worker)

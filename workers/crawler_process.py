@@ -60,7 +60,7 @@ class CrawlerProcess:
         self._watchdog_s = settings.getfloat("WATCHDOG_TIMEOUT", 15.0)
         self._grace_s = settings.getfloat("SHUTDOWN_GRACE", 10.0)
         self._period_s = settings.getfloat("HEARTBEAT_INTERVAL", 2.0)
-        self._crawl = make_crawl(settings, options.spider, options.arguments)
+        self._crawl = make_crawl(settings, options.spider, options.arguments, owner=options.owner)
         self._parent = Parent(options.parent) if options.parent else None
         self._pulse_fd = options.pulse_fd
         self._slot = options.slot

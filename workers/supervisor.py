@@ -13,13 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from redis_components.frontier_config import OWNER_VARIABLE
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry, Renewal, Slot
 
 from .crawler_options import CrawlerOptions
 from .exits import Decision, Exit, ExitKind, RestartPolicy, decide
 from .heartbeat import Heartbeat
 from .launcher import LaunchedCrawler, launch
+from .log_stream import LogStream
 from .logs import SlotLog
 
 TICK_S = 0.1  # how often the crawler is looked at
@@ -81,6 +81,7 @@ class Supervisor:
         self._around = surroundings or Surroundings()
         self._options = replace(options, slot=slot, node=self._around.node)
         self._log = log or SlotLog.of(slot.spider, slot.number)
+        self._stream = LogStream(self._log, slot.name)
         self._heartbeat = Heartbeat(self._beat, period_s=self._config.period_s)
         self._crawler: LaunchedCrawler | None = None
         self._starts = 0
@@ -93,6 +94,7 @@ class Supervisor:
         """Supervise until there is a verdict. An exception ends the crawler too and gives the slot back."""
         last = self._state(CrawlerState.STOPPED)
         self._heartbeat.start()
+        self._stream.start()
         try:
             verdict = self._supervise()
             last = self._state(_LAST_STATE.get(verdict, CrawlerState.STOPPED))
@@ -105,6 +107,7 @@ class Supervisor:
                 self._end(self._crawler)
             self._heartbeat.errand(lambda: self._registry.release(self._slot, last))
             self._heartbeat.stop(RELEASE_TIMEOUT_S)
+            self._stream.stop()
 
     def _supervise(self) -> Verdict:
         while (verdict := self._verdict()) is None:
@@ -151,8 +154,9 @@ class Supervisor:
 
     def _launch(self) -> LaunchedCrawler:
         last_exit = str(self._last_exit) if self._last_exit else None
-        options = replace(self._options, restarts=self._starts, last_exit=last_exit)
-        crawler = launch(options, self._log, {OWNER_VARIABLE: self._owner()})
+        options = replace(self._options, restarts=self._starts, last_exit=last_exit, owner=self._owner())
+        crawler = launch(options, self._log)
+        self._stream.new_process(crawler.pid)
         self._record = self._state(CrawlerState.STARTING, pid=crawler.pid)
         self._heartbeat.now()
         logger.info("%s: launched crawler %d", self._slot.name, crawler.pid)
@@ -176,6 +180,7 @@ class Supervisor:
         stopping = crawler.record is not None and crawler.record.state is CrawlerState.STOPPING
         end = self._last_exit = Exit.of(code, lived_s=crawler.lived_s, stopping=stopping, hung=hung)
         crawler.close()
+        self._stream.drain()
         self._crawler = None
         if not end.kind.clean:
             owner = self._owner(restart=self._starts - 1)

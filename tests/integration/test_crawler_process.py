@@ -185,7 +185,7 @@ from workers.crawler_options import CrawlerOptions
 from workers.launcher import launch
 from workers.logs import SlotLog
 slot = Slot(spider="toy", number=0, token=int(sys.argv[1]), owner="node-a")
-launch(CrawlerOptions(spider="toy", slot=slot, settings={"HEARTBEAT_INTERVAL": "0.2"}), SlotLog(Path(sys.argv[2])), {})
+launch(CrawlerOptions(spider="toy", slot=slot, settings={"HEARTBEAT_INTERVAL": "0.2"}), SlotLog(Path(sys.argv[2])))
 time.sleep(60)
 """
 
