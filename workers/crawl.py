@@ -167,6 +167,7 @@ class Crawl:
             self.outcome = Outcome(reason=self._reason or "error", error=error)
         else:
             self.outcome = Outcome(reason=self._reason or "finished")
+        self.figures = Figures(pages=self._pages, items=self._items)  # the last ones; nobody changes them any more
 
     def _poll_probe(self) -> None:
         if self._probe is None:
