@@ -19,11 +19,15 @@ from redis_components.errors import TrawlError
 from redis_components.namespace import fleet_namespace
 from workers.broker import broker_of
 from workers.fleet import default_fleet, node_crawlers
+from workers.history import history_days
+from workers.log_stream import stream_level
+from workers.logs import LogLimits
 from workers.reach_redis import check_login
 
 try:
     _broker, _services, _crawlers = broker_of(check_login(redis_url())), sorted(default_fleet()), node_crawlers()
     _namespace = fleet_namespace()
+    stream_level(), LogLimits.from_environment(), history_days()  # read by each supervisor; what is wrong shall be said now
 except TrawlError as error:
     raise ClickException(str(error)) from error  # Celery's command line shows it as one line, exit code 1
 

@@ -396,6 +396,20 @@ class FleetKeys:
         """
         return f"{self.prefix}:errors"
 
+    def runs(self) -> str:
+        """LIST: crawler processes that have begun or ended, as JSON, oldest first, at most 10,000.
+
+        Written by supervisors, by crawlers without one and by `crawl_once`; moved into the database by `store_items`.
+        """
+        return f"{self.prefix}:runs"
+
+    def cancelled(self, task_id: str) -> str:
+        """STRING with TTL: this `crawl_once` shall stop.
+
+        Written by `cancel_crawl`; read by `crawl_once`.
+        """
+        return f"{self.prefix}:cancelled:{task_id}"
+
     def orders(self) -> str:
         """HASH: what the holder of a slot shall do (`spider/number` -> `<token>|<word>|<reason>`); it counts for that token only.
 
@@ -410,7 +424,7 @@ def document() -> str:
     rows = []
     for keys, samples in (
         (crawl, {"owner": "<owner>", "part": "<part>", "number": "<number>", "lot": "<lot>"}),
-        (FleetKeys(prefix="trawl:fleet"), {"spider": "<spider>", "number": "<number>"}),
+        (FleetKeys(prefix="trawl:fleet"), {"spider": "<spider>", "number": "<number>", "task_id": "<task id>"}),
     ):
         for name, method in vars(type(keys)).items():
             if name.startswith("_") or name == "for_spider" or not callable(method):
