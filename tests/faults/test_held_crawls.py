@@ -1,4 +1,4 @@
-"""What is held, on real `scrapy crawl` processes and sites that count: it takes effect within 2 s, and what is resumed is whole."""
+"""What is held, on real crawls and sites that count: it takes effect within 2 s, and what is resumed is whole."""
 
 from __future__ import annotations
 
