@@ -12,9 +12,6 @@ from .filters import Filter, PlainSet
 from .keys import CrawlKeys
 from .outbox import Batch
 
-OWNER_VARIABLE = "TRAWL_OWNER"
-"""Environment variable by which a supervisor names the owner of a crawler's leases, so that it can end them at once."""
-
 MOST_ATTEMPTS = 255
 """They are kept in one byte of a request's member."""
 
