@@ -129,7 +129,7 @@ class SlotView:
     number: int
     token: int | None = None  # of its holder; None: nobody holds it
     owner: str | None = None
-    launching: bool = False  # a launch is on its way
+    launching_on: str | None = None  # the node that a launch is on its way to
     record: CrawlerRecord | None = None  # the last that was heard from it
 
 

@@ -18,6 +18,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 from scrapy.settings import Settings
 from scrapy.utils.log import configure_logging
@@ -28,7 +29,9 @@ from redis_components.errors import ConfigError, TrawlError
 from .crawler_options import CrawlerOptions, parse
 from .crawler_process import CrawlerProcess, StopSignals
 from .exits import ExitKind
+from .logs import SlotLog
 from .memory import leave_on_memory_error
+from .own_log import OwnLog
 from .parent import Parent
 from .reach_redis import reach_redis
 
@@ -55,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> ExitKind:
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)  # kill -USR1 tells where every thread stands; supervisors use it
     try:
+        if options.log_file:
+            OwnLog(SlotLog(Path(options.log_file))).watch()
         settings = load_settings(options)
         configure_logging(settings)
         leave_on_memory_error(partial(os._exit, ExitKind.OUT_OF_MEMORY.exit_code))

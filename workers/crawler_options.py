@@ -22,6 +22,8 @@ class CrawlerOptions:
     node: str = ""  # the worker that supervises it
     parent: int | None = None  # pid of the supervisor: end with it
     pulse_fd: int | None = None  # pipe to the supervisor
+    owner: str = ""  # id under which the frontier keeps its leases; no two processes ever have the same
+    log_file: str = ""  # where its standard output and error go already; it keeps the file small
     story: SlotStory = field(default_factory=SlotStory)  # of its slot, for its own records
 
     def to_arguments(self) -> list[str]:
@@ -30,6 +32,7 @@ class CrawlerOptions:
         if self.slot:
             line += ["--slot", str(self.slot.number), "--token", str(self.slot.token)]
         optional = {"node": self.node, "parent": self.parent, "pulse-fd": self.pulse_fd}
+        optional |= {"owner": self.owner, "log-file": self.log_file}
         line += [f"--{name}={value}" for name, value in optional.items() if value not in (None, "")]
         if self.story != SlotStory():
             line.append(f"--story={msgspec.json.encode(asdict(self.story)).decode()}")
@@ -54,6 +57,8 @@ def parse(arguments: Sequence[str] | None = None) -> CrawlerOptions:
         node=given.node,
         parent=given.parent,
         pulse_fd=given.pulse_fd,
+        owner=given.owner,
+        log_file=given.log_file,
         story=given.story,
     )
 
@@ -69,6 +74,8 @@ def _parser() -> argparse.ArgumentParser:
     supervisor.add_argument("--node", default="", metavar="NAME", help="the worker that supervises it")
     supervisor.add_argument("--parent", type=int, metavar="PID", help="end when this process does")
     supervisor.add_argument("--pulse-fd", type=int, metavar="FD", help="write how it fares to this descriptor, as JSON lines")
+    supervisor.add_argument("--owner", default="", metavar="ID", help="keep its leases under this id, which no other process has")
+    supervisor.add_argument("--log-file", default="", metavar="PATH", help="where its output goes; rotated while it runs")
     supervisor.add_argument("--story", type=_story, default=SlotStory(), metavar="JSON", help="what became of those before it")
     return parser
 

@@ -20,8 +20,10 @@ import psutil
 import redis
 from scrapy.settings import Settings
 
+from redis_components.connection import connect
 from redis_components.loading import number_of
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry, Renewal
+from redis_components.runs import Runs
 
 from . import memory
 from .crawl import make_crawl
@@ -31,6 +33,7 @@ from .grace import shutdown_grace
 from .heartbeat import Heartbeat
 from .limits import Limits
 from .parent import Parent
+from .run_book import own_run, with_figures
 from .terms import Terms
 
 TICK_S = 0.1  # how often the main thread looks at everything
@@ -82,7 +85,7 @@ class CrawlerProcess:
         self._grace_s = number_of(settings, "SHUTDOWN_GRACE", shutdown_grace())
         self._period_s = number_of(settings, "HEARTBEAT_INTERVAL", 2.0)
         self._limits = Limits.of(settings)
-        self._crawl = make_crawl(settings, options.spider, options.arguments)
+        self._crawl = make_crawl(settings, options.spider, options.arguments, owner=options.owner)
         self._parent = Parent(options.parent) if options.parent else None
         self._pulse_fd = options.pulse_fd
         self._slot = options.slot
@@ -93,6 +96,8 @@ class CrawlerProcess:
         self._begun, self._begun_at = False, 0.0
         self._stopping: Stopping | None = None
         self._record = self._look()
+        self._runs = Runs(connect())
+        self._run = own_run(self._record, options.owner)
 
     def run(self) -> ExitKind:
         self._write(Terms(grace_s=self._grace_s, memory_hard_bytes=self._limits.memory_hard_bytes).to_line())
@@ -100,7 +105,10 @@ class CrawlerProcess:
             memory.cap(self._limits.memory_hard_bytes)
         self._crawl.start()
         with self._heartbeat:
+            if self._slot is None:
+                self._heartbeat.errand(lambda: self._runs.add(self._run))
             kind = self._watch()
+        self._say()  # the last figures
         self._record = replace(self._look(CrawlerState.STOPPED), last_exit=kind.label)
         self._last_word(kind)
         return kind
@@ -171,7 +179,7 @@ class CrawlerProcess:
         if self._orphaned():
             return ExitKind.ORPHANED, "its supervisor is gone"
         if self._signals.count:
-            return ExitKind.STOPPED, "of a signal"
+            return ExitKind.STOPPED, "it got a signal"
         if not self._begun:
             return None
         age_s, pages = time.monotonic() - self._begun_at, self._crawl.figures.pages
@@ -215,6 +223,7 @@ class CrawlerProcess:
     def _say(self) -> None:
         """Tell the supervisor, through the pipe: it hears this also when Redis is away. The heartbeat tells everybody."""
         self._record = self._look()
+        self._run = with_figures(self._run, self._record)
         self._write(self._record.to_json().encode())
         if self._parent:
             # By C, in a thread that needs no GIL: an orphan whose GIL is held for ever would be there for ever.
@@ -239,6 +248,8 @@ class CrawlerProcess:
     def _last_word(self, kind: ExitKind) -> None:
         """A supervisor speaks for its crawler and gives the slot back; without one it is for the crawler to do."""
         try:
+            if self._slot is None or self._orphaned():
+                self._runs.add(replace(self._run, ended_at=time.time(), outcome=kind.label, exit_code=kind.exit_code))
             if self._slot is None:
                 self._registry.forget([self._record.name])
             elif self._orphaned() and kind is not ExitKind.LOST_SLOT:

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from redis_components.frontier_config import OWNER_VARIABLE
 from redis_components.registry import CrawlerRecord, CrawlerState, Order, OrderWord, Registry, Renewal, Slot, SlotStory
+from redis_components.runs import Run
 
 from .config_digest import config_digest
 from .crawler_options import CrawlerOptions
@@ -27,9 +27,11 @@ from .grace import VARIABLE as GRACE_VARIABLE
 from .heartbeat import Heartbeat
 from .last_words import error_line
 from .launcher import LaunchedCrawler, launch
+from .log_stream import LogStream
 from .logs import SlotLog
 from .memory import oom_kills
 from .restarts import Decision, RestartPolicy, Streak, decide, inherited
+from .run_book import RunBook
 from .terms import Terms
 
 TICK_S = 0.1  # how often the crawler is looked at
@@ -74,6 +76,9 @@ class Surroundings:
 
     draining: Callable[[], bool] = lambda: False  # whether this node is being shut down
     on_record: Callable[[CrawlerRecord], None] = lambda _: None  # told each new record, in another thread; never raises
+    on_run: Callable[[Run], object] = lambda _: (
+        None
+    )  # told when a crawler began and ended, in another thread; may raise RedisError
     expire_owner: Callable[[str, str], object] = lambda _spider, _owner: None  # take back the leases of a crawler that died (e)
     config: Callable[[], str] = config_digest  # digest of what a crawler that is launched now is configured with
     before: CrawlerRecord | None = None  # the slot's last record
@@ -99,6 +104,8 @@ class Supervisor:
         self._around = surroundings or Surroundings()
         self._options = replace(options, slot=slot, node=self._around.node)
         self._log = log or SlotLog.of(slot.spider, slot.number)
+        self._stream = LogStream(self._log, slot.name)
+        self._book = RunBook(slot, self._around.node, lambda run: self._heartbeat.errand(lambda: self._around.on_run(run)))
         self._heartbeat = Heartbeat(self._beat, period_s=self._config.period_s)
         self._crawler: LaunchedCrawler | None = None
         self._weigh_at = 0.0
@@ -113,6 +120,7 @@ class Supervisor:
         """Supervise until there is a verdict. An exception ends the crawler too and gives the slot back."""
         self.last = self._state(CrawlerState.STOPPED)
         self._heartbeat.start()
+        self._stream.start()
         try:
             verdict = self._supervise()
             self.last = self._give_up(verdict) if verdict in _LAST_STATE else self._state(CrawlerState.STOPPED)
@@ -125,6 +133,7 @@ class Supervisor:
             last = self.last
             self._heartbeat.errand(lambda: self._registry.release(self._slot, last))
             self._heartbeat.stop(RELEASE_TIMEOUT_S)
+            self._stream.stop()
 
     def _begin(self) -> SlotStory:
         """What this slot has behind it, for this node's configuration."""
@@ -206,9 +215,10 @@ class Supervisor:
     def _hear(self, record: CrawlerRecord, terms: Terms) -> None:
         first, self._record = self._record is not None, None  # it speaks for itself
         self._news = record
+        self._book.heard(record)
         if first and terms.grace_s > self._config.node_grace_s:
-            what = f"SHUTDOWN_GRACE = {terms.grace_s:g} of its settings is more than its worker counts with when it is shut down itself"
-            what = f"{what}: start workers with {GRACE_VARIABLE}={terms.grace_s:g}, and leave SHUTDOWN_GRACE out"
+            what = f"SHUTDOWN_GRACE = {terms.grace_s:g} in its settings: its worker, shut down itself, does not wait for so long"
+            what = f"{what}; start workers with {GRACE_VARIABLE}={terms.grace_s:g} instead"
             self._heartbeat.errand(lambda: self._registry.report_error(self._slot.name, what))
 
     def _trouble(self, crawler: LaunchedCrawler) -> tuple[ExitKind, str] | None:
@@ -229,8 +239,10 @@ class Supervisor:
             self._story = replace(self._story, reload=order.reason)
         restarts = self._story.restarts + (1 if self._starts else 0)
         self._story = replace(self._story, config=config, restarts=restarts)
-        options = replace(self._options, story=self._story)
-        crawler = launch(options, self._log, {OWNER_VARIABLE: self._owner()})
+        options = replace(self._options, story=self._story, owner=self._owner())
+        crawler = launch(options, self._log)
+        self._stream.new_process(crawler.pid)
+        self._book.began(options.owner, crawler.pid)
         self._tell(self._state(CrawlerState.STARTING, pid=crawler.pid))
         logger.info("%s: launched crawler %d", self._slot.name, crawler.pid)
         self._starts += 1
@@ -264,6 +276,10 @@ class Supervisor:
         reason = reason or (crawler.record.note if crawler.record and stopping else None)
         end = Exit.of(code, lived_s=crawler.lived_s, stopping=stopping, why=why, reason=reason)
         crawler.close()
+        self._stream.drain()
+        if crawler.record:
+            self._book.heard(crawler.record)
+        self._book.ended(end, self._why(end))
         self._crawler = None
         self._story = replace(self._story, last_exit=str(end))
         if end.lived_s >= self._config.restarts.quick_s:
@@ -273,6 +289,13 @@ class Supervisor:
             owner = self._owner(start=self._starts - 1)
             self._heartbeat.errand(lambda: self._around.expire_owner(self._slot.spider, owner))
         return end
+
+    def _why(self, end: Exit) -> str | None:
+        """For the history: who wanted this end, or what the crawler said last."""
+        if verdict := self._verdict():
+            order = self._heartbeat.order
+            return order.reason if order and order.reason else str(verdict)
+        return end.reason or (self._error() if end.code > 0 else None)
 
     # what is told
 
