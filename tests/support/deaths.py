@@ -13,7 +13,7 @@ import redis
 
 from redis_components.registry import CrawlerRecord, CrawlerState
 
-from .mortal_fleet import SPIDER, MortalFleet, owner_of, send_all
+from .mortal_fleet import SPIDER, MortalFleet, send_all
 from .mortal_spider import Fate
 from .processes import wait_until
 
@@ -90,8 +90,10 @@ class Blow:
 
 def play(death: Death, fleet: MortalFleet, *, away_s: float = 60.0) -> Toll:
     """One crawl with this death in its middle, from a whole fleet to a whole fleet; `away_s` is for Redis."""
+    fleet.wait_ready()
+    begun = time.time()
     fleet.begin()
-    fleet.wait_crawling(since=time.time())
+    fleet.wait_crawling(since=begun)
     fleet.watch.forget()
     blow = _ACTS[death](fleet, away_s)
     noticed_s, whole_s = _healed(fleet, blow)
@@ -104,7 +106,7 @@ def play(death: Death, fleet: MortalFleet, *, away_s: float = 60.0) -> Toll:
         whole_s=whole_s,
         orphans=orphans,
         most=max(fleet.watch.most.values()),
-        late=fleet.late(),
+        late=fleet.late(begun),
         thawed_s=max(fleet.watch.thawed.values(), default=0.0),
         lost=crawled.lost,
         twice=crawled.twice,
@@ -157,10 +159,6 @@ def _changed(fleet: MortalFleet, records: Iterable[CrawlerRecord]) -> Callable[[
 
 def _on(fleet: MortalFleet, node: str) -> list[CrawlerRecord]:
     return [record for record in fleet.crawlers().values() if record.node.partition("@")[0] == node]
-
-
-def _of(owner: str, fleet: MortalFleet) -> CrawlerRecord:
-    return next(record for record in fleet.crawlers().values() if owner_of(record) == owner)
 
 
 # what is done
@@ -226,10 +224,9 @@ def _node_frozen(fleet: MortalFleet, _: float) -> Blow:
 
 def _fate(fate: Fate) -> Callable[[MortalFleet, float], Blow]:
     def act(fleet: MortalFleet, _: float) -> Blow:
-        records = list(fleet.crawlers().values())
-        owner, at = fleet.victim_of(fate)
-        victim = next(record for record in records if owner_of(record) == owner)
-        return Blow(at=at, noticed=_changed(fleet, [victim]), gone=[victim.pid])
+        records = {record.pid: record for record in fleet.crawlers().values()}
+        pid, at = fleet.victim_of(fate)
+        return Blow(at=at, noticed=_changed(fleet, [records[pid]]), gone=[pid])
 
     return act
 
@@ -276,10 +273,11 @@ def _beat_killed(fleet: MortalFleet, _: float) -> Blow:
 
 def _broker_away(fleet: MortalFleet, away_s: float) -> Blow:
     pids = {record.pid for record in fleet.crawlers().values()}
+    told = {name: len(node.said()) for name, node in fleet.nodes.items()}
     fleet.redis.kill()
     begun = time.time()
     wait_until(
-        lambda: all("does not answer" in node.said() for node in fleet.nodes.values()),
+        lambda: all("does not answer" in node.said()[told[name] :] for name, node in fleet.nodes.items()),
         lambda: f"the nodes notice\n{fleet.said()}",
         30,
     )

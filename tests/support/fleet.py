@@ -71,9 +71,9 @@ class ToyFleet:
         fleet.wait_whole()
     """
 
-    def __init__(self, folder: Path, sizes: str, **environment: str) -> None:
+    def __init__(self, folder: Path, sizes: str, *, aof: bool = False, **environment: str) -> None:
         self.folder = folder
-        self.redis = RedisServer()
+        self.redis = RedisServer(aof=aof)
         self._sizes = sizes
         self._more = environment
         self._running: list[Program] = []

@@ -22,7 +22,6 @@ from .crawler_watch import CrawlerWatch, Occupant
 from .fleet import Program, ToyFleet
 from .mortal_spider import FATES_VARIABLE, Fate
 from .processes import wait_until
-from .redis_server import RedisServer
 
 SPIDER = "mortal"
 KEYS = CrawlKeys.for_spider(SPIDER, namespace="")
@@ -41,11 +40,6 @@ class Crawled:
     pages: int
     lost: int  # pages that were linked and never fetched
     twice: int  # fetches beyond the first of each page
-
-
-def owner_of(record: CrawlerRecord) -> str:
-    """The frontier's name for the process, which the site knows as its user agent."""
-    return f"{record.name}#{record.token}.{record.restarts}"
 
 
 class MortalFleet(ToyFleet):
@@ -68,12 +62,12 @@ class MortalFleet(ToyFleet):
         super().__init__(
             folder,
             f"{SPIDER}={size}",
+            aof=True,
             SCRAPY_SETTINGS_MODULE="mortal_settings",
             PYTHONPATH=str(project),
             TRAWL_NODE_CRAWLERS=str(size),
             **{FATES_VARIABLE: str(self.fates), **environment},
         )
-        self.redis = RedisServer(aof=True)
         self.slots = [f"{SPIDER}/{number}" for number in range(size)]
         self.nodes: dict[str, Program] = {}
         self.beats: list[Program] = []
@@ -97,8 +91,13 @@ class MortalFleet(ToyFleet):
         self._stack.close()
 
     def start_node(self, name: str) -> Program:
-        self.nodes[name] = self.node(name)
+        self.nodes[name] = self.node(name, "--loglevel=INFO")
         return self.nodes[name]
+
+    def wait_ready(self, timeout_s: float = 30.0) -> None:
+        """Wait until every node takes tasks."""
+        for node in self.nodes.values():
+            wait_until(lambda node=node: " ready." in node.said(), node.said, timeout_s)  # type: ignore[misc]
 
     # a crawl
 
@@ -139,7 +138,7 @@ class MortalFleet(ToyFleet):
             if record.pid in seen
             and not seen[record.pid][1]
             and record.pid not in but_not
-            and asked.get(owner_of(record), [0, 0])[1] > since
+            and asked.get(seen[record.pid][0].owner, [0, 0])[1] > since
         }
 
     def wait_crawling(
@@ -164,9 +163,9 @@ class MortalFleet(ToyFleet):
         known = {record.pid for record in self.crawlers().values()}
         return [one for one in self.occupants().values() if one.pid not in known or not psutil.pid_exists(one.supervisor)]
 
-    def late(self) -> int:
-        """Crawlers that asked for a page after their successor in the slot had asked for its first."""
-        asked = {owner: times for owner, times in ask_site(self.site, "crawlers").items() if "#" in owner}
+    def late(self, since: float) -> int:
+        """Crawlers that asked for a page after `since` (epoch s) although their successor in the slot had asked for one."""
+        asked = {owner: times for owner, times in ask_site(self.site, "crawlers").items() if "#" in owner and times[1] > since}
         late = 0
         for slot in self.slots:
             in_order = sorted((owner for owner in asked if owner.startswith(f"{slot}#")), key=_order)
@@ -183,14 +182,14 @@ class MortalFleet(ToyFleet):
         main = psutil.Process(self.nodes[node].process.pid)
         return [main, *main.children(recursive=True)]
 
-    def victim_of(self, fate: Fate, timeout_s: float = 15.0) -> tuple[str, float]:
-        """Order a fate; the owner that took it, and when (epoch s)."""
+    def victim_of(self, fate: Fate, timeout_s: float = 15.0) -> tuple[int, float]:
+        """Order a fate; the pid of the crawler that took it, and when (epoch s)."""
         taken = self.fates / "taken"
         taken.unlink(missing_ok=True)
         fate.order(self.fates)
         wait_until(taken.exists, lambda: f"somebody takes {fate}\n{self.said()}", timeout_s, every_s=0.005)
-        owner, at = taken.read_text().split()
-        return owner, float(at)
+        pid, at = taken.read_text().split()
+        return int(pid), float(at)
 
     def break_configuration(self) -> None:
         """From now on no crawler gets farther than its settings: exit code 1."""
