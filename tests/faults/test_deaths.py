@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.deaths import GIVE_UP_S, Death, Toll, play
-from tests.support.mortal_fleet import MARK, MortalFleet
+from tests.support.deaths import Death, Toll, play
+from tests.support.mortal_fleet import MortalFleet
 from tests.support.processes import none_left
+from tests.support.watched_fleet import MARK
 
 AWAY_S = 4.0  # Redis; a minute in the long form
 SETTINGS = "WATCHDOG_TIMEOUT = 4\n"
@@ -68,4 +69,4 @@ def theatre(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theatre]:
 def test_the_fleet_is_whole_again_and_nothing_is_lost_after(death: Death, theatre: Theatre) -> None:
     toll = theatre.play(death)
     assert (toll.lost, toll.orphans, toll.most, toll.late) == (0, 0, 1, 0)
-    assert toll.whole_s <= (death.limit_s or GIVE_UP_S)
+    assert toll.whole_s <= death.limit_s

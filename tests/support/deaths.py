@@ -13,9 +13,10 @@ import redis
 
 from redis_components.registry import CrawlerRecord, CrawlerState
 
-from .mortal_fleet import SPIDER, MortalFleet, send_all
+from .mortal_fleet import SPIDER, MortalFleet
 from .mortal_spider import Fate
 from .processes import wait_until
+from .watched_fleet import send_all
 
 CRAWLER_S, WORKER_S = 10.0, 30.0  # aims: whole again after a crawler's death, after a worker's
 GIVE_UP_S = 75.0
@@ -36,13 +37,13 @@ class Death(Enum):
         "A worker, its pool and its crawlers stand still (SIGSTOP) until the other node has taken over, then go on.",
         WORKER_S,
     )
-    CRAWLER_FROZEN = ("SIGSTOP crawler", "A crawler stands still.", None)
-    REACTOR_HUNG = ("hung reactor", "A callback never returns (time.sleep).", None)
-    INTERPRETER_HELD = ("interpreter held", "A callback calls C code that holds the interpreter and never returns.", None)
+    CRAWLER_FROZEN = ("SIGSTOP crawler", "A crawler stands still.", CRAWLER_S)
+    REACTOR_HUNG = ("hung reactor", "A callback never returns (time.sleep).", CRAWLER_S)
+    INTERPRETER_HELD = ("interpreter held", "A callback calls C code that holds the interpreter and never returns.", CRAWLER_S)
     EXIT_AT_START = (
         "exit 1 at start",
         "A crawler is killed and its successors end with 1 at once; when the slot is given up, the settings are mended.",
-        None,
+        CRAWLER_S,
     )
     SLOT_KEY_DELETED = (
         "slot key deleted",
@@ -56,7 +57,7 @@ class Death(Enum):
     )
     BROKER_AWAY = ("Redis away", "Redis is killed and comes back with its AOF; measured from its return.", WORKER_S)
 
-    def __init__(self, label: str, what: str, limit_s: float | None) -> None:
+    def __init__(self, label: str, what: str, limit_s: float) -> None:
         self.label = label
         self.what = what
         self.limit_s = limit_s
@@ -157,10 +158,6 @@ def _changed(fleet: MortalFleet, records: Iterable[CrawlerRecord]) -> Callable[[
     return look
 
 
-def _on(fleet: MortalFleet, node: str) -> list[CrawlerRecord]:
-    return [record for record in fleet.crawlers().values() if record.node.partition("@")[0] == node]
-
-
 # what is done
 
 
@@ -182,7 +179,7 @@ def _pool_child_killed(fleet: MortalFleet, _: float) -> Blow:
 def _worker(number: signal.Signals) -> Callable[[MortalFleet, float], Blow]:
     def act(fleet: MortalFleet, _: float) -> Blow:
         node = fleet.busiest_node()
-        victims = _on(fleet, node)
+        victims = fleet.hosted(node)
         main = fleet.nodes[node]
         main.process.send_signal(number)
         at = time.time()
@@ -199,7 +196,7 @@ def _worker(number: signal.Signals) -> Callable[[MortalFleet, float], Blow]:
 
 def _node_killed(fleet: MortalFleet, _: float) -> Blow:
     node = fleet.busiest_node()
-    victims = _on(fleet, node)
+    victims = fleet.hosted(node)
     send_all(fleet.members(node), signal.SIGKILL)
 
     def after() -> None:
@@ -210,7 +207,7 @@ def _node_killed(fleet: MortalFleet, _: float) -> Blow:
 
 def _node_frozen(fleet: MortalFleet, _: float) -> Blow:
     node = fleet.busiest_node()
-    victims, members = _on(fleet, node), fleet.members(node)
+    victims, members = fleet.hosted(node), fleet.members(node)
     send_all(members, signal.SIGSTOP)
 
     def after() -> None:
@@ -267,7 +264,7 @@ def _beat_killed(fleet: MortalFleet, _: float) -> Blow:
         at=time.time(),
         noticed=_changed(fleet, [victim]),
         gone=[victim.pid],
-        after=lambda: fleet.beats.append(fleet.beat()),
+        after=fleet.start_beat,
     )
 
 

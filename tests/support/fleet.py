@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry
 
@@ -78,7 +79,7 @@ class ToyFleet:
         self._more = environment
         self._running: list[Program] = []
 
-    def __enter__(self) -> ToyFleet:
+    def __enter__(self) -> Self:
         self.redis.start()
         self.registry = Registry(self.redis.client())
         mark = {"TRAWL_TEST_FLEET": str(self.folder)}
