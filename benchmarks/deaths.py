@@ -3,12 +3,12 @@
     python -m benchmarks.deaths [--repetitions 3] [--crawlers 2] [--away 60] [--only NAME ...]
 
 For each run a new fleet: two nodes (`celery worker`, each with room for all crawlers) and two beats on one machine, in sessions
-of their own, a Redis with AOF, a site that counts, and crawlers on the shared frontier, 4 requests of 0.2 s at a time. "Noticed"
-is when the fleet's memory in Redis first tells of it (for Redis away: the nodes' logs), "whole" when every slot has a crawler
-that has asked for a page since. "In one slot" is the most crawler processes in one slot at a time, from /proc a hundred times a second;
-one that was frozen does not count any more, and "late" are crawlers that asked for a page after their successor had. "Orphans" are
-crawlers without a supervisor two seconds later. At the end the crawl runs out: a page that was linked and never fetched is lost.
-Then everything gets SIGTERM, and what is left is counted: processes, leases, slots that are held.
+of their own, a Redis with AOF, a site that counts, and crawlers on the shared frontier, 4 requests of 0.2 s at a time.
+"Noticed" is when the fleet's memory in Redis first tells of it (for Redis away: the nodes' logs), "whole" when every slot has a
+crawler that has asked for a page since. "In one slot" is the most crawler processes in one slot at a time, from /proc a hundred
+times a second; one that was frozen does not count any more, and "late" are crawlers that asked for a page after their successor
+had. "Orphans" are crawlers without a supervisor two seconds later. At the end the crawl runs out: a page that was linked and
+never fetched is lost. Then everything gets SIGTERM, and what is left is counted: processes, leases, slots that are held.
 """
 
 from __future__ import annotations
