@@ -9,6 +9,7 @@ from rich.text import Text
 from redis_components.registry import CrawlerRecord, CrawlerState, ErrorRecord
 
 from .fleet_view import FleetView, ServiceView, iso
+from .nodes import nodes_table
 
 _STATE_STYLES = {
     CrawlerState.STARTING: "yellow",
@@ -22,8 +23,11 @@ _STATE_STYLES = {
 
 
 def screen(view: FleetView) -> RenderableType:
-    """Services, crawlers, what is wrong."""
+    """Services, crawlers, nodes, who sends what is scheduled, what is wrong."""
     parts: list[RenderableType] = [services_table(view), "", crawlers_table(view)]
+    if view.nodes:
+        parts += ["", nodes_table(view.nodes, view.now)]
+    parts += ["", _beat(view)]
     if view.errors:
         parts += ["", errors_table(view)]
     if hint := _hint(view):
@@ -96,6 +100,11 @@ def _crawler(one: CrawlerRecord, now: float) -> list[str | Text]:
     ]
 
 
+def _beat(view: FleetView) -> Text:
+    """Who sends what is scheduled; red where nobody does, for then nothing begins any more."""
+    return Text.assemble(("beat  ", "bold"), Text(view.beats.sentence(), style="bold red" if view.beats.stalled else ""))
+
+
 def errors_table(view: FleetView) -> Table:
     """The last errors, newest first."""
     table = _table()
@@ -115,10 +124,13 @@ def _hint(view: FleetView) -> str | None:
     """What a newcomer wonders about: why nothing happens."""
     if any(one.desired for one in view.services) and not any(one.alive for one in view.services):
         return "No crawler is alive. Start the fleet with `trawl up`, or a node with `celery -A tasks worker` (and beat once)."
+    if view.shortages:
+        sentences = "; ".join(f"{service}: {sentence}" for service, sentence in view.shortages.items())
+        return f"{sentences}. Start another node, or raise TRAWL_NODE_CRAWLERS."
     short = [one for one in view.services if one.alive < one.desired]
     if short:
         names = ", ".join(f"{one.name} has {one.alive} of {one.desired} crawlers" for one in short)
-        return f"{names}: they are starting, or the nodes have no room (a worker's --concurrency)."
+        return f"{names}: they are starting, or were given up (the column state tells)."
     return None
 
 

@@ -103,7 +103,7 @@ class SlotView:
     number: int
     token: int | None = None  # of its holder; None: nobody holds it
     owner: str | None = None
-    launching: bool = False  # a launch is on its way
+    launching_on: str | None = None  # the node that a launch is on its way to
     record: CrawlerRecord | None = None  # the last that was heard from it
 
 
@@ -111,6 +111,7 @@ class OrderWord(StrEnum):
     """What the holder of a slot can be told."""
 
     RETIRE = "retire"  # stop gracefully and give the slot back: the fleet is smaller now
+    RELOAD = "reload"  # end the crawler gracefully and start a fresh process in the same slot; once for each reason
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,7 +37,7 @@ __all__ = [
     "SlotView",
 ]
 
-SLOT_TTL_S = 10.0  # a node that died is noticed after this; renewals come every 2 s, from supervisor and crawler
+SLOT_TTL_S = 10.0  # a node that died is noticed after this; renewals come every 2 s, from the crawler and its supervisor
 LAUNCH_TTL_S = 10.0  # a launch that nobody picked up for so long is sent again
 KEPT_ERRORS = 100
 
@@ -130,7 +130,7 @@ class Registry:
         with self._client.pipeline(transaction=False) as pipe:
             for spider, number in names:
                 pipe.get(self._keys.slot(spider, number))
-                pipe.exists(self._keys.launch(spider, number))
+                pipe.get(self._keys.launch(spider, number))
             answers = pipe.execute()
         views = []
         for (spider, number), held, launching in zip(names, answers[::2], answers[1::2], strict=True):
@@ -141,7 +141,7 @@ class Registry:
                     number=number,
                     token=int(token) if token else None,
                     owner=owner.rpartition("#")[0] or owner or None,
-                    launching=bool(launching),
+                    launching_on=_text(launching) if launching else None,
                     record=records.get((spider, number)),
                 )
             )
@@ -149,9 +149,14 @@ class Registry:
 
     # launches
 
-    def mark_launch(self, spider: str, number: int) -> bool:
-        """Claim the right to send one launch of this slot; False while another one is on its way."""
-        return bool(self._client.set(self._keys.launch(spider, number), "1", nx=True, px=round(LAUNCH_TTL_S * 1000)))
+    def mark_launch(self, spider: str, number: int, node: str, *, not_on: str | None = None) -> bool:
+        """Claim the right to send one launch of this slot to `node`; False while another one is on its way.
+
+        `not_on`: the node that the last one was sent to, if that will not take it any more.
+        """
+        keys = {"launch": self._keys.launch(spider, number)}
+        args = {"node": node, "not_on": not_on or "", "ttl_ms": round(LAUNCH_TTL_S * 1000)}
+        return bool(script("launch_mark")(self._client, keys, args))
 
     def clear_launch(self, spider: str, number: int) -> None:
         """The launch has arrived."""

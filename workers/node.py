@@ -9,7 +9,9 @@ from redis_components.connection import connect
 from redis_components.embedded import data_dir
 from redis_components.inspector import expire_owner
 from redis_components.keys import CrawlKeys
+from redis_components.nodes import Nodes
 from redis_components.registry import CrawlerRecord, Registry
+from redis_components.runs import Runs
 
 from .crawler_options import CrawlerOptions
 from .drain import DrainFlag
@@ -41,7 +43,7 @@ class Node:
         with self.room(name).place() as there_is_room:
             if registry.is_held(spider, number):
                 return HELD
-            if self.drain.is_set():
+            if self.drain.is_set() or Nodes(client).is_draining(name):
                 return FULL
             if not there_is_room:
                 what = f"no place for {spider}/{number}: this node hosts {self.crawlers} crawlers"
@@ -54,6 +56,7 @@ class Node:
                 node=name,
                 draining=self.drain.is_set,
                 on_record=on_record,
+                on_run=Runs(client).add,
                 expire_owner=lambda spider, owner: expire_owner(client, CrawlKeys.for_spider(spider), owner),
             )
             return Supervisor(slot, registry, options=CrawlerOptions(spider=spider), surroundings=surroundings).run()

@@ -17,6 +17,7 @@ import redis
 
 from redis_components.keys import FleetKeys
 from redis_components.registry import CrawlerRecord, CrawlerState, Order, OrderWord, Registry, Slot
+from redis_components.runs import Run
 from tests.support.fleet import ROOT, toy_environment
 from tests.support.processes import arguments, marked, wait_until
 from tests.support.redis_server import RedisServer
@@ -47,6 +48,7 @@ class Stage:
     draining: threading.Event
     expired: list[tuple[str, str]]
     heard: list[CrawlerRecord] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
     verdict: Verdict | None = None
 
     def crawler(self, *, not_pid: int = 0) -> CrawlerRecord:
@@ -100,6 +102,7 @@ def act(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Act:
                 draining=draining.is_set,
                 expire_owner=lambda of, owner: expired.append((of, owner)),
                 on_record=lambda record: stage.heard.append(record),
+                on_run=lambda run: stage.runs.append(run),
             ),
         )
         stage = Stage(supervisor=supervisor, registry=registry, slot=slot, log=log, draining=draining, expired=expired)
@@ -138,6 +141,28 @@ def test_a_killed_crawler_is_back_at_once_and_never_two_are_in_one_slot(act: Act
         assert (second.restarts, second.last_exit, second.token) == (1, "killed (SIGKILL)", first.token)
         assert stage.expired == [("toy", f"toy/0#{first.token}.0")]
         assert "killed (SIGKILL) after" in stage.registry.errors()[0].what
+    begun, killed, _, stopped = stage.runs
+    assert (begun.id, begun.pid, begun.ended_at) == (f"toy/0#{first.token}.0", first.pid, None)
+    assert (killed.id, killed.outcome, killed.exit_code) == (begun.id, "killed", -9)
+    assert killed.pages
+    assert killed.peak_rss_bytes
+    assert (stopped.id, stopped.outcome, stopped.reason) == (f"toy/0#{first.token}.1", "stopped", "drained")
+
+
+def test_an_order_to_reload_is_obeyed_once_by_a_fresh_process_in_the_same_slot(act: Act, tmp_path: Path) -> None:
+    with act() as stage:
+        first = stage.crawler()
+        (view,) = stage.registry.slots({"toy": 1}, [])
+        stage.registry.order(view, Order(word=OrderWord.RELOAD, reason="roll 1"))
+        second = stage.crawler(not_pid=first.pid)
+        assert (second.restarts, second.last_exit, second.token) == (1, "stopped", first.token)
+        assert stage.expired == []  # it gave its leases back itself
+        pages = second.pages
+        wait_until(lambda: stage.last_record().pages > pages + 3, "the order stands in Redis, and nothing more comes of it")
+        assert stage.last_record().pid == second.pid
+        stage.registry.order(view, Order(word=OrderWord.RELOAD, reason="roll 2"))
+        stage.crawler(not_pid=second.pid)
+        assert crawlers_in_the_slot(tmp_path) == 1
 
 
 def test_draining_finishes_the_crawl_and_frees_the_slot_within_seconds(act: Act, redis_client: redis.Redis) -> None:
