@@ -19,6 +19,7 @@ from redis_components.errors import TrawlError
 from redis_components.namespace import fleet_namespace
 from workers.broker import broker_of
 from workers.fleet import default_fleet, node_crawlers
+from workers.grace import node_s, shutdown_grace
 from workers.history import history_days
 from workers.log_stream import stream_level
 from workers.logs import LogLimits
@@ -26,7 +27,7 @@ from workers.reach_redis import check_login
 
 try:
     _broker, _services, _crawlers = broker_of(check_login(redis_url())), sorted(default_fleet()), node_crawlers()
-    _namespace = fleet_namespace()
+    _namespace, _grace_s = fleet_namespace(), node_s(shutdown_grace())
     stream_level(), LogLimits.from_environment(), history_days()  # read by each supervisor; what is wrong shall be said now
 except TrawlError as error:
     raise ClickException(str(error)) from error  # Celery's command line shows it as one line, exit code 1
@@ -92,9 +93,7 @@ task_track_started = True  # a crawler's task is never finished: "started" is wh
 # Processes.
 worker_concurrency = _crawlers + RESERVED_PROCESSES  # a crawler occupies the process that supervises it, for its life
 worker_proc_alive_timeout = 30.0  # s; the default of 4 kills pool processes that start slowly on a busy machine
-worker_soft_shutdown_timeout = (
-    20.0  # s; SIGQUIT: crawlers may finish their pages; the node is gone as soon as they have (tasks/node_step.py)
-)
+worker_soft_shutdown_timeout = _grace_s  # s; SIGQUIT: crawlers may finish their pages; the node is gone as soon as they have
 
 # Time limits: (soft, hard) for each task that lasts seconds. The hard one gives 0.1 s before SIGKILL. run_crawler has none.
 _SHORT = {"soft_time_limit": 50, "time_limit": 60}
