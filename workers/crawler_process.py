@@ -21,6 +21,7 @@ import redis
 from scrapy.settings import Settings
 
 from redis_components.connection import connect
+from redis_components.frontier_config import FrontierConfig
 from redis_components.loading import number_of
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry, Renewal
 from redis_components.runs import Runs
@@ -85,6 +86,8 @@ class CrawlerProcess:
         self._grace_s = number_of(settings, "SHUTDOWN_GRACE", shutdown_grace())
         self._period_s = number_of(settings, "HEARTBEAT_INTERVAL", 2.0)
         self._limits = Limits.of(settings)
+        self._lease_s = number_of(settings, "SCHEDULER_OWNER_TTL", FrontierConfig.ttl_s)
+        self._frozen_s = 0.0
         self._crawl = make_crawl(settings, options.spider, options.arguments, owner=options.owner)
         self._parent = Parent(options.parent) if options.parent else None
         self._pulse_fd = options.pulse_fd
@@ -104,10 +107,13 @@ class CrawlerProcess:
         if self._limits.memory_hard_bytes:
             memory.cap(self._limits.memory_hard_bytes)
         self._crawl.start()
-        with self._heartbeat:
-            if self._slot is None:
-                self._heartbeat.errand(lambda: self._runs.add(self._run))
-            kind = self._watch()
+        if self._slot is None:
+            self._heartbeat.errand(lambda: self._runs.add(self._run))
+        self._heartbeat.start()
+        kind = self._watch()
+        if kind is ExitKind.LOST_SLOT:
+            return kind  # at once: until then the reactor fetches pages that are others' by now
+        self._heartbeat.stop()
         self._say()  # the last figures
         self._record = replace(self._look(CrawlerState.STOPPED), last_exit=kind.label)
         self._last_word(kind)
@@ -137,6 +143,7 @@ class CrawlerProcess:
         late_s = time.monotonic() - began - TICK_S
         if late_s > FROZEN_S:
             self._crawl.excuse(late_s)
+            self._frozen_s = late_s
 
     def _ended(self) -> ExitKind | None:
         """Whether, and how, this process has to end now."""
@@ -148,6 +155,9 @@ class CrawlerProcess:
             if outcome.reason == "refused":
                 return ExitKind.REFUSED
             return self._stopping.kind if self._stopping else ExitKind.FINISHED
+        if self._slot and self._frozen_s > self._lease_s:
+            logger.error("this process stood still for %.0f s: its leases are others' by now; leaving at once", self._frozen_s)
+            return ExitKind.LOST_SLOT
         if self._heartbeat.lost:
             logger.error("slot %s belongs to another process now; leaving at once", self._slot.name if self._slot else "?")
             return ExitKind.LOST_SLOT

@@ -133,7 +133,7 @@ class Supervisor:
         finally:
             # Also after SystemExit, which is how Celery revokes a task: no crawler outlives its supervisor.
             if self._crawler:
-                self._end(self._crawler, ExitKind.DRAINED)
+                self._end(self._crawler, ExitKind.DRAINED, "its task was revoked, or its worker shut down cold")
                 self.last = self._ledger.record(CrawlerState.STOPPED)
             last = self.last
             self._heartbeat.errand(lambda: self._registry.release(self._slot, last))
@@ -147,6 +147,10 @@ class Supervisor:
             logger.error("%s: supervisors died with their crawlers, %d in a row", self._slot.name, self._ledger.streak.failures)
             return Verdict.CRASH_LOOPING
         while (verdict := self._verdict()) is None:
+            if self._heartbeat.unanswered_s > self._registry.slot_ttl_s:
+                # Redis was away, or this node stood still: the slot may be another's by now, the next answer tells.
+                time.sleep(TICK_S)
+                continue
             end = self._one_life()
             if end is None:
                 continue  # it was ended on purpose: there is a verdict or an order now
@@ -278,9 +282,14 @@ class Supervisor:
 
     def _why(self, end: Exit) -> str | None:
         """For the history: who wanted this end, or what the crawler said last."""
-        if verdict := self._verdict():
-            order = self._heartbeat.order
-            return order.reason if order and order.reason else str(verdict)
+        order = self._heartbeat.order
+        match self._verdict():
+            case Verdict.DRAINED:
+                return "its node is shutting down"
+            case Verdict.LOST:
+                return "its slot is another's"
+            case Verdict.RETIRED:
+                return order.reason if order else None
         return end.reason or (self._ledger.error() if end.code > 0 else None)
 
     # what is told

@@ -186,6 +186,21 @@ def test_a_frozen_crawler_that_comes_back_too_late_is_fenced(run: Start, registr
         assert crawler.wait() == ExitKind.LOST_SLOT.exit_code
 
 
+def test_a_crawler_that_stood_still_for_longer_than_its_leases_live_leaves_though_its_slot_is_free(
+    run: Start, registry: Registry
+) -> None:
+    slot = registry.acquire("toy", 0, "node-a")
+    assert slot is not None
+    settings = ("-s", "HEARTBEAT_INTERVAL=0.2", "-s", "SCHEDULER_OWNER_TTL=1")
+    with run("toy", "--slot", "0", "--token", str(slot.token), *settings) as crawler:
+        wait_until(lambda: crawling(registry), crawler.said)
+        crawler.process.send_signal(signal.SIGSTOP)
+        time.sleep(1.5)
+        crawler.process.send_signal(signal.SIGCONT)
+        assert crawler.wait() == ExitKind.LOST_SLOT.exit_code
+        assert "its leases are others' by now" in crawler.said()
+
+
 SUPERVISOR_THAT_DIES = """
 import os, sys, time
 from pathlib import Path

@@ -11,7 +11,7 @@ from workers.config_digest import config_digest
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's project: `scrapy.cfg`, a package with settings and a spider, a folder of site files; it is not on Python's path."""
+    """A user's project: `scrapy.cfg`, a package with settings and a spider, a folder of site files; not on Python's path."""
     for name, text in {
         "scrapy.cfg": "[settings]\ndefault = shop.settings\n",
         "shop/settings.py": "BOT_NAME = 'shop'\n",
