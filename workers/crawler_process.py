@@ -41,6 +41,7 @@ TICK_S = 0.1  # how often the main thread looks at everything
 WATCHDOG_S = 7.0
 RATE_OVER = 6  # heartbeats over which pages per second are measured
 FROZEN_S = 1.0  # a tick that came so much too late was not the reactor's fault: the whole process stood still
+GIVE_BACK_S = 1.0  # after SHUTDOWN_GRACE, for telling Redis which pages were not finished; shorter than the supervisor's margin
 LAST_RESORT_S = 30.0  # after WATCHDOG_TIMEOUT; a supervisor acts earlier, so this is for a process that has none any more
 
 logger = logging.getLogger(__name__)
@@ -98,6 +99,7 @@ class CrawlerProcess:
         self._pages: deque[tuple[float, int]] = deque(maxlen=RATE_OVER)
         self._begun, self._begun_at = False, 0.0
         self._stopping: Stopping | None = None
+        self._leaving_at: float | None = None
         self._record = self._look()
         self._runs = Runs(connect())
         self._run = own_run(self._record, options.owner)
@@ -168,13 +170,17 @@ class CrawlerProcess:
         if why := self._limits.exhausted(self._resident()):
             logger.error("%s; leaving at once", why)
             return ExitKind.OUT_OF_MEMORY
-        if self._stopping:
-            late = time.monotonic() - self._stopping.since > self._grace_s
-            if late or (self._parent is None and self._signals.count > 1):
-                why = "the grace time is over" if late else "it was asked a second time"
+        if self._stopping and (why := self._out_of_time(self._stopping)):
+            self._leaving_at = self._leaving_at or time.monotonic()
+            if self._crawl.give_back() or time.monotonic() - self._leaving_at > GIVE_BACK_S:
                 logger.warning("leaving with pages in flight: %s", why)
-                return ExitKind.ORPHANED if self._orphaned() else ExitKind.ABORTED
+                return ExitKind.ABORTED
         return None
+
+    def _out_of_time(self, stopping: Stopping) -> str | None:
+        if time.monotonic() - stopping.since > self._grace_s:
+            return "the grace time is over"
+        return "it was asked a second time" if self._parent is None and self._signals.count > 1 else None
 
     def _asked_to_stop(self) -> bool:
         if self._stopping is None and (reason := self._reason_to_stop()):

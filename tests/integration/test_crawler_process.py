@@ -14,9 +14,11 @@ import psutil
 import pytest
 import redis
 
-from redis_components.keys import FleetKeys
+from redis_components.inspector import snapshot
+from redis_components.keys import CrawlKeys, FleetKeys
 from redis_components.registry import CrawlerState, Registry
 from redis_components.runs import Run, Runs
+from tests.support.crawl import hits_of, link_site
 from tests.support.fleet import Program, program, toy_environment
 from tests.support.processes import wait_until
 from workers.exits import ExitKind
@@ -143,6 +145,23 @@ def test_a_second_sigterm_ends_it_at_once(run: Start, slow_page: tuple[str, thre
         wait_until(lambda: "stopping because it got a signal" in crawler.said(), crawler.said)
         crawler.process.terminate()
         assert crawler.wait(1.0) == ExitKind.ABORTED.exit_code
+
+
+def test_what_is_not_finished_in_the_grace_time_is_given_back_unharmed(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    keys = CrawlKeys.for_spider("links")
+    environment = toy_environment(redis_url, tmp_path, SCRAPY_SETTINGS_MODULE="tests.support.link_settings")
+    command = ["-m", "workers.crawler", "links", "-s", "SHUTDOWN_GRACE=0.3"]
+    with link_site(tmp_path, pages=3, latency_s=30) as site:
+        redis_client.rpush(keys.start_tasks(), f"{site}/1")
+        with program(command, environment, tmp_path / "log") as crawler:
+            wait_until(lambda: hits_of(site), crawler.said)
+            crawler.process.terminate()
+            assert crawler.wait(5) == ExitKind.ABORTED.exit_code
+            assert "leaving with pages in flight: the grace time is over" in crawler.said()
+    shot = snapshot(redis_client, "links")
+    assert (shot.ready, shot.leased, shot.reclaimed) == (1, 0, 0)
 
 
 def test_sigterm_while_it_starts_is_not_lost(run: Start) -> None:
