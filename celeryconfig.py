@@ -31,7 +31,8 @@ try:
 except TrawlError as error:
     raise ClickException(str(error)) from error  # Celery's command line shows it as one line, exit code 1
 
-RESERVED_PROCESSES = 3  # for the tasks that last seconds: one that writes, one that seeds, one that reconciles
+FLEET_TASKS = 3  # processes for the tasks that last seconds: one that writes, one that seeds, one that reconciles
+RESERVED_PROCESSES = FLEET_TASKS + 1  # and one for a small crawl (`crawl_once`); more of those find no room
 BEAT = {"seed_forums": 5.0, "reconcile_fleet": 2.0, "store_items": 1.0}  # s
 
 # Broker and results: the Redis that everything else is in, too.
@@ -101,6 +102,9 @@ _SHORT = {"soft_time_limit": 50, "time_limit": 60}
 task_annotations = {
     f"trawl.{name}": _SHORT for name in ("seed_forums", "refresh_posts", "reconcile_fleet", "scale_fleet", "store_items")
 }
+
+# A small crawl ends by its own timeout, of an hour at most, and has 40 s to close then. These are for one that does not.
+task_annotations["trawl.crawl_once"] = {"soft_time_limit": 3700, "time_limit": 3800}
 
 # Beat. Messages expire, so that they do not pile up while no worker is there. Sent twice, by two beats, each task does no harm.
 beat_schedule = {

@@ -24,7 +24,7 @@ from typer.exceptions import TyperException
 
 from redis_components.errors import ConfigError, TrawlError
 
-from . import dead, dupefilter, export, history, migrate, scale, seed, status, up
+from . import crawl, dead, dupefilter, export, history, logs, migrate, scale, seed, status, up
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
@@ -65,6 +65,8 @@ app.command("up")(up.up)
 app.command("seed")(seed.seed)
 app.command("scale")(scale.scale)
 app.command("status")(status.status)
+app.command("logs")(logs.logs)
+app.command("crawl")(crawl.crawl)
 app.command("history")(history.history)
 app.command("export")(export.export)
 app.command("dupefilter")(dupefilter.dupefilter)

@@ -24,7 +24,8 @@ from redis_components.connection import connect
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry, Renewal
 from redis_components.runs import Runs
 
-from .crawl import make_crawl
+from .alone import crawl_alone
+from .crawl import as_it_is, make_crawl
 from .crawler_options import CrawlerOptions
 from .exits import ExitKind
 from .heartbeat import Heartbeat
@@ -64,7 +65,8 @@ class CrawlerProcess:
         self._watchdog_s = settings.getfloat("WATCHDOG_TIMEOUT", 15.0)
         self._grace_s = settings.getfloat("SHUTDOWN_GRACE", 10.0)
         self._period_s = settings.getfloat("HEARTBEAT_INTERVAL", 2.0)
-        self._crawl = make_crawl(settings, options.spider, options.arguments, owner=options.owner)
+        adapt = crawl_alone if options.alone else as_it_is
+        self._crawl = make_crawl(settings, options.spider, options.arguments, owner=options.owner, adapt=adapt)
         self._parent = Parent(options.parent) if options.parent else None
         self._pulse_fd = options.pulse_fd
         self._slot = options.slot
@@ -84,7 +86,7 @@ class CrawlerProcess:
             if self._slot is None:
                 self._heartbeat.errand(lambda: self._runs.add(self._run))
             kind = self._watch()
-        self._say()  # the last figures
+        self._say(self._crawl.outcome.reason if self._crawl.outcome else None)  # the last figures
         self._record = self._look(CrawlerState.STOPPED, note=kind.label)
         self._last_word(kind)
         return kind
@@ -169,9 +171,9 @@ class CrawlerProcess:
             note=note,
         )
 
-    def _say(self) -> None:
+    def _say(self, note: str | None = None) -> None:
         """Tell the supervisor, through the pipe: it hears this also when Redis is away. The heartbeat tells everybody."""
-        self._record = self._look()
+        self._record = self._look(note=note)
         self._run = with_figures(self._run, self._record)
         if self._pulse_fd is None:
             return
@@ -192,7 +194,10 @@ class CrawlerProcess:
         """A supervisor speaks for its crawler and gives the slot back; without one it is for the crawler to do."""
         try:
             if self._slot is None or self._orphaned():
-                self._runs.add(replace(self._run, ended_at=time.time(), outcome=kind.label, exit_code=kind.exit_code))
+                reason = self._crawl.outcome.reason if self._crawl.outcome else None
+                self._runs.add(
+                    replace(self._run, ended_at=time.time(), outcome=kind.label, exit_code=kind.exit_code, reason=reason)
+                )
             if self._slot is None:
                 self._registry.forget([self._record.name])
             elif self._orphaned() and kind is not ExitKind.LOST_SLOT:
