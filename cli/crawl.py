@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -96,6 +97,7 @@ def _format(output: Path) -> str:
 def _in_a_process(
     spider: str, arguments: dict[str, str], settings: dict[str, str], timeout: float | None, output: Path | None
 ) -> dict[str, Any]:
+    from redis_components.die_with_parent import tied
     from workers.crawler_options import CrawlerOptions
     from workers.exits import Exit
 
@@ -111,12 +113,10 @@ def _in_a_process(
     read_fd, write_fd = os.pipe()
     os.set_blocking(read_fd, False)
     os.set_blocking(write_fd, False)
-    options = CrawlerOptions(
-        spider=spider, arguments=arguments, settings=settings, parent=os.getpid(), pulse_fd=write_fd, alone=True
-    )
+    options = CrawlerOptions(spider=spider, arguments=arguments, settings=settings, pulse_fd=write_fd, alone=True)
     began = time.monotonic()
     with subprocess.Popen(
-        [sys.executable, "-m", "workers.crawler", *options.to_arguments()],
+        tied(sys.executable, "-m", "workers.crawler", *options.to_arguments()),
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr,  # what a spider prints is no part of the result
         pass_fds=(write_fd,),
@@ -162,8 +162,9 @@ def _wait(process: subprocess.Popen[bytes], pulse_fd: int, interrupts: Any) -> C
             pass
         *lines, unread = unread.split(b"\n")
         for line in lines:
-            last = CrawlerRecord.from_json(line)
-            peak = max(peak, last.rss_bytes)
+            with suppress(ValueError):  # it says other things, too
+                last = CrawlerRecord.from_json(line)
+                peak = max(peak, last.rss_bytes)
         if ended:
             return replace(last, rss_bytes=peak) if last else None
         time.sleep(TICK_S)

@@ -6,7 +6,7 @@ seed_forums.delay(["python-help", "announcements"], site="example")
 
 from .app import app
 from .crawling import cancel_crawl, crawl_once
-from .fleet import reconcile_fleet, run_crawler, scale_fleet
+from .fleet import reconcile_fleet, roll_fleet, run_crawler, scale_fleet
 from .seeding import refresh_posts, seed_forums
 from .storage import store_items
 
@@ -16,6 +16,7 @@ __all__ = [  # noqa: RUF022 - in groups
     "seed_forums",
     "refresh_posts",
     "scale_fleet",
+    "roll_fleet",
     "crawl_once",
     "cancel_crawl",
     # what beat sends

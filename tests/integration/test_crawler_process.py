@@ -23,7 +23,7 @@ from workers.exits import ExitKind
 
 Start = Callable[..., AbstractContextManager[Program]]
 
-SLOT = FleetKeys().slot("toy", 0)
+SLOT, RECORDS = FleetKeys().slot("toy", 0), FleetKeys().crawlers()
 
 pytestmark = pytest.mark.usefixtures("no_process_left")
 
@@ -153,7 +153,7 @@ def test_sigterm_while_it_starts_is_not_lost(run: Start) -> None:
 
 
 def test_a_hung_reactor_is_noticed_and_its_stacks_are_logged(run: Start) -> None:
-    with run("toy", "-a", "mode=hang", "-s", "WATCHDOG_TIMEOUT=1") as crawler:
+    with run("toy", "-a", "mode=hang", "-s", "WATCHDOG_TIMEOUT=3") as crawler:
         assert crawler.wait() == ExitKind.HUNG.exit_code
         assert "tests/support/toy/spiders.py" in crawler.said()
 
@@ -166,7 +166,9 @@ def test_a_crawler_whose_slot_was_given_to_another_leaves_at_once(
     with run("toy", "--slot", "0", "--token", str(slot.token), "-s", "HEARTBEAT_INTERVAL=0.2") as crawler:
         wait_until(lambda: crawling(registry), crawler.said)
         # As if it had run out; again, should a heartbeat come in between.
-        wait_until(lambda: redis_client.delete(SLOT) and registry.acquire("toy", 0, "node-b"), "another node has the slot")
+        wait_until(
+            lambda: redis_client.delete(SLOT, RECORDS) and registry.acquire("toy", 0, "node-b"), "another node has the slot"
+        )
         assert crawler.wait() == ExitKind.LOST_SLOT.exit_code
         assert redis_client.exists(SLOT)  # the other's
 
@@ -178,7 +180,7 @@ def test_a_frozen_crawler_that_comes_back_too_late_is_fenced(run: Start, registr
         wait_until(lambda: crawling(registry), crawler.said)
         crawler.process.send_signal(signal.SIGSTOP)
         wait_until(lambda: psutil.Process(crawler.process.pid).status() == psutil.STATUS_STOPPED, "it is frozen")
-        redis_client.delete(SLOT)
+        redis_client.delete(SLOT, RECORDS)
         assert registry.acquire("toy", 0, "node-b")
         crawler.process.send_signal(signal.SIGCONT)
         assert crawler.wait() == ExitKind.LOST_SLOT.exit_code
@@ -213,5 +215,5 @@ def test_a_crawler_whose_supervisor_is_killed_ends_and_gives_the_slot_back(
         crawler.wait(8)
     assert "its supervisor is gone" in log.read_text()
     (ended,) = map(Run.from_json, Runs(redis_client).peek(10))  # nobody else can tell
-    assert (ended.id, ended.outcome) == ("toy/0#owner", "stopped")
+    assert (ended.id, ended.outcome) == ("toy/0#owner", "orphaned")
     assert not redis_client.exists(SLOT)
