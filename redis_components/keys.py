@@ -320,6 +320,13 @@ class FleetKeys:
         """
         return f"{self.prefix}:roll"
 
+    def autoscale(self) -> str:
+        """HASH: services that size themselves (spider -> JSON with the policy, and what the last decisions were made of).
+
+        Written by `trawl autoscale` and `reconcile_fleet` (`swap.lua`); read by these and `trawl scale`.
+        """
+        return f"{self.prefix}:autoscale"
+
     def errors(self) -> str:
         """LIST: last errors of the fleet as JSON `{"at", "where", "what", "times"}`, newest first, at most 100.
 
