@@ -19,11 +19,15 @@ from redis_components.errors import TrawlError
 from redis_components.namespace import fleet_namespace
 from workers.broker import broker_of
 from workers.fleet import default_fleet, node_crawlers
+from workers.history import history_days
+from workers.log_stream import stream_level
+from workers.logs import LogLimits
 from workers.reach_redis import check_login
 
 try:
     _broker, _services, _crawlers = broker_of(check_login(redis_url())), sorted(default_fleet()), node_crawlers()
     _namespace = fleet_namespace()
+    stream_level(), LogLimits.from_environment(), history_days()  # read by each supervisor; what is wrong shall be said now
 except TrawlError as error:
     raise ClickException(str(error)) from error  # Celery's command line shows it as one line, exit code 1
 
@@ -104,7 +108,7 @@ beat_schedule = {
     name: {"task": f"trawl.{name}", "schedule": every, "options": {"expires": every, "ignore_result": True}}
     for name, every in BEAT.items()
 }
-beat_scheduler = "celery.beat:Scheduler"  # in memory: periods of seconds need no memory, two beats no file to fight over
+beat_scheduler = "tasks.leader_scheduler:LeaderScheduler"  # any number of beats, one sends; `trawl schedule` changes what
 beat_schedule_filename = str(data_dir() / "celerybeat-schedule")  # for who asks for another scheduler with -S
 beat_max_loop_interval = 1  # s; look often, periods are short
 

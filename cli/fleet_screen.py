@@ -23,10 +23,11 @@ _STATE_STYLES = {
 
 
 def screen(view: FleetView) -> RenderableType:
-    """Services, crawlers, nodes, what is wrong."""
+    """Services, crawlers, nodes, who sends what is scheduled, what is wrong."""
     parts: list[RenderableType] = [services_table(view), "", crawlers_table(view)]
     if view.nodes:
         parts += ["", nodes_table(view.nodes, view.now)]
+    parts += ["", _beat(view)]
     if view.errors:
         parts += ["", errors_table(view)]
     if hint := _hint(view):
@@ -97,6 +98,11 @@ def _crawler(one: CrawlerRecord, now: float) -> list[str | Text]:
         one.node,
         one.last_exit or "-",
     ]
+
+
+def _beat(view: FleetView) -> Text:
+    """Who sends what is scheduled; red where nobody does, for then nothing begins any more."""
+    return Text.assemble(("beat  ", "bold"), Text(view.beats.sentence(), style="bold red" if view.beats.stalled else ""))
 
 
 def errors_table(view: FleetView) -> Table:

@@ -9,6 +9,7 @@ from typing import Any
 
 import redis
 
+from redis_components.beats import Beats, BeatView
 from redis_components.inspector import CrawlSnapshot, snapshot
 from redis_components.nodes import NodeRecord, Nodes, shortages
 from redis_components.registry import CrawlerRecord, ErrorRecord, Registry
@@ -62,6 +63,7 @@ class FleetView:
     services: tuple[ServiceView, ...]
     crawlers: tuple[CrawlerRecord, ...]
     errors: tuple[ErrorRecord, ...]
+    beats: BeatView  # who sends what is scheduled
     nodes: tuple[NodeRecord, ...] = ()
     shortages: Mapping[str, str] = field(default_factory=dict)  # service -> why it lacks crawlers, when nodes have no room
 
@@ -73,6 +75,7 @@ class FleetView:
         return {
             "at": iso(self.now),
             "services": [_service_json(one) for one in self.services],
+            "beat": {**asdict(self.beats), "stalled": self.beats.stalled},
             "crawlers": [_crawler_json(one, self.now) for one in self.crawlers],
             "nodes": [node_json(one, self.now) for one in self.nodes],
             "no_room": dict(self.shortages),
@@ -96,6 +99,7 @@ def look(client: redis.Redis) -> FleetView:
         errors=tuple(registry.errors(ERRORS_SHOWN)),
         nodes=tuple(nodes),
         shortages=shortages(desired, registry.slots(desired, crawlers), nodes, now),
+        beats=Beats(client).look(now),
     )
 
 

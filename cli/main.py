@@ -24,7 +24,7 @@ from typer.exceptions import TyperException
 
 from redis_components.errors import ConfigError, TrawlError
 
-from . import autoscale, dead, dupefilter, export, migrate, nodes, roll, scale, seed, status, up
+from . import autoscale, dead, dupefilter, export, history, migrate, nodes, roll, scale, schedule, seed, status, up
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
@@ -68,9 +68,11 @@ app.command("autoscale")(autoscale.autoscale)
 app.command("roll")(roll.roll)
 app.command("status")(status.status)
 app.command("nodes")(nodes.nodes)
+app.command("history")(history.history)
 app.command("export")(export.export)
 app.command("dupefilter")(dupefilter.dupefilter)
 app.add_typer(dead.app, name="dead")
+app.add_typer(schedule.app, name="schedule")
 app.add_typer(migrate.app, name="migrate")
 
 

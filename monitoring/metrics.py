@@ -210,6 +210,20 @@ METRICS: tuple[MetricSpec, ...] = (
     _node("trawl_node_capacity", "Crawlers that the node may host.", lambda node: node.capacity),
     _node("trawl_node_crawlers", "Crawlers that the node hosts.", lambda node: node.taken),
     _node("trawl_node_draining", "Whether the node takes no crawlers any more.", lambda node: node.draining),
+    MetricSpec(
+        name="trawl_beat_leads",
+        kind="gauge",
+        help="Whether a beat leads; 0: nothing is seeded, launched or stored.",
+        labels=(),
+        samples=lambda reading: [((), float(reading.beats.leader is not None))] if reading.beats else [],
+    ),
+    MetricSpec(
+        name="trawl_beat_silence_seconds",
+        kind="gauge",
+        help="Time since a beat sent its last task; a healthy one sends every second.",
+        labels=(),
+        samples=lambda reading: [((), reading.beats.silent_s)] if reading.beats and reading.beats.silent_s is not None else [],
+    ),
     # The exporter itself.
     MetricSpec(
         name="trawl_redis_up",

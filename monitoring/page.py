@@ -42,7 +42,14 @@ def _tables(reading: Reading) -> str:
     unreadable = "".join(
         f'<p class="alarm bad">{escape(part)} cannot be read: {escape(why)}</p>' for part, why in reading.unreadable.items()
     )
-    return unreadable + _services(reading) + _crawlers(reading) + _nodes(reading) + _errors(reading)
+    return unreadable + _beat(reading) + _services(reading) + _crawlers(reading) + _nodes(reading) + _errors(reading)
+
+
+def _beat(reading: Reading) -> str:
+    """Only bad news: nobody sends what is scheduled."""
+    if reading.beats is None or not reading.beats.stalled:
+        return ""
+    return f'<p class="alarm bad">beat: {escape(reading.beats.sentence())}</p>'
 
 
 def _services(reading: Reading) -> str:

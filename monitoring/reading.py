@@ -10,10 +10,11 @@ from typing import TypeVar
 
 import redis
 
+from redis_components.beats import Beats, BeatView
 from redis_components.connection import connect, explain
 from redis_components.inspector import CrawlSnapshot, snapshot
 from redis_components.nodes import NodeRecord, Nodes
-from redis_components.redis_url import masked
+from redis_components.redis_url import impatient, masked
 from redis_components.registry import CrawlerRecord, ErrorRecord, Registry
 
 ERRORS_SHOWN = 10
@@ -35,6 +36,7 @@ class Reading:
     desired: Mapping[str, int] = field(default_factory=dict)  # service -> crawlers
     nodes: tuple[NodeRecord, ...] = ()
     errors: tuple[ErrorRecord, ...] = ()  # newest first
+    beats: BeatView | None = None  # who sends what is scheduled; None: could not be read
     unreadable: Mapping[str, str] = field(default_factory=dict)  # part (a service or "fleet") -> why it is left out
 
     @property
@@ -52,9 +54,7 @@ class Source:
     def __init__(self, url: str, services: Mapping[str, int | None]) -> None:
         self._url = url
         self._services = dict(services)
-        # Of two values for one option redis-py takes the first: a timeout in the user's own URL wins.
-        options = f"socket_timeout={ANSWER_S}&socket_connect_timeout={ANSWER_S}"
-        self._client = connect(f"{url}{'&' if '?' in url else '?'}{options}")
+        self._client = connect(impatient(url, ANSWER_S))
         self._registry = Registry(self._client)
 
     @property
@@ -95,6 +95,7 @@ class Source:
         crawls = [part(service, partial(snapshot, self._client, service)) for service in services]
         crawlers, scaled, errors = part("fleet", self._fleet) or ([], {}, [])
         nodes = part("fleet", Nodes(self._client).all) or []
+        beats = part("fleet", lambda: Beats(self._client).look(now))
         known = {service: size for service, size in self._services.items() if size is not None}
         return Reading(
             services=services,
@@ -105,6 +106,7 @@ class Source:
             desired={} if "fleet" in unreadable else {**known, **scaled},
             errors=tuple(errors),
             nodes=tuple(nodes),
+            beats=beats,
             unreadable=unreadable,
         )
 

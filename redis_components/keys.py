@@ -152,7 +152,8 @@ class CrawlKeys:
 
     def counters(self) -> str:
         """HASH: `layout` (version), `order` (last order number given), `leased` (requests), `leased_tasks` (start tasks),
-        `acked`, `reclaimed`, `custom_queue` (1: a queue class of the user's has the key of READY).
+        `acked`, `reclaimed`, `parked` and `parked_tasks` (set aside for a site that is held), `custom_queue` (1: a queue class of
+        the user's has the key of READY).
 
         Written by `exchange.lua`, `order` by `dead_replay.lua` and a queue class used alone, too; read by the inspector.
         """
@@ -166,6 +167,28 @@ class CrawlKeys:
         `dead_purge.lua`.
         """
         return f"{self.requests}:dead"
+
+    def holds(self) -> str:
+        """HASH: what an operator holds (`spider`, `site:<name>`, and for the whole fleet `fleet`, `fleet:site:<name>` -> JSON
+        with word, at, by, reason), and `version`, another one after each change. Kept when the crawl's keys are removed.
+
+        Written by `hold.lua`; read by `exchange.lua`, which tells a crawler that knows another version, and by `trawl status`.
+        """
+        return f"{self.requests}:holds"
+
+    def parked(self) -> str:
+        """HASH: how many entries each lot of parked requests or start tasks has (`requests:<site>`, `tasks:<site>` -> number).
+
+        Written by `exchange.lua`; read by it and by `trawl status`.
+        """
+        return f"{self.requests}:parked"
+
+    def parked_lot(self, lot: str) -> str:
+        """LIST: requests, or start tasks, of a site that is held, oldest first; each as its lease was: `<kind><score>|<member>`.
+
+        Written and read by `exchange.lua`, which puts them back when the site is not held any more.
+        """
+        return f"{self.requests}:parked:{lot}"
 
     def foreign_requests(self) -> str:
         """ZSET or LIST: requests of scrapy-redis that wait to be imported, as it stored them.
@@ -279,16 +302,17 @@ class FleetKeys:
 
     def fences(self) -> str:
         """HASH: highest fencing token handed out for each slot (`spider/number` -> token), so that an old holder cannot come
-        back.
+        back; field `beat`: that of the beats.
 
-        Written and read by the slot scripts.
+        Written and read by the slot scripts and `beat_lead.lua`.
         """
         return f"{self.prefix}:fences"
 
     def crawlers(self) -> str:
         """HASH: last heartbeat of each crawler (`spider/number` -> JSON with pid, node, state, figures, time).
 
-        Written by the crawler process and its supervisor; read by the registry, `trawl status` and the exporter.
+        Written by the crawler process and its supervisor; read by the registry, `trawl status` and the exporter, and by
+        `slot_acquire.lua`: a slot whose key was deleted is held while its holder is heard.
         """
         return f"{self.prefix}:crawlers"
 
@@ -327,12 +351,71 @@ class FleetKeys:
         """
         return f"{self.prefix}:autoscale"
 
+    def holds(self) -> str:
+        """HASH: what an operator holds in the whole fleet, also in services that come later (`fleet`, `site:<name>`,
+        `service:<spider>`, `slot:<spider>/<number>` -> JSON with word, at, by, reason).
+
+        Written by `trawl pause`, `drain`, `stop`, `resume` and their tasks; read by `reconcile_fleet` and `trawl status`.
+        """
+        return f"{self.prefix}:holds"
+
+    def beat_leader(self) -> str:
+        """STRING with TTL: `<token>|<owner>` of the one beat that sends; the token's fence is the field `beat` of the fences.
+
+        Written by `beat_lead.lua` and `beat_resign.lua`; read by `beat_note.lua`, `trawl status` and the exporter.
+        """
+        return f"{self.prefix}:beat_leader"
+
+    def beats(self) -> str:
+        """ZSET with TTL: every beat process, the one that leads and those that wait. Score = its last word (Redis, ms).
+
+        Written by `beat_lead.lua` and `beat_resign.lua`; read by `trawl status`.
+        """
+        return f"{self.prefix}:beats"
+
+    def beat_runs(self) -> str:
+        """HASH: last round of each scheduled task (entry -> `<due, ms>|<last sending, ms>|<seen, due or sent>`).
+
+        Written by `beat_note.lua`; read by the beat that leads next, `trawl schedule`, `trawl status` and the exporter.
+        """
+        return f"{self.prefix}:beat_runs"
+
+    def beat_begun(self) -> str:
+        """HASH: last round of each scheduled task that a worker has begun (entry -> `<token>|<due, ms>`), so that none is begun
+        twice.
+
+        Written and read by `beat_begin.lua`.
+        """
+        return f"{self.prefix}:beat_begun"
+
+    def schedule(self) -> str:
+        """HASH: scheduled tasks as they were changed or added while the fleet runs (entry -> JSON), over those of
+        `celeryconfig.py`; at most 1,000.
+
+        Written by `trawl schedule`; read by the beat that leads.
+        """
+        return f"{self.prefix}:schedule"
+
     def errors(self) -> str:
         """LIST: last errors of the fleet as JSON `{"at", "where", "what", "times"}`, newest first, at most 100.
 
         Written by supervisor, seeder and writer; read by `trawl status`.
         """
         return f"{self.prefix}:errors"
+
+    def runs(self) -> str:
+        """LIST: crawler processes that have begun or ended, as JSON, oldest first, at most 10,000.
+
+        Written by supervisors, by crawlers without one and by `crawl_once`; moved into the database by `store_items`.
+        """
+        return f"{self.prefix}:runs"
+
+    def cancelled(self, task_id: str) -> str:
+        """STRING with TTL: this `crawl_once` shall stop.
+
+        Written by `cancel_crawl`; read by `crawl_once`.
+        """
+        return f"{self.prefix}:cancelled:{task_id}"
 
     def orders(self) -> str:
         """HASH: what the holder of a slot shall do (`spider/number` -> `<token>|<word>|<reason>`); it counts for that token only.
@@ -347,8 +430,8 @@ def document() -> str:
     crawl = CrawlKeys.for_spider("<spider>", namespace="")
     rows = []
     for keys, samples in (
-        (crawl, {"owner": "<owner>", "part": "<part>", "number": "<number>"}),
-        (FleetKeys(prefix="trawl:fleet"), {"spider": "<spider>", "number": "<number>"}),
+        (crawl, {"owner": "<owner>", "part": "<part>", "number": "<number>", "lot": "<lot>"}),
+        (FleetKeys(prefix="trawl:fleet"), {"spider": "<spider>", "number": "<number>", "task_id": "<task id>"}),
     ):
         for name, method in vars(type(keys)).items():
             if name.startswith("_") or name == "for_spider" or not callable(method):

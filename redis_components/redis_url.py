@@ -99,6 +99,12 @@ def server_params(url: str) -> dict[str, Any]:
     return params | ({"ssl": True} if url.startswith("rediss:") else {})
 
 
+def impatient(url: str, seconds: float) -> str:
+    """The URL of a client that waits for an answer no longer than that; a timeout that the URL itself names wins."""
+    # Of two values for one option redis-py takes the first.
+    return f"{url}{'&' if '?' in url else '?'}socket_timeout={seconds:g}&socket_connect_timeout={seconds:g}"
+
+
 def _node(text: str, default_port: int) -> tuple[str, int]:
     parts = urlsplit(f"//{text}")
     if not parts.hostname:

@@ -84,7 +84,7 @@ class Registry:
         name = f"{spider}/{number}"
         outcome, said = script("slot_acquire")(
             self._client,
-            {"slot": self._keys.slot(spider, number), "fences": self._keys.fences(), "orders": self._keys.orders()},
+            self._slot_keys(spider, number),
             # Unique, so that the driver may send the command again when its answer was lost.
             {"name": name, "owner": f"{owner}#{secrets.token_hex(4)}", "ttl_ms": self._ttl_ms},
         )
@@ -94,7 +94,7 @@ class Registry:
         """Keep the slot for another TTL, and store the record if one is given. The answer says whether it is still ours."""
         outcome, order = script("slot_renew")(
             self._client,
-            self._slot_keys(slot),
+            self._slot_keys(slot.spider, slot.number),
             {
                 "name": slot.name,
                 "token": slot.token,
@@ -109,7 +109,7 @@ class Registry:
         """Free the slot and store the last record; False, and nothing is changed, when it belongs to somebody else by now."""
         outcome = script("slot_release")(
             self._client,
-            self._slot_keys(slot),
+            self._slot_keys(slot.spider, slot.number),
             {"name": slot.name, "token": slot.token, "record": record.to_json() if record else ""},
         )
         return bool(outcome == b"released")
@@ -208,9 +208,9 @@ class Registry:
         lines = self._client.lrange(self._keys.errors(), 0, limit - 1) if limit > 0 else []
         return [ErrorRecord(**json.loads(line)) for line in lines]
 
-    def _slot_keys(self, slot: Slot) -> dict[str, str]:
+    def _slot_keys(self, spider: str, number: int) -> dict[str, str]:
         return {
-            "slot": self._keys.slot(slot.spider, slot.number),
+            "slot": self._keys.slot(spider, number),
             "fences": self._keys.fences(),
             "orders": self._keys.orders(),
             "crawlers": self._keys.crawlers(),

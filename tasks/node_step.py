@@ -18,6 +18,7 @@ from redis_components.connection import connect
 from redis_components.nodes import NodeRecord, Nodes
 from workers.node import NODE
 from workers.node_beat import NodeBeat
+from workers.patient_log import never_wait
 
 from .routing import node_queue, services_of
 
@@ -44,6 +45,8 @@ class NodeStep(bootsteps.StartStopStep):
             self._beat.start()
             # The step itself is stopped before the pool; a node is gone when its crawlers are.
             worker_shutdown.connect(self._say_goodbye, weak=False)
+        if not worker.pool_cls.__module__.endswith(".prefork"):  # supervisors are threads of this process then
+            never_wait()
         # SIGQUIT: Celery sleeps here for the whole of worker_soft_shutdown_timeout, in its signal handler, and nobody tells the
         # crawlers. There is no hook for it.
         worker.wait_for_soft_shutdown = lambda: drain(worker)

@@ -16,6 +16,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from scrapy.settings import Settings
 from scrapy.utils.log import configure_logging
@@ -26,6 +27,8 @@ from redis_components.errors import ConfigError, TrawlError
 from .crawler_options import CrawlerOptions, parse
 from .crawler_process import CrawlerProcess, StopSignals
 from .exits import ExitKind
+from .logs import SlotLog
+from .own_log import OwnLog
 from .parent import Parent
 from .reach_redis import reach_redis
 
@@ -52,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> ExitKind:
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)  # kill -USR1 tells where every thread stands; supervisors use it
     try:
+        if options.log_file:
+            OwnLog(SlotLog(Path(options.log_file))).watch()
         settings = load_settings(options)
         configure_logging(settings)
         registry = reach_redis()

@@ -20,6 +20,8 @@ class CrawlerOptions:
     node: str = ""  # the worker that supervises it
     parent: int | None = None  # pid of the supervisor: end with it
     pulse_fd: int | None = None  # pipe to the supervisor
+    owner: str = ""  # id under which the frontier keeps its leases; no two processes ever have the same
+    log_file: str = ""  # where its standard output and error go already; it keeps the file small
     restarts: int = 0
     last_exit: str | None = None
 
@@ -29,6 +31,7 @@ class CrawlerOptions:
         if self.slot:
             line += ["--slot", str(self.slot.number), "--token", str(self.slot.token)]
         optional = {"node": self.node, "parent": self.parent, "pulse-fd": self.pulse_fd, "last-exit": self.last_exit}
+        optional |= {"owner": self.owner, "log-file": self.log_file}
         line += [f"--{name}={value}" for name, value in optional.items() if value not in (None, "")]
         if self.restarts:
             line.append(f"--restarts={self.restarts}")
@@ -53,6 +56,8 @@ def parse(arguments: Sequence[str] | None = None) -> CrawlerOptions:
         node=given.node,
         parent=given.parent,
         pulse_fd=given.pulse_fd,
+        owner=given.owner,
+        log_file=given.log_file,
         restarts=given.restarts,
         last_exit=given.last_exit,
     )
@@ -69,6 +74,8 @@ def _parser() -> argparse.ArgumentParser:
     supervisor.add_argument("--node", default="", metavar="NAME", help="the worker that supervises it")
     supervisor.add_argument("--parent", type=int, metavar="PID", help="end when this process does")
     supervisor.add_argument("--pulse-fd", type=int, metavar="FD", help="write how it fares to this descriptor, as JSON lines")
+    supervisor.add_argument("--owner", default="", metavar="ID", help="keep its leases under this id, which no other process has")
+    supervisor.add_argument("--log-file", default="", metavar="PATH", help="where its output goes; rotated while it runs")
     supervisor.add_argument("--restarts", type=int, default=0, metavar="N", help="how often it was restarted")
     supervisor.add_argument("--last-exit", metavar="TEXT", help="how the process before it ended")
     return parser

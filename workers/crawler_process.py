@@ -13,19 +13,23 @@ import signal
 import socket
 import time
 from collections import deque
+from dataclasses import replace
 from types import FrameType
 
 import psutil
 import redis
 from scrapy.settings import Settings
 
+from redis_components.connection import connect
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry, Renewal
+from redis_components.runs import Runs
 
 from .crawl import make_crawl
 from .crawler_options import CrawlerOptions
 from .exits import ExitKind
 from .heartbeat import Heartbeat
 from .parent import Parent
+from .run_book import own_run, with_figures
 
 TICK_S = 0.1  # how often the main thread looks at everything
 RATE_OVER = 6  # heartbeats over which pages per second are measured
@@ -60,7 +64,7 @@ class CrawlerProcess:
         self._watchdog_s = settings.getfloat("WATCHDOG_TIMEOUT", 15.0)
         self._grace_s = settings.getfloat("SHUTDOWN_GRACE", 10.0)
         self._period_s = settings.getfloat("HEARTBEAT_INTERVAL", 2.0)
-        self._crawl = make_crawl(settings, options.spider, options.arguments)
+        self._crawl = make_crawl(settings, options.spider, options.arguments, owner=options.owner)
         self._parent = Parent(options.parent) if options.parent else None
         self._pulse_fd = options.pulse_fd
         self._slot = options.slot
@@ -71,11 +75,16 @@ class CrawlerProcess:
         self._begun = False
         self._stopping_since: float | None = None
         self._record = self._look()
+        self._runs = Runs(connect())
+        self._run = own_run(self._record, options.owner)
 
     def run(self) -> ExitKind:
         self._crawl.start()
         with self._heartbeat:
+            if self._slot is None:
+                self._heartbeat.errand(lambda: self._runs.add(self._run))
             kind = self._watch()
+        self._say()  # the last figures
         self._record = self._look(CrawlerState.STOPPED, note=kind.label)
         self._last_word(kind)
         return kind
@@ -163,6 +172,7 @@ class CrawlerProcess:
     def _say(self) -> None:
         """Tell the supervisor, through the pipe: it hears this also when Redis is away. The heartbeat tells everybody."""
         self._record = self._look()
+        self._run = with_figures(self._run, self._record)
         if self._pulse_fd is None:
             return
         try:
@@ -181,6 +191,8 @@ class CrawlerProcess:
     def _last_word(self, kind: ExitKind) -> None:
         """A supervisor speaks for its crawler and gives the slot back; without one it is for the crawler to do."""
         try:
+            if self._slot is None or self._orphaned():
+                self._runs.add(replace(self._run, ended_at=time.time(), outcome=kind.label, exit_code=kind.exit_code))
             if self._slot is None:
                 self._registry.forget([self._record.name])
             elif self._orphaned() and kind is not ExitKind.LOST_SLOT:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -94,15 +93,15 @@ class LaunchedCrawler:
             os.killpg(self._process.pid, number)
 
 
-def launch(options: CrawlerOptions, log: SlotLog, environment: Mapping[str, str]) -> LaunchedCrawler:
+def launch(options: CrawlerOptions, log: SlotLog) -> LaunchedCrawler:
     """Start `python -m workers.crawler` as a child of this *thread*: it ends when the thread does, so launch from one that stays.
 
-    `environment` is added to this process's. Raises OSError when no process can be made.
+    Raises OSError when no process can be made.
     """
     read_fd, write_fd = os.pipe()
     os.set_blocking(read_fd, False)
     os.set_blocking(write_fd, False)  # a supervisor that is frozen must not hold up its crawler
-    line = replace(options, parent=os.getpid(), pulse_fd=write_fd).to_arguments()
+    line = replace(options, parent=os.getpid(), pulse_fd=write_fd, log_file=str(log.path)).to_arguments()
     log_fd = log.open()
     try:
         process = subprocess.Popen(
@@ -110,7 +109,6 @@ def launch(options: CrawlerOptions, log: SlotLog, environment: Mapping[str, str]
             stdin=subprocess.DEVNULL,
             stdout=log_fd,
             stderr=log_fd,
-            env={**os.environ, **environment},
             pass_fds=(write_fd,),
             start_new_session=True,  # Ctrl-C in the worker's terminal is for the worker; it tells its crawlers itself
         )

@@ -11,6 +11,7 @@ from redis_components.inspector import expire_owner
 from redis_components.keys import CrawlKeys
 from redis_components.nodes import Nodes
 from redis_components.registry import CrawlerRecord, Registry
+from redis_components.runs import Runs
 
 from .crawler_options import CrawlerOptions
 from .drain import DrainFlag
@@ -55,6 +56,7 @@ class Node:
                 node=name,
                 draining=self.drain.is_set,
                 on_record=on_record,
+                on_run=Runs(client).add,
                 expire_owner=lambda spider, owner: expire_owner(client, CrawlKeys.for_spider(spider), owner),
             )
             return Supervisor(slot, registry, options=CrawlerOptions(spider=spider), surroundings=surroundings).run()

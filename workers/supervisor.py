@@ -13,14 +13,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from redis_components.frontier_config import OWNER_VARIABLE
 from redis_components.registry import CrawlerRecord, CrawlerState, OrderWord, Registry, Renewal, Slot
+from redis_components.runs import Run
 
 from .crawler_options import CrawlerOptions
 from .exits import Decision, Exit, ExitKind, RestartPolicy, decide
 from .heartbeat import Heartbeat
 from .launcher import LaunchedCrawler, launch
+from .log_stream import LogStream
 from .logs import SlotLog
+from .run_book import RunBook
 
 TICK_S = 0.1  # how often the crawler is looked at
 RELEASE_TIMEOUT_S = 5.0  # longest wait for Redis to take the slot back; without it the slot runs out by itself
@@ -58,6 +60,9 @@ class Surroundings:
 
     draining: Callable[[], bool] = lambda: False  # whether this node is being shut down
     on_record: Callable[[CrawlerRecord], None] = lambda _: None  # told the crawler's last word, in another thread; never raises
+    on_run: Callable[[Run], object] = lambda _: (
+        None
+    )  # told when a crawler began and ended, in another thread; may raise RedisError
     expire_owner: Callable[[str, str], object] = lambda _spider, _owner: None  # take back the leases of a crawler that died (e)
     node: str = ""
 
@@ -81,6 +86,8 @@ class Supervisor:
         self._around = surroundings or Surroundings()
         self._options = replace(options, slot=slot, node=self._around.node)
         self._log = log or SlotLog.of(slot.spider, slot.number)
+        self._stream = LogStream(self._log, slot.name)
+        self._book = RunBook(slot, self._around.node, lambda run: self._heartbeat.errand(lambda: self._around.on_run(run)))
         self._heartbeat = Heartbeat(self._beat, period_s=self._config.period_s)
         self._crawler: LaunchedCrawler | None = None
         self._starts = 0
@@ -94,6 +101,7 @@ class Supervisor:
         """Supervise until there is a verdict. An exception ends the crawler too and gives the slot back."""
         last = self._state(CrawlerState.STOPPED)
         self._heartbeat.start()
+        self._stream.start()
         try:
             verdict = self._supervise()
             last = self._state(_LAST_STATE.get(verdict, CrawlerState.STOPPED))
@@ -106,6 +114,7 @@ class Supervisor:
                 self._end(self._crawler)
             self._heartbeat.errand(lambda: self._registry.release(self._slot, last))
             self._heartbeat.stop(RELEASE_TIMEOUT_S)
+            self._stream.stop()
 
     def _supervise(self) -> Verdict:
         while (verdict := self._verdict()) is None:
@@ -148,6 +157,7 @@ class Supervisor:
             if crawler.pulse() and crawler.record:
                 self._record = None  # it speaks for itself
                 self._heard = crawler.record
+                self._book.heard(crawler.record)
             if crawler.silent_s > (self._config.silence_s if crawler.record else self._config.start_s):
                 logger.error("%s: crawler %d has fallen silent; killing it", self._slot.name, crawler.pid)
                 crawler.dump_stacks()
@@ -159,8 +169,10 @@ class Supervisor:
     def _launch(self) -> LaunchedCrawler:
         last_exit = str(self._last_exit) if self._last_exit else None
         self._reloaded = self._reload_wanted() or self._reloaded
-        options = replace(self._options, restarts=self._starts, last_exit=last_exit)
-        crawler = launch(options, self._log, {OWNER_VARIABLE: self._owner()})
+        options = replace(self._options, restarts=self._starts, last_exit=last_exit, owner=self._owner())
+        crawler = launch(options, self._log)
+        self._stream.new_process(crawler.pid)
+        self._book.began(options.owner, crawler.pid)
         self._record = self._state(CrawlerState.STARTING, pid=crawler.pid)
         self._heartbeat.now()
         logger.info("%s: launched crawler %d", self._slot.name, crawler.pid)
@@ -184,11 +196,22 @@ class Supervisor:
         stopping = crawler.record is not None and crawler.record.state is CrawlerState.STOPPING
         end = self._last_exit = Exit.of(code, lived_s=crawler.lived_s, stopping=stopping, hung=hung)
         crawler.close()
+        self._stream.drain()
+        if crawler.record:
+            self._book.heard(crawler.record)
+        self._book.ended(end, self._why(end))
         self._crawler = None
         if not end.kind.clean:
             owner = self._owner(restart=self._starts - 1)
             self._heartbeat.errand(lambda: self._around.expire_owner(self._slot.spider, owner))
         return end
+
+    def _why(self, end: Exit) -> str | None:
+        """For the history: who wanted this end, or what the crawler said last."""
+        if verdict := self._verdict():
+            order = self._heartbeat.order
+            return order.reason if order and order.reason else str(verdict)
+        return self._last_lines(1) if end.code > 0 else None
 
     def _say_what_happened(self, end: Exit, decision: Decision) -> None:
         what = f"{end} after {end.lived_s:.1f} s; {decision}"

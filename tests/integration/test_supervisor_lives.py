@@ -17,6 +17,7 @@ import redis
 
 from redis_components.keys import FleetKeys
 from redis_components.registry import CrawlerRecord, CrawlerState, Order, OrderWord, Registry, Slot
+from redis_components.runs import Run
 from tests.support.fleet import ROOT, toy_environment
 from tests.support.processes import arguments, marked, wait_until
 from tests.support.redis_server import RedisServer
@@ -25,7 +26,7 @@ from workers.exits import RestartPolicy
 from workers.logs import SlotLog
 from workers.supervisor import Supervisor, SupervisorConfig, Surroundings, Verdict
 
-SLOT = FleetKeys().slot("toy", 0)
+SLOT, RECORDS = FleetKeys().slot("toy", 0), FleetKeys().crawlers()
 QUICK = SupervisorConfig(
     grace_s=2.0,
     silence_s=1.5,
@@ -47,6 +48,7 @@ class Stage:
     draining: threading.Event
     expired: list[tuple[str, str]]
     heard: list[CrawlerRecord] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
     verdict: Verdict | None = None
 
     def crawler(self, *, not_pid: int = 0) -> CrawlerRecord:
@@ -100,6 +102,7 @@ def act(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Act:
                 draining=draining.is_set,
                 expire_owner=lambda of, owner: expired.append((of, owner)),
                 on_record=lambda record: stage.heard.append(record),
+                on_run=lambda run: stage.runs.append(run),
             ),
         )
         stage = Stage(supervisor=supervisor, registry=registry, slot=slot, log=log, draining=draining, expired=expired)
@@ -138,6 +141,12 @@ def test_a_killed_crawler_is_back_at_once_and_never_two_are_in_one_slot(act: Act
         assert (second.restarts, second.last_exit, second.token) == (1, "killed (SIGKILL)", first.token)
         assert stage.expired == [("toy", f"toy/0#{first.token}.0")]
         assert "killed (SIGKILL) after" in stage.registry.errors()[0].what
+    begun, killed, _, stopped = stage.runs
+    assert (begun.id, begun.pid, begun.ended_at) == (f"toy/0#{first.token}.0", first.pid, None)
+    assert (killed.id, killed.outcome, killed.exit_code) == (begun.id, "killed", -9)
+    assert killed.pages
+    assert killed.peak_rss_bytes
+    assert (stopped.id, stopped.outcome, stopped.reason) == (f"toy/0#{first.token}.1", "stopped", "drained")
 
 
 def test_an_order_to_reload_is_obeyed_once_by_a_fresh_process_in_the_same_slot(act: Act, tmp_path: Path) -> None:
@@ -208,7 +217,9 @@ def test_a_frozen_crawler_is_replaced(act: Act) -> None:
 def test_a_supervisor_that_lost_its_slot_ends_its_crawler_at_once(act: Act, redis_client: redis.Redis) -> None:
     with act() as stage:
         stage.crawler()
-        wait_until(lambda: redis_client.delete(SLOT) and stage.registry.acquire("toy", 0, "node-b"), "the slot is another's")
+        wait_until(
+            lambda: redis_client.delete(SLOT, RECORDS) and stage.registry.acquire("toy", 0, "node-b"), "the slot is another's"
+        )
         wait_until(lambda: stage.verdict is Verdict.LOST, stage.said)
     assert redis_client.exists(SLOT)
 

@@ -96,8 +96,8 @@ class ToyFleet:
         """Start `celery -A tasks worker`, with options only where a test needs them."""
         return self._start(name, "worker", "-n", f"{name}@test", *options)
 
-    def beat(self) -> Program:
-        return self._start("beat", "beat")
+    def beat(self, *options: str) -> Program:
+        return self._start("beat", "beat", *options)
 
     def ask(self, expression: str) -> str:
         """What `python -c "from tasks import *; print(EXPRESSION)"` prints: a user's shell. An error counts as printed."""

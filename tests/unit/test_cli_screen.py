@@ -9,6 +9,7 @@ from rich.console import Console
 
 from cli.fleet_screen import screen
 from cli.fleet_view import FleetView, ServiceView
+from redis_components.beats import BeatView
 from redis_components.inspector import CrawlSnapshot
 from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerRecord, CrawlerState, ErrorRecord
@@ -17,7 +18,19 @@ NOW = 1_800_000_000.0
 
 
 def crawl(spider: str = "forum_list", **sizes: int) -> CrawlSnapshot:
-    names = ("start_tasks", "ready", "leased", "leased_tasks", "dead", "fingerprints", "items", "bad_items", "owners")
+    names = (
+        "start_tasks",
+        "ready",
+        "leased",
+        "leased_tasks",
+        "parked",
+        "parked_tasks",
+        "dead",
+        "fingerprints",
+        "items",
+        "bad_items",
+        "owners",
+    )
     zero = dict.fromkeys((*names, "acked", "reclaimed", "false_positive_rate"), 0)
     stats = {"downloader/response_count": "12345", "item_scraped_count": "77", "retry/count": "3"}
     return CrawlSnapshot(spider=spider, stats=stats, **{**zero, **sizes})
@@ -32,8 +45,16 @@ def crawler(state: CrawlerState = CrawlerState.RUNNING, *, age: float = 1.0, **f
     return CrawlerRecord(**{**record, **fields})  # type: ignore[arg-type]
 
 
-def fleet(*services: ServiceView, crawlers: tuple[CrawlerRecord, ...] = (), errors: tuple[ErrorRecord, ...] = ()) -> FleetView:
-    return FleetView(now=NOW, services=services, crawlers=crawlers, errors=errors)
+LEADS = BeatView(leader="host:12", waiting=("host:13",), silent_s=0.4)
+
+
+def fleet(
+    *services: ServiceView,
+    crawlers: tuple[CrawlerRecord, ...] = (),
+    errors: tuple[ErrorRecord, ...] = (),
+    beats: BeatView = LEADS,
+) -> FleetView:
+    return FleetView(now=NOW, services=services, crawlers=crawlers, errors=errors, beats=beats)
 
 
 def drawn(view: FleetView, width: int = 100) -> str:
@@ -110,6 +131,7 @@ def test_json_has_every_figure_under_a_name_of_its_own() -> None:
     view = fleet(service(2, 1, ready=7), crawlers=(crawler(age=2.0),), errors=(ErrorRecord(at=NOW, where="w", what="x"),))
     assert view.to_json() == {
         "at": "2027-01-15T08:00:00Z",
+        "beat": {"leader": "host:12", "waiting": ("host:13",), "silent_s": 0.4, "stalled": False},
         "services": [
             {
                 "service": "forum_list",
@@ -156,3 +178,11 @@ def test_json_has_every_figure_under_a_name_of_its_own() -> None:
         "no_room": {},
         "errors": [{"at": "2027-01-15T08:00:00Z", "where": "w", "what": "x"}],
     }
+
+
+def test_it_says_which_beat_leads_or_since_when_none_does() -> None:
+    assert "beat  host:12 leads, one more waits" in drawn(fleet(service()))
+    nobody = BeatView(leader=None, waiting=(), silent_s=754.2)
+    assert "beat  none leads, nothing was sent for 754 s: nothing is seeded, launched or stored" in drawn(
+        fleet(service(), beats=nobody), width=200
+    )

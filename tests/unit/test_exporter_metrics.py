@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from monitoring.exposition import FleetCollector, exposition
 from monitoring.metrics import METRICS, reference
 from monitoring.reading import Reading
+from redis_components.beats import BeatView
 from redis_components.inspector import CrawlSnapshot
 from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerRecord, CrawlerState
@@ -25,6 +26,8 @@ CRAWL = CrawlSnapshot(
     ready=2,
     leased=3,
     leased_tasks=4,
+    parked=0,
+    parked_tasks=0,
     dead=5,
     fingerprints=6,
     false_positive_rate=0.25,
@@ -63,6 +66,7 @@ READING = Reading(
     crawlers=(CRAWLER,),
     desired={"forum_list": 22},
     nodes=(NODE,),
+    beats=BeatView(leader="host:1", waiting=(), silent_s=0.75),
 )
 
 
@@ -115,6 +119,8 @@ def test_every_figure_comes_out_under_its_name() -> None:
         'trawl_node_capacity{node="worker@host"}': 24,
         'trawl_node_crawlers{node="worker@host"}': 23,
         'trawl_node_draining{node="worker@host"}': 0,
+        "trawl_beat_leads": 1,
+        "trawl_beat_silence_seconds": 0.75,
         "trawl_redis_up": 1,
         'trawl_readable{part="forum_list"}': 1,
         'trawl_readable{part="fleet"}': 1,

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 from monitoring.page import page
 from monitoring.reading import Reading
+from redis_components.beats import BeatView
 from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerState, ErrorRecord
 from tests.unit.test_exporter_metrics import CRAWL, CRAWLER, NOW, READING
@@ -52,6 +53,16 @@ def test_it_shows_services_crawlers_queues_and_errors() -> None:
         "2 of 4",
     ):
         assert part in shown, part
+
+
+def test_a_beat_that_is_missing_or_silent_is_an_alarm() -> None:
+    for beats, said in (
+        (BeatView(leader=None, waiting=(), silent_s=90.0), "none leads, nothing was sent for 90 s"),
+        (BeatView(leader="host:1", waiting=(), silent_s=90.0), "host:1 leads, but nothing was sent for 90 s"),
+        (BeatView(leader="host:1", waiting=(), silent_s=1.0), None),
+    ):
+        shown = _Page(page(replace(READING, beats=beats), "redis")).text
+        assert said in shown if said else "beat:" not in shown
 
 
 def test_every_value_from_redis_is_escaped() -> None:

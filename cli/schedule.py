@@ -1,0 +1,201 @@
+"""`trawl schedule`: what beat sends, and when; changed while the fleet runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from .schedule_view import Desk
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The entry's name.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
+
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)?")
+_UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+@app.callback()
+def schedule() -> None:
+    """Show and change what beat sends, and how often, while the fleet runs.
+
+    Entries are kept in Redis, over those of `celeryconfig.py`; the beat that leads takes a change up within 2 s.
+
+    **Examples:**
+
+        trawl schedule list
+        trawl schedule set seed_forums --every 30s
+        trawl schedule set nightly --cron "0 3 * * *" --task trawl.seed_forums --kwargs '{"site": "demo", "force": true}'
+        trawl schedule disable nightly
+        trawl schedule run nightly
+        trawl schedule remove nightly
+    """
+
+
+@app.command("list")
+def show(as_json: AsJson = False) -> int:
+    """Show every entry with its last run, when it is due next, and what is wrong with those that are left out."""
+    from .output import console, print_json
+    from .redis_access import running_url
+    from .schedule_view import open_desk, row_of, table_of
+    from .status import NOTHING
+
+    if running_url() is None:
+        print_json({"running": False}) if as_json else print(NOTHING)
+        return 0
+    with open_desk() as desk:
+        rows = [row_of(desk, name) for name in desk.names()]
+    if as_json:
+        print_json({"running": True, "leader": desk.beats.leader, "entries": rows})
+    else:
+        console().print(table_of(rows), "", f"beat: {desk.beats.sentence()}", sep="\n")
+    return 0
+
+
+@app.command("set")
+def change(
+    name: Name,
+    every: Annotated[str | None, typer.Option(metavar="TIME", help="Every so often: 10s, 5m, 2h, 1d.")] = None,
+    cron: Annotated[
+        str | None, typer.Option(metavar="FIELDS", help="Minute, hour, day of the month, month, day of the week; UTC.")
+    ] = None,
+    task: Annotated[str | None, typer.Option(metavar="TASK", help="What to send; needed for a new entry.")] = None,
+    args: Annotated[str | None, typer.Option(metavar="JSON", help="Its arguments, as a list.")] = None,
+    kwargs: Annotated[str | None, typer.Option(metavar="JSON", help="Its arguments by name, as an object.")] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Change an entry, or add one. What is not said stays as it is.
+
+    An interval is from 1 s to 366 d. Of the fleet's own entries (reconcile_fleet, store_items) only the interval can be changed,
+    from 1 s to 30 s. A cron entry that was due while no beat led is sent once, late.
+
+    **Examples:**
+
+        trawl schedule set seed_forums --every 30s
+        trawl schedule set nightly --cron "0 3 * * *" --task trawl.seed_forums --kwargs '{"site": "demo", "force": true}'
+    """
+    from redis_components.errors import ConfigError
+
+    from .schedule_view import open_desk
+
+    if every is not None and cron is not None:
+        raise ConfigError("--every and --cron exclude each other: name one")
+    if not re.fullmatch(r"[\w.:/-]{1,100}", name):
+        raise ConfigError(f"the name {name!r} must be letters, digits and any of _ - . : / (at most 100)")
+    given = {
+        "task": task,
+        "every_s": parse_span(every) if every is not None else None,
+        "cron": cron,
+        "args": _json_of(args, list, "--args") if args is not None else None,
+        "kwargs": _json_of(kwargs, dict, "--kwargs") if kwargs is not None else None,
+    }
+    if all(value is None for value in given.values()):
+        raise ConfigError("nothing to change: name --every, --cron, --task, --args or --kwargs")
+    with open_desk() as desk:
+        desk.change(name, **given)
+        return _said(desk, name, as_json)
+
+
+@app.command()
+def enable(name: Name, as_json: AsJson = False) -> int:
+    """Send this entry again. What it missed meanwhile is not made up."""
+    from .schedule_view import open_desk
+
+    with open_desk() as desk:
+        desk.known(name)
+        desk.change(name, enabled=True)
+        return _said(desk, name, as_json)
+
+
+@app.command()
+def disable(name: Name, as_json: AsJson = False) -> int:
+    """Do not send this entry until it is enabled."""
+    from .schedule_view import open_desk
+
+    with open_desk() as desk:
+        desk.known(name)
+        desk.change(name, enabled=False)
+        return _said(desk, name, as_json)
+
+
+@app.command()
+def remove(name: Name, as_json: AsJson = False) -> int:
+    """Remove an entry that was added; one of `celeryconfig.py` goes back to what that says."""
+    from redis_components.errors import ConfigError
+
+    from .output import print_json
+    from .schedule_view import open_desk
+
+    with open_desk() as desk:
+        default = desk.defaults.entries.get(name)
+        if not desk.schedules.remove(name):
+            if default is None:
+                raise desk.unknown(name)
+            raise ConfigError(f"{name} is an entry of celeryconfig.py and was not changed: there is nothing to remove")
+    if as_json:
+        print_json({"entry": name, "removed": default is None})
+    else:
+        print(f"{name}: {'removed' if default is None else f'back to {default.rhythm}'}")
+    return 0
+
+
+@app.command()
+def run(name: Name, as_json: AsJson = False) -> int:
+    """Send this entry's task now, once more, whatever its schedule says."""
+    from kombu.exceptions import OperationalError
+
+    from redis_components.errors import RedisUnavailable
+
+    from .output import print_json
+    from .schedule_view import open_desk
+
+    with open_desk() as desk:
+        entry = desk.known(name)
+        try:
+            sent = desk.tasks[entry.task].apply_async(entry.args, dict(entry.kwargs), retry=False)
+        except OperationalError as error:
+            raise RedisUnavailable(f"the broker cannot be reached ({error}): check TRAWL_BROKER_URL") from error
+    if as_json:
+        print_json({"entry": name, "task": entry.task, "id": sent.id})
+    else:
+        print(f"{name}: sent {entry.task} ({sent.id})")
+    return 0
+
+
+def parse_span(text: str) -> float:
+    """Seconds in `10s`, `5m`, `2h`, `1d`, or a number of seconds. Raises ConfigError."""
+    from redis_components.errors import ConfigError
+
+    if not (found := _SPAN.fullmatch(text.strip())):
+        raise ConfigError(f"--every {text!r} is no time: write 10s, 5m, 2h or 1d")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def _said(desk: Desk, name: str, as_json: bool) -> int:
+    from .output import print_json
+    from .schedule_view import row_of
+
+    entry = desk.schedule.entries[name]
+    if as_json:
+        print_json(row_of(desk, name))
+    else:
+        print(f"{name}: {entry.task} {entry.rhythm}{'' if entry.enabled else ', disabled'}; beat takes it up within 2 s")
+    return 0
+
+
+def _json_of(text: str, kind: type, option: str) -> Any:
+    from redis_components.errors import ConfigError
+
+    example = '[1, "two"]' if kind is list else '{"site": "demo"}'
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"{option} {text!r} is not JSON ({error}): write for example {example}") from None
+    if not isinstance(value, kind):
+        raise ConfigError(f"{option} {text!r} must be a JSON {'list' if kind is list else 'object'}, as in {example}")
+    return value

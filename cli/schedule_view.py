@@ -1,0 +1,130 @@
+"""The schedule as beat would read it now: what `trawl schedule` shows and changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import redis
+
+from redis_components.beats import Beats
+from redis_components.errors import ConfigError
+from redis_components.registry import Registry
+from redis_components.schedules import Schedules, StoredEntry
+from tasks import app as celery
+from tasks.due import next_due
+from tasks.schedule import Entry, changed, checker, defaults_of, effective
+
+from .fleet_screen import duration
+from .fleet_view import iso
+from .redis_access import redis_client
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+class Desk:
+    """The schedule as the beat that leads would read it now."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        celery.loader.import_default_modules()  # also an operator's own tasks
+        self.tasks = celery.tasks
+        self.schedules = Schedules(client)
+        self.defaults = defaults_of(celery.conf.beat_schedule)
+        self.now = Registry(client).now()
+        self.beats = Beats(client).look(self.now)
+        self.runs = self.schedules.runs()
+        self.read()
+
+    def read(self) -> None:
+        """Hear what was changed."""
+        self.stored = self.schedules.stored()
+        self.schedule = effective(self.defaults, self.stored, checker(self.tasks))
+
+    def names(self) -> list[str]:
+        """Every entry, also those that are left out."""
+        return sorted({*self.schedule.entries, *self.schedule.refused})
+
+    def unknown(self, name: str) -> ConfigError:
+        """The error for a name that no entry has."""
+        return ConfigError(f"unknown entry {name!r}: there are {', '.join(self.names())}")
+
+    def known(self, name: str) -> Entry:
+        """The entry of that name. Raises ConfigError."""
+        if name in self.schedule.entries:
+            return self.schedule.entries[name]
+        if name in self.schedule.refused:
+            raise ConfigError(f"{self.schedule.refused[name]}; correct it with `trawl schedule set`, or remove it")
+        raise self.unknown(name)
+
+    def change(self, name: str, **given: Any) -> None:
+        """Store it, if it can be. Raises ConfigError."""
+        before = self.stored.get(name)
+        entry = before if isinstance(before, StoredEntry) else StoredEntry()
+        if given.get("every_s") is not None or given.get("cron") is not None:
+            entry = msgspec.structs.replace(entry, every_s=None, cron=None)
+        entry = msgspec.structs.replace(entry, **{key: value for key, value in given.items() if value is not None})
+        checker(self.tasks)(changed(name, self.defaults.entries.get(name), entry))
+        self.schedules.put(name, entry)
+        self.read()
+
+
+@contextmanager
+def open_desk() -> Iterator[Desk]:
+    """Raises RedisUnavailable for every error of Redis within the block."""
+    with redis_client() as client:
+        yield Desk(client)
+
+
+def row_of(desk: Desk, name: str) -> dict[str, Any]:
+    """One entry for `--json`; `refused` says why one, or what was changed about it, is left out."""
+    entry, run = desk.schedule.entries.get(name), desk.runs.get(name)
+    row: dict[str, Any] = {"entry": name, "refused": desk.schedule.refused.get(name)}
+    if entry is not None:
+        due = next_due(entry, run, desk.now) if entry.enabled else None
+        row |= {
+            "task": entry.task,
+            "every_s": entry.every_s,
+            "cron": entry.cron,
+            "args": list(entry.args),
+            "kwargs": dict(entry.kwargs),
+            "enabled": entry.enabled,
+            "origin": entry.origin,
+            "last_sent": iso(run.sent_at) if run and run.sent_at else None,
+            "sent_s_ago": round(desk.now - run.sent_at, 1) if run and run.sent_at else None,
+            "next_due": iso(due) if due is not None else None,
+            "due_in_s": round(due - desk.now, 1) if due is not None else None,
+        }
+    return row
+
+
+def table_of(rows: list[dict[str, Any]]) -> Table:
+    """The same for people."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in ("entry", "task", "when", "last sent", "next due", "state"):
+        table.add_column(column, no_wrap=column in ("entry", "task", "when"))
+    for row in rows:
+        if "task" not in row:
+            table.add_row(row["entry"], "-", "-", "-", "-", Text(f"left out: {row['refused']}", style="bold red"))
+            continue
+        arguments = ", ".join(
+            [json.dumps(one) for one in row["args"]] + [f"{k}={json.dumps(v)}" for k, v in row["kwargs"].items()]
+        )
+        state = "disabled" if not row["enabled"] else "" if row["origin"] == "default" else row["origin"]
+        if row["refused"]:
+            state = f"what was changed is left out: {row['refused']}"
+        table.add_row(
+            row["entry"],
+            f"{row['task']}({arguments})" if arguments else row["task"],
+            f"cron {row['cron']}" if row["cron"] else f"every {row['every_s']:g} s",
+            "never" if row["last_sent"] is None else f"{duration(row['sent_s_ago'])} ago",
+            "-" if row["next_due"] is None else "now" if row["due_in_s"] <= 0 else f"in {duration(row['due_in_s'])}",
+            Text(state, style="bold red" if row["refused"] else "yellow" if not row["enabled"] else "dim"),
+        )
+    return table

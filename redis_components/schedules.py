@@ -1,0 +1,114 @@
+"""Scheduled tasks as data: what people changed while the fleet runs, and the rounds that were sent and begun."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+import redis
+
+from .errors import ConfigError
+from .keys import FleetKeys
+from .scripts import script
+
+MAX_ENTRIES = 1000  # of one fleet: beat reads them all every few seconds
+
+
+class StoredEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was changed about a scheduled task, or the whole of one that was added. None: as in `celeryconfig.py`."""
+
+    task: str | None = None
+    every_s: float | None = None
+    cron: str | None = None  # five fields, UTC; it takes the place of `every_s`, and the other way round
+    args: list[Any] | None = None
+    kwargs: dict[str, Any] | None = None
+    enabled: bool | None = None
+    changed_at: float = 0.0  # epoch s, Redis's clock
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unreadable:
+    """An entry that is left out, and why: the others go on."""
+
+    reason: str
+
+
+class RunState(StrEnum):
+    """How far a round has come."""
+
+    SEEN = "seen"  # no round yet: a cron entry counts from here
+    DUE = "due"  # about to be sent; the next leader sends it if nobody says that it was
+    SENT = "sent"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """The last round of an entry. Times are epoch s by Redis's clock."""
+
+    due: float
+    sent_at: float | None
+    state: RunState
+
+
+class Schedules:
+    """The schedules of one fleet. Methods raise `redis.RedisError` when Redis does not answer."""
+
+    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
+        self._client = client
+        self._keys = keys or FleetKeys()
+
+    def stored(self) -> dict[str, StoredEntry | Unreadable]:
+        """Everything that was changed or added, by name."""
+        return {_text(name): _entry(raw) for name, raw in self._client.hgetall(self._keys.schedule()).items()}
+
+    def put(self, name: str, entry: StoredEntry) -> None:
+        """Add or replace; takes effect within seconds. Raises ConfigError when there are too many."""
+        if self._client.hlen(self._keys.schedule()) >= MAX_ENTRIES:
+            raise ConfigError(f"there are {MAX_ENTRIES} scheduled tasks already: remove some with `trawl schedule remove`")
+        seconds, micros = self._client.time()
+        stamped = msgspec.structs.replace(entry, changed_at=seconds + micros / 1e6)
+        self._client.hset(self._keys.schedule(), name, msgspec.json.encode(stamped))
+
+    def remove(self, name: str) -> bool:
+        """Forget what was changed or added under this name; False when nothing was."""
+        return bool(self._client.hdel(self._keys.schedule(), name))
+
+    def runs(self) -> dict[str, Run]:
+        """The last round of each entry; one that cannot be read counts as none."""
+        found = {}
+        for name, raw in self._client.hgetall(self._keys.beat_runs()).items():  # as many as there are entries
+            due, _, rest = _text(raw).partition("|")
+            sent, _, state = rest.partition("|")
+            if due.isdigit() and sent.isdigit() and state in set(RunState):
+                found[_text(name)] = Run(due=int(due) / 1000, sent_at=int(sent) / 1000 or None, state=RunState(state))
+        return found
+
+    def note(self, token: int, name: str, due: float, state: RunState) -> bool:
+        """Say how far a round is; False when the beat with this token does not lead any more: then it must not send."""
+        keys = {"leader": self._keys.beat_leader(), "runs": self._keys.beat_runs()}
+        args = {"token": token, "name": name, "due_ms": round(due * 1000), "state": state}
+        return bool(script("beat_note")(self._client, keys, args) == b"noted")
+
+    def forget_runs(self, names: list[str]) -> None:
+        """Drop the rounds of entries that are no more."""
+        if names:
+            self._client.hdel(self._keys.beat_runs(), *names)
+            self._client.hdel(self._keys.beat_begun(), *names)
+
+    def begin(self, name: str, token: int, due: float) -> bool:
+        """Begin a round in a worker; False when it was begun already, or a newer leader's was."""
+        args = {"name": name, "token": token, "due_ms": round(due * 1000)}
+        return bool(script("beat_begin")(self._client, {"begun": self._keys.beat_begun()}, args) == b"begun")
+
+
+def _entry(raw: bytes | str) -> StoredEntry | Unreadable:
+    try:
+        return msgspec.json.decode(raw, type=StoredEntry)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        return Unreadable(reason=f"cannot be read ({error})")
+
+
+def _text(raw: bytes | str) -> str:
+    return raw.decode(errors="replace") if isinstance(raw, bytes) else raw

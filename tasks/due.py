@@ -1,0 +1,55 @@
+"""When a scheduled task is due: pure, by Redis's clock alone, so that no machine's own clock can repeat or skip a round."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from redis_components.schedules import Run, RunState
+
+from .schedule import Entry, cron_of
+
+# At least so long, although the next round may come sooner: machines' clocks differ, and a worker goes by its own.
+MIN_EXPIRES_S = 10.0
+
+
+def next_due(entry: Entry, run: Run | None, now: float) -> float:
+    """When the next round of `entry` is due, after its last one `run`; `now` and the result are epoch s.
+
+    Rounds that were missed are made up by one, not by all. A round whose sending nobody has confirmed is due again, as the same
+    round. Where the clock was set back, an interval starts anew, and a cron entry counts from `now`.
+    """
+    return _next_of_cron(entry, run, now) if entry.cron else _next_of_interval(entry.every_s or 0.0, run, now)
+
+
+def needs_anchor(entry: Entry, run: Run | None, now: float) -> bool:
+    """Whether a cron entry has no time to count from: the leader has to note `now` (state `seen`), or it would never be due."""
+    return entry.cron is not None and (run is None or run.due > now)
+
+
+def expires_s(entry: Entry, now: float) -> float:
+    """How long a message of a round that is sent now is worth anything: until the next round."""
+    if entry.cron:
+        return max(MIN_EXPIRES_S, _following(entry, now) - now)
+    return max(MIN_EXPIRES_S, entry.every_s or 0.0)
+
+
+def _next_of_interval(every_s: float, run: Run | None, now: float) -> float:
+    if run is None:
+        return now
+    due = run.due if run.state is RunState.DUE else run.due + every_s
+    return due if now - every_s < due <= now + every_s else now
+
+
+def _next_of_cron(entry: Entry, run: Run | None, now: float) -> float:
+    if run is not None and run.state is RunState.DUE and run.due <= now:
+        return run.due
+    starts = [at for at in (run.due if run else 0.0, entry.changed_at) if 0.0 < at <= now]
+    due = _following(entry, max(starts, default=now))
+    return due if due > now or _following(entry, due) > now else now
+
+
+def _following(entry: Entry, after: float) -> float:
+    """The first time behind `after` that the five fields name."""
+    start, delta, _ = cron_of(entry).remaining_delta(datetime.fromtimestamp(after, UTC), tz=UTC)
+    found: datetime = start + delta
+    return found.timestamp()

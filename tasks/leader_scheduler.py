@@ -1,0 +1,193 @@
+"""Celery's beat, of which any number may run: one leads and sends, the others take over when it goes.
+
+    celery -A tasks beat        (`beat_scheduler` in celeryconfig.py names this class)
+
+Who leads is agreed in Redis (`redis_components.beats`), and so are the rounds (`redis_components.schedules`): before a round is
+sent, the leader notes it with its fencing token, afterwards that it was sent. A round that was noted and not confirmed is sent
+again, under the same name, and a worker begins a round once (`tasks.base`). Time is Redis's. No call waits for long: a beat
+that cannot reach Redis tries again each second, and says so once.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import time
+from contextlib import suppress
+from typing import Any
+
+import redis
+from celery.beat import Scheduler
+from celery.utils.log import get_logger
+from kombu.exceptions import OperationalError
+
+from redis_components.beats import Beats, Standing
+from redis_components.connection import connect, explain
+from redis_components.embedded import redis_url
+from redis_components.redis_url import impatient
+from redis_components.registry import Registry
+from redis_components.schedules import Run, RunState, Schedules
+
+from .base import ROUND_HEADER
+from .due import expires_s, needs_anchor, next_due
+from .schedule import Entry, Schedule, checker, defaults_of, effective
+
+ANSWER_S = 2.0  # longest wait for Redis; well below the time that the lock lives without renewal
+RENEW_S = 1.0  # how often the leader renews, and how often the others look
+READ_S = 2.0  # how often the leader reads what was changed about the schedule
+BROKER_OPTIONS = {"socket_timeout": 3, "socket_connect_timeout": 2, "max_retries": 0}  # beat has its own way to try again
+
+logger = get_logger("celery.beat")
+
+
+class LeaderScheduler(Scheduler):
+    """Sends what is due while it leads. Never ends because of Redis or the broker."""
+
+    def setup_schedule(self) -> None:
+        """Not called for the instance that only shows the banner."""
+        self._url = redis_url()
+        client = connect(impatient(self._url, ANSWER_S))
+        self._owner = f"{socket.gethostname()}:{os.getpid()}#{secrets.token_hex(4)}"
+        self._beats, self._schedules, self._registry = Beats(client), Schedules(client), Registry(client)
+        self._defaults = defaults_of(self.app.conf.beat_schedule)
+        self._check = checker(self.app.tasks)
+        self._schedule = Schedule(entries={}, refused={})
+        self._runs: dict[str, Run] = {}
+        self._token: int | None = None  # while it leads
+        self._leader = ""  # as it was last heard
+        self._read_at = 0.0  # monotonic
+        self._broker: Any = None
+        self._trouble: dict[str, str] = {}  # what is away ("Redis", "the broker") -> what was said about it
+
+    def tick(self, *_: Any, **__: Any) -> float:
+        """One look: renew, or ask to lead; send what is due. Returns seconds until the next one."""
+        try:
+            standing = self._beats.lead(self._owner)
+            self._back("Redis")
+            self._heard(standing)
+            if not standing.leads:
+                return min(RENEW_S, standing.left_s + 0.02)
+            return self._lead(standing)
+        except (redis.RedisError, OSError) as error:
+            self._away("Redis", str(explain(error, self._url)))
+            return RENEW_S
+
+    def close(self) -> None:
+        """Leave, so that another one leads at once. Called once more after a signal."""
+        if hasattr(self, "_beats"):
+            with suppress(redis.RedisError, OSError):
+                if self._beats.resign(self._owner):
+                    logger.info("beat: gives the lead back")
+            self._token = None
+            self._drop_broker()
+        super().close()
+
+    def _heard(self, standing: Standing) -> None:
+        if standing.leads and standing.token != self._token:
+            logger.info("beat: this one leads now (%s)", standing.leader)
+            self._take_over()
+        elif not standing.leads and self._token is not None:
+            logger.warning("beat: %s leads now, no longer this one", standing.leader)
+        elif not standing.leads and standing.leader != self._leader:
+            logger.info("beat: %s leads; this one waits", standing.leader)
+        self._token = standing.token if standing.leads else None
+        self._leader = standing.leader
+
+    def _take_over(self) -> None:
+        """Go on where the last leader was. What this process itself has sent counts also where Redis has lost it."""
+        for name, run in self._schedules.runs().items():
+            ours = self._runs.get(name)
+            if ours is None or (run.due, run.state is RunState.SENT) > (ours.due, ours.state is RunState.SENT):
+                self._runs[name] = run
+        self._read_at = 0.0
+
+    def _lead(self, standing: Standing) -> float:
+        """Send what is due; returns seconds until the next look."""
+        if time.monotonic() >= self._read_at:
+            self._read(standing)
+        ahead = standing.now - time.monotonic()  # of Redis's clock before our own
+        waits = [RENEW_S]
+        for entry in self._schedule.entries.values():
+            if not entry.enabled:
+                continue
+            now = time.monotonic() + ahead
+            due = next_due(entry, self._runs.get(entry.name), now)
+            if due <= now:
+                if not self._send(entry, due, standing.token):
+                    return RENEW_S
+                due = next_due(entry, self._runs.get(entry.name), now)
+            waits.append(due - now)
+        return max(0.0, min(waits))
+
+    def _read(self, standing: Standing) -> None:
+        """Hear what was changed about the schedule, and say what cannot be."""
+        schedule = effective(self._defaults, self._schedules.stored(), self._check)
+        for name, reason in schedule.refused.items():
+            if self._schedule.refused.get(name) != reason:
+                logger.error("beat: %s is left out: %s", name, reason)
+                self._registry.report_error("beat", f"{name} is left out: {reason}")
+        for entry in schedule.entries.values():
+            if needs_anchor(entry, self._runs.get(entry.name), standing.now):
+                self._note(entry.name, standing.token, Run(due=standing.now, sent_at=None, state=RunState.SEEN))
+        gone = [name for name in self._runs if name not in schedule.entries and name not in schedule.refused]
+        self._schedules.forget_runs(gone)
+        for name in gone:
+            del self._runs[name]
+        self._schedule, self._read_at = schedule, time.monotonic() + READ_S
+
+    def _note(self, name: str, token: int, run: Run) -> bool:
+        noted = self._schedules.note(token, name, run.due, run.state)
+        if noted:
+            self._runs[name] = run
+        return noted
+
+    def _send(self, entry: Entry, due: float, token: int) -> bool:
+        """Send one round; False when this beat must not, or cannot reach the broker."""
+        if not self._note(entry.name, token, Run(due=due, sent_at=None, state=RunState.DUE)):
+            return False
+        try:
+            self._publish(entry, due, token)
+        except self._broker_errors() as error:
+            self._drop_broker()
+            self._away("the broker", " ".join(f"{type(error).__name__}: {error}".split()))
+            return False
+        except Exception as error:  # whatever is wrong with one entry, the others go on, and it has its next round
+            logger.exception("beat: %s could not be sent", entry.name)
+            self._registry.report_error("beat", f"{entry.name} could not be sent: {type(error).__name__}: {error}")
+        else:
+            self._back("the broker")
+            logger.debug("beat: sent %s (%s)", entry.name, entry.task)
+        self._runs[entry.name] = Run(due=due, sent_at=None, state=RunState.SENT)  # also if Redis cannot be told
+        return self._schedules.note(token, entry.name, due, RunState.SENT)
+
+    def _publish(self, entry: Entry, due: float, token: int) -> None:
+        if self._broker is None:
+            self._broker = self.app.connection_for_write(transport_options=BROKER_OPTIONS)
+        options = {
+            "ignore_result": True,
+            **entry.options,
+            "expires": expires_s(entry, due),
+            "headers": {"celery_beat_task": True, ROUND_HEADER: [entry.name, token, due]},
+        }
+        task = self.app.tasks[entry.task]
+        task.apply_async(entry.args, dict(entry.kwargs), connection=self._broker, retry=False, **options)
+
+    def _broker_errors(self) -> tuple[type[BaseException], ...]:
+        ours = (OperationalError, OSError, redis.RedisError)
+        return (*ours, *self._broker.connection_errors) if self._broker is not None else ours
+
+    def _drop_broker(self) -> None:
+        broker, self._broker = self._broker, None
+        if broker is not None:
+            with suppress(Exception):  # it is broken, or not needed any more
+                broker.release()
+
+    def _away(self, what: str, said: str) -> None:
+        if what not in self._trouble:
+            logger.warning("beat: %s is away; trying again each second: %s", what, said)
+        self._trouble[what] = said
+
+    def _back(self, what: str) -> None:
+        if self._trouble.pop(what, None) is not None:
+            logger.warning("beat: %s is back", what)

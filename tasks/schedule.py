@@ -1,0 +1,187 @@
+"""Scheduled tasks: those of `celeryconfig.py`, over them what people changed while the fleet runs (`trawl schedule`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from celery.schedules import crontab
+from celery.schedules import schedule as interval
+
+from redis_components.errors import ConfigError
+from redis_components.schedules import StoredEntry, Unreadable
+
+MIN_EVERY_S = 1.0  # more often is a loop, not a schedule
+MAX_EVERY_S = 366 * 86_400.0
+# Without these the fleet neither heals nor stores: they cannot be switched off, and only their interval can be changed, within
+# these bounds (s).
+FLEETS_OWN = {"reconcile_fleet": (1.0, 30.0), "store_items": (1.0, 30.0)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A task that is sent again and again; either `every_s` or `cron` is set."""
+
+    name: str
+    task: str
+    every_s: float | None = None
+    cron: str | None = None  # minute, hour, day of the month, month, day of the week; UTC
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)  # of `apply_async`
+    enabled: bool = True
+    changed_at: float = 0.0  # epoch s, Redis's clock; 0: never
+    origin: str = "default"  # or `changed` (a default), or `added`
+
+    @property
+    def rhythm(self) -> str:
+        """`every 10 s`, or `cron */5 * * * *`."""
+        return f"cron {self.cron}" if self.cron else f"every {self.every_s:g} s"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """All entries that count, and those that are left out with the reason: they do not keep the others from running."""
+
+    entries: Mapping[str, Entry]
+    refused: Mapping[str, str]
+
+
+def defaults_of(beat_schedule: Mapping[str, Any]) -> Schedule:
+    """The entries of Celery's setting `beat_schedule`, in the forms that make sense here: seconds, timedelta, crontab."""
+    entries, refused = {}, {}
+    for name, raw in beat_schedule.items():
+        try:
+            entries[name] = _default(name, dict(raw))
+        except (ConfigError, TypeError, KeyError, ValueError) as error:
+            refused[name] = f"beat_schedule: {error}"
+    return Schedule(entries=entries, refused=refused)
+
+
+def effective(defaults: Schedule, stored: Mapping[str, StoredEntry | Unreadable], check: Callable[[Entry], None]) -> Schedule:
+    """What is to be sent: `stored` over `defaults`. `check` raises ConfigError for an entry that cannot be.
+
+    Where what is stored cannot be, the default goes on.
+    """
+    entries, refused = {}, dict(defaults.refused)
+    for name, entry in defaults.entries.items():
+        try:
+            check(entry)
+            entries[name] = entry
+        except ConfigError as error:
+            refused[name] = str(error)
+    for name, change in stored.items():
+        if isinstance(change, Unreadable):
+            refused[name] = change.reason
+            continue
+        try:
+            entry = changed(name, defaults.entries.get(name), change)
+            check(entry)
+            entries[name] = entry
+        except ConfigError as error:
+            refused[name] = str(error)
+    return Schedule(entries=entries, refused=refused)
+
+
+def changed(name: str, default: Entry | None, change: StoredEntry) -> Entry:
+    """The entry that `change` makes of a default, or by itself. Raises ConfigError where something is missing."""
+    task = change.task or (default.task if default else None)
+    if task is None:
+        raise ConfigError(f"{name}: name its task with --task")
+    base = default or Entry(name=name, task=task)
+    rhythm: dict[str, Any] = {}
+    if change.every_s is not None or change.cron is not None:
+        rhythm = {"every_s": change.every_s, "cron": change.cron}
+    return replace(
+        base,
+        task=task,
+        args=tuple(change.args) if change.args is not None else base.args,
+        kwargs=change.kwargs if change.kwargs is not None else base.kwargs,
+        enabled=base.enabled if change.enabled is None else change.enabled,
+        changed_at=change.changed_at,
+        origin="changed" if default else "added",
+        **rhythm,
+    )
+
+
+def checker(tasks: Mapping[str, Any]) -> Callable[[Entry], None]:
+    """A function that raises ConfigError for an entry that cannot be sent; `tasks` are the application's, by name."""
+    known = sorted(name for name in tasks if not name.startswith("celery."))
+
+    def check(entry: Entry) -> None:
+        if entry.task not in tasks:
+            raise ConfigError(f"{entry.name}: unknown task {entry.task!r}; known are {', '.join(known)}")
+        _check_rhythm(entry)
+        _check_fleets_own(entry)
+        header = getattr(tasks[entry.task], "__header__", None)
+        try:
+            if header is not None:
+                header(*entry.args, **entry.kwargs)
+        except TypeError as error:
+            raise ConfigError(f"{entry.name}: {entry.task} does not take these arguments: {error}") from None
+
+    return check
+
+
+def cron_of(entry: Entry) -> crontab:
+    """Celery's own reading of the five fields. Raises ConfigError."""
+    fields = (entry.cron or "").split()
+    if len(fields) != 5:
+        raise ConfigError(
+            f"{entry.name}: cron {entry.cron!r} needs five fields, as in '*/5 * * * *':"
+            " minute, hour, day of the month, month, day of the week"
+        )
+    try:
+        minute, hour, day, month, weekday = fields
+        return crontab(minute, hour, weekday, day, month, nowfun=lambda: datetime.now(UTC))
+    except ValueError as error:
+        raise ConfigError(f"{entry.name}: cron {entry.cron!r} is wrong: {error}") from None
+
+
+def _check_rhythm(entry: Entry) -> None:
+    if (entry.every_s is None) == (entry.cron is None):
+        raise ConfigError(f"{entry.name}: say how often, with either --every 10s or --cron '*/5 * * * *'")
+    if entry.cron is not None:
+        cron_of(entry)
+    elif entry.every_s is not None and not MIN_EVERY_S <= entry.every_s <= MAX_EVERY_S:
+        raise ConfigError(
+            f"{entry.name}: every {entry.every_s:g} s is out of bounds: from {MIN_EVERY_S:g} s to {MAX_EVERY_S / 86_400:g} d"
+        )
+
+
+def _check_fleets_own(entry: Entry) -> None:
+    if entry.name not in FLEETS_OWN:
+        return
+    low, high = FLEETS_OWN[entry.name]
+    if entry.every_s is None or not low <= entry.every_s <= high:
+        raise ConfigError(
+            f"{entry.name} keeps the fleet going: its interval can be changed from {low:g} s to {high:g} s, no more"
+        )
+    if entry.task != f"trawl.{entry.name}" or entry.args or entry.kwargs or not entry.enabled:
+        raise ConfigError(f"{entry.name} keeps the fleet going: only its interval can be changed (--every)")
+
+
+def _default(name: str, raw: dict[str, Any]) -> Entry:
+    rhythm = raw["schedule"]
+    every_s = cron = None
+    if isinstance(rhythm, crontab):
+        fields = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
+        cron = " ".join(str(getattr(rhythm, f"_orig_{field}")) for field in fields)
+    else:
+        span = rhythm.run_every if type(rhythm) is interval else rhythm
+        if isinstance(span, timedelta):
+            span = span.total_seconds()
+        if isinstance(span, bool) or not isinstance(span, int | float):
+            raise ConfigError(f"{name}: a schedule of the kind {type(rhythm).__name__} is not supported: seconds or crontab are")
+        every_s = float(span)
+    return Entry(
+        name=name,
+        task=raw["task"],
+        every_s=every_s,
+        cron=cron,
+        args=tuple(raw.get("args") or ()),
+        kwargs=raw.get("kwargs") or {},
+        options=raw.get("options") or {},
+    )

@@ -1,0 +1,165 @@
+"""Several beats, real processes: one sends, and whatever happens to it or to Redis, rounds are neither repeated nor skipped."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from redis_components.beats import Beats, BeatView
+from redis_components.keys import FleetKeys
+from redis_components.registry import Registry
+from tests.support.fleet import Program, ToyFleet
+from tests.support.processes import wait_until
+
+pytestmark = pytest.mark.usefixtures("no_process_left")
+
+KEYS = FleetKeys()
+EVERY_S = {"seed_forums": 5.0, "reconcile_fleet": 2.0, "store_items": 1.0}
+
+
+class Clockwork:
+    """Beats without a worker: what they send stays in the queue and can be counted."""
+
+    def __init__(self, fleet: ToyFleet) -> None:
+        self.fleet = fleet
+        self.client = fleet.redis.client()
+        self.beats: dict[int, Program] = {}
+
+    def start(self, number: int = 1) -> None:
+        for _ in range(number):
+            beat = self.fleet.beat("--loglevel=INFO")
+            self.beats[beat.process.pid] = beat
+        wait_until(lambda: len(self.look().waiting) + 1 == self.alive(), self.fleet.said, 20)
+
+    def alive(self) -> int:
+        return sum(beat.process.poll() is None for beat in self.beats.values())
+
+    def look(self) -> BeatView:
+        view = Beats(self.client).look(Registry(self.client).now())
+        assert view.leader
+        return view
+
+    def leader(self, but_not: Program | None = None, timeout_s: float = 10.0) -> Program:
+        def found() -> Program | None:
+            pid = int((self.look().leader or "").rpartition(":")[2])
+            return self.beats[pid] if but_not is None or pid != but_not.process.pid else None
+
+        return wait_until(found, lambda: f"another beat leads; {self.fleet.said()}", timeout_s)  # type: ignore[return-value]
+
+    def rounds(self) -> dict[str, list[tuple[int, float]]]:
+        """(token, due) of every message sent, by entry, in the order of their sending."""
+        found = defaultdict(list)
+        for raw in reversed(self.client.lrange("control", 0, 9999)):
+            name, token, due = json.loads(raw)["headers"]["trawl_round"]
+            found[name].append((token, due))
+        return found
+
+    def sends(self) -> None:
+        """Wait until something more is sent."""
+        before = self.client.llen("control")
+        wait_until(lambda: self.client.llen("control") > before, lambda: f"a beat sends; {self.fleet.said()}")
+
+    def age(self) -> None:
+        """The lock has run out."""
+        self.client.pexpire(KEYS.beat_leader(), 1)
+
+
+@pytest.fixture
+def clockwork(tmp_path: Path) -> Iterator[Clockwork]:
+    with ToyFleet(tmp_path, "toy=1") as fleet:
+        yield Clockwork(fleet)
+
+
+def check(rounds: dict[str, list[tuple[int, float]]], longest_gap_s: float) -> None:
+    """Each round once, in order; between two rounds one period, or the time that nobody led."""
+    for name, sent in rounds.items():
+        dues = [due for _, due in sent]
+        assert len(dues) == len(set(dues)), f"{name}: a round was sent twice: {sent}"
+        assert sent == sorted(sent), f"{name}: a beat sent after it was replaced: {sent}"
+        for before, after in pairwise(dues):
+            assert EVERY_S[name] - 0.01 <= after - before <= max(EVERY_S[name], longest_gap_s) + 0.01, f"{name}: {dues}"
+
+
+def test_a_leader_that_dies_leaves_is_frozen_or_robbed_is_replaced(clockwork: Clockwork) -> None:
+    clockwork.start(2)
+    clockwork.sends()
+
+    killed = clockwork.leader()
+    killed.process.kill()
+    killed_at = time.monotonic()
+    second = clockwork.leader(but_not=killed)
+    assert time.monotonic() - killed_at < 8
+    killed.wait()
+
+    clockwork.start()
+    clockwork.sends()
+    second.process.terminate()
+    left_at = time.monotonic()
+    third = clockwork.leader(but_not=second)
+    assert time.monotonic() - left_at < 2.5
+    assert second.wait() == 0
+
+    # Frozen: another one leads meanwhile, and nothing comes from the old one any more.
+    clockwork.start()
+    clockwork.sends()
+    third.process.send_signal(signal.SIGSTOP)
+    clockwork.age()
+    fourth = clockwork.leader(but_not=third)
+    clockwork.sends()
+    third.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: "leads now, no longer this one" in third.said(), third.said)
+
+    # Robbed: the lock is somebody else's; when that one has gone, it goes on.
+    clockwork.client.set(KEYS.beat_leader(), "99999999999999999|thief:1#x", px=2000)
+    wait_until(lambda: "thief:1 leads now, no longer this one" in fourth.said(), fourth.said)
+    clockwork.age()
+    clockwork.leader()
+    clockwork.sends()
+    assert set(clockwork.rounds()) == set(EVERY_S)
+    check(clockwork.rounds(), longest_gap_s=8)
+    assert "Traceback" not in clockwork.fleet.said()
+
+
+def test_a_beat_outlives_every_kind_of_outage_of_redis(clockwork: Clockwork) -> None:
+    clockwork.start()
+    beat, server = clockwork.leader(), clockwork.fleet.redis
+    clockwork.sends()
+
+    clockwork.client.flushall()  # the lock, the rounds and the queue are gone
+    clockwork.sends()
+    check_soon(clockwork)
+
+    server.pause()  # hangs
+    wait_until(lambda: beat.said().count("Redis is away") == 1, beat.said)
+    server.resume()
+    wait_until(lambda: beat.said().count("Redis is back") == 1, beat.said)
+    check_soon(clockwork)
+
+    server.kill()  # refuses, and comes back empty
+    wait_until(lambda: beat.said().count("Redis is away") == 2, beat.said)
+    time.sleep(2.5)  # it tries again, and says nothing more
+    server.start()
+    came_at = time.monotonic()
+    wait_until(lambda: beat.said().count("Redis is back") == 2, beat.said)
+    clockwork.client = server.client()
+    wait_until(lambda: clockwork.client.llen("control") > 0, beat.said)
+    assert time.monotonic() - came_at < 5
+    check_soon(clockwork)
+    assert beat.said().count("Redis is away") == 2
+    assert "Traceback" not in beat.said()
+
+    beat.process.terminate()
+    assert beat.wait() == 0
+
+
+def check_soon(clockwork: Clockwork) -> None:
+    """What is due every second or two comes again, and nothing comes twice."""
+    wait_until(lambda: {"reconcile_fleet", "store_items"} <= set(clockwork.rounds()), clockwork.fleet.said)
+    check(clockwork.rounds(), longest_gap_s=60)
