@@ -87,7 +87,7 @@ class Conversation:
         self.number += 1
         blobs = batch.blobs()
         item_keys = {key: place for place, key in enumerate(dict.fromkeys(item.key for item in batch.keyed_items), 1)}
-        lots = lots_in(batch.parks, wish.unpark)
+        lots = lots_in(batch.parks, wish.unpark) if batch.parks or wish.unpark else {}
         self._flight = Flight(
             number=self.number,
             batch=batch,

@@ -111,8 +111,8 @@ class Lease(NamedTuple):
         return self.order[8]
 
 
-class Message(msgspec.Struct, kw_only=True):
-    """One exchange, as `exchange.lua` reads it."""
+class Message(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One exchange, as `exchange.lua` reads it; what is seldom there has a default, and is left out then."""
 
     owner: str
     number: str
@@ -138,10 +138,10 @@ class Message(msgspec.Struct, kw_only=True):
     acks: list[str]
     releases: list[str]
     burials: list[Burial]
-    holds: str  # the version of what is held that we know; with another one nothing is leased, parked or put back
-    lots: list[str]  # lots of parked requests or start tasks that this message speaks of; their lists follow the start keys
-    parks: list[tuple[str, int]]  # lease and place of its lot (from 1)
-    unpark: int  # place of a lot from which to put back, or 0
+    holds: str = ""  # the version of what is held that we know; with another one nothing is leased, parked or put back
+    lots: list[str] = []  # lots of parked requests or start tasks that this message speaks of; their lists follow the start keys
+    parks: list[tuple[str, int]] = []  # lease and place of its lot (from 1)
+    unpark: int = 0  # place of a lot from which to put back, or 0
     claims: list[str]  # orders (hex) of READY requests that a queue class of the user's has chosen
     stats: list[StatChange]
     sizes: list[int]  # bytes of each blob, in the order in which the script reads them

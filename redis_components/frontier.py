@@ -67,6 +67,8 @@ class Frontier:
         self._urgent = False
         self._blocked = False
         self._full = False
+        self._paused = False  # what `holds` says; asked for with each exchange
+        self._feeding = True
         self._shut = False  # no page may be started: Redis is out of memory, or the crawl is paused
         self._opened = False
         self._closing = False
@@ -305,7 +307,7 @@ class Frontier:
 
     def _want(self, overtaking: int = 0) -> int:
         """Requests to lease now."""
-        if self._closing or not self._opened or self.holds.paused:
+        if self._closing or not self._opened or self._paused:
             return 0
         if self.config.order is Order.ADVISED:
             return self._demand
@@ -329,7 +331,7 @@ class Frontier:
 
     def _want_tasks(self) -> int:
         """Start tasks to lease now: only while the requests that wait already cannot keep the engine busy."""
-        if self._closing or not self._opened or not self.holds.feeding:
+        if self._closing or not self._opened or not self._feeding:
             return 0
         if len(self._buffer) + self._ready_for_us() >= self.config.concurrency:
             return 0
@@ -352,7 +354,7 @@ class Frontier:
             return Haste.NOW
         if self._full:
             return Haste.GATHERED if self.outbox else Haste.POLL
-        if self.holds.paused:
+        if self._paused:
             return Haste.GATHERED if self.outbox or self._restraint.unpark else Haste.POLL
         if self._starving and self._opened and (self.outbox or ready) and not self._closing:
             return Haste.NOW
@@ -460,7 +462,7 @@ class Frontier:
         if reply.forgotten not in (b"", self._forgotten):
             self._forgotten = reply.forgotten
             self.listeners.forgotten()
-        was_paused = self.holds.paused
+        was_paused = self._paused
         if reply.held is not None:
             self._learn(reply.held)
         elif flight.wish.unpark:
@@ -468,15 +470,15 @@ class Frontier:
         self._buffer.add(self._not_held(reply.leases))
         self._suspects.update(lease.id for lease in reply.leases if lease.attempts >= self.config.suspect_from)
         self._tasks.extend(reply.tasks)
-        if not self.holds.feeding:
+        if not self._feeding:
             self._release_tasks()
         if self._closing:
             self._release_unstarted()
         was_idle, was_full = self._idle, self._full
-        nothing_left = reply.ready == 0 and reply.leased == 0 and reply.parked == 0 and not self.holds.paused
+        nothing_left = reply.ready == 0 and reply.leased == 0 and reply.parked == 0 and not self._paused
         self._idle = flight.carried_all and not self.outbox and not self._buffer and nothing_left
         self._notice_memory(full=reply.full)
-        self._shut = self._full or self.holds.paused
+        self._shut = self._full or self._paused
         if reply.leases:
             self._starving = False
         self._demand = 0
@@ -505,9 +507,11 @@ class Frontier:
         """What is held has changed: what was leased and not started is given back, or set aside."""
         before = str(self.holds)
         self._restraint.learn(held)
+        self._paused, self._feeding = self.holds.paused, self.holds.feeding
         if str(self.holds) != before:
             logger.info("held now: %s", self.holds)
-        if self.holds.paused:
+        self.outbox.park_only(self.holds.is_held)
+        if self._paused:
             self._give_back(self._buffer.drain())
         elif self.holds.sites:
             self._buffer.retain(lambda lease: not self._parks(lease))
@@ -518,7 +522,7 @@ class Frontier:
 
     def _not_held(self, leases: list[Lease]) -> list[Lease]:
         """Of these, what may be started; the rest is given back, or set aside."""
-        if self.holds.paused:
+        if self._paused:
             self._give_back(leases)
             return []
         if not self.holds.sites:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -96,6 +96,13 @@ class Outbox:
             )
         ]
         self.entries.extendleft(reversed(again))  # type: ignore[arg-type]  # the kinds are literals
+
+    def park_only(self, is_held: Callable[[str], bool]) -> None:
+        """Release what was to be parked in a lot that is not held any more."""
+        self.entries = deque(
+            ("releases", entry.id, size) if kind == "parks" and not is_held(entry.lot) else (kind, entry, size)
+            for kind, entry, size in self.entries
+        )
 
     def forget_leases(self) -> None:
         """Drop all but the writes: the leases that the rest speaks of are not ours any more."""

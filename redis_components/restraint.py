@@ -48,6 +48,8 @@ class Restraint:
 
     def want(self, wanted: int, held: int, most: int) -> int:
         """Requests to lease where `wanted` would do without holds; no more than `most` with the `held` ones."""
+        if not self._parked:
+            return wanted
         return min(wanted + 2 * self._parked, max(wanted, most - held)) if wanted else 0
 
     def want_tasks(self, wanted: int) -> int:

@@ -81,10 +81,11 @@ local function next_blob()
   return string.sub(blobs, offset - sizes[read] + 1, offset)
 end
 
+local lots = message.lots or {} -- what is seldom there is left out of the message
 local start_keys, lot_keys, item_keys = { start_tasks }, {}, {}
 for place = more_keys, #KEYS do
   local after = place - more_keys - message.start_keys
-  local keys = after < 0 and start_keys or after < #message.lots and lot_keys or item_keys
+  local keys = after < 0 and start_keys or after < #lots and lot_keys or item_keys
   keys[#keys + 1] = KEYS[place]
 end
 
@@ -92,10 +93,15 @@ end
 local checks = {
   { 'HLEN', counters }, { 'ZCARD', ready }, { message.filter and 'HLEN' or 'SCARD', seen }, { 'HLEN', leases }, { 'ZCARD', owners }, { 'HLEN', numbers },
   { 'LLEN', dead }, { 'HLEN', start_deaths }, { 'LLEN', items }, { 'HLEN', stats }, { 'HLEN', own_stats },
-  { 'LLEN', next_tasks }, { 'HLEN', next_tokens }, { 'STRLEN', own_gone }, { 'HLEN', dead_leases }, { 'HLEN', holds }, { 'HLEN', parked },
+  { 'LLEN', next_tasks }, { 'HLEN', next_tokens }, { 'STRLEN', own_gone }, { 'HLEN', dead_leases },
 }
 for _, key in ipairs(start_keys) do checks[#checks + 1] = { count_command(key), key } end
 for _, key in ipairs(lot_keys) do checks[#checks + 1] = { 'LLEN', key } end
+-- Who does not know what is held gets it, and nothing to start.
+local stale = (redis.pcall('HGET', holds, 'version') or '') ~= (message.holds or '')
+if stale or #lots > 0 then
+  checks[#checks + 1], checks[#checks + 2] = { 'HLEN', holds }, { 'HLEN', parked }
+end
 for _, key in ipairs(item_keys) do checks[#checks + 1] = { 'LLEN', key } end
 for _, check in ipairs(checks) do
   if type(redis.pcall(check[1], check[2])) ~= 'number' then
@@ -165,8 +171,6 @@ if not said_bye and (gone or (had ~= number and had ~= message.previous)) then
   return answer('fenced')
 end
 
--- Who does not know what is held gets it, and nothing to start.
-local stale = (redis.call('HGET', holds, 'version') or '') ~= message.holds
 if stale then reply.holds = { redis.call('HGETALL', holds), redis.call('HGETALL', parked) } end
 
 local outcome = 'applied'
@@ -225,7 +229,7 @@ else
   end
   for _, id in ipairs(message.acks) do count(ack(leases, counters, start_deaths, id)) end
   for _, id in ipairs(message.releases) do count(release(leases, counters, ready, start_tasks, id)) end
-  for _, one in ipairs(message.parks) do
+  for _, one in ipairs(message.parks or {}) do
     local id, lot = one[1], one[2]
     if stale then -- the site may not be held any more
       count(release(leases, counters, ready, start_tasks, id))
@@ -233,10 +237,10 @@ else
       count(park(leases, counters, lot_keys[lot], id))
     end
   end
-  if message.unpark > 0 and not stale and reply.full == 0 then
-    unpark(lot_keys[message.unpark], message.lots[message.unpark], counters, ready, start_tasks, dead, now, MOST_UNPARKED)
+  if message.unpark and not stale and reply.full == 0 then
+    unpark(lot_keys[message.unpark], lots[message.unpark], counters, ready, start_tasks, dead, now, MOST_UNPARKED)
   end
-  for place, lot in ipairs(message.lots) do tell_lot(parked, lot_keys[place], lot) end
+  for place, lot in ipairs(lots) do tell_lot(parked, lot_keys[place], lot) end
   for _, burial in ipairs(message.burials) do count(give_up(leases, counters, start_deaths, dead, now, burial[1], burial[2])) end
 
   for _, change in ipairs(message.stats) do change_stat(stats, own_stats, change[1], change[2], change[3]) end
@@ -328,7 +332,7 @@ local leased = redis.call('HMGET', counters, 'leased', 'leased_tasks', 'parked',
 reply.ready, reply.waiting = redis.call('ZCARD', ready), count_tasks(start_keys)
 reply.leased, reply.leased_tasks = tonumber(leased[1] or 0), tonumber(leased[2] or 0)
 reply.parked, reply.parked_tasks = tonumber(leased[3] or 0), tonumber(leased[4] or 0)
-if message.unpark > 0 then reply.left = redis.call('LLEN', lot_keys[message.unpark]) end
+if message.unpark then reply.left = redis.call('LLEN', lot_keys[message.unpark]) end
 local expired = redis.call('ZRANGEBYSCORE', owners, '-inf', now, 'LIMIT', 0, 1)[1]
 if expired and is_name(expired) then
   reply.expired = expired

@@ -7,7 +7,9 @@
 local holds = KEYS[1]
 local changes = 1
 
-redis.call('HLEN', holds) -- a foreign type is found before anything is written
+-- A foreign type is found here, before anything is written. While Redis is out of memory, when an operator may want to hold something most, it refuses a
+-- script whose first write needs memory; this one does not, and changes nothing.
+redis.call('HDEL', holds, '')
 local changed = 0
 for at = changes, #ARGV, 2 do
   local field, value = ARGV[at], ARGV[at + 1]

@@ -290,3 +290,20 @@ def test_removing_a_crawls_keys_keeps_its_holds_and_its_start_tasks(one: Owner, 
     two.advance(2)
     assert feed_tasks(two) == ["held/task"]
     assert sizes(redis_client) == {}
+
+
+@pytest.mark.parametrize("key", [KEYS.holds(), KEYS.parked(), KEYS.parked_lot("requests:held")])
+def test_a_foreign_key_in_the_place_of_ours_is_named_and_nothing_is_changed(
+    redis_client: redis.Redis, caplog: pytest.LogCaptureFixture, key: str
+) -> None:
+    hold(redis_client, site_held=PAUSE)
+    redis_client.delete(key)
+    redis_client.set(key, "mine")
+    one = crawler(redis_client, "one")
+    one.add("held/1")
+    one.advance(2)
+    assert f"WRONGTYPE {key} is a string that Trawl did not write" in caplog.text
+    redis_client.delete(key)
+    hold(redis_client, site_held=None)
+    one.advance(9)
+    assert one.take_all() == ["held/1"]
