@@ -35,8 +35,8 @@ def screen(view: FleetView) -> RenderableType:
     if view.nodes:
         parts += ["", nodes_table(view.nodes, view.now)]
     parts += ["", _beat(view)]
-    for name, one in view.autoscaled.items():
-        parts += [f"{name} sizes itself, {one.policy.min} to {one.policy.max}: {one.memory.why or 'no decision yet'}"]
+    for name, sized in view.autoscaled.items():
+        parts += [f"{name} sizes itself, {sized.policy.min} to {sized.policy.max}: {sized.memory.why or 'no decision yet'}"]
     if view.roll and view.roll.state in (RollState.ROLLING, RollState.FAILED):
         parts += [Text(f"roll {sentence(view.roll)}", style="red" if view.roll.state is RollState.FAILED else "yellow")]
     if view.errors:
