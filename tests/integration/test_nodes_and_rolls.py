@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from redis_components.keys import CrawlKeys
-from redis_components.nodes import Nodes
+from redis_components.autoscaling import Autoscaled, Policy
+from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.nodes import NodeRecord, Nodes
+from tasks.routing import NODE_QUEUE_EXPIRES_S
 from tests.support.crawl import hits_of, link_site
 from tests.support.fleet import ROOT, ToyFleet
 from tests.support.processes import wait_until
@@ -26,6 +28,15 @@ def fleet(tmp_path: Path) -> Iterator[ToyFleet]:
     settings = {"SCRAPY_SETTINGS_MODULE": "tests.support.link_fleet_settings", "TRAWL_NODE_CRAWLERS": "2"}
     with ToyFleet(tmp_path, "links=2", **settings) as fleet:
         yield fleet
+
+
+FIVE_BEATS_AT_ONCE = """
+from concurrent.futures import ThreadPoolExecutor
+from tasks import app, reconcile_fleet
+app.finalize()  # in the thread that imports: it is not made for several
+with ThreadPoolExecutor(5) as pool:
+    print(sorted({done for one in [pool.submit(reconcile_fleet) for _ in range(5)] for done in one.result()}))
+"""
 
 
 def trawl(fleet: ToyFleet, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -67,3 +78,20 @@ def test_crawlers_are_spread_move_and_are_replaced_without_a_page_lost_or_fetche
 
         wait_until(lambda: len(hits_of(site)) == PAGES, fleet.said, 60)
         assert set(hits_of(site).values()) == {1}
+
+
+def test_five_beats_at_once_do_what_one_does_and_the_queue_of_a_node_that_is_gone_vanishes(fleet: ToyFleet) -> None:
+    client = fleet.redis.client()
+    nodes = Nodes(client)
+    for name in ("x@test", "y@test"):  # they are there, but take nothing
+        nodes.beat(NodeRecord(name=name, services=("links",), capacity=2))
+    assert fleet.run(FIVE_BEATS_AT_ONCE) == "['launch links/0 on x@test', 'launch links/1 on y@test']"
+    assert [client.llen(f"node.{name}") for name in ("x@test", "y@test")] == [1, 1]
+    assert 0 < client.pttl("node.x@test") <= NODE_QUEUE_EXPIRES_S * 1000
+
+    nodes.forget(["x@test"])  # it ends before it has taken the launch
+    nodes.beat(NodeRecord(name="y@test", services=("links",), capacity=2))
+    assert fleet.run(FIVE_BEATS_AT_ONCE) == "['launch links/0 on y@test']"
+
+    client.hset(FleetKeys().autoscale(), "links", Autoscaled(policy=Policy(min=3, max=4)).to_json())
+    assert fleet.run(FIVE_BEATS_AT_ONCE) == "['resize links=3']"  # y has no place left
