@@ -9,13 +9,17 @@ from typing import Any
 
 import redis
 
+from redis_components.autoscaling import Autoscaled, Autoscaling
 from redis_components.beats import Beats, BeatView
 from redis_components.inspector import CrawlSnapshot, snapshot
 from redis_components.nodes import NodeRecord, Nodes, shortages
 from redis_components.registry import CrawlerRecord, ErrorRecord, Registry
+from redis_components.rolls import Roll, RollNote
 from workers.fleet import desired_fleet
 
+from .autoscale import autoscaled_json
 from .nodes import node_json
+from .roll import roll_json
 
 ERRORS_SHOWN = 5
 
@@ -66,9 +70,15 @@ class FleetView:
     beats: BeatView  # who sends what is scheduled
     nodes: tuple[NodeRecord, ...] = ()
     shortages: Mapping[str, str] = field(default_factory=dict)  # service -> why it lacks crawlers, when nodes have no room
+    roll: Roll | None = None  # the present or last one
+    autoscaled: Mapping[str, Autoscaled] = field(default_factory=dict)  # services that size themselves
 
     def service(self, name: str) -> ServiceView:
         return next(one for one in self.services if one.name == name)
+
+    def size_of(self, name: str) -> int | None:
+        """Crawlers that a service should have; None for one that is not known."""
+        return next((one.desired for one in self.services if one.name == name), None)
 
     def to_json(self) -> dict[str, Any]:
         """For `trawl status --json`: names as in the tables, times in ISO 8601."""
@@ -79,6 +89,8 @@ class FleetView:
             "crawlers": [_crawler_json(one, self.now) for one in self.crawlers],
             "nodes": [node_json(one, self.now) for one in self.nodes],
             "no_room": dict(self.shortages),
+            "roll": roll_json(self.roll) if self.roll else None,
+            "autoscaled": [autoscaled_json(name, one, self.size_of(name)) for name, one in self.autoscaled.items()],
             "errors": [{"at": iso(one.at), "where": one.where, "what": one.what} for one in self.errors],
         }
 
@@ -99,6 +111,8 @@ def look(client: redis.Redis) -> FleetView:
         errors=tuple(registry.errors(ERRORS_SHOWN)),
         nodes=tuple(nodes),
         shortages=shortages(desired, registry.slots(desired, crawlers), nodes, now),
+        roll=RollNote(client).read(),
+        autoscaled=Autoscaling(client).all(),
         beats=Beats(client).look(now),
     )
 

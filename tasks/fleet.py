@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from redis_components.autoscaling import Autoscaling
 from redis_components.connection import connect
 from redis_components.nodes import Nodes
 from redis_components.registry import Order, OrderWord, Registry
@@ -12,6 +13,7 @@ from workers.fleet import desired_fleet, scale
 from workers.node import NODE
 from workers.reconciler import Forget, ForgetNode, Launch, Retire, plan
 from workers.roll import go_on, start_roll
+from workers.self_sizing import resize
 
 from .app import app
 from .flower import CrawlingEvents
@@ -41,9 +43,13 @@ def reconcile_fleet() -> list[str]:
     client = connect()
     registry, nodes = Registry(client), Nodes(client)
     desired, crawlers = desired_fleet(registry), registry.crawlers()
+    known, now = nodes.all(), registry.now()
     views, strangers = registry.slots(desired, crawlers), [r for r in crawlers if r.number is None]
-    actions = plan(desired, views, nodes.all(), registry.now(), strangers)
-    done = []
+    if resized := resize(client, desired, views, known, now):
+        desired |= resized
+        views = registry.slots(desired, crawlers)
+    actions = plan(desired, views, known, now, strangers)
+    done = [f"resize {service}={size}" for service, size in resized.items()]
     for action in actions:
         match action:
             case Launch(spider=spider, number=number, node=node, instead_of=instead_of):
@@ -81,6 +87,7 @@ def scale_fleet(**sizes: int) -> dict[str, int]:
 
     Raises ConfigError for an unknown service or a number that cannot be; nothing is changed then.
     """
-    desired = scale(Registry(connect()), sizes)
+    client = connect()
+    desired = scale(Registry(client), Autoscaling(client), sizes)
     reconcile_fleet.delay()
     return desired

@@ -105,7 +105,10 @@ def _may_take(node: NodeRecord, view: SlotView, now: float) -> bool:
     if view.spider not in node.services:
         return False
     record = view.record
-    return record is None or not record.state.given_up or now - record.beat_at >= GIVEN_UP_RETRY_S
+    if record is None or not record.state.given_up:
+        return True
+    # Where the configuration is another one, whatever was wrong may be mended.
+    return now - record.beat_at >= GIVEN_UP_RETRY_S or bool(node.config and record.may_work_with(node.config))
 
 
 def _reason(desired: Mapping[str, int], view: SlotView) -> str:
