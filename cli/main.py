@@ -24,7 +24,7 @@ from typer.exceptions import TyperException
 
 from redis_components.errors import ConfigError, TrawlError
 
-from . import dead, dupefilter, export, history, migrate, nodes, roll, scale, schedule, seed, status, up
+from . import dead, dupefilter, export, history, hold, migrate, nodes, roll, scale, schedule, seed, status, up
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
@@ -65,6 +65,10 @@ app.command("up")(up.up)
 app.command("seed")(seed.seed)
 app.command("scale")(scale.scale)
 app.command("roll")(roll.roll)
+app.command("pause")(hold.pause)
+app.command("drain")(hold.drain)
+app.command("stop")(hold.stop)
+app.command("resume")(hold.resume)
 app.command("status")(status.status)
 app.command("nodes")(nodes.nodes)
 app.command("history")(history.history)

@@ -144,6 +144,8 @@ METRICS: tuple[MetricSpec, ...] = (
     ),
     # The frontier.
     _crawl("trawl_leased_requests", "gauge", "Requests that crawlers work on now.", lambda c: c.leased),
+    _crawl("trawl_parked_requests", "gauge", "Requests set aside, because their site is held.", lambda c: c.parked),
+    _crawl("trawl_parked_start_tasks", "gauge", "Start tasks set aside, because their site is held.", lambda c: c.parked_tasks),
     _crawl("trawl_leased_start_tasks", "gauge", "Start tasks that are becoming requests.", lambda c: c.leased_tasks),
     _crawl("trawl_dead_requests", "gauge", "Requests and start tasks given up, kept with their reasons.", lambda c: c.dead),
     _crawl(
@@ -199,6 +201,16 @@ METRICS: tuple[MetricSpec, ...] = (
     _crawler("trawl_crawler_pages_per_second", "gauge", "Pages per second over the last heartbeats.", lambda r: r.pages_per_s),
     _crawler("trawl_crawler_requests_in_flight", "gauge", "Requests being downloaded.", lambda r: r.in_flight),
     _crawler("trawl_crawler_reactor_lag_seconds", "gauge", "How long the crawler's reactor took to answer.", lambda r: r.lag_s),
+    # What is held.
+    MetricSpec(
+        name="trawl_held",
+        kind="gauge",
+        help="What an operator holds (word: pause, drain, stop); no service: all, no site: all of it. Of slots, how many.",
+        labels=("service", "spider", "site", "word"),
+        samples=lambda reading: sorted(
+            Counter((one.service, one.service, one.site, str(one.hold.word)) for one in reading.held).items()
+        ),
+    ),
     # The nodes.
     MetricSpec(
         name="trawl_node_up",

@@ -12,6 +12,7 @@ import redis
 
 from redis_components.beats import Beats, BeatView
 from redis_components.connection import connect, explain
+from redis_components.fleet_holds import FleetHolds, Held
 from redis_components.inspector import CrawlSnapshot, snapshot
 from redis_components.nodes import NodeRecord, Nodes
 from redis_components.redis_url import impatient, masked
@@ -35,6 +36,7 @@ class Reading:
     crawlers: tuple[CrawlerRecord, ...] = ()
     desired: Mapping[str, int] = field(default_factory=dict)  # service -> crawlers
     nodes: tuple[NodeRecord, ...] = ()
+    held: tuple[Held, ...] = ()  # what is paused, draining or stopped, the widest first
     errors: tuple[ErrorRecord, ...] = ()  # newest first
     beats: BeatView | None = None  # who sends what is scheduled; None: could not be read
     unreadable: Mapping[str, str] = field(default_factory=dict)  # part (a service or "fleet") -> why it is left out
@@ -95,6 +97,7 @@ class Source:
         crawls = [part(service, partial(snapshot, self._client, service)) for service in services]
         crawlers, scaled, errors = part("fleet", self._fleet) or ([], {}, [])
         nodes = part("fleet", Nodes(self._client).all) or []
+        held = part("fleet", lambda: FleetHolds(self._client).all(services)) or []
         beats = part("fleet", lambda: Beats(self._client).look(now))
         known = {service: size for service, size in self._services.items() if size is not None}
         return Reading(
@@ -106,6 +109,7 @@ class Source:
             desired={} if "fleet" in unreadable else {**known, **scaled},
             errors=tuple(errors),
             nodes=tuple(nodes),
+            held=tuple(held),
             beats=beats,
             unreadable=unreadable,
         )
