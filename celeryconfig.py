@@ -100,7 +100,10 @@ worker_soft_shutdown_timeout = (
 _SHORT = {"soft_time_limit": 50, "time_limit": 60}
 task_annotations = {
     f"trawl.{name}": _SHORT
-    for name in ("seed_forums", "refresh_posts", "reconcile_fleet", "scale_fleet", "roll_fleet", "store_items")
+    for name in (
+        *("seed_forums", "refresh_posts", "reconcile_fleet", "scale_fleet", "roll_fleet", "store_items"),
+        *("pause_fleet", "drain_fleet", "stop_fleet", "resume_fleet", "pause_site", "drain_site", "resume_site"),
+    )
 }
 
 # Beat. Messages expire, so that they do not pile up while no worker is there. Sent twice, by two beats, each task does no harm.

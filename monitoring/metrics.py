@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from redis_components.fleet_holds import word_of
+from redis_components.holds import HoldWord
 from redis_components.inspector import CrawlSnapshot
 from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerRecord, CrawlerState
@@ -63,6 +65,14 @@ def state_of(record: CrawlerRecord, now: float) -> str:
 def up(reading: Reading, service: str) -> int:
     """Live crawlers that fill a slot of this service; those started by hand do not count."""
     return sum(r.spider == service and r.number is not None and r.alive(reading.now) for r in reading.crawlers)
+
+
+def wanted(reading: Reading, service: str, size: int) -> int:
+    """How many of the `size` crawlers of a service shall be there: those that nobody has stopped."""
+    if word_of(service, reading.held) is HoldWord.STOP:
+        return 0
+    slots = {one.slot for one in reading.held if one.service == service and one.slot is not None}
+    return size - sum(number in slots for number in range(size))
 
 
 def _services(reading: Reading) -> list[str]:
@@ -163,9 +173,9 @@ METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
         name="trawl_crawlers_desired",
         kind="gauge",
-        help="Crawlers that there should be.",
+        help="Crawlers that there should be; stopped ones do not count.",
         labels=("service", "spider"),
-        samples=lambda reading: [((service, service), n) for service, n in reading.desired.items()],
+        samples=lambda reading: [((service, service), wanted(reading, service, n)) for service, n in reading.desired.items()],
     ),
     MetricSpec(
         name="trawl_crawlers_up",
