@@ -13,6 +13,8 @@ from .fleet_view import FleetView, ServiceView, iso
 from .held_view import held_table
 from .nodes import nodes_table
 
+LOG_LINES_SHOWN = 5  # of a crawler that was given up; `--json` has all that its record holds
+
 _STATE_STYLES = {
     CrawlerState.STARTING: "yellow",
     CrawlerState.RUNNING: "green",
@@ -28,6 +30,9 @@ def screen(view: FleetView) -> RenderableType:
     """What is held, services, crawlers, nodes, who sends what is scheduled, what is wrong."""
     parts: list[RenderableType] = [held_table(view.held, view.now), ""] if view.held else []
     parts += [services_table(view), "", crawlers_table(view)]
+    for one in view.crawlers:
+        if one.state.given_up:
+            parts += ["", given_up(one)]
     if view.nodes:
         parts += ["", nodes_table(view.nodes, view.now)]
     parts += ["", _beat(view)]
@@ -112,6 +117,19 @@ def _beat(view: FleetView) -> Text:
     return Text.assemble(("beat  ", "bold"), Text(view.beats.sentence(), style="bold red" if view.beats.stalled else ""))
 
 
+def given_up(one: CrawlerRecord) -> Text:
+    """Why a slot is left alone, what its crawler said last, and what to do."""
+    lines = [line for line in (one.log or "").splitlines() if line.strip() and line.strip() != one.error]
+    text = Text.assemble((f"{one.name} is {one.state}", "bold red"), f": {one.note or one.last_exit or 'no reason is known'}")
+    if one.error:
+        text.append(f"\n  {one.error}", style="bold")
+    for line in lines[-LOG_LINES_SHOWN:]:
+        text.append(f"\n  {line}", style="dim")
+    text.append("\n  It is tried again each minute, and at once when its configuration changes,", style="yellow")
+    text.append(f"\n  or by `trawl scale {one.spider}=N`.", style="yellow")
+    return text
+
+
 def errors_table(view: FleetView) -> Table:
     """The last errors, newest first."""
     table = _table()
@@ -131,12 +149,13 @@ def _hint(view: FleetView) -> str | None:
     """What a newcomer wonders about: why nothing happens."""
     stopped = {one.service for one in view.held if one.hold.word is HoldWord.STOP}
     wanted = [] if "" in stopped else [one for one in view.services if one.name not in stopped]
-    if any(one.desired for one in wanted) and not any(one.alive for one in view.services):
+    hopeless = {one.spider for one in view.crawlers if one.state.given_up}
+    if any(one.desired for one in wanted) and not (hopeless or any(one.alive for one in view.services)):
         return "No crawler is alive. Start the fleet with `trawl up`, or a node with `celery -A tasks worker` (and beat once)."
     if view.shortages:
         sentences = "; ".join(f"{service}: {sentence}" for service, sentence in view.shortages.items())
         return f"{sentences}. Start another node, or raise TRAWL_NODE_CRAWLERS."
-    short = [one for one in wanted if one.alive < one.desired]
+    short = [one for one in wanted if one.alive < one.desired and one.name not in hopeless]
     if short:
         names = ", ".join(f"{one.name} has {one.alive} of {one.desired} crawlers" for one in short)
         return f"{names}: they are starting, or were given up (the column state tells)."

@@ -203,7 +203,7 @@ METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
         name="trawl_crawler_restarts_total",
         kind="counter",
-        help="How often the slot's supervisor has restarted its crawler.",
+        help="Crawler processes of the slot that have ended; it begins anew when the slot is forgotten.",
         labels=("service", "spider", "crawler"),
         samples=lambda reading: [((r.spider, r.spider, r.name), r.restarts) for r in reading.crawlers],
     ),

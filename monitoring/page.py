@@ -96,7 +96,7 @@ def _crawler(record: CrawlerRecord, now: float) -> str:
 def _story(record: CrawlerRecord) -> str:
     """A row of its own below the crawler's: why it is in its state, and how the process before it ended."""
     before = f"before: {record.last_exit}" if record.last_exit else None
-    said = " · ".join(filter(None, (record.note, before)))
+    said = " · ".join(filter(None, (record.note, record.error, before)))
     return f'</tr><tr class="story"><td colspan="11">{escape(said)}</td>' if said else ""
 
 

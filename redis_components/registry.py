@@ -20,6 +20,7 @@ from .fleet_records import (
     OrderWord,
     Renewal,
     Slot,
+    SlotStory,
     SlotView,
 )
 from .keys import FleetKeys
@@ -34,6 +35,7 @@ __all__ = [
     "Registry",
     "Renewal",
     "Slot",
+    "SlotStory",
     "SlotView",
 ]
 
@@ -179,6 +181,14 @@ class Registry:
             except ValueError:
                 continue
         return sorted(found, key=lambda r: (r.spider, r.number is None, r.number or 0, r.pid))
+
+    def crawler(self, spider: str, number: int) -> CrawlerRecord | None:
+        """The last record of one slot; None where there is none that can be read."""
+        raw = self._client.hget(self._keys.crawlers(), f"{spider}/{number}")
+        try:
+            return CrawlerRecord.from_json(raw) if raw else None
+        except ValueError:
+            return None
 
     def forget(self, names: Iterable[str]) -> None:
         """Drop the records of crawlers that are gone for good (`forum_list/3`, `forum_list/hand-4711`)."""

@@ -27,7 +27,8 @@ def run_crawler(self: Any, spider: str, number: int) -> str:
     """Keep a crawler process in the slot `spider`/`number` of the fleet, for as long as this node lives and the slot is wanted.
 
     Returns why it ended: `held` (another process has the slot), `full` (no room on this node), or a verdict of
-    `workers.supervisor`. Sent twice, the second one returns `held`.
+    `workers.supervisor`. Sent twice, the second one returns `held`. Fails with `GivenUp` when the slot is left alone as
+    crash-looping or refused: Flower shows the task as failed, with the reason.
     """
     events = CrawlingEvents(self)
     try:

@@ -99,6 +99,10 @@ class Crawl:
         """Seconds since the reactor last answered."""
         return time.monotonic() - self._answered_at
 
+    def excuse(self, seconds: float) -> None:
+        """The whole process stood still for so long: the reactor is not to blame."""
+        self._answered_at += seconds
+
     def stop(self) -> None:
         """Let the pages in flight finish, then close the spider; call it until there is an outcome."""
         # Not before the engine runs: such a call is lost. Once it was stopped, it does not run any more.
@@ -170,6 +174,8 @@ class Crawl:
         self.figures = Figures(pages=self._pages, items=self._items)  # the last ones; nobody changes them any more
 
     def _poll_probe(self) -> None:
+        if self.outcome is not None:  # an answer that is still under way is older than the last figures
+            return
         if self._probe is None:
             self._asked_at = time.monotonic()
             self._probe = crochet.run_in_reactor(self._look)()

@@ -15,6 +15,8 @@ from redis_components.registry import CrawlerRecord
 
 from .crawler_options import CrawlerOptions
 from .logs import SlotLog
+from .memory import resident
+from .terms import Terms
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +30,7 @@ class LaunchedCrawler:
         self._unread = b""
         self._started_at = self._heard_at = time.monotonic()
         self.record: CrawlerRecord | None = None  # what it last said
+        self.terms = Terms()
 
     @property
     def pid(self) -> int:
@@ -42,6 +45,10 @@ class LaunchedCrawler:
     def silent_s(self) -> float:
         """Seconds since it last said something, or since its launch."""
         return time.monotonic() - self._heard_at
+
+    def excuse(self, seconds: float) -> None:
+        """It may have said nothing for so long: the whole node stood still."""
+        self._heard_at += seconds
 
     def poll(self) -> int | None:
         """Its exit code, negative for a signal; None while it runs."""
@@ -59,11 +66,19 @@ class LaunchedCrawler:
             return False
         self._heard_at = time.monotonic()
         try:
-            self.record = CrawlerRecord.from_json(lines[-1])
+            for line in lines:
+                if terms := Terms.from_line(line):
+                    self.terms = terms
+                elif line is lines[-1]:
+                    self.record = CrawlerRecord.from_json(line)
         except ValueError:
             logger.warning("crawler %s said something that is no record: %.100r", self.pid, lines[-1])
             return False
-        return True
+        return self.record is not None
+
+    def resident(self) -> int:
+        """Its resident memory in bytes, read from outside: it may be too busy growing to say so."""
+        return resident(self.pid) if self.poll() is None else 0
 
     def terminate(self) -> None:
         """SIGTERM: finish the pages in flight. Only to the crawler, which ends its own children as it sees fit."""

@@ -153,7 +153,7 @@ def test_sigterm_while_it_starts_is_not_lost(run: Start) -> None:
 
 
 def test_a_hung_reactor_is_noticed_and_its_stacks_are_logged(run: Start) -> None:
-    with run("toy", "-a", "mode=hang", "-s", "WATCHDOG_TIMEOUT=1") as crawler:
+    with run("toy", "-a", "mode=hang", "-s", "WATCHDOG_TIMEOUT=3") as crawler:
         assert crawler.wait() == ExitKind.HUNG.exit_code
         assert "tests/support/toy/spiders.py" in crawler.said()
 
@@ -215,5 +215,5 @@ def test_a_crawler_whose_supervisor_is_killed_ends_and_gives_the_slot_back(
         crawler.wait(8)
     assert "its supervisor is gone" in log.read_text()
     (ended,) = map(Run.from_json, Runs(redis_client).peek(10))  # nobody else can tell
-    assert (ended.id, ended.outcome) == ("toy/0#owner", "stopped")
+    assert (ended.id, ended.outcome) == ("toy/0#owner", "orphaned")
     assert not redis_client.exists(SLOT)

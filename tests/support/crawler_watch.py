@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from redis_components.frontier_config import OWNER_VARIABLE
 from workers.crawler_options import parse
 
 LOOK_S = 0.01
@@ -23,7 +24,7 @@ class Occupant:
     pid: int
     slot: str
     token: int
-    node: str
+    owner: str  # its name in the frontier
     supervisor: int  # pid of the process that launched it
 
 
@@ -118,21 +119,20 @@ class CrawlerWatch:
             return None
         try:
             line = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
-            if "workers.crawler" not in line or not self._ours(pid):
+            if "workers.crawler" not in line:
                 return None
+            environment = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
         except OSError:
+            return None
+        if "=".join(self.mark) not in environment:
             return None
         options = parse(line[line.index("workers.crawler") + 1 :])
         if options.slot is None or options.parent is None:
             return None
-        occupant = Occupant(
-            pid=pid, slot=options.slot.name, token=options.slot.token, node=options.node, supervisor=options.parent
-        )
+        owner = next((one.partition("=")[2] for one in environment if one.startswith(f"{OWNER_VARIABLE}=")), "")
+        occupant = Occupant(pid=pid, slot=options.slot.name, token=options.slot.token, owner=owner, supervisor=options.parent)
         self._known[pid] = occupant
         return occupant
-
-    def _ours(self, pid: int) -> bool:
-        return "=".join(self.mark).encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
 
 
 def _state(pid: int) -> str:

@@ -13,9 +13,10 @@ import redis
 
 from redis_components.registry import CrawlerRecord, CrawlerState
 
-from .mortal_fleet import SPIDER, MortalFleet, owner_of, send_all
+from .mortal_fleet import SPIDER, MortalFleet
 from .mortal_spider import Fate
 from .processes import wait_until
+from .watched_fleet import send_all
 
 CRAWLER_S, WORKER_S = 10.0, 30.0  # aims: whole again after a crawler's death, after a worker's
 GIVE_UP_S = 75.0
@@ -36,13 +37,13 @@ class Death(Enum):
         "A worker, its pool and its crawlers stand still (SIGSTOP) until the other node has taken over, then go on.",
         WORKER_S,
     )
-    CRAWLER_FROZEN = ("SIGSTOP crawler", "A crawler stands still.", None)
-    REACTOR_HUNG = ("hung reactor", "A callback never returns (time.sleep).", None)
-    INTERPRETER_HELD = ("interpreter held", "A callback calls C code that holds the interpreter and never returns.", None)
+    CRAWLER_FROZEN = ("SIGSTOP crawler", "A crawler stands still.", CRAWLER_S)
+    REACTOR_HUNG = ("hung reactor", "A callback never returns (time.sleep).", CRAWLER_S)
+    INTERPRETER_HELD = ("interpreter held", "A callback calls C code that holds the interpreter and never returns.", CRAWLER_S)
     EXIT_AT_START = (
         "exit 1 at start",
         "A crawler is killed and its successors end with 1 at once; when the slot is given up, the settings are mended.",
-        None,
+        CRAWLER_S,
     )
     SLOT_KEY_DELETED = (
         "slot key deleted",
@@ -56,7 +57,7 @@ class Death(Enum):
     )
     BROKER_AWAY = ("Redis away", "Redis is killed and comes back with its AOF; measured from its return.", WORKER_S)
 
-    def __init__(self, label: str, what: str, limit_s: float | None) -> None:
+    def __init__(self, label: str, what: str, limit_s: float) -> None:
         self.label = label
         self.what = what
         self.limit_s = limit_s
@@ -90,8 +91,10 @@ class Blow:
 
 def play(death: Death, fleet: MortalFleet, *, away_s: float = 60.0) -> Toll:
     """One crawl with this death in its middle, from a whole fleet to a whole fleet; `away_s` is for Redis."""
+    fleet.wait_ready()
+    begun = time.time()
     fleet.begin()
-    fleet.wait_crawling(since=time.time())
+    fleet.wait_crawling(since=begun)
     fleet.watch.forget()
     blow = _ACTS[death](fleet, away_s)
     noticed_s, whole_s = _healed(fleet, blow)
@@ -104,7 +107,7 @@ def play(death: Death, fleet: MortalFleet, *, away_s: float = 60.0) -> Toll:
         whole_s=whole_s,
         orphans=orphans,
         most=max(fleet.watch.most.values()),
-        late=fleet.late(),
+        late=fleet.late(begun),
         thawed_s=max(fleet.watch.thawed.values(), default=0.0),
         lost=crawled.lost,
         twice=crawled.twice,
@@ -155,14 +158,6 @@ def _changed(fleet: MortalFleet, records: Iterable[CrawlerRecord]) -> Callable[[
     return look
 
 
-def _on(fleet: MortalFleet, node: str) -> list[CrawlerRecord]:
-    return [record for record in fleet.crawlers().values() if record.node.partition("@")[0] == node]
-
-
-def _of(owner: str, fleet: MortalFleet) -> CrawlerRecord:
-    return next(record for record in fleet.crawlers().values() if owner_of(record) == owner)
-
-
 # what is done
 
 
@@ -184,7 +179,7 @@ def _pool_child_killed(fleet: MortalFleet, _: float) -> Blow:
 def _worker(number: signal.Signals) -> Callable[[MortalFleet, float], Blow]:
     def act(fleet: MortalFleet, _: float) -> Blow:
         node = fleet.busiest_node()
-        victims = _on(fleet, node)
+        victims = fleet.hosted(node)
         main = fleet.nodes[node]
         main.process.send_signal(number)
         at = time.time()
@@ -201,7 +196,7 @@ def _worker(number: signal.Signals) -> Callable[[MortalFleet, float], Blow]:
 
 def _node_killed(fleet: MortalFleet, _: float) -> Blow:
     node = fleet.busiest_node()
-    victims = _on(fleet, node)
+    victims = fleet.hosted(node)
     send_all(fleet.members(node), signal.SIGKILL)
 
     def after() -> None:
@@ -212,7 +207,7 @@ def _node_killed(fleet: MortalFleet, _: float) -> Blow:
 
 def _node_frozen(fleet: MortalFleet, _: float) -> Blow:
     node = fleet.busiest_node()
-    victims, members = _on(fleet, node), fleet.members(node)
+    victims, members = fleet.hosted(node), fleet.members(node)
     send_all(members, signal.SIGSTOP)
 
     def after() -> None:
@@ -226,10 +221,9 @@ def _node_frozen(fleet: MortalFleet, _: float) -> Blow:
 
 def _fate(fate: Fate) -> Callable[[MortalFleet, float], Blow]:
     def act(fleet: MortalFleet, _: float) -> Blow:
-        records = list(fleet.crawlers().values())
-        owner, at = fleet.victim_of(fate)
-        victim = next(record for record in records if owner_of(record) == owner)
-        return Blow(at=at, noticed=_changed(fleet, [victim]), gone=[victim.pid])
+        records = {record.pid: record for record in fleet.crawlers().values()}
+        pid, at = fleet.victim_of(fate)
+        return Blow(at=at, noticed=_changed(fleet, [records[pid]]), gone=[pid])
 
     return act
 
@@ -270,16 +264,17 @@ def _beat_killed(fleet: MortalFleet, _: float) -> Blow:
         at=time.time(),
         noticed=_changed(fleet, [victim]),
         gone=[victim.pid],
-        after=lambda: fleet.beats.append(fleet.beat()),
+        after=fleet.start_beat,
     )
 
 
 def _broker_away(fleet: MortalFleet, away_s: float) -> Blow:
     pids = {record.pid for record in fleet.crawlers().values()}
+    told = {name: len(node.said()) for name, node in fleet.nodes.items()}
     fleet.redis.kill()
     begun = time.time()
     wait_until(
-        lambda: all("does not answer" in node.said() for node in fleet.nodes.values()),
+        lambda: all("does not answer" in node.said()[told[name] :] for name, node in fleet.nodes.items()),
         lambda: f"the nodes notice\n{fleet.said()}",
         30,
     )

@@ -37,14 +37,14 @@ class Fate(Enum):
 
     @classmethod
     def take(cls, folder: Path) -> Fate | None:
-        """The order, if there is one that nobody has taken; `taken` then tells who it was: the owner and the time."""
+        """The order, if there is one that nobody has taken; `taken` then tells who it was: pid and time."""
         mine = folder / f"mine-{os.getpid()}"
         try:
             (folder / "fate").rename(mine)
         except FileNotFoundError:
             return None
         fate = cls(mine.read_text())
-        mine.write_text(f"{os.environ[OWNER_VARIABLE]} {time.time()}")
+        mine.write_text(f"{os.getpid()} {time.time()}")
         mine.replace(folder / "taken")
         return fate
 

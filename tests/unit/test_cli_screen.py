@@ -141,6 +141,17 @@ def test_an_error_of_several_lines_takes_one_entry_and_brackets_are_no_markup() 
     assert "first [red]second[/red]" in text
 
 
+def test_a_slot_that_was_given_up_says_why_and_what_its_crawler_said_last() -> None:
+    log = "\n".join([*(f"line {n}" for n in range(9)), "RuntimeError: no key"])
+    note, error = "crashed (exit code 1); 6 failures in a row", "RuntimeError: no key"
+    text = drawn(fleet(service(1, 0), crawlers=(crawler(CrawlerState.CRASH_LOOPING, note=note, error=error, log=log),)))
+    assert "forum_list/0 is crash-looping: crashed (exit code 1); 6 failures in a row" in text
+    assert text.count("RuntimeError: no key") == 1
+    assert "line 8" in text
+    assert "line 3" not in text
+    assert "trawl scale forum_list=N" in text
+
+
 def test_a_hundred_columns_are_enough_for_large_numbers() -> None:
     text = drawn(fleet(service(100, 100, start_tasks=99_999, ready=999_999, leased=9_999), crawlers=(crawler(),)))
     assert max(len(line) for line in text.splitlines()) <= 100
@@ -193,7 +204,14 @@ def test_json_has_every_figure_under_a_name_of_its_own() -> None:
                 "lag_s": 0.0,
                 "restarts": 0,
                 "last_exit": None,
+                "quick_ends": 0,
+                "quick_failures": 0,
+                "config": None,
+                "failed_configs": (),
+                "reload": None,
                 "note": None,
+                "error": None,
+                "log": None,
                 "started_at": None,
                 "heartbeat_age_s": 2.0,
             }

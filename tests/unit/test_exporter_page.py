@@ -76,7 +76,7 @@ def test_every_value_from_redis_is_escaped() -> None:
         services=(EVIL,),
         now=NOW,
         crawls=(replace(CRAWL, spider=EVIL),),
-        crawlers=(replace(CRAWLER, spider=EVIL, node=EVIL, last_exit=EVIL, note=EVIL),),
+        crawlers=(replace(CRAWLER, spider=EVIL, node=EVIL, last_exit=EVIL, note=EVIL, error=EVIL),),
         errors=(ErrorRecord(at=NOW, where=EVIL, what=EVIL),),
         nodes=(NodeRecord(name=EVIL, services=(EVIL,), config=EVIL),),
         unreadable={EVIL: EVIL},
@@ -110,9 +110,9 @@ def test_a_crawler_that_is_gone_is_shown_without_its_last_figures() -> None:
 
 
 def test_a_crawler_tells_why_it_was_given_up() -> None:
-    given_up = replace(CRAWLER, state=CrawlerState.REFUSED, note="unknown spider", last_exit="exit code 2")
+    given_up = replace(CRAWLER, state=CrawlerState.REFUSED, note="refused", error="unknown spider", last_exit="exit code 2")
     shown = _Page(page(replace(READING, crawlers=(given_up,)), "")).text
-    assert "unknown spider · before: exit code 2" in shown
+    assert "refused · unknown spider · before: exit code 2" in shown
 
 
 def test_an_empty_fleet_says_what_to_do() -> None:
