@@ -113,7 +113,10 @@ worker_max_tasks_per_child = 10_000  # some hours; a new one costs 0.1 s
 _SHORT = {"soft_time_limit": 50, "time_limit": 60}
 task_annotations = {
     f"trawl.{name}": _SHORT
-    for name in ("seed_forums", "refresh_posts", "reconcile_fleet", "scale_fleet", "roll_fleet", "store_items")
+    for name in (
+        *("seed_forums", "refresh_posts", "reconcile_fleet", "scale_fleet", "roll_fleet", "store_items"),
+        *("pause_fleet", "drain_fleet", "stop_fleet", "resume_fleet", "pause_site", "drain_site", "resume_site"),
+    )
 }
 
 # A small crawl ends by its own timeout, of an hour at most, and has 40 s to close then. These are for one that does not.

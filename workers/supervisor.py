@@ -166,7 +166,7 @@ class Supervisor:
         if self._around.draining():
             return Verdict.DRAINED
         order = self._heartbeat.order
-        return Verdict.RETIRED if order and order.word is OrderWord.RETIRE else None
+        return Verdict.RETIRED if order and order.word in (OrderWord.RETIRE, OrderWord.STOP) else None
 
     def _reload(self) -> Order | None:
         """An order to reload that was not obeyed yet. It stays with the slot, so its reason tells it from the one before."""
@@ -247,11 +247,13 @@ class Supervisor:
         return self._bury(crawler, -signal.SIGKILL, why, reason)
 
     def _end(self, crawler: LaunchedCrawler, why: ExitKind, reason: str | None = None) -> None:
-        """Stop a crawler: gracefully, or at once when the slot is somebody else's."""
+        """Stop a crawler: gracefully, or at once when the slot is somebody else's, or when an operator says so."""
         crawler.terminate()
         began = time.monotonic()
         while (code := crawler.poll()) is None and not self._heartbeat.lost:
             crawler.pulse()  # the pipe must not run full, and it may say its terms only now
+            if (order := self._heartbeat.order) and order.word is OrderWord.STOP:
+                break
             if time.monotonic() - began > crawler.terms.grace_s + self._config.margin_s:
                 break
             time.sleep(TICK_S / 2)
