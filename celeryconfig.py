@@ -39,7 +39,7 @@ redis_backend_use_ssl = _broker.tls or {}
 broker_connection_retry_on_startup = True  # a worker may be started before its Redis is
 broker_connection_max_retries = None  # the default gives up after 100 tries: a worker has to outlast any outage
 broker_transport_options = {
-    # A message is gone when a worker has taken it. Else kombu keeps a copy until it is acknowledged, two round trips for each, and
+    # A message is gone when a worker has taken it. Else kombu keeps a copy until it is acknowledged, two round trips each, and
     # a worker that holds one when Redis goes away ends, or lives on half dead (kombu 5.7). So there is no visibility timeout,
     # either, after which a task would be run once more. Lost is what a killed worker had taken and not begun: it is sent again.
     "ack_emulation": False,

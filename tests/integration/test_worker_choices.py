@@ -31,8 +31,7 @@ def test_a_crawlers_task_is_neither_stuck_nor_delivered_again_nor_ended_for_its_
     client = fleet.redis.client()
 
     # One process for both queues, and a launch that came first: the short tasks go before it, or they would wait for days.
-    fleet.ask("[run_crawler.delay('toy', 0).id, run_crawler.delay('toy', 1).id]")
-    scaled = fleet.ask("scale_fleet.delay(toy=2).id")
+    scaled = fleet.ask("[run_crawler.delay('toy', 0), run_crawler.delay('toy', 1), scale_fleet.delay(toy=2).id][-1]")
     first = fleet.node("a", "-Q", f"{QUEUE},control", "--concurrency=1")
     fleet.wait_whole("toy/0")
     assert fleet.ask(f"app.AsyncResult({scaled!r}).get(timeout=10)") == "{'toy': 2}"

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
+from celery.app.amqp import Queues
+from kombu.entity import Queue
 
 from redis_components.errors import ConfigError
 from tests.support.fleet import ROOT
@@ -75,7 +77,7 @@ def test_control_goes_before_crawlers_whatever_q_says() -> None:
 
     from tasks.app import _control_first
 
-    queues = importlib.import_module("tasks").app.amqp.Queues(["crawlers.a", "control", "crawlers.b"])
+    queues = Queues([Queue(name) for name in ("crawlers.a", "control", "crawlers.b")])
     queues.select(["crawlers.b", "control", "crawlers.a"])
     _control_first(SimpleNamespace(app=SimpleNamespace(amqp=SimpleNamespace(queues=queues))))
     assert list(queues.consume_from) == ["control", "crawlers.b", "crawlers.a"]
