@@ -19,12 +19,18 @@ from redis_components.errors import TrawlError
 from redis_components.namespace import fleet_namespace
 from workers.broker import broker_of
 from workers.fleet import default_fleet, node_crawlers
+from workers.grace import node_s, shutdown_grace
+from workers.history import history_days
+from workers.log_stream import stream_level
+from workers.logs import LogLimits
 from workers.own_tasks import own_tasks
 from workers.reach_redis import check_login
 
 try:
     _broker, _services, _crawlers = broker_of(check_login(redis_url())), sorted(default_fleet()), node_crawlers()
-    _namespace, include = fleet_namespace(), own_tasks()  # TRAWL_TASKS: modules with an operator's own tasks
+    _namespace, _grace_s = fleet_namespace(), node_s(shutdown_grace())
+    include = own_tasks()  # TRAWL_TASKS: modules with an operator's own tasks
+    stream_level(), LogLimits.from_environment(), history_days()  # read by each supervisor; what is wrong shall be said now
 except TrawlError as error:
     raise ClickException(str(error)) from error  # Celery's command line shows it as one line, exit code 1
 
@@ -97,9 +103,7 @@ control_queue_ttl = 300.0  # s
 # Processes.
 worker_concurrency = _crawlers + RESERVED_PROCESSES  # a crawler occupies the process that supervises it, for its life
 worker_proc_alive_timeout = 30.0  # s; the default of 4 kills pool processes that start slowly on a busy machine
-worker_soft_shutdown_timeout = (
-    20.0  # s; SIGQUIT: crawlers may finish their pages; the node is gone as soon as they have (tasks/node_step.py)
-)
+worker_soft_shutdown_timeout = _grace_s  # s; SIGQUIT: crawlers may finish their pages; the node is gone as soon as they have
 # Leaks of a database driver, or of an operator's own tasks. Looked at between two tasks: a process that hosts a crawler, whose
 # task lasts for days, is never replaced for it; the crawler has limits of its own.
 worker_max_memory_per_child = 400_000  # KiB, of resident memory; a new one has 60,000
@@ -108,7 +112,8 @@ worker_max_tasks_per_child = 10_000  # some hours; a new one costs 0.1 s
 # Time limits: (soft, hard) for each task that lasts seconds. The hard one gives 0.1 s before SIGKILL. run_crawler has none.
 _SHORT = {"soft_time_limit": 50, "time_limit": 60}
 task_annotations = {
-    f"trawl.{name}": _SHORT for name in ("seed_forums", "refresh_posts", "reconcile_fleet", "scale_fleet", "store_items")
+    f"trawl.{name}": _SHORT
+    for name in ("seed_forums", "refresh_posts", "reconcile_fleet", "scale_fleet", "roll_fleet", "store_items")
 }
 
 # Beat. What it sends until `trawl schedule` says otherwise; messages expire, and leave no results (tasks/leader_scheduler.py).

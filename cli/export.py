@@ -9,14 +9,11 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import Annotated, TextIO
 
 import typer
 
 from redis_components.errors import ConfigError, TrawlError
-
-if TYPE_CHECKING:
-    from workers.storage import Database
 
 _AGE = re.compile(r"(\d{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -67,9 +64,10 @@ def export(
     from workers.storage import export as write_rows
 
     from .output import print_json
+    from .stored_data import stored_data
 
     moment = parse_since(since) if since else None
-    with _stored_data() as database, _opened(output) as out:
+    with stored_data() as database, _opened(output) as out:
         rows = write_rows(database, table.value, fmt.value, out, site=site, since=moment)
     target = str(output) if output else "standard output"
     if as_json and output:
@@ -89,22 +87,6 @@ def parse_since(text: str, now: datetime | None = None, *, option: str = "--sinc
         forms = "2h (s, m, h, d), 2026-01-31 or 2026-01-31T12:00:00Z"
         raise ConfigError(f"{option} {text!r} is no time: write {forms}") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-@contextmanager
-def _stored_data() -> Iterator[Database]:
-    """The database, which an export must not create."""
-    from workers.storage import Database
-    from workers.storage.engine import sqlite_file
-
-    database = Database.from_url()
-    file = sqlite_file(database.engine.url)
-    if file and not file.exists():
-        raise ExportError(
-            f"database {file} does not exist yet: crawl something first (trawl up, trawl seed), or name it in TRAWL_DATABASE_URL"
-        )
-    with database:
-        yield database
 
 
 @contextmanager

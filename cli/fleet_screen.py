@@ -9,6 +9,9 @@ from rich.text import Text
 from redis_components.registry import CrawlerRecord, CrawlerState, ErrorRecord
 
 from .fleet_view import FleetView, ServiceView, iso
+from .nodes import nodes_table
+
+LOG_LINES_SHOWN = 5  # of a crawler that was given up; `--json` has all that its record holds
 
 _STATE_STYLES = {
     CrawlerState.STARTING: "yellow",
@@ -22,8 +25,14 @@ _STATE_STYLES = {
 
 
 def screen(view: FleetView) -> RenderableType:
-    """Services, crawlers, what is wrong."""
-    parts: list[RenderableType] = [services_table(view), "", crawlers_table(view), "", _beat(view)]
+    """Services, crawlers, nodes, who sends what is scheduled, what is wrong."""
+    parts: list[RenderableType] = [services_table(view), "", crawlers_table(view)]
+    for one in view.crawlers:
+        if one.state.given_up:
+            parts += ["", given_up(one)]
+    if view.nodes:
+        parts += ["", nodes_table(view.nodes, view.now)]
+    parts += ["", _beat(view)]
     if view.errors:
         parts += ["", errors_table(view)]
     if hint := _hint(view):
@@ -101,6 +110,19 @@ def _beat(view: FleetView) -> Text:
     return Text.assemble(("beat  ", "bold"), Text(view.beats.sentence(), style="bold red" if view.beats.stalled else ""))
 
 
+def given_up(one: CrawlerRecord) -> Text:
+    """Why a slot is left alone, what its crawler said last, and what to do."""
+    lines = [line for line in (one.log or "").splitlines() if line.strip() and line.strip() != one.error]
+    text = Text.assemble((f"{one.name} is {one.state}", "bold red"), f": {one.note or one.last_exit or 'no reason is known'}")
+    if one.error:
+        text.append(f"\n  {one.error}", style="bold")
+    for line in lines[-LOG_LINES_SHOWN:]:
+        text.append(f"\n  {line}", style="dim")
+    text.append("\n  It is tried again each minute, and at once when its configuration changes,", style="yellow")
+    text.append(f"\n  or by `trawl scale {one.spider}=N`.", style="yellow")
+    return text
+
+
 def errors_table(view: FleetView) -> Table:
     """The last errors, newest first."""
     table = _table()
@@ -118,12 +140,16 @@ def _error(one: ErrorRecord, now: float) -> list[Text]:
 
 def _hint(view: FleetView) -> str | None:
     """What a newcomer wonders about: why nothing happens."""
-    if any(one.desired for one in view.services) and not any(one.alive for one in view.services):
+    hopeless = {one.spider for one in view.crawlers if one.state.given_up}
+    if any(one.desired for one in view.services) and not (hopeless or any(one.alive for one in view.services)):
         return "No crawler is alive. Start the fleet with `trawl up`, or a node with `celery -A tasks worker` (and beat once)."
-    short = [one for one in view.services if one.alive < one.desired]
+    if view.shortages:
+        sentences = "; ".join(f"{service}: {sentence}" for service, sentence in view.shortages.items())
+        return f"{sentences}. Start another node, or raise TRAWL_NODE_CRAWLERS."
+    short = [one for one in view.services if one.alive < one.desired and one.name not in hopeless]
     if short:
         names = ", ".join(f"{one.name} has {one.alive} of {one.desired} crawlers" for one in short)
-        return f"{names}: they are starting, or the nodes have no room (a worker's --concurrency)."
+        return f"{names}: they are starting, or were given up (the column state tells)."
     return None
 
 

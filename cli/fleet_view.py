@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,8 +11,11 @@ import redis
 
 from redis_components.beats import Beats, BeatView
 from redis_components.inspector import CrawlSnapshot, snapshot
+from redis_components.nodes import NodeRecord, Nodes, shortages
 from redis_components.registry import CrawlerRecord, ErrorRecord, Registry
 from workers.fleet import desired_fleet
+
+from .nodes import node_json
 
 ERRORS_SHOWN = 5
 
@@ -60,6 +64,8 @@ class FleetView:
     crawlers: tuple[CrawlerRecord, ...]
     errors: tuple[ErrorRecord, ...]
     beats: BeatView  # who sends what is scheduled
+    nodes: tuple[NodeRecord, ...] = ()
+    shortages: Mapping[str, str] = field(default_factory=dict)  # service -> why it lacks crawlers, when nodes have no room
 
     def service(self, name: str) -> ServiceView:
         return next(one for one in self.services if one.name == name)
@@ -71,6 +77,8 @@ class FleetView:
             "services": [_service_json(one) for one in self.services],
             "beat": {**asdict(self.beats), "stalled": self.beats.stalled},
             "crawlers": [_crawler_json(one, self.now) for one in self.crawlers],
+            "nodes": [node_json(one, self.now) for one in self.nodes],
+            "no_room": dict(self.shortages),
             "errors": [{"at": iso(one.at), "where": one.where, "what": one.what} for one in self.errors],
         }
 
@@ -79,6 +87,7 @@ def look(client: redis.Redis) -> FleetView:
     """Read everything; a few round trips for each service. Raises ConfigError for a wrong TRAWL_FLEET, `redis.RedisError`."""
     registry = Registry(client)
     desired, crawlers, now = desired_fleet(registry), registry.crawlers(), registry.now()
+    nodes = Nodes(client).all()
     names = sorted({*desired, *(one.spider for one in crawlers)}, key=_in_order_of_work)
     return FleetView(
         now=now,
@@ -88,6 +97,8 @@ def look(client: redis.Redis) -> FleetView:
         ),
         crawlers=tuple(crawlers),
         errors=tuple(registry.errors(ERRORS_SHOWN)),
+        nodes=tuple(nodes),
+        shortages=shortages(desired, registry.slots(desired, crawlers), nodes, now),
         beats=Beats(client).look(now),
     )
 

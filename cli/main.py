@@ -24,7 +24,7 @@ from typer.exceptions import TyperException
 
 from redis_components.errors import ConfigError, TrawlError
 
-from . import dead, dupefilter, export, migrate, scale, schedule, seed, status, up
+from . import dead, dupefilter, export, history, migrate, nodes, roll, scale, schedule, seed, status, up
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
@@ -64,7 +64,10 @@ def trawl(
 app.command("up")(up.up)
 app.command("seed")(seed.seed)
 app.command("scale")(scale.scale)
+app.command("roll")(roll.roll)
 app.command("status")(status.status)
+app.command("nodes")(nodes.nodes)
+app.command("history")(history.history)
 app.command("export")(export.export)
 app.command("dupefilter")(dupefilter.dupefilter)
 app.add_typer(dead.app, name="dead")

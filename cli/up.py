@@ -32,15 +32,17 @@ def up(
     ] = None,
     port_flower: Annotated[int, typer.Option(min=0, max=65_535, help="Port of Flower, 0 for any.")] = 5555,
     port_exporter: Annotated[int, typer.Option(min=0, max=65_535, help="Port of metrics and status page, 0 for any.")] = 9410,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also log the tasks that run every few seconds.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also log what crawlers do, and the tasks that run every few seconds.")
+    ] = False,
 ) -> int:
     """Start Redis, a worker with its crawlers, beat, Flower and the exporter on this machine, until Ctrl-C.
 
     Everything listens on this machine only. What dies is started again. Ctrl-C stops all of it in order: crawlers finish their
     pages, and what is queued waits in `data/` for the next time; a second Ctrl-C does not wait.
 
-    Flower asks for a password: a new one each time, or TRAWL_FLOWER_AUTH (`user:password`). The crawlers' own logs are in
-    `data/logs/`.
+    Flower asks for a password: a new one each time, or TRAWL_FLOWER_AUTH (`user:password`). Of the crawlers only warnings
+    and errors are shown here; `trawl logs -f` shows all that they say.
 
     **Examples:**
 
@@ -56,6 +58,7 @@ def up(
 
     interrupts = Interrupts()
     interrupts.listen()
+    os.environ.setdefault("TRAWL_LOG_STREAM", "INFO" if verbose else "WARNING")  # of crawlers; everything is in their files
     flower = FlowerAccess.on(take(port_flower, of="Flower", option="--port-flower"))
     exporter = take(port_exporter, of="the exporter", option="--port-exporter")
     with redis_client() as client:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from redis_components.inspector import CrawlSnapshot
+from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerRecord, CrawlerState
 
 from .reading import Reading
@@ -76,6 +77,15 @@ def _states(reading: Reading) -> Samples:
     for service in _services(reading):
         for state in (*CrawlerState, GONE):
             yield (service, service, str(state)), counts[service, str(state)]
+
+
+def _node(name: str, help: str, value: Callable[[NodeRecord], float]) -> MetricSpec:
+    """A figure of each node that is alive."""
+
+    def samples(reading: Reading) -> Samples:
+        return [((node.name,), value(node)) for node in reading.nodes if node.alive(reading.now)]
+
+    return MetricSpec(name=name, kind="gauge", help=help, labels=("node",), samples=samples)
 
 
 def _stat(crawl: CrawlSnapshot, name: str) -> float:
@@ -181,7 +191,7 @@ METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
         name="trawl_crawler_restarts_total",
         kind="counter",
-        help="How often the slot's supervisor has restarted its crawler.",
+        help="Crawler processes of the slot that have ended; it begins anew when the slot is forgotten.",
         labels=("service", "spider", "crawler"),
         samples=lambda reading: [((r.spider, r.spider, r.name), r.restarts) for r in reading.crawlers],
     ),
@@ -189,6 +199,17 @@ METRICS: tuple[MetricSpec, ...] = (
     _crawler("trawl_crawler_pages_per_second", "gauge", "Pages per second over the last heartbeats.", lambda r: r.pages_per_s),
     _crawler("trawl_crawler_requests_in_flight", "gauge", "Requests being downloaded.", lambda r: r.in_flight),
     _crawler("trawl_crawler_reactor_lag_seconds", "gauge", "How long the crawler's reactor took to answer.", lambda r: r.lag_s),
+    # The nodes.
+    MetricSpec(
+        name="trawl_node_up",
+        kind="gauge",
+        help="Whether the node was heard in the last 15 s; it is forgotten a minute after it was last heard.",
+        labels=("node",),
+        samples=lambda reading: [((node.name,), float(node.alive(reading.now))) for node in reading.nodes],
+    ),
+    _node("trawl_node_capacity", "Crawlers that the node may host.", lambda node: node.capacity),
+    _node("trawl_node_crawlers", "Crawlers that the node hosts.", lambda node: node.taken),
+    _node("trawl_node_draining", "Whether the node takes no crawlers any more.", lambda node: node.draining),
     MetricSpec(
         name="trawl_beat_leads",
         kind="gauge",

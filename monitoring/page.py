@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from redis_components.inspector import CrawlSnapshot
+from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerRecord, CrawlerState, ErrorRecord
 
 from .metrics import GONE, state_of, up
@@ -41,7 +42,7 @@ def _tables(reading: Reading) -> str:
     unreadable = "".join(
         f'<p class="alarm bad">{escape(part)} cannot be read: {escape(why)}</p>' for part, why in reading.unreadable.items()
     )
-    return unreadable + _beat(reading) + _services(reading) + _crawlers(reading) + _errors(reading)
+    return unreadable + _beat(reading) + _services(reading) + _crawlers(reading) + _nodes(reading) + _errors(reading)
 
 
 def _beat(reading: Reading) -> str:
@@ -92,8 +93,22 @@ def _crawler(record: CrawlerRecord, now: float) -> str:
 def _story(record: CrawlerRecord) -> str:
     """A row of its own below the crawler's: why it is in its state, and how the process before it ended."""
     before = f"before: {record.last_exit}" if record.last_exit else None
-    said = " · ".join(filter(None, (record.note, before)))
+    said = " · ".join(filter(None, (record.note, record.error, before)))
     return f'</tr><tr class="story"><td colspan="11">{escape(said)}</td>' if said else ""
+
+
+def _nodes(reading: Reading) -> str:
+    rows = [_node(node, reading.now) for node in reading.nodes]
+    return _table("Nodes", "node|state|#crawlers|#heard|configuration|serves", rows, "No node has been heard of.")
+
+
+def _node(node: NodeRecord, now: float) -> str:
+    state = node.state(now)
+    tone = {"up": "good", "draining": "wait"}.get(state, "bad")
+    return (
+        f"<th>{escape(node.name)}</th><td>{_badge(state, tone)}</td>{_number(f'{node.taken} of {node.capacity}')}"
+        f"{_number(f'{_ago(now - node.beat_at)} ago')}<td>{escape(node.config)}</td><td>{escape(', '.join(node.services))}</td>"
+    )
 
 
 def _errors(reading: Reading) -> str:

@@ -13,6 +13,7 @@ import redis
 from redis_components.beats import Beats, BeatView
 from redis_components.connection import connect, explain
 from redis_components.inspector import CrawlSnapshot, snapshot
+from redis_components.nodes import NodeRecord, Nodes
 from redis_components.redis_url import impatient, masked
 from redis_components.registry import CrawlerRecord, ErrorRecord, Registry
 
@@ -33,6 +34,7 @@ class Reading:
     crawls: tuple[CrawlSnapshot, ...] = ()
     crawlers: tuple[CrawlerRecord, ...] = ()
     desired: Mapping[str, int] = field(default_factory=dict)  # service -> crawlers
+    nodes: tuple[NodeRecord, ...] = ()
     errors: tuple[ErrorRecord, ...] = ()  # newest first
     beats: BeatView | None = None  # who sends what is scheduled; None: could not be read
     unreadable: Mapping[str, str] = field(default_factory=dict)  # part (a service or "fleet") -> why it is left out
@@ -92,6 +94,7 @@ class Source:
         now = self._registry.now()
         crawls = [part(service, partial(snapshot, self._client, service)) for service in services]
         crawlers, scaled, errors = part("fleet", self._fleet) or ([], {}, [])
+        nodes = part("fleet", Nodes(self._client).all) or []
         beats = part("fleet", lambda: Beats(self._client).look(now))
         known = {service: size for service, size in self._services.items() if size is not None}
         return Reading(
@@ -102,6 +105,7 @@ class Source:
             crawlers=tuple(crawlers),
             desired={} if "fleet" in unreadable else {**known, **scaled},
             errors=tuple(errors),
+            nodes=tuple(nodes),
             beats=beats,
             unreadable=unreadable,
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .exchange import Lease
 
 
@@ -39,6 +41,10 @@ class Buffer:
         if self._mixed:
             self._newest = max(self._newest, _made(lease))
         return lease
+
+    def retain(self, wanted: Callable[[Lease], bool]) -> None:
+        """Remove those that are not `wanted`."""
+        self.leases = [lease for lease in self.leases if wanted(lease)]
 
     def overtaken(self) -> list[str]:
         """Ids of leases that wait although a later one was started: a death of this process is not theirs to answer for."""

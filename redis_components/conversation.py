@@ -12,6 +12,7 @@ from . import exchange
 from .exchange import Message, Reply
 from .frontier_config import FrontierConfig
 from .outbox import Batch
+from .restraint import lots_in
 from .transport import Clock, Exchanger
 
 logger = logging.getLogger(__name__)
@@ -29,6 +30,8 @@ class Wish:
     overtaken: list[str]
     bye: bool
     ask_survives: bool
+    holds: str = ""  # version of the holds by which the rest was chosen
+    unpark: str = ""  # lot from which to put back
 
 
 @dataclass(kw_only=True, slots=True)
@@ -84,21 +87,24 @@ class Conversation:
         self.number += 1
         blobs = batch.blobs()
         item_keys = {key: place for place, key in enumerate(dict.fromkeys(item.key for item in batch.keyed_items), 1)}
+        lots = lots_in(batch.parks, wish.unpark) if batch.parks or wish.unpark else {}
         self._flight = Flight(
             number=self.number,
             batch=batch,
             wish=wish,
             carried_all=carried_all,
-            keys=exchange.keys_of(self._config.keys, self._config.next_keys, self.owner, self._reclaim or self.owner, item_keys),
+            keys=exchange.keys_of(
+                self._config.keys, self._config.next_keys, self.owner, self._reclaim or self.owner, item_keys, lots
+            ),
             args={
-                "message": exchange.encode(self._message(batch, wish, item_keys, list(map(len, blobs)))),
+                "message": exchange.encode(self._message(batch, wish, item_keys, lots, list(map(len, blobs)))),
                 "blobs": b"".join(blobs),
             },
             started=self._clock.now(),
         )
         self._send()
 
-    def _message(self, batch: Batch, wish: Wish, item_keys: dict[str, int], sizes: list[int]) -> Message:
+    def _message(self, batch: Batch, wish: Wish, item_keys: dict[str, int], lots: dict[str, int], sizes: list[int]) -> Message:
         return Message(
             owner=self.owner,
             number=str(self.number),
@@ -124,6 +130,10 @@ class Conversation:
             acks=batch.acks,
             releases=batch.releases,
             burials=batch.burials,
+            holds=wish.holds,
+            lots=list(lots),
+            parks=[(park.id, lots[park.lot]) for park in batch.parks],
+            unpark=lots[wish.unpark] if wish.unpark else 0,
             claims=batch.claims,
             stats=batch.stats,
             sizes=sizes,

@@ -7,11 +7,12 @@ import socket
 import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from . import connection, defaults, exchange
 from .dupefilter import filter_of
 from .errors import ConfigError
-from .frontier_config import OWNER_VARIABLE, FrontierConfig
+from .frontier_config import FrontierConfig
 from .keys import CrawlKeys
 from .loading import number_of
 from .namespace import check_one_slot, namespace_of
@@ -19,6 +20,17 @@ from .namespace import check_one_slot, namespace_of
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
+
+_owners: WeakKeyDictionary[Crawler, str] = WeakKeyDictionary()
+
+
+def name_owner(crawler: Crawler, owner: str) -> None:
+    """Keep the leases of this crawl under `owner`: a supervisor that knows the name can end them at once.
+
+    Before the crawl begins, and never the same name for two crawls, whether in one process or in two. A crawl without it has a
+    name of its own.
+    """
+    _owners[crawler] = owner
 
 
 def keys_of(crawler: Crawler) -> CrawlKeys:
@@ -55,7 +67,7 @@ def config_of(crawler: Crawler) -> FrontierConfig:
     return FrontierConfig(
         keys=keys,
         next_keys=next_keys,
-        owner=os.environ.get(OWNER_VARIABLE) or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
+        owner=_owners.get(crawler) or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
         filter=filter_of(settings),
         concurrency=number_of(settings, "CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS),
         max_prefetch=number_of(settings, "SCHEDULER_MAX_PREFETCH", FrontierConfig.max_prefetch),

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 import redis
 from scrapy import Request
 
-from .errors import Unserializable
+from .errors import Undecodable, Unserializable
 from .exchange import NO_FILTER, NewRequest
+from .holds import names_of
 
 if TYPE_CHECKING:
     from .exchange import Lease, Reply
@@ -100,7 +101,21 @@ class CustomQueue:
             return None
         if len(self._claimed) <= self._frontier.config.concurrency // 2:
             self._choose()
-        return self._claimed.popleft() if self._claimed else None
+        while self._claimed:
+            lease = self._claimed.popleft()
+            if not self._parks(lease):
+                return lease
+        return None
+
+    def _parks(self, lease: Lease) -> bool:
+        """Set aside what was claimed before its site was held; later it comes in the order of READY."""
+        if not self._frontier.holds.sites:
+            return False
+        try:
+            request = self.decode(lease.data)
+        except Undecodable:  # the scheduler sets it aside
+            return False
+        return self._frontier.park(lease.id, names_of(request.meta.get("site"), request.url))
 
     def _choose(self) -> None:
         frontier = self._frontier

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from scrapy import Request, Spider, signals
 from scrapy.core.engine import ExecutionEngine
+from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.asyncio import call_later, is_asyncio_available
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
@@ -125,6 +126,23 @@ def watch_finished(
     slot.inprogress = InProgress(finished, begun)  # type: ignore[union-attr]
     scraper.handle_spider_error = tell_and_handle  # type: ignore[union-attr]
     return wake  # type: ignore[no-any-return]
+
+
+class NotNow(IgnoreRequest):
+    """A request is not sent, because what it belongs to is held: its lease is given back."""
+
+
+def take_back(crawler: Crawler, is_held: Callable[[Request], bool]) -> None:
+    """End those requests that wait for their turn in the downloader and are held: Scrapy is done with each soon, and no errback
+    is called.
+    """
+    slots = getattr(getattr(crawler.engine, "downloader", None), "slots", {})  # a project's own downloader may have none
+    for slot in list(slots.values()):
+        for entry in [entry for entry in slot.queue if is_held(entry[0])]:
+            slot.queue.remove(entry)
+            request, turn = entry
+            request.errback = None  # it did not fail; who leases it next reads it anew
+            turn.errback(NotNow("it is held"))
 
 
 def running_crawler(spider: Spider) -> Crawler | None:

@@ -5,6 +5,7 @@ TrawlError
 ├── RedisUnavailable     no Redis can be reached or started
 ├── IncompatibleEngine   this Scrapy version lacks the point where a request is finished
 ├── LayoutError          the keys in Redis were written by another layout version
+├── FleetBusy            the fleet does something that has to end before this can begin
 ├── BadStartTask         a start task is not understood: the message names the field at fault
 └── CodecError           a request or payload cannot be turned into the other form
     ├── Unserializable   a request holds something that cannot be stored exactly
@@ -32,6 +33,10 @@ class IncompatibleEngine(TrawlError):
 
 class LayoutError(TrawlError):
     """The keys in Redis have another layout version; upgrade this process, or use another key pattern."""
+
+
+class FleetBusy(TrawlError):
+    """The fleet does something that has to end before this can begin; the message says what, and how to end it."""
 
 
 class BadStartTask(TrawlError):

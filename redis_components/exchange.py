@@ -75,6 +75,13 @@ class KeyedItem(NamedTuple):
     data: bytes
 
 
+class Park(NamedTuple):
+    """A lease to be set aside until the site is not held any more; `lot` is `requests:<site>` or `tasks:<site>`."""
+
+    id: str
+    lot: str
+
+
 class Burial(NamedTuple):
     """A lease that is given up, and why."""
 
@@ -104,8 +111,8 @@ class Lease(NamedTuple):
         return self.order[8]
 
 
-class Message(msgspec.Struct, kw_only=True):
-    """One exchange, as `exchange.lua` reads it."""
+class Message(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One exchange, as `exchange.lua` reads it; what is seldom there has a default, and is left out then."""
 
     owner: str
     number: str
@@ -131,6 +138,10 @@ class Message(msgspec.Struct, kw_only=True):
     acks: list[str]
     releases: list[str]
     burials: list[Burial]
+    holds: str = ""  # the version of what is held that we know; with another one nothing is leased, parked or put back
+    lots: list[str] = []  # lots of parked requests or start tasks that this message speaks of; their lists follow the start keys
+    parks: list[tuple[str, int]] = []  # lease and place of its lot (from 1)
+    unpark: int = 0  # place of a lot from which to put back, or 0
     claims: list[str]  # orders (hex) of READY requests that a queue class of the user's has chosen
     stats: list[StatChange]
     sizes: list[int]  # bytes of each blob, in the order in which the script reads them
@@ -141,10 +152,16 @@ encode = msgspec.msgpack.Encoder().encode
 
 
 def keys_of(
-    keys: CrawlKeys, next_keys: CrawlKeys | None, owner: str, reclaimed: str, item_keys: Iterable[str] = ()
+    keys: CrawlKeys,
+    next_keys: CrawlKeys | None,
+    owner: str,
+    reclaimed: str,
+    item_keys: Iterable[str] = (),
+    lots: Iterable[str] = (),
 ) -> dict[str, str | list[str]]:
     """The keys that `exchange.lua` touches for `owner`, by the names in its header; `reclaimed` is the dead owner, or `owner`;
-    `item_keys` are the lists of items that do not go into the item stream.
+    `item_keys` are the lists of items that do not go into the item stream, `lots` those of parked requests that the message
+    speaks of.
     """
     return {
         "ready": keys.ready(),
@@ -164,7 +181,9 @@ def keys_of(
         "own_gone": keys.gone(owner),
         "dead_leases": keys.leases(reclaimed),
         "dead_gone": keys.gone(reclaimed),
-        "more_keys": [*keys.more_start_urls, *item_keys],
+        "holds": keys.holds(),
+        "parked": keys.parked(),
+        "more_keys": [*keys.more_start_urls, *(keys.parked_lot(lot) for lot in lots), *item_keys],
     }
 
 
@@ -172,6 +191,18 @@ def all_keys(keys: CrawlKeys, next_keys: CrawlKeys | None) -> list[str]:
     """Every key that an exchange may touch, but for the lists of an overridden `item_key`."""
     named = keys_of(keys, next_keys, "", "").values()
     return [key for one in named for key in ([one] if isinstance(one, str) else one)]
+
+
+class Held(NamedTuple):
+    """What is held now: fields and values of the hash of holds, and which lots have entries. `holds.Holds` reads it."""
+
+    fields: dict[bytes, bytes]
+    lots: list[str]
+
+    @property
+    def version(self) -> str:
+        """Another one after each change; "" before the first one."""
+        return self.fields.get(b"version", b"").decode()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -194,12 +225,16 @@ class Reply:
     full: bool  # Redis is out of memory: nothing was leased
     survives: bool | None  # a crash, by an append-only file or by replicas that take over; None: not asked, or Redis does not say
     forgotten: bytes  # time of the last removal of single requests from the dupefilter, in ms; b"" if long ago
+    parked: int  # requests set aside for a site that is held
+    parked_tasks: int  # start tasks, likewise
+    left: int  # entries in the lot from which to put back
+    held: Held | None  # None: what we know is right
 
 
 def decode(raw: list[Any]) -> Reply:
     """The reply of `exchange.lua`."""
     outcome, layout, last_applied, leases, tasks, duplicates, ready, withheld, leased, leased_tasks, waiting, *rest = raw
-    expired, lost, full, survives, forgotten = rest
+    expired, lost, full, survives, forgotten, parked, parked_tasks, left, held = rest
     return Reply(
         outcome=outcome.decode(),
         layout=layout.decode(),
@@ -217,4 +252,12 @@ def decode(raw: list[Any]) -> Reply:
         full=full == 1,
         survives=None if survives < 0 else survives == 1,
         forgotten=forgotten,
+        parked=parked,
+        parked_tasks=parked_tasks,
+        left=left,
+        held=_held(*held) if held else None,
     )
+
+
+def _held(fields: list[bytes], lots: list[bytes]) -> Held:
+    return Held(dict(zip(fields[::2], fields[1::2], strict=True)), [lot.decode("utf-8", "replace") for lot in lots[::2]])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 
 import msgspec
@@ -34,6 +34,19 @@ class CrawlerState(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SlotStory:
+    """What the record of a crawler says about its slot: the same fields as there. Supervisors hand it on."""
+
+    restarts: int = 0
+    last_exit: str | None = None
+    quick_ends: int = 0
+    quick_failures: int = 0
+    config: str | None = None
+    failed_configs: tuple[str, ...] = ()
+    reload: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class CrawlerRecord:
     """The last that was heard of one crawler. Figures are of this process alone, since its start."""
 
@@ -51,21 +64,34 @@ class CrawlerRecord:
     in_flight: int = 0  # requests being downloaded
     rss_bytes: int = 0  # resident memory
     lag_s: float = 0.0  # how long the reactor took to answer
-    restarts: int = 0  # how often its supervisor has restarted it
-    last_exit: str | None = None  # how the process before it ended
+    restarts: int = 0  # processes that filled this slot before it
+    last_exit: str | None = None  # how the process before it ended; once it has ended itself: how that was
+    quick_ends: int = 0  # ends within seconds of their start, in a row, before this process (`workers.restarts`)
+    quick_failures: int = 0  # those of them that were failures
+    config: str | None = None  # digest of what it was configured with (`workers.config_digest`)
+    failed_configs: tuple[str, ...] = ()  # those with which this slot was given up since it last went well
+    reload: str | None = None  # reason of the last order to reload that was obeyed
     note: str | None = None  # why it is in this state, for people
+    error: str | None = None  # given up: the line of its log that tells why
+    log: str | None = None  # given up: the last lines of its log
 
     @property
     def name(self) -> str:
         """`forum_list/0`, or `forum_list/hand-4711`: its field in the hash and its name for people."""
         return f"{self.spider}/{f'hand-{self.pid}' if self.number is None else self.number}"
 
+    @property
+    def story(self) -> SlotStory:
+        """What it says about its slot."""
+        return SlotStory(**{field.name: getattr(self, field.name) for field in fields(SlotStory)})
+
+    def may_work_with(self, config: str) -> bool:
+        """Whether a slot that was given up has yet to be tried with this configuration."""
+        return config != self.config and config not in self.failed_configs
+
     def alive(self, now: float) -> bool:
         """Whether a process was heard lately; `now` is Redis's time (`Registry.now`)."""
-        return (
-            self.state in (CrawlerState.STARTING, CrawlerState.RUNNING, CrawlerState.STOPPING)
-            and now - self.beat_at < GONE_AFTER_S
-        )
+        return self.state.has_process and now - self.beat_at < GONE_AFTER_S
 
     def to_json(self) -> str:
         """One line; Redis stamps `beat_at` itself."""
@@ -103,7 +129,7 @@ class SlotView:
     number: int
     token: int | None = None  # of its holder; None: nobody holds it
     owner: str | None = None
-    launching: bool = False  # a launch is on its way
+    launching_on: str | None = None  # the node that a launch is on its way to
     record: CrawlerRecord | None = None  # the last that was heard from it
 
 
@@ -111,6 +137,7 @@ class OrderWord(StrEnum):
     """What the holder of a slot can be told."""
 
     RETIRE = "retire"  # stop gracefully and give the slot back: the fleet is smaller now
+    RELOAD = "reload"  # end the crawler gracefully and start a fresh process in the same slot; once for each reason
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,19 +11,21 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .buffer import Buffer
 from .conversation import Conversation, Flight, Wish
 from .errors import LayoutError, TrawlError
-from .exchange import Burial, KeyedItem, Lease, NewRequest, NextTask, Order, Reply, StatChange
+from .exchange import Burial, Held, KeyedItem, Lease, NewRequest, NextTask, Order, Reply, StatChange
 from .farewell import Farewell
 from .filters import misfit
 from .frontier_config import FrontierConfig, Listeners
+from .holds import Holds
 from .journal import Journal
 from .outbox import Batch, Kind, Outbox
 from .pace import Haste, Pace
+from .restraint import UNKNOWN, Restraint
 from .transport import Clock, Exchanger
 
 __all__ = ["Frontier", "FrontierConfig", "Listeners"]
@@ -48,6 +50,7 @@ class Frontier:
         self._talk = Conversation(config, exchanger, clock, self._answered)
         self._pace = Pace(config, clock.now())
         self._buffer = Buffer()
+        self._restraint = Restraint()
         self._tasks: deque[Lease] = deque()
         self._suspects: set[str] = set()
         self._task_demand = 0
@@ -64,6 +67,9 @@ class Frontier:
         self._urgent = False
         self._blocked = False
         self._full = False
+        self._paused = False  # what `holds` says; asked for with each exchange
+        self._feeding = True
+        self._shut = False  # no page may be started: Redis is out of memory, or the crawl is paused
         self._opened = False
         self._closing = False
         self._stopped = False
@@ -81,9 +87,9 @@ class Frontier:
 
     def take(self) -> Lease | None:
         """The next leased request; None when there is none, or when no page should be started because Redis is away for so
-        long that the outbox is full, or is out of memory.
+        long that the outbox is full, or is out of memory, or because the crawl is paused.
         """
-        if self._full or len(self.outbox.entries) > self.config.max_outbox:
+        if self._shut or len(self.outbox.entries) > self.config.max_outbox:
             self._blocked = True
             return None
         lease = self._buffer.take()
@@ -111,18 +117,28 @@ class Frontier:
     @property
     def pausing(self) -> bool:
         """True while no page should be started; see `take`."""
-        if self._full or len(self.outbox) > self.config.max_outbox:
+        if self._shut or len(self.outbox) > self.config.max_outbox:
             self._blocked = True
         return self._blocked
+
+    @property
+    def holds(self) -> Holds:
+        """What is held, as this process knows it."""
+        return self._restraint.holds
 
     @property
     def ready(self) -> int:
         """Requests READY in Redis at the last answer."""
         return self._last.ready if self._last else 0
 
+    @property
+    def parked(self) -> int:
+        """Requests set aside for held sites at the last answer."""
+        return self._last.parked if self._last else 0
+
     def take_task(self) -> Lease | None:
         """The next leased start task, or None; then `listeners.tasks` tells when one came."""
-        return self._tasks.popleft() if self._tasks and not self._full else None
+        return self._tasks.popleft() if self._tasks and not self._shut else None
 
     @property
     def has_tasks(self) -> bool:
@@ -136,13 +152,16 @@ class Frontier:
 
     @property
     def idle(self) -> bool:
-        """True when Redis has proved it: everything of ours is stored, no request is ready, and no owner holds a lease."""
+        """True when Redis has proved it: everything of ours is stored, no request is ready or parked, and no owner holds a
+        lease. Never in a paused crawl.
+        """
         return self._idle and not self.outbox and not self._talk.away
 
     @property
     def task_idle(self) -> bool:
-        """True when the whole crawl has nothing to do: idle, and no start task waits or is leased."""
-        return self.idle and not self._tasks and self._last is not None and not (self._last.waiting or self._last.leased_tasks)
+        """True when the whole crawl has nothing to do: idle, and no start task waits, is leased or is parked."""
+        last = self._last
+        return self.idle and not self._tasks and last is not None and not (last.waiting or last.leased_tasks or last.parked_tasks)
 
     @property
     def task_idle_since(self) -> float | None:
@@ -196,6 +215,13 @@ class Frontier:
         """Give a lease back, unharmed (edge d)."""
         self._add("releases", lease_id)
 
+    def park(self, lease_id: str, names: Iterator[str], *, task: bool = False) -> bool:
+        """Set a lease aside if its site is held, until it is not; whether it is. Only where `holds.sites` has any."""
+        park = self._restraint.park(lease_id, names, task=task)
+        if park is not None:
+            self._add("parks", park)
+        return park is not None
+
     def bury(self, lease_id: str, reason: str) -> None:
         """Give a request or start task up and keep it with the reason (edge f)."""
         self._add("burials", Burial(lease_id, _unicode(reason)))
@@ -220,9 +246,15 @@ class Frontier:
         self.flush(done)
 
     def _release_unstarted(self) -> None:
-        unstarted = [*self._buffer.drain(), *reversed(self._tasks)]  # each task goes to the head of its list: the first one last
+        self._give_back(self._buffer.drain())
+        self._release_tasks()
+
+    def _release_tasks(self) -> None:
+        self._give_back(reversed(self._tasks))  # each goes to the head of its list: the first one last
         self._tasks.clear()
-        self.outbox.entries.extend(("releases", lease.id, 0) for lease in unstarted)
+
+    def _give_back(self, leases: Iterable[Lease]) -> None:
+        self.outbox.entries.extend(("releases", lease.id, 0) for lease in leases)
 
     def leave(self, done: Callable[[], None]) -> None:
         """Say good-bye: store what is left, stay until a crash of Redis cannot take it back, forget this owner where it holds
@@ -275,11 +307,12 @@ class Frontier:
 
     def _want(self, overtaking: int = 0) -> int:
         """Requests to lease now."""
-        if self._closing or not self._opened:
+        if self._closing or not self._opened or self._paused:
             return 0
         if self.config.order is Order.ADVISED:
             return self._demand
-        return self._pace.want(len(self._buffer), overtaking)
+        held = len(self._buffer)
+        return self._restraint.want(self._pace.want(held, overtaking), held, self.config.max_prefetch)
 
     def _overtaking(self, batch: Batch) -> int:
         """New requests that come before everything in the buffer: they are leased in the exchange that stores them. Only
@@ -298,9 +331,11 @@ class Frontier:
 
     def _want_tasks(self) -> int:
         """Start tasks to lease now: only while the requests that wait already cannot keep the engine busy."""
-        if self._closing or not self._opened or len(self._buffer) + self._ready_for_us() >= self.config.concurrency:
+        if self._closing or not self._opened or not self._feeding:
             return 0
-        return self._task_demand
+        if len(self._buffer) + self._ready_for_us() >= self.config.concurrency:
+            return 0
+        return self._restraint.want_tasks(self._task_demand)
 
     def _ready_for_us(self) -> int:
         """Requests READY at the last answer, without those that were withheld from this process. When nothing but such was found
@@ -319,9 +354,11 @@ class Frontier:
             return Haste.NOW
         if self._full:
             return Haste.GATHERED if self.outbox else Haste.POLL
+        if self._paused:
+            return Haste.GATHERED if self.outbox or self._restraint.unpark else Haste.POLL
         if self._starving and self._opened and (self.outbox or ready) and not self._closing:
             return Haste.NOW
-        if self.outbox or (ready and self._want()):
+        if self.outbox or (ready and self._want()) or self._restraint.unpark:
             return Haste.GATHERED
         looking = self._starving and self._opened and not self._closing
         return Haste.POLL if looking or self._task_demand or self._want() else Haste.BEAT
@@ -367,7 +404,10 @@ class Frontier:
             overtaken=self._buffer.overtaken(),
             bye=not self.outbox and self._farewell.may_go(now, tells=bool(batch)),
             ask_survives=self._closing and self._farewell.asks,
+            holds=self._restraint.version,
+            unpark=self._restraint.unpark,
         )
+        self._restraint.asked(requests=wish.requests, tasks=wish.tasks)
         self._talk.say(batch, wish, carried_all=not self.outbox)
 
     def _stats(self) -> list[StatChange]:
@@ -422,20 +462,29 @@ class Frontier:
         if reply.forgotten not in (b"", self._forgotten):
             self._forgotten = reply.forgotten
             self.listeners.forgotten()
-        self._buffer.add(reply.leases)
+        was_paused = self._paused
+        if reply.held is not None:
+            self._learn(reply.held)
+        elif flight.wish.unpark:
+            self._restraint.put_back(flight.wish.unpark, reply.left)
+        self._buffer.add(self._not_held(reply.leases))
         self._suspects.update(lease.id for lease in reply.leases if lease.attempts >= self.config.suspect_from)
         self._tasks.extend(reply.tasks)
+        if not self._feeding:
+            self._release_tasks()
         if self._closing:
             self._release_unstarted()
         was_idle, was_full = self._idle, self._full
-        self._idle = flight.carried_all and not self.outbox and not self._buffer and reply.ready == 0 and reply.leased == 0
+        nothing_left = reply.ready == 0 and reply.leased == 0 and reply.parked == 0 and not self._paused
+        self._idle = flight.carried_all and not self.outbox and not self._buffer and nothing_left
         self._notice_memory(full=reply.full)
+        self._shut = self._full or self._paused
         if reply.leases:
             self._starving = False
         self._demand = 0
         for tell in self.listeners.applied:
             tell(batch, reply)
-        unblocked = self._blocked and not self._full and len(self.outbox) <= self.config.max_outbox
+        unblocked = self._blocked and not self._shut and len(self.outbox) <= self.config.max_outbox
         if unblocked:
             self._blocked = False
         if reply.leases or self._idle != was_idle or unblocked:
@@ -451,8 +500,34 @@ class Frontier:
             self._task_idle_since = now
         if reply.tasks:
             self._task_demand = 0
-        if reply.tasks or self._idle or (was_full and not self._full):
+        if reply.tasks or self._idle or ((was_full or was_paused) and not self._shut):
             self.listeners.tasks()
+
+    def _learn(self, held: Held) -> None:
+        """What is held has changed: what was leased and not started is given back, or set aside."""
+        before = str(self.holds)
+        self._restraint.learn(held)
+        self._paused, self._feeding = self.holds.paused, self.holds.feeding
+        if str(self.holds) != before:
+            logger.info("held now: %s", self.holds)
+        self.outbox.park_only(self.holds.is_held)
+        if self._paused:
+            self._give_back(self._buffer.drain())
+        elif self.holds.sites:
+            self._buffer.retain(lambda lease: not self._parks(lease))
+        self._starving = True
+
+    def _parks(self, lease: Lease) -> bool:
+        return self.park(lease.id, self.listeners.names(lease.data))
+
+    def _not_held(self, leases: list[Lease]) -> list[Lease]:
+        """Of these, what may be started; the rest is given back, or set aside."""
+        if self._paused:
+            self._give_back(leases)
+            return []
+        if not self.holds.sites:
+            return leases
+        return [lease for lease in leases if not self._parks(lease)]
 
     def _notice_memory(self, *, full: bool) -> None:
         if full and not self._full:
@@ -482,6 +557,7 @@ class Frontier:
         self._stats_again = [change for one in lacking for change in one.stats]
         self._flushes = [(self._talk.number + 1, done) for _, done in self._flushes]
         self._last = None
+        self._restraint.version = UNKNOWN
         self._talk.start_over()
         self._idle = False
         self._task_idle_since = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from .errors import ConfigError, TrawlError
@@ -11,9 +11,6 @@ from .exchange import Order, Reply, StatChange
 from .filters import Filter, PlainSet
 from .keys import CrawlKeys
 from .outbox import Batch
-
-OWNER_VARIABLE = "TRAWL_OWNER"
-"""Environment variable by which a supervisor names the owner of a crawler's leases, so that it can end them at once."""
 
 MOST_ATTEMPTS = 255
 """They are kept in one byte of a request's member."""
@@ -98,6 +95,8 @@ class Listeners:
     """Redis knew this request already."""
     applied: list[Callable[[Batch, Reply], None]] = field(default_factory=list)
     """An exchange was applied: what it told, and its answer. These must not raise."""
+    names: Callable[[bytes], Iterator[str]] = lambda payload: iter(())
+    """The names by which a leased request can be held (`holds.names_of`); none for what cannot be read."""
     forgotten: Callable[[], None] = lambda: None
     """Requests were removed from the dupefilter: what this process remembers itself is out of date."""
     fenced: Callable[[], None] = lambda: None

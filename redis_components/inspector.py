@@ -11,6 +11,7 @@ import redis
 
 from . import filter_access
 from .filter_access import false_positive_rate
+from .holds import REQUESTS
 from .keys import CrawlKeys
 from .scripts import script
 from .utils import bytes_to_str
@@ -25,6 +26,8 @@ class CrawlSnapshot:
     ready: int  # requests that wait
     leased: int  # requests some crawler works on
     leased_tasks: int  # start tasks that are becoming requests
+    parked: int  # requests set aside, because their site is held
+    parked_tasks: int  # start tasks, likewise
     dead: int  # requests and start tasks given up, kept with their reasons
     fingerprints: int  # entries of the dupefilter
     false_positive_rate: float  # of the dupefilter, by estimate: part of the new requests that it takes for seen
@@ -56,13 +59,15 @@ def snapshot(client: redis.Redis, spider: str, keys: CrawlKeys | None = None) ->
         },
         {},
     )
-    leased, leased_tasks, acked, reclaimed = (int(value or 0) for value in counters)
+    leased, leased_tasks, acked, reclaimed, parked, parked_tasks = (int(value or 0) for value in counters)
     return CrawlSnapshot(
         spider=spider,
         start_tasks=waiting,
         ready=ready,
         leased=leased,
         leased_tasks=leased_tasks,
+        parked=parked,
+        parked_tasks=parked_tasks,
         dead=dead,
         fingerprints=fingerprints,
         false_positive_rate=false_positive_rate(bytes_to_str(form), bytes_to_str(layers)),
@@ -87,7 +92,8 @@ def wipe(client: redis.Redis, keys: CrawlKeys, *, but_not_for: str, fingerprints
     """Delete a crawl's queue and dupefilter (without its `fingerprints`: only the queue), unless a live owner other than
     `but_not_for` works with them.
 
-    The outcome is for people: "wiped", or "not done, ..." with the reason. An owner that joins meanwhile is seen.
+    The outcome is for people: "wiped", or "not done, ..." with the reason. An owner that joins meanwhile is seen. What is held
+    stays held.
     """
     outcome = "wiped"
     seconds, micros = client.time()  # before the transaction, which keeps a connection to itself
@@ -98,12 +104,20 @@ def wipe(client: redis.Redis, keys: CrawlKeys, *, but_not_for: str, fingerprints
         known: Any = pipe.zrange(keys.owners(), 0, 999, withscores=True)
         owners = {bytes_to_str(owner): expires for owner, expires in known}
         others = [owner for owner, expires in owners.items() if expires > now and owner != but_not_for]
+        raw: Any = pipe.hgetall(keys.parked())
+        lots = {bytes_to_str(lot): int(n) for lot, n in raw.items()}
         pipe.multi()
         if others:
             outcome = f"not done, {others[0]} is crawling with this queue"
             return
         leases = (keys.leases(owner) for owner in {*owners, but_not_for})
-        pipe.delete(keys.ready(), keys.owners(), keys.numbers(), keys.counters(), *leases)
+        requests = [lot for lot in lots if lot.startswith(REQUESTS)]
+        parked = (keys.parked_lot(lot) for lot in requests)
+        pipe.delete(keys.ready(), keys.owners(), keys.numbers(), keys.counters(), *parked, *leases)
+        if requests:
+            pipe.hdel(keys.parked(), *requests)
+        if len(requests) < len(lots):  # start tasks stay, parked or not
+            pipe.hset(keys.counters(), "parked_tasks", sum(n for lot, n in lots.items() if lot not in requests))
         if fingerprints:
             filter_access.begin_to_clear(pipe, keys.fingerprints())
 

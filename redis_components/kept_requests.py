@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from .page import Page, current_page
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from scrapy import Request
 
     from .frontier import Frontier
@@ -46,9 +48,14 @@ class KeptRequests:
             found_on.parts += 1
         self._requests.append((request, found_on))
 
-    def take(self) -> tuple[Request, Page | None]:
-        """The next one, and the page that it is a part of. Raises IndexError when there is none."""
-        return self._requests.popleft()
+    def take(self, but_not: Callable[[Request], bool] = lambda request: False) -> tuple[Request, Page | None] | None:
+        """The next one, and the page that it is a part of; None where there is none but such as `but_not` says."""
+        for place, (request, _) in enumerate(self._requests):
+            if not but_not(request):
+                found = self._requests[place]
+                del self._requests[place]
+                return found
+        return None
 
     @property
     def pages(self) -> set[Page]:

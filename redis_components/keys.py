@@ -152,7 +152,8 @@ class CrawlKeys:
 
     def counters(self) -> str:
         """HASH: `layout` (version), `order` (last order number given), `leased` (requests), `leased_tasks` (start tasks),
-        `acked`, `reclaimed`, `custom_queue` (1: a queue class of the user's has the key of READY).
+        `acked`, `reclaimed`, `parked` and `parked_tasks` (set aside for a site that is held), `custom_queue` (1: a queue class of
+        the user's has the key of READY).
 
         Written by `exchange.lua`, `order` by `dead_replay.lua` and a queue class used alone, too; read by the inspector.
         """
@@ -166,6 +167,28 @@ class CrawlKeys:
         `dead_purge.lua`.
         """
         return f"{self.requests}:dead"
+
+    def holds(self) -> str:
+        """HASH: what an operator holds (`spider`, `site:<name>`, and for the whole fleet `fleet`, `fleet:site:<name>` -> JSON
+        with word, at, by, reason), and `version`, another one after each change. Kept when the crawl's keys are removed.
+
+        Written by `hold.lua`; read by `exchange.lua`, which tells a crawler that knows another version, and by `trawl status`.
+        """
+        return f"{self.requests}:holds"
+
+    def parked(self) -> str:
+        """HASH: how many entries each lot of parked requests or start tasks has (`requests:<site>`, `tasks:<site>` -> number).
+
+        Written by `exchange.lua`; read by it and by `trawl status`.
+        """
+        return f"{self.requests}:parked"
+
+    def parked_lot(self, lot: str) -> str:
+        """LIST: requests, or start tasks, of a site that is held, oldest first; each as its lease was: `<kind><score>|<member>`.
+
+        Written and read by `exchange.lua`, which puts them back when the site is not held any more.
+        """
+        return f"{self.requests}:parked:{lot}"
 
     def foreign_requests(self) -> str:
         """ZSET or LIST: requests of scrapy-redis that wait to be imported, as it stored them.
@@ -288,16 +311,46 @@ class FleetKeys:
     def crawlers(self) -> str:
         """HASH: last heartbeat of each crawler (`spider/number` -> JSON with pid, node, state, figures, time).
 
-        Written by the crawler process and its supervisor; read by the registry, `trawl status` and the exporter.
+        Written by the crawler process and its supervisor; read by the registry, `trawl status` and the exporter, and by
+        `slot_acquire.lua`: a slot whose key was deleted is held while its holder is heard.
         """
         return f"{self.prefix}:crawlers"
 
     def launch(self, spider: str, number: int) -> str:
-        """STRING with TTL: a launch of this slot is on its way; no second one is sent meanwhile.
+        """STRING with TTL: the node that a launch of this slot is on its way to; no second one is sent meanwhile.
 
-        Written by `reconcile_fleet`; removed by `run_crawler`.
+        Written by `reconcile_fleet` (`launch_mark.lua`); removed by `run_crawler`.
         """
         return f"{self.prefix}:launch:{spider}/{number}"
+
+    def nodes(self) -> str:
+        """HASH: last heartbeat of each node (its name -> JSON with services, capacity, crawlers, configuration, time).
+
+        Written by each worker's main process (`node_beat.lua`); read by `reconcile_fleet`, `trawl nodes` and the exporter.
+        """
+        return f"{self.prefix}:nodes"
+
+    def drained_nodes(self) -> str:
+        """HASH: nodes that take no crawlers until somebody says otherwise (name -> epoch seconds when they were last heard).
+
+        Written by `trawl drain --node` (`node_drain.lua`) and `node_beat.lua`; read by `reconcile_fleet` and the nodes.
+        """
+        return f"{self.prefix}:nodes:drained"
+
+    def roll(self) -> str:
+        """HASH: the present or last replacement of crawlers by fresh processes (`roll` -> JSON).
+
+        Written by `trawl roll`, the task `roll_fleet` and `reconcile_fleet` (`swap.lua`); read by these and `trawl status`.
+        """
+        return f"{self.prefix}:roll"
+
+    def holds(self) -> str:
+        """HASH: what an operator holds in the whole fleet, also in services that come later (`fleet`, `site:<name>`,
+        `service:<spider>`, `slot:<spider>/<number>` -> JSON with word, at, by, reason).
+
+        Written by `trawl pause`, `drain`, `stop`, `resume` and their tasks; read by `reconcile_fleet` and `trawl status`.
+        """
+        return f"{self.prefix}:holds"
 
     def beat_leader(self) -> str:
         """STRING with TTL: `<token>|<owner>` of the one beat that sends; the token's fence is the field `beat` of the fences.
@@ -343,6 +396,20 @@ class FleetKeys:
         """
         return f"{self.prefix}:errors"
 
+    def runs(self) -> str:
+        """LIST: crawler processes that have begun or ended, as JSON, oldest first, at most 10,000.
+
+        Written by supervisors, by crawlers without one and by `crawl_once`; moved into the database by `store_items`.
+        """
+        return f"{self.prefix}:runs"
+
+    def cancelled(self, task_id: str) -> str:
+        """STRING with TTL: this `crawl_once` shall stop.
+
+        Written by `cancel_crawl`; read by `crawl_once`.
+        """
+        return f"{self.prefix}:cancelled:{task_id}"
+
     def orders(self) -> str:
         """HASH: what the holder of a slot shall do (`spider/number` -> `<token>|<word>|<reason>`); it counts for that token only.
 
@@ -356,8 +423,8 @@ def document() -> str:
     crawl = CrawlKeys.for_spider("<spider>", namespace="")
     rows = []
     for keys, samples in (
-        (crawl, {"owner": "<owner>", "part": "<part>", "number": "<number>"}),
-        (FleetKeys(prefix="trawl:fleet"), {"spider": "<spider>", "number": "<number>"}),
+        (crawl, {"owner": "<owner>", "part": "<part>", "number": "<number>", "lot": "<lot>"}),
+        (FleetKeys(prefix="trawl:fleet"), {"spider": "<spider>", "number": "<number>", "task_id": "<task id>"}),
     ):
         for name, method in vars(type(keys)).items():
             if name.startswith("_") or name == "for_spider" or not callable(method):

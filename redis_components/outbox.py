@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from .exchange import Burial, KeyedItem, NewRequest, NextTask, StatChange
+from .exchange import Burial, KeyedItem, NewRequest, NextTask, Park, StatChange
 
-Kind = Literal["requests", "tasks", "items", "keyed_items", "acks", "releases", "burials", "claims"]
+Kind = Literal["requests", "tasks", "items", "keyed_items", "acks", "releases", "parks", "burials", "claims"]
 WRITES: tuple[Kind, ...] = ("requests", "tasks", "items", "keyed_items")
 """What must not be lost; the other kinds speak of leases, which end with their owner."""
+
+KINDS: tuple[Kind, ...] = (*WRITES, "acks", "releases", "parks", "burials", "claims")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -24,12 +26,13 @@ class Batch:
     keyed_items: list[KeyedItem] = field(default_factory=list)
     acks: list[str] = field(default_factory=list)
     releases: list[str] = field(default_factory=list)
+    parks: list[Park] = field(default_factory=list)
     burials: list[Burial] = field(default_factory=list)
     claims: list[str] = field(default_factory=list)
     stats: list[StatChange] = field(default_factory=list)  # not from the outbox: asked for when the exchange is made
 
     def __bool__(self) -> bool:
-        return bool(self.writes or self.acks or self.releases or self.burials or self.claims)
+        return bool(self.writes or self.acks or self.releases or self.parks or self.burials or self.claims)
 
     @property
     def writes(self) -> bool:
@@ -68,7 +71,7 @@ class Outbox:
         first alone has more.
         """
         entries, batch, room = self.entries, Batch(), max_bytes
-        kinds: dict[Kind, list[Any]] = {kind: getattr(batch, kind) for kind in (*WRITES, "acks", "releases", "burials", "claims")}
+        kinds: dict[Kind, list[Any]] = {kind: getattr(batch, kind) for kind in KINDS}
         for place in range(min(limit, len(entries))):
             kind, entry, size = entries.popleft()
             room -= size
@@ -93,6 +96,13 @@ class Outbox:
             )
         ]
         self.entries.extendleft(reversed(again))  # type: ignore[arg-type]  # the kinds are literals
+
+    def park_only(self, is_held: Callable[[str], bool]) -> None:
+        """Release what was to be parked in a lot that is not held any more."""
+        self.entries = deque(
+            ("releases", entry.id, size) if kind == "parks" and not is_held(entry.lot) else (kind, entry, size)
+            for kind, entry, size in self.entries
+        )
 
     def forget_leases(self) -> None:
         """Drop all but the writes: the leases that the rest speaks of are not ours any more."""

@@ -12,6 +12,10 @@ CLOSEST_S = 0.001
 """Between two exchanges whatever happens: a process that is told again and again of work it does not get must not spin."""
 
 
+LONGEST_SILENCE_S = 1.0
+"""An exchange tells this process what an operator holds, and that shall take effect within 2 s."""
+
+
 class Haste(Enum):
     """Why there will be a next exchange, the most urgent first."""
 
@@ -80,5 +84,5 @@ class Pace:
             case Haste.POLL:
                 wait_s = self._poll_s
             case Haste.BEAT:
-                wait_s = self._config.beat_s
+                wait_s = min(LONGEST_SILENCE_S, self._config.beat_s)
         return self.last + wait_s

@@ -20,6 +20,7 @@ from .fleet_records import (
     OrderWord,
     Renewal,
     Slot,
+    SlotStory,
     SlotView,
 )
 from .keys import FleetKeys
@@ -34,10 +35,11 @@ __all__ = [
     "Registry",
     "Renewal",
     "Slot",
+    "SlotStory",
     "SlotView",
 ]
 
-SLOT_TTL_S = 15.0  # a node that died is noticed after this; renewals come every 2 s
+SLOT_TTL_S = 10.0  # a node that died is noticed after this; renewals come every 2 s, from the crawler and its supervisor
 LAUNCH_TTL_S = 10.0  # a launch that nobody picked up for so long is sent again
 KEPT_ERRORS = 100
 
@@ -83,7 +85,7 @@ class Registry:
         name = f"{spider}/{number}"
         outcome, said = script("slot_acquire")(
             self._client,
-            {"slot": self._keys.slot(spider, number), "fences": self._keys.fences(), "orders": self._keys.orders()},
+            self._slot_keys(spider, number),
             # Unique, so that the driver may send the command again when its answer was lost.
             {"name": name, "owner": f"{owner}#{secrets.token_hex(4)}", "ttl_ms": self._ttl_ms},
         )
@@ -93,7 +95,7 @@ class Registry:
         """Keep the slot for another TTL, and store the record if one is given. The answer says whether it is still ours."""
         outcome, order = script("slot_renew")(
             self._client,
-            self._slot_keys(slot),
+            self._slot_keys(slot.spider, slot.number),
             {
                 "name": slot.name,
                 "token": slot.token,
@@ -108,7 +110,7 @@ class Registry:
         """Free the slot and store the last record; False, and nothing is changed, when it belongs to somebody else by now."""
         outcome = script("slot_release")(
             self._client,
-            self._slot_keys(slot),
+            self._slot_keys(slot.spider, slot.number),
             {"name": slot.name, "token": slot.token, "record": record.to_json() if record else ""},
         )
         return bool(outcome == b"released")
@@ -130,7 +132,7 @@ class Registry:
         with self._client.pipeline(transaction=False) as pipe:
             for spider, number in names:
                 pipe.get(self._keys.slot(spider, number))
-                pipe.exists(self._keys.launch(spider, number))
+                pipe.get(self._keys.launch(spider, number))
             answers = pipe.execute()
         views = []
         for (spider, number), held, launching in zip(names, answers[::2], answers[1::2], strict=True):
@@ -141,7 +143,7 @@ class Registry:
                     number=number,
                     token=int(token) if token else None,
                     owner=owner.rpartition("#")[0] or owner or None,
-                    launching=bool(launching),
+                    launching_on=_text(launching) if launching else None,
                     record=records.get((spider, number)),
                 )
             )
@@ -149,9 +151,14 @@ class Registry:
 
     # launches
 
-    def mark_launch(self, spider: str, number: int) -> bool:
-        """Claim the right to send one launch of this slot; False while another one is on its way."""
-        return bool(self._client.set(self._keys.launch(spider, number), "1", nx=True, px=round(LAUNCH_TTL_S * 1000)))
+    def mark_launch(self, spider: str, number: int, node: str, *, not_on: str | None = None) -> bool:
+        """Claim the right to send one launch of this slot to `node`; False while another one is on its way.
+
+        `not_on`: the node that the last one was sent to, if that will not take it any more.
+        """
+        keys = {"launch": self._keys.launch(spider, number)}
+        args = {"node": node, "not_on": not_on or "", "ttl_ms": round(LAUNCH_TTL_S * 1000)}
+        return bool(script("launch_mark")(self._client, keys, args))
 
     def clear_launch(self, spider: str, number: int) -> None:
         """The launch has arrived."""
@@ -174,6 +181,14 @@ class Registry:
             except ValueError:
                 continue
         return sorted(found, key=lambda r: (r.spider, r.number is None, r.number or 0, r.pid))
+
+    def crawler(self, spider: str, number: int) -> CrawlerRecord | None:
+        """The last record of one slot; None where there is none that can be read."""
+        raw = self._client.hget(self._keys.crawlers(), f"{spider}/{number}")
+        try:
+            return CrawlerRecord.from_json(raw) if raw else None
+        except ValueError:
+            return None
 
     def forget(self, names: Iterable[str]) -> None:
         """Drop the records of crawlers that are gone for good (`forum_list/3`, `forum_list/hand-4711`)."""
@@ -202,9 +217,9 @@ class Registry:
         lines = self._client.lrange(self._keys.errors(), 0, limit - 1) if limit > 0 else []
         return [ErrorRecord(**json.loads(line)) for line in lines]
 
-    def _slot_keys(self, slot: Slot) -> dict[str, str]:
+    def _slot_keys(self, spider: str, number: int) -> dict[str, str]:
         return {
-            "slot": self._keys.slot(slot.spider, slot.number),
+            "slot": self._keys.slot(spider, number),
             "fences": self._keys.fences(),
             "orders": self._keys.orders(),
             "crawlers": self._keys.crawlers(),

@@ -20,10 +20,11 @@ from . import defaults
 from .custom_dupefilter import OUTAGES, CustomDupeFilter
 from .custom_queue import CustomQueue
 from .dupefilter import is_fused
-from .engine import close_frontier, frontier_of, running_crawler, stop_crawl, watch_finished
+from .engine import close_frontier, frontier_of, running_crawler, stop_crawl, take_back, watch_finished
 from .errors import TrawlError, Undecodable, Unserializable
 from .exchange import NO_FILTER, NewRequest, Order, score_of
 from .filters import Notes
+from .holds import names_of
 from .kept_requests import KeptRequests
 from .loading import number_of
 from .lone_scheduler import LoneScheduler
@@ -34,7 +35,7 @@ from .refusal import REASON, is_refused, refusing
 from .scheduler_parts import is_scrapys_kind, log_duplicate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from scrapy.crawler import Crawler
     from twisted.internet.defer import Deferred
@@ -106,6 +107,8 @@ class Scheduler(LoneScheduler):
         listeners.work = self._first_work
         listeners.duplicate = self._known_to_redis
         listeners.forgotten = self._seen.clear
+        listeners.names = self._names_of
+        listeners.applied.append(self._hold_back)
         listeners.fenced = self._fenced
         listeners.refused = self._refused
         listeners.left = self._left
@@ -176,7 +179,9 @@ class Scheduler(LoneScheduler):
         assert self._custom_dupefilter is not None
         self._custom_dupefilter.resume()
         for left in reversed(range(len(self._unasked))):
-            request, found_on = self._unasked.take()
+            waiting = self._unasked.take()
+            assert waiting is not None
+            request, found_on = waiting
             around = current_page.set(found_on)
             try:
                 Scheduler.enqueue_request(self, request)  # a subclass has had its say
@@ -198,9 +203,9 @@ class Scheduler(LoneScheduler):
         """The next request of this process, or None; the engine is woken when there is one."""
         if self._crawler is None:
             return super().next_request()
-        if self._kept:
+        if self._kept and (kept := self._kept.take(but_not=self._is_held)):
             self._inc_value("scheduler/dequeued")
-            request, found_on = self._kept.take()
+            request, found_on = kept
             if found_on is not None:
                 self._pages[request] = found_on
             return request
@@ -242,7 +247,7 @@ class Scheduler(LoneScheduler):
         if self._crawler is None:
             return super().__len__()
         in_custom_queue = len(self._custom_queue) if self._custom_queue is not None else 0
-        return self._frontier.waiting_to_start + len(self._kept) + len(self._unasked) + in_custom_queue
+        return self._frontier.waiting_to_start + self._frontier.parked + len(self._kept) + len(self._unasked) + in_custom_queue
 
     def finish_request(self, request: Request) -> None:
         """Scrapy is done with `request`: ack it (edge c). The name is that of scrapy/scrapy#7978."""
@@ -277,6 +282,36 @@ class Scheduler(LoneScheduler):
         request = self._codec.decode(payload if self._custom_queue is None else self._custom_queue.payload_of(payload))
         self._filtered(request)
         self._crawler.signals.send_catch_log(signals.request_dropped, request=request, spider=self.spider)
+
+    def _names_of(self, payload: bytes) -> Iterator[str]:
+        try:
+            request = self._codec.decode(payload)
+        except Undecodable:  # `next_request` sets it aside
+            return iter(())
+        return names_of(request.meta.get("site"), request.url)
+
+    def _is_held(self, request: Request) -> bool:
+        """Whether this request must not be sent now."""
+        holds = self._frontier.holds
+        if holds.paused or not holds.sites:
+            return holds.paused
+        return holds.site_of(names_of(request.meta.get("site"), request.url), task=False) is not None
+
+    def _hold_back(self, *_: object) -> None:
+        """What waits in the downloader for its turn is not sent while it is held; its lease goes back to the queue (d)."""
+        holds = self._frontier.holds
+        if not (holds.paused or holds.sites):
+            return
+
+        def take_back_page(request: Request) -> bool:
+            page = self._pages.get(request)  # None: a page at work asked for it, as for robots.txt or a file
+            if page is None or page.request is not request or not self._is_held(request):
+                return False
+            page.cut_off = True
+            return True
+
+        assert self._crawler is not None
+        take_back(self._crawler, take_back_page)
 
     def _fenced(self) -> None:
         for page in (*self._pages.values(), *self._kept.pages, *self._unasked.pages):

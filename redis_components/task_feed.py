@@ -15,6 +15,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from .engine import frontier_of
+from .holds import names_of
 from .page import Page, current_page
 
 if TYPE_CHECKING:
@@ -96,7 +97,8 @@ class TaskFeed:
         engine, frontier = self._spider.crawler.engine, self._frontier
         assert engine is not None
         while not self.over:
-            if engine.needs_backout() or frontier.waiting_to_start >= frontier.config.concurrency:
+            has_room = not engine.needs_backout() and frontier.waiting_to_start < frontier.config.concurrency
+            if not has_room or not frontier.holds.feeding:
                 await self.pause(ROOM_S)
                 continue
             pause_s, before = NOTHING_FOUND_S, len(frontier.outbox)
@@ -174,6 +176,8 @@ class TaskFeed:
             for one in requests:
                 if not isinstance(one, Request):
                     raise TypeError(f"make_request_from_data() gave {one!r:.100}, which is no request")
+            if self._parks(lease, requests):
+                return None
         except CloseSpider:
             self._frontier.release(lease.id)
             raise
@@ -184,6 +188,13 @@ class TaskFeed:
             self._frontier.bury(lease.id, reason)
             return None
         return OpenTask(page=Page(lease.id), rest=iter(requests))
+
+    def _parks(self, lease: Lease, requests: list[Request]) -> bool:
+        """Set the task aside where the site of its first request is held."""
+        frontier = self._frontier
+        if not frontier.holds.sites or not requests:
+            return False
+        return frontier.park(lease.id, names_of(requests[0].meta.get("site"), requests[0].url), task=True)
 
     def _rest_of(self, task: OpenTask) -> Iterator[Request]:
         """The requests of `task` that are left; whoever asks for what comes after them has the outbox hold them by then."""

@@ -5,7 +5,7 @@ seed_forums.delay(["python-help", "announcements"], site="example")
 """
 
 from .app import app
-from .fleet import reconcile_fleet, run_crawler, scale_fleet
+from .fleet import reconcile_fleet, roll_fleet, run_crawler, scale_fleet
 from .seeding import refresh_posts, seed_forums
 from .storage import store_items
 
@@ -15,6 +15,7 @@ __all__ = [  # noqa: RUF022 - in groups
     "seed_forums",
     "refresh_posts",
     "scale_fleet",
+    "roll_fleet",
     # what beat sends
     "reconcile_fleet",
     "store_items",

@@ -7,7 +7,9 @@ from typing import Any
 
 from celery import Celery
 from celery.platforms import SecurityWarning
-from celery.signals import celeryd_after_setup, celeryd_init
+from celery.signals import celeryd_after_setup, celeryd_init, worker_process_init
+
+from workers.patient_log import never_wait
 
 from .base import FleetTask
 from .node_step import NodeStep
@@ -29,3 +31,8 @@ def _control_first(instance: Any, **_: Any) -> None:
 def _root_is_fine(**_: Any) -> None:
     # Celery warns root because of messages that could run code. There are none: only JSON is accepted (celeryconfig.py).
     warnings.filterwarnings("ignore", message="You're running the worker with superuser privileges", category=SecurityWarning)
+
+
+@worker_process_init.connect
+def _supervise_whatever_the_terminal_does(**_: Any) -> None:
+    never_wait()

@@ -13,6 +13,7 @@ from redis_components.connection import connect
 from redis_components.errors import TrawlError
 from redis_components.registry import Registry
 from redis_components.schedules import Schedules
+from workers.node import GivenUp
 
 ROUND_HEADER = "trawl_round"
 """Of messages that beat sends: `[entry, fencing token of the beat, when the round was due]`."""
@@ -36,5 +37,7 @@ class FleetTask(Task):
         return super().__call__(*args, **kwargs)
 
     def on_failure(self, exc: Exception, *_: Any) -> None:
+        if isinstance(exc, GivenUp):  # its supervisor has said so
+            return
         with contextlib.suppress(redis.RedisError, TrawlError):  # without Redis there is no list to put it in
             Registry(connect()).report_error(self.name, " ".join(f"{type(exc).__name__}: {exc}".split()))

@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from redis_components.connection import connect
+from redis_components.nodes import Nodes
 from redis_components.registry import Order, OrderWord, Registry
+from redis_components.rolls import RollNote
 from workers.fleet import desired_fleet, scale
 from workers.node import NODE
-from workers.reconciler import Forget, Launch, Retire, plan
+from workers.reconciler import Forget, ForgetNode, Launch, Retire, plan
+from workers.roll import go_on, start_roll
 
 from .app import app
 from .flower import CrawlingEvents
+from .routing import node_queue
 
 LAUNCH_EXPIRES_S = 10.0  # a launch that no node has taken by then is sent again
 
@@ -21,7 +25,8 @@ def run_crawler(self: Any, spider: str, number: int) -> str:
     """Keep a crawler process in the slot `spider`/`number` of the fleet, for as long as this node lives and the slot is wanted.
 
     Returns why it ended: `held` (another process has the slot), `full` (no room on this node), or a verdict of
-    `workers.supervisor`. Sent twice, the second one returns `held`.
+    `workers.supervisor`. Sent twice, the second one returns `held`. Fails with `GivenUp` when the slot is left alone as
+    crash-looping or refused: Flower shows the task as failed, with the reason.
     """
     events = CrawlingEvents(self)
     try:
@@ -33,22 +38,41 @@ def run_crawler(self: Any, spider: str, number: int) -> str:
 @app.task(name="trawl.reconcile_fleet")
 def reconcile_fleet() -> list[str]:
     """Launch what is missing and retire what is too much; returns what was done. Any number of them at once does no harm."""
-    registry = Registry(connect())
+    client = connect()
+    registry, nodes = Registry(client), Nodes(client)
     desired, crawlers = desired_fleet(registry), registry.crawlers()
+    views, strangers = registry.slots(desired, crawlers), [r for r in crawlers if r.number is None]
+    actions = plan(desired, views, nodes.all(), registry.now(), strangers)
     done = []
-    for action in plan(desired, registry.slots(desired, crawlers), registry.now(), [r for r in crawlers if r.number is None]):
+    for action in actions:
         match action:
-            case Launch(spider=spider, number=number):
-                if registry.mark_launch(spider, number):
-                    run_crawler.apply_async((spider, number), expires=LAUNCH_EXPIRES_S)
-                    done.append(f"launch {spider}/{number}")
+            case Launch(spider=spider, number=number, node=node, instead_of=instead_of):
+                if registry.mark_launch(spider, number, node, not_on=instead_of):
+                    run_crawler.apply_async((spider, number), queue=node_queue(node), expires=LAUNCH_EXPIRES_S)
+                    done.append(f"launch {spider}/{number} on {node}")
             case Retire(slot=slot, reason=reason):
                 registry.order(slot, Order(word=OrderWord.RETIRE, reason=reason))
                 done.append(f"retire {slot.spider}/{slot.number}")
             case Forget(name=name):
                 registry.forget([name])
                 done.append(f"forget {name}")
+            case ForgetNode(name=name):
+                nodes.forget([name])
+                done.append(f"forget node {name}")
+    if roll := go_on(registry, RollNote(client), desired, views, [a.slot for a in actions if isinstance(a, Retire)]):
+        done.append(f"roll {roll.state}: {roll.reason or 'goes on'}")
     return done
+
+
+@app.task(name="trawl.roll_fleet", ignore_result=False)
+def roll_fleet(*services: str) -> str:
+    """Begin to replace the crawlers of these services (of all without names) by fresh processes, one after the other.
+
+    Returns the roll's id; `reconcile_fleet` goes on with it. Raises ConfigError for an unknown service, FleetBusy while another
+    roll is under way.
+    """
+    client = connect()
+    return start_roll(Registry(client), RollNote(client), services).id
 
 
 @app.task(name="trawl.scale_fleet", ignore_result=False)

@@ -1,4 +1,5 @@
-"""What a worker's main process does for the crawlers that its pool hosts: tell them how many may be, and when to go.
+"""What a worker's main process does for the crawlers that its pool hosts: tell them how many may be, and when to go; and the
+fleet that this node is there.
 
 A step of the *worker*: steps of the consumer are stopped and started at each reconnection to the broker.
 """
@@ -10,8 +11,16 @@ import time
 from typing import Any
 
 from celery import bootsteps
+from celery.signals import worker_shutdown
+from celery.worker import state
 
+from redis_components.connection import connect
+from redis_components.nodes import NodeRecord, Nodes
 from workers.node import NODE
+from workers.node_beat import NodeBeat
+from workers.patient_log import never_wait
+
+from .routing import node_queue, services_of
 
 logger = logging.getLogger(__name__)
 
@@ -23,10 +32,21 @@ class NodeStep(bootsteps.StartStopStep):
 
     def __init__(self, worker: Any, **kwargs: Any) -> None:
         super().__init__(worker, **kwargs)
-        NODE.crawlers = room_for_crawlers(worker.concurrency, set(worker.app.amqp.queues.consume_from))
+        queues = worker.app.amqp.queues
+        NODE.crawlers = room_for_crawlers(worker.concurrency, set(queues.consume_from))
+        if services_of([*queues.consume_from]):
+            queues.select_add(node_queue(worker.hostname))
+        self._beat: NodeBeat | None = None
 
     def start(self, worker: Any) -> None:
         NODE.drain.clear()
+        if services_of([*worker.app.amqp.queues.consume_from]):
+            self._beat = NodeBeat(Nodes(connect()), lambda: look(worker))
+            self._beat.start()
+            # The step itself is stopped before the pool; a node is gone when its crawlers are.
+            worker_shutdown.connect(self._say_goodbye, weak=False)
+        if not worker.pool_cls.__module__.endswith(".prefork"):  # supervisors are threads of this process then
+            never_wait()
         # SIGQUIT: Celery sleeps here for the whole of worker_soft_shutdown_timeout, in its signal handler, and nobody tells the
         # crawlers. There is no hook for it.
         worker.wait_for_soft_shutdown = lambda: drain(worker)
@@ -34,6 +54,29 @@ class NodeStep(bootsteps.StartStopStep):
     def close(self, worker: Any) -> None:  # noqa: ARG002 - the form of a step
         """SIGTERM, SIGQUIT, Ctrl-C, or an error that the worker cannot survive."""
         NODE.drain.set()
+        if self._beat:
+            self._beat.now()
+
+    def terminate(self, worker: Any) -> None:  # noqa: ARG002 - the form of a step
+        """The pool is killed next."""
+        self._say_goodbye()
+
+    def _say_goodbye(self, **_: Any) -> None:
+        if self._beat:
+            self._beat.stop()
+
+
+def look(worker: Any) -> NodeRecord:
+    """What this node is at the moment."""
+    # A message is here from its receipt to the end of its task; a list of a dict's values is made in one piece.
+    hosted = sum(request.name == "trawl.run_crawler" for request in list(state.requests.values()))
+    return NodeRecord(
+        name=worker.hostname,
+        services=services_of([*worker.app.amqp.queues.consume_from]),
+        capacity=NODE.crawlers,
+        taken=hosted,
+        draining=NODE.drain.is_set(),
+    )
 
 
 def room_for_crawlers(processes: int, queues: set[str]) -> int:

@@ -5,12 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kombu.entity import Exchange, Queue
+
 CONTROL = "control"  # the default queue, of tasks that last seconds
 
+NODES = Exchange("nodes", type="direct")  # type: ignore[no-untyped-call]
+NODE_QUEUE_EXPIRES_S = 60.0  # a queue that nobody consumes for so long is gone from the broker, with what is in it
+SERVICE_PREFIX = "crawlers."
 
-def route(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], *_: Any, **__: Any) -> dict[str, str] | None:
-    """`run_crawler` goes to the nodes that serve its spider, everything else to the default queue."""
-    if name != "trawl.run_crawler":
+
+def route(
+    name: str, args: Sequence[Any], kwargs: Mapping[str, Any], options: Mapping[str, Any], **_: Any
+) -> dict[str, str] | None:
+    """`run_crawler` goes to the nodes that serve its spider, everything else to the default queue; a named queue is obeyed."""
+    if name != "trawl.run_crawler" or "queue" in options:
         return None
     spider = kwargs.get("spider") or (args[0] if args else "")
-    return {"queue": f"crawlers.{spider}", "routing_key": f"crawlers.{spider}"}
+    return {"queue": f"{SERVICE_PREFIX}{spider}", "routing_key": f"{SERVICE_PREFIX}{spider}"}
+
+
+def node_queue(name: str) -> Queue:
+    """The queue of one node, for launches that were planned for it.
+
+    Celery's own (`worker_direct`) never expires: each node that is gone for good would leave its queue in Redis.
+    """
+    return Queue(f"node.{name}", NODES, routing_key=name, expires=NODE_QUEUE_EXPIRES_S)  # type: ignore[no-untyped-call]
+
+
+def services_of(queues: Sequence[str]) -> tuple[str, ...]:
+    """The services that a worker serves which consumes these queues."""
+    return tuple(sorted(queue.removeprefix(SERVICE_PREFIX) for queue in queues if queue.startswith(SERVICE_PREFIX)))

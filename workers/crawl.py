@@ -24,6 +24,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.reactor import install_reactor
 
+from redis_components.crawl_config import name_owner
 from redis_components.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -66,10 +67,11 @@ class Outcome:
 class Crawl:
     """A spider's crawl: `start` it, `poll` it from the main thread, `stop` it. No method ever waits for the reactor."""
 
-    def __init__(self, runner: CrawlerRunner, spider: type[Spider], arguments: Mapping[str, str]) -> None:
+    def __init__(self, runner: CrawlerRunner, spider: type[Spider], arguments: Mapping[str, str], *, owner: str = "") -> None:
         self._runner = runner
         self._spider = spider
         self._arguments = dict(arguments)
+        self._owner = owner
         self._crawler: Crawler | None = None
         self._pages = 0
         self._items = 0
@@ -97,6 +99,10 @@ class Crawl:
         """Seconds since the reactor last answered."""
         return time.monotonic() - self._answered_at
 
+    def excuse(self, seconds: float) -> None:
+        """The whole process stood still for so long: the reactor is not to blame."""
+        self._answered_at += seconds
+
     def stop(self) -> None:
         """Let the pages in flight finish, then close the spider; call it until there is an outcome."""
         # Not before the engine runs: such a call is lost. Once it was stopped, it does not run any more.
@@ -117,6 +123,8 @@ class Crawl:
         build_from_crawler(resolver, runner, reactor=reactor).install_on_reactor()
         reactor.getThreadPool().adjustPoolsize(maxthreads=settings.getint("REACTOR_THREADPOOL_MAXSIZE"))
         crawler = self._crawler = self._runner.create_crawler(self._spider)
+        if self._owner:
+            name_owner(crawler, self._owner)
         # Counted here and not read from the stats: those may be shared with other processes.
         crawler.signals.connect(self._count_page, signals.response_received)
         crawler.signals.connect(self._count_item, signals.item_scraped)
@@ -163,8 +171,11 @@ class Crawl:
             self.outcome = Outcome(reason=self._reason or "error", error=error)
         else:
             self.outcome = Outcome(reason=self._reason or "finished")
+        self.figures = Figures(pages=self._pages, items=self._items)  # the last ones; nobody changes them any more
 
     def _poll_probe(self) -> None:
+        if self.outcome is not None:  # an answer that is still under way is older than the last figures
+            return
         if self._probe is None:
             self._asked_at = time.monotonic()
             self._probe = crochet.run_in_reactor(self._look)()
@@ -189,8 +200,10 @@ class Crawl:
         self._stopping = None
 
 
-def make_crawl(settings: Settings, spider: str, arguments: Mapping[str, str]) -> Crawl:
+def make_crawl(settings: Settings, spider: str, arguments: Mapping[str, str], *, owner: str = "") -> Crawl:
     """Install the reactor that the settings name and find the spider. Raises ConfigError for an unknown one.
+
+    `owner`: id under which the frontier keeps its leases; "": one of its own.
 
     In this order: a spider's module may import `twisted.internet.reactor`, and then it is too late for another one.
     """
@@ -201,7 +214,7 @@ def make_crawl(settings: Settings, spider: str, arguments: Mapping[str, str]) ->
         logger.exception("a module of SPIDER_MODULES cannot be imported")
         raise ConfigError(f"the spiders cannot be imported: {type(error).__name__}: {error}") from error
     try:
-        return Crawl(runner, runner.spider_loader.load(spider), arguments)
+        return Crawl(runner, runner.spider_loader.load(spider), arguments, owner=owner)
     except KeyError:
         known = ", ".join(sorted(runner.spider_loader.list())) or "none; is this the folder of scrapy.cfg?"
         raise ConfigError(f"unknown spider {spider!r}; there are: {known}") from None

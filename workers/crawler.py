@@ -4,8 +4,9 @@ Scrapy's reactor runs in crochet's thread, the main thread watches it (`workers.
 --token T` and some more. Started by hand, without them, the crawler holds no slot, is not counted in the fleet, and is listed as
 `<spider>/hand-<pid>`. Exit codes: the table in `workers.exits`.
 
-Settings (Scrapy's, `-s`): WATCHDOG_TIMEOUT (15 s) without an answer of the reactor ends the process; SHUTDOWN_GRACE (10 s) is
-how long a stop may take; HEARTBEAT_INTERVAL (2 s).
+Settings (Scrapy's, `-s`): WATCHDOG_TIMEOUT (7 s) without an answer of the reactor ends the process; SHUTDOWN_GRACE (10 s) is
+how long a stop may take; HEARTBEAT_INTERVAL (2 s); CRAWLER_MEMORY_SOFT_MB, CRAWLER_MEMORY_HARD_MB, CRAWLER_MAX_AGE and
+CRAWLER_MAX_PAGES, from which on it is replaced (`workers.limits`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 
 from scrapy.settings import Settings
 from scrapy.utils.log import configure_logging
@@ -26,6 +29,9 @@ from redis_components.errors import ConfigError, TrawlError
 from .crawler_options import CrawlerOptions, parse
 from .crawler_process import CrawlerProcess, StopSignals
 from .exits import ExitKind
+from .logs import SlotLog
+from .memory import leave_on_memory_error
+from .own_log import OwnLog
 from .parent import Parent
 from .reach_redis import reach_redis
 
@@ -52,14 +58,20 @@ def main(arguments: Sequence[str] | None = None) -> ExitKind:
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)  # kill -USR1 tells where every thread stands; supervisors use it
     try:
+        if options.log_file:
+            OwnLog(SlotLog(Path(options.log_file))).watch()
         settings = load_settings(options)
         configure_logging(settings)
+        leave_on_memory_error(partial(os._exit, ExitKind.OUT_OF_MEMORY.exit_code))
         registry = reach_redis()
         process = CrawlerProcess(options, settings, registry, signals)
     except TrawlError as error:
         print(f"trawl: {options.spider}: {error}", file=sys.stderr)  # noqa: T201 - a log line has no place before the log
         return ExitKind.REFUSED if isinstance(error, ConfigError) else ExitKind.CRASHED
-    return process.run()
+    try:
+        return process.run()
+    except MemoryError:
+        return ExitKind.OUT_OF_MEMORY
 
 
 def leave(kind: ExitKind) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
-from redis_components.registry import Slot
+import msgspec
+
+from redis_components.registry import Slot, SlotStory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,18 +22,20 @@ class CrawlerOptions:
     node: str = ""  # the worker that supervises it
     parent: int | None = None  # pid of the supervisor: end with it
     pulse_fd: int | None = None  # pipe to the supervisor
-    restarts: int = 0
-    last_exit: str | None = None
+    owner: str = ""  # id under which the frontier keeps its leases; no two processes ever have the same
+    log_file: str = ""  # where its standard output and error go already; it keeps the file small
+    story: SlotStory = field(default_factory=SlotStory)  # of its slot, for its own records
 
     def to_arguments(self) -> list[str]:
         """What follows `python -m workers.crawler`."""
         line = [self.spider]
         if self.slot:
             line += ["--slot", str(self.slot.number), "--token", str(self.slot.token)]
-        optional = {"node": self.node, "parent": self.parent, "pulse-fd": self.pulse_fd, "last-exit": self.last_exit}
+        optional = {"node": self.node, "parent": self.parent, "pulse-fd": self.pulse_fd}
+        optional |= {"owner": self.owner, "log-file": self.log_file}
         line += [f"--{name}={value}" for name, value in optional.items() if value not in (None, "")]
-        if self.restarts:
-            line.append(f"--restarts={self.restarts}")
+        if self.story != SlotStory():
+            line.append(f"--story={msgspec.json.encode(asdict(self.story)).decode()}")
         line += [part for pair in self.arguments.items() for part in ("-a", "=".join(pair))]
         return line + [part for pair in self.settings.items() for part in ("-s", "=".join(pair))]
 
@@ -53,8 +57,9 @@ def parse(arguments: Sequence[str] | None = None) -> CrawlerOptions:
         node=given.node,
         parent=given.parent,
         pulse_fd=given.pulse_fd,
-        restarts=given.restarts,
-        last_exit=given.last_exit,
+        owner=given.owner,
+        log_file=given.log_file,
+        story=given.story,
     )
 
 
@@ -69,9 +74,17 @@ def _parser() -> argparse.ArgumentParser:
     supervisor.add_argument("--node", default="", metavar="NAME", help="the worker that supervises it")
     supervisor.add_argument("--parent", type=int, metavar="PID", help="end when this process does")
     supervisor.add_argument("--pulse-fd", type=int, metavar="FD", help="write how it fares to this descriptor, as JSON lines")
-    supervisor.add_argument("--restarts", type=int, default=0, metavar="N", help="how often it was restarted")
-    supervisor.add_argument("--last-exit", metavar="TEXT", help="how the process before it ended")
+    supervisor.add_argument("--owner", default="", metavar="ID", help="keep its leases under this id, which no other process has")
+    supervisor.add_argument("--log-file", default="", metavar="PATH", help="where its output goes; rotated while it runs")
+    supervisor.add_argument("--story", type=_story, default=SlotStory(), metavar="JSON", help="what became of those before it")
     return parser
+
+
+def _story(text: str) -> SlotStory:
+    try:
+        return msgspec.json.decode(text, type=SlotStory)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -13,28 +13,43 @@ import signal
 import socket
 import time
 from collections import deque
+from dataclasses import dataclass, replace
 from types import FrameType
 
 import psutil
 import redis
 from scrapy.settings import Settings
 
+from redis_components.connection import connect
+from redis_components.loading import number_of
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry, Renewal
+from redis_components.runs import Runs
 
+from . import memory
 from .crawl import make_crawl
 from .crawler_options import CrawlerOptions
 from .exits import ExitKind
+from .grace import shutdown_grace
 from .heartbeat import Heartbeat
+from .limits import Limits
 from .parent import Parent
+from .run_book import own_run, with_figures
+from .terms import Terms
 
 TICK_S = 0.1  # how often the main thread looks at everything
+WATCHDOG_S = 7.0
 RATE_OVER = 6  # heartbeats over which pages per second are measured
+FROZEN_S = 1.0  # a tick that came so much too late was not the reactor's fault: the whole process stood still
+LAST_RESORT_S = 30.0  # after WATCHDOG_TIMEOUT; a supervisor acts earlier, so this is for a process that has none any more
 
 logger = logging.getLogger(__name__)
 
 
 class StopSignals:
-    """SIGTERM and SIGINT, counted: the first asks for a graceful stop, the second for one at once.
+    """SIGTERM and SIGINT, counted: the first asks for a graceful stop; of a crawler started by hand the second for one at once.
+
+    A supervised crawler is killed by its supervisor when it is late. There a second signal means nothing: systemd, for one, sends
+    SIGTERM to every process of a service, and the supervisor and the kernel (its death) send theirs.
 
     The handler only counts. crochet, logging and `threading.Event` take locks that the interrupted code may hold.
     """
@@ -50,6 +65,15 @@ class StopSignals:
         self.count += 1
 
 
+@dataclass(frozen=True, kw_only=True)
+class Stopping:
+    """Why, and since when, this process finishes its pages in flight."""
+
+    kind: ExitKind
+    why: str
+    since: float
+
+
 class CrawlerProcess:
     """One crawl and all that has to be watched beside it; `run` returns how it ended. Raises ConfigError."""
 
@@ -57,10 +81,11 @@ class CrawlerProcess:
         self._options = options
         self._registry = registry
         self._signals = signals
-        self._watchdog_s = settings.getfloat("WATCHDOG_TIMEOUT", 15.0)
-        self._grace_s = settings.getfloat("SHUTDOWN_GRACE", 10.0)
-        self._period_s = settings.getfloat("HEARTBEAT_INTERVAL", 2.0)
-        self._crawl = make_crawl(settings, options.spider, options.arguments)
+        self._watchdog_s = number_of(settings, "WATCHDOG_TIMEOUT", WATCHDOG_S)
+        self._grace_s = number_of(settings, "SHUTDOWN_GRACE", shutdown_grace())
+        self._period_s = number_of(settings, "HEARTBEAT_INTERVAL", 2.0)
+        self._limits = Limits.of(settings)
+        self._crawl = make_crawl(settings, options.spider, options.arguments, owner=options.owner)
         self._parent = Parent(options.parent) if options.parent else None
         self._pulse_fd = options.pulse_fd
         self._slot = options.slot
@@ -68,15 +93,23 @@ class CrawlerProcess:
         self._process = psutil.Process()
         self._started_at = time.time()
         self._pages: deque[tuple[float, int]] = deque(maxlen=RATE_OVER)
-        self._begun = False
-        self._stopping_since: float | None = None
+        self._begun, self._begun_at = False, 0.0
+        self._stopping: Stopping | None = None
         self._record = self._look()
+        self._runs = Runs(connect())
+        self._run = own_run(self._record, options.owner)
 
     def run(self) -> ExitKind:
+        self._write(Terms(grace_s=self._grace_s, memory_hard_bytes=self._limits.memory_hard_bytes).to_line())
+        if self._limits.memory_hard_bytes:
+            memory.cap(self._limits.memory_hard_bytes)
         self._crawl.start()
         with self._heartbeat:
+            if self._slot is None:
+                self._heartbeat.errand(lambda: self._runs.add(self._run))
             kind = self._watch()
-        self._record = self._look(CrawlerState.STOPPED, note=kind.label)
+        self._say()  # the last figures
+        self._record = replace(self._look(CrawlerState.STOPPED), last_exit=kind.label)
         self._last_word(kind)
         return kind
 
@@ -91,9 +124,19 @@ class CrawlerProcess:
                 self._say()
             if begins:
                 self._heartbeat.now()  # who waits for this crawler need not wait for its next beat
-            time.sleep(TICK_S)
+                if why := self._limits.too_low(self._record.rss_bytes):
+                    logger.error("%s", why)
+                    return ExitKind.REFUSED
+            self._tick()
             self._crawl.poll()
         return kind
+
+    def _tick(self) -> None:
+        began = time.monotonic()
+        time.sleep(TICK_S)
+        late_s = time.monotonic() - began - TICK_S
+        if late_s > FROZEN_S:
+            self._crawl.excuse(late_s)
 
     def _ended(self) -> ExitKind | None:
         """Whether, and how, this process has to end now."""
@@ -104,7 +147,7 @@ class CrawlerProcess:
                 return ExitKind.CRASHED
             if outcome.reason == "refused":
                 return ExitKind.REFUSED
-            return ExitKind.STOPPED if self._stopping_since is not None else ExitKind.FINISHED
+            return self._stopping.kind if self._stopping else ExitKind.FINISHED
         if self._heartbeat.lost:
             logger.error("slot %s belongs to another process now; leaving at once", self._slot.name if self._slot else "?")
             return ExitKind.LOST_SLOT
@@ -112,35 +155,53 @@ class CrawlerProcess:
             logger.error("the reactor has not answered for %.0f s; where every thread stands:", self._crawl.silent_s())
             faulthandler.dump_traceback(all_threads=True)
             return ExitKind.HUNG
-        if self._stopping_since is not None:
-            late = time.monotonic() - self._stopping_since > self._grace_s
-            if late or self._signals.count > 1:
+        if why := self._limits.exhausted(self._resident()):
+            logger.error("%s; leaving at once", why)
+            return ExitKind.OUT_OF_MEMORY
+        if self._stopping:
+            late = time.monotonic() - self._stopping.since > self._grace_s
+            if late or (self._parent is None and self._signals.count > 1):
                 why = "the grace time is over" if late else "it was asked a second time"
                 logger.warning("leaving with pages in flight: %s", why)
                 return ExitKind.ORPHANED if self._orphaned() else ExitKind.ABORTED
         return None
 
     def _asked_to_stop(self) -> bool:
-        if self._stopping_since is None and (self._signals.count or self._orphaned()):
-            self._stopping_since = time.monotonic()
-            why = "its supervisor is gone" if self._orphaned() else "a signal"
-            logger.info("stopping because of %s: pages in flight get %.0f s", why, self._grace_s)
+        if self._stopping is None and (reason := self._reason_to_stop()):
+            kind, why = reason
+            self._stopping = Stopping(kind=kind, why=why, since=time.monotonic())
+            logger.info("stopping because %s: pages in flight get %.0f s", why, self._grace_s)
             self._say()  # before the exit code: the supervisor has to tell a stop from an end
             self._heartbeat.now()
-        return self._stopping_since is not None
+        return self._stopping is not None
+
+    def _reason_to_stop(self) -> tuple[ExitKind, str] | None:
+        if self._orphaned():
+            return ExitKind.ORPHANED, "its supervisor is gone"
+        if self._signals.count:
+            return ExitKind.STOPPED, "of a signal"
+        if not self._begun:
+            return None
+        age_s, pages = time.monotonic() - self._begun_at, self._crawl.figures.pages
+        why = self._limits.reached(rss_bytes=self._resident(), age_s=age_s, pages=pages)
+        return (ExitKind.RECYCLED, why) if why else None
+
+    def _resident(self) -> int:
+        return int(self._process.memory_info().rss)
 
     def _orphaned(self) -> bool:
         return self._parent is not None and self._parent.gone()
 
-    def _look(self, state: CrawlerState | None = None, note: str | None = None) -> CrawlerRecord:
+    def _look(self, state: CrawlerState | None = None) -> CrawlerRecord:
         """Everything that others may know about this process."""
         figures, silent_s = self._crawl.figures, self._crawl.silent_s()
-        self._begun = self._begun or figures.running
+        if figures.running and not self._begun:
+            self._begun, self._begun_at = True, time.monotonic()
         self._pages.append((time.monotonic(), figures.pages))
         (then, pages_then), (now, pages_now) = self._pages[0], self._pages[-1]
         if state is None:
             state = CrawlerState.RUNNING if self._begun else CrawlerState.STARTING
-            state = CrawlerState.STOPPING if self._stopping_since is not None else state
+            state = CrawlerState.STOPPING if self._stopping else state
         return CrawlerRecord(
             spider=self._options.spider,
             number=self._slot.number if self._slot else None,
@@ -153,20 +214,26 @@ class CrawlerProcess:
             items=figures.items,
             pages_per_s=round((pages_now - pages_then) / (now - then), 1) if now > then else 0.0,
             in_flight=figures.in_flight,
-            rss_bytes=self._process.memory_info().rss,
+            rss_bytes=self._resident(),
             lag_s=round(figures.lag_s if silent_s < 1 else silent_s, 3),
-            restarts=self._options.restarts,
-            last_exit=self._options.last_exit,
-            note=note,
+            note=self._stopping.why if self._stopping else None,
+            **vars(self._options.story),
         )
 
     def _say(self) -> None:
         """Tell the supervisor, through the pipe: it hears this also when Redis is away. The heartbeat tells everybody."""
         self._record = self._look()
+        self._run = with_figures(self._run, self._record)
+        self._write(self._record.to_json().encode())
+        if self._parent:
+            # By C, in a thread that needs no GIL: an orphan whose GIL is held for ever would be there for ever.
+            faulthandler.dump_traceback_later(self._watchdog_s + LAST_RESORT_S, exit=True)
+
+    def _write(self, line: bytes) -> None:
         if self._pulse_fd is None:
             return
         try:
-            os.write(self._pulse_fd, self._record.to_json().encode() + b"\n")
+            os.write(self._pulse_fd, line + b"\n")
         except BlockingIOError:
             pass  # the supervisor is frozen; it will have to judge by what it finds when it comes back
         except OSError:
@@ -181,6 +248,8 @@ class CrawlerProcess:
     def _last_word(self, kind: ExitKind) -> None:
         """A supervisor speaks for its crawler and gives the slot back; without one it is for the crawler to do."""
         try:
+            if self._slot is None or self._orphaned():
+                self._runs.add(replace(self._run, ended_at=time.time(), outcome=kind.label, exit_code=kind.exit_code))
             if self._slot is None:
                 self._registry.forget([self._record.name])
             elif self._orphaned() and kind is not ExitKind.LOST_SLOT:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -16,6 +15,8 @@ from redis_components.registry import CrawlerRecord
 
 from .crawler_options import CrawlerOptions
 from .logs import SlotLog
+from .memory import resident
+from .terms import Terms
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ class LaunchedCrawler:
         self._unread = b""
         self._started_at = self._heard_at = time.monotonic()
         self.record: CrawlerRecord | None = None  # what it last said
+        self.terms = Terms()
 
     @property
     def pid(self) -> int:
@@ -43,6 +45,10 @@ class LaunchedCrawler:
     def silent_s(self) -> float:
         """Seconds since it last said something, or since its launch."""
         return time.monotonic() - self._heard_at
+
+    def excuse(self, seconds: float) -> None:
+        """It may have said nothing for so long: the whole node stood still."""
+        self._heard_at += seconds
 
     def poll(self) -> int | None:
         """Its exit code, negative for a signal; None while it runs."""
@@ -60,11 +66,19 @@ class LaunchedCrawler:
             return False
         self._heard_at = time.monotonic()
         try:
-            self.record = CrawlerRecord.from_json(lines[-1])
+            for line in lines:
+                if terms := Terms.from_line(line):
+                    self.terms = terms
+                elif line is lines[-1]:
+                    self.record = CrawlerRecord.from_json(line)
         except ValueError:
             logger.warning("crawler %s said something that is no record: %.100r", self.pid, lines[-1])
             return False
-        return True
+        return self.record is not None
+
+    def resident(self) -> int:
+        """Its resident memory in bytes, read from outside: it may be too busy growing to say so."""
+        return resident(self.pid) if self.poll() is None else 0
 
     def terminate(self) -> None:
         """SIGTERM: finish the pages in flight. Only to the crawler, which ends its own children as it sees fit."""
@@ -94,15 +108,15 @@ class LaunchedCrawler:
             os.killpg(self._process.pid, number)
 
 
-def launch(options: CrawlerOptions, log: SlotLog, environment: Mapping[str, str]) -> LaunchedCrawler:
+def launch(options: CrawlerOptions, log: SlotLog) -> LaunchedCrawler:
     """Start `python -m workers.crawler` as a child of this *thread*: it ends when the thread does, so launch from one that stays.
 
-    `environment` is added to this process's. Raises OSError when no process can be made.
+    Raises OSError when no process can be made.
     """
     read_fd, write_fd = os.pipe()
     os.set_blocking(read_fd, False)
     os.set_blocking(write_fd, False)  # a supervisor that is frozen must not hold up its crawler
-    line = replace(options, parent=os.getpid(), pulse_fd=write_fd).to_arguments()
+    line = replace(options, parent=os.getpid(), pulse_fd=write_fd, log_file=str(log.path)).to_arguments()
     log_fd = log.open()
     try:
         process = subprocess.Popen(
@@ -110,7 +124,6 @@ def launch(options: CrawlerOptions, log: SlotLog, environment: Mapping[str, str]
             stdin=subprocess.DEVNULL,
             stdout=log_fd,
             stderr=log_fd,
-            env={**os.environ, **environment},
             pass_fds=(write_fd,),
             start_new_session=True,  # Ctrl-C in the worker's terminal is for the worker; it tells its crawlers itself
         )

@@ -1,51 +1,131 @@
-"""The log file of one crawler slot: appended to by each process that fills the slot, rotated when one starts."""
+"""The log file of one crawler slot: every process that fills the slot appends to it, and it is rotated when it has grown.
+
+The file is where a crawler's standard output and error go, so that everything is in it, whoever says it: Python's logging, a
+traceback that nobody caught, `faulthandler`, the C library. Nothing stands between a crawler and its file: a worker that hangs,
+or dies, neither holds it up nor takes its last words away. Who wants the lines reads the file (`workers.log_follow`).
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from redis_components.embedded import data_dir
+from redis_components.errors import ConfigError
 
-ROTATE_BYTES = 10 * 1024 * 1024
-KEPT = 3  # older ones: `.1` is the youngest
+_FILE = re.compile(r"(?P<spider>.+)-(?P<number>\d+)\.log")
+_SMALLEST_MB, _LARGEST_MB = 0.001, 10_000.0
+_MOST_FILES = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogLimits:
+    """How much of a slot's log is kept: at most `kept + 1` files of about `max_bytes` each."""
+
+    max_bytes: int = 10 * 1024 * 1024
+    kept: int = 3
+    """Older files: `.1` is the youngest."""
+
+    @classmethod
+    def from_environment(cls) -> LogLimits:
+        """What TRAWL_LOG_MAX_MB and TRAWL_LOG_FILES say. Raises ConfigError."""
+        size = os.environ.get("TRAWL_LOG_MAX_MB", "10")
+        files = os.environ.get("TRAWL_LOG_FILES", "3")
+        if not (re.fullmatch(r"\d+(\.\d+)?", size, re.ASCII) and _SMALLEST_MB <= float(size) <= _LARGEST_MB):
+            raise ConfigError(f"TRAWL_LOG_MAX_MB={size!r}: the size of a log file is a number of MiB, such as 10 or 0.5")
+        if not (files.isascii() and files.isdigit() and 1 <= int(files) <= _MOST_FILES):
+            raise ConfigError(
+                f"TRAWL_LOG_FILES={files!r}: the older log files to keep are a whole number from 1 to {_MOST_FILES}"
+            )
+        return cls(max_bytes=int(float(size) * 1024 * 1024), kept=int(files))
 
 
 class SlotLog:
-    """`<data>/logs/<spider>-<number>.log`."""
+    """`<data>/logs/<spider>-<number>.log` and the older files beside it."""
 
-    def __init__(self, path: Path, *, rotate_bytes: int = ROTATE_BYTES) -> None:
+    def __init__(self, path: Path, limits: LogLimits | None = None) -> None:
         self.path = path
-        self._rotate_bytes = rotate_bytes
+        self.limits = limits or LogLimits.from_environment()
 
     @classmethod
     def of(cls, spider: str, number: int, *, folder: Callable[[], Path] = data_dir) -> SlotLog:
         return cls(folder() / "logs" / f"{spider}-{number}.log")
 
     def open(self) -> int:
-        """A descriptor to append to, for a new process; the file is rotated first if it has grown too large."""
+        """A descriptor to append to; the file is rotated first if it has grown too large."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):
-            if self.path.stat().st_size >= self._rotate_bytes:
-                self._rotate()
-        return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        fd = self._append()
+        if os.fstat(fd).st_size < self.limits.max_bytes:
+            return fd
+        try:
+            return self.successor(fd)
+        finally:
+            os.close(fd)
+
+    def successor(self, fd: int) -> int:
+        """A descriptor of the file to go on in, when the one behind `fd` is full; that one gets the name `.1`.
+
+        Two processes that find it full at the same time rotate it once.
+        """
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        try:
+            if self.is_current(fd):
+                for n in range(self.limits.kept, 0, -1):
+                    with suppress(FileNotFoundError):
+                        self.file(n - 1).replace(self.file(n))
+            return self._append()
+        finally:
+            fcntl.flock(fd, fcntl.LOCK_UN)
+
+    def is_current(self, fd: int) -> bool:
+        """Whether the file behind `fd` is the one that is appended to now."""
+        try:
+            return os.path.samestat(os.fstat(fd), self.path.stat())
+        except FileNotFoundError:
+            return False
+
+    def file(self, age: int) -> Path:
+        """The file that is appended to (0), or the one that was rotated `age` times."""
+        return self.path.with_name(f"{self.path.name}.{age}") if age else self.path
+
+    def files(self) -> list[Path]:
+        """What there is, youngest first; also older files that another setting has left."""
+        rotated = [path for path in self.path.parent.glob(f"{self.path.name}.*") if path.suffix[1:].isdigit()]
+        rotated.sort(key=lambda path: int(path.suffix[1:]))
+        return [path for path in (self.path, *rotated) if path.is_file()]
 
     def tail(self, lines: int = 20) -> list[str]:
         """The last lines, at most 200 characters of each: what the process said before it died."""
-        try:
-            with self.path.open("rb") as file:
-                file.seek(0, 2)
-                file.seek(max(0, file.tell() - lines * 400))
-                text = file.read().decode(errors="replace")
-        except OSError:
-            return []
-        return [line[:200] for line in text.splitlines()[-lines:]]
+        last: list[str] = []
+        for path in self.files()[:2]:  # it may have been rotated a moment ago
+            if len(last) < lines:
+                last = _last_lines(path, lines - len(last)) + last
+        return [line[:200] for line in last]
 
-    def _rotate(self) -> None:
-        for n in range(KEPT, 0, -1):
-            older = self.path.with_name(f"{self.path.name}.{n}")
-            younger = self.path.with_name(f"{self.path.name}.{n - 1}") if n > 1 else self.path
-            with suppress(FileNotFoundError):
-                younger.replace(older)
+    def _append(self) -> int:
+        return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+
+
+def slot_logs(folder: Callable[[], Path] = data_dir) -> dict[tuple[str, int], SlotLog]:
+    """The logs on this machine, by spider and number of the slot."""
+    found = {}
+    for path in sorted((folder() / "logs").glob("*.log")):
+        if m := _FILE.fullmatch(path.name):
+            found[m["spider"], int(m["number"])] = SlotLog(path)
+    return found
+
+
+def _last_lines(path: Path, lines: int) -> list[str]:
+    try:
+        with path.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - lines * 400))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return []
+    return text.splitlines()[-lines:]

@@ -7,9 +7,12 @@ from pathlib import Path
 
 from redis_components.connection import connect
 from redis_components.embedded import data_dir
+from redis_components.errors import TrawlError
 from redis_components.inspector import expire_owner
 from redis_components.keys import CrawlKeys
+from redis_components.nodes import Nodes
 from redis_components.registry import CrawlerRecord, Registry
+from redis_components.runs import Runs
 
 from .crawler_options import CrawlerOptions
 from .drain import DrainFlag
@@ -18,6 +21,10 @@ from .supervisor import Supervisor, Surroundings
 
 HELD = "held"  # another process has the slot: this launch came twice
 FULL = "full"  # this node has no place left: another one, or a later launch, will do it
+
+
+class GivenUp(TrawlError):
+    """A slot is left alone, its crawler cannot be kept running; `trawl status` shows why, and it is tried again by itself."""
 
 
 class Node:
@@ -33,7 +40,8 @@ class Node:
     def host(self, spider: str, number: int, *, name: str, on_record: Callable[[CrawlerRecord], None]) -> str:
         """Keep a crawler in the slot until this node is drained, the slot is not wanted any more, or it is hopeless.
 
-        Returns `held`, `full`, or the supervisor's verdict. Raises redis.RedisError when Redis is away at the start.
+        Returns `held`, `full`, or the supervisor's verdict. Raises GivenUp for a hopeless one, redis.RedisError when Redis is
+        away at the start.
         """
         client = connect()
         registry = Registry(client)
@@ -41,7 +49,7 @@ class Node:
         with self.room(name).place() as there_is_room:
             if registry.is_held(spider, number):
                 return HELD
-            if self.drain.is_set():
+            if self.drain.is_set() or Nodes(client).is_draining(name):
                 return FULL
             if not there_is_room:
                 what = f"no place for {spider}/{number}: this node hosts {self.crawlers} crawlers"
@@ -54,9 +62,15 @@ class Node:
                 node=name,
                 draining=self.drain.is_set,
                 on_record=on_record,
+                on_run=Runs(client).add,
                 expire_owner=lambda spider, owner: expire_owner(client, CrawlKeys.for_spider(spider), owner),
+                before=registry.crawler(spider, number),
             )
-            return Supervisor(slot, registry, options=CrawlerOptions(spider=spider), surroundings=surroundings).run()
+            supervisor = Supervisor(slot, registry, options=CrawlerOptions(spider=spider), surroundings=surroundings)
+            verdict = supervisor.run()
+            if (last := supervisor.last) and last.state.given_up:
+                raise GivenUp(f"{last.name} is {last.state}: {last.note}{f'; {last.error}' if last.error else ''}")
+            return verdict
 
 
 NODE = Node()

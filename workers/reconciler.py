@@ -9,25 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from redis_components.nodes import NodeRecord, used_places
 from redis_components.registry import CrawlerRecord, SlotView
 
 # A slot that was given up is tried again after this: what was missing (a database, a proxy) may be back.
 GIVEN_UP_RETRY_S = 60.0
-# How long the record of a crawler stays visible that is gone and not desired any more.
+# How long the record of a crawler stays visible that is gone and not desired any more, and that of a node that is gone.
 FORGET_AFTER_S = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """Send `run_crawler(spider, number)`: the slot is desired and nobody holds it."""
+    """Send `run_crawler(spider, number)` to a node: the slot is desired, nobody holds it, and there is room."""
 
     spider: str
     number: int
+    node: str
+    instead_of: str | None = None  # the node that the last launch was sent to and that will not take it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Retire:
-    """Order the slot's holder to stop gracefully: it is not desired."""
+    """Order the slot's holder to stop gracefully: it is not desired, or not there."""
 
     slot: SlotView
     reason: str
@@ -40,36 +43,69 @@ class Forget:
     name: str
 
 
-Action = Launch | Retire | Forget
+@dataclass(frozen=True, kw_only=True)
+class ForgetNode:
+    """Drop the record of a node that is gone."""
+
+    name: str
+
+
+Action = Launch | Retire | Forget | ForgetNode
 
 
 def plan(
-    desired: Mapping[str, int], live: Iterable[SlotView], now: float, strangers: Iterable[CrawlerRecord] = ()
+    desired: Mapping[str, int],
+    live: Iterable[SlotView],
+    nodes: Iterable[NodeRecord],
+    now: float,
+    strangers: Iterable[CrawlerRecord] = (),
 ) -> list[Action]:
     """What to do so that the fleet gets its desired size.
 
-    `live` is every slot that is desired, held, or was heard of (`Registry.slots`), `strangers` the records of crawlers without
-    a slot (started by hand), `now` Redis's time. Launches come lowest numbers first over all spiders, so that none is left
-    without a crawler while another gets all of a small node's room.
+    `live` is every slot that is desired, held, or was heard of (`Registry.slots`), `nodes` every node that was heard of
+    (`Nodes.all`), `strangers` the records of crawlers without a slot (started by hand), `now` Redis's time. Launches come lowest
+    numbers first over all services, so that none is left without a crawler while another gets all of a small fleet's room; each
+    goes to the node with the largest share of free places among those that serve it. What has no room is left alone.
     """
-    slots = {(view.spider, view.number): view for view in live}
-    launches = sorted((number, spider) for spider, n in desired.items() for number in range(n))
+    slots, known = {(view.spider, view.number): view for view in live}, list(nodes)
     surplus = [view for view in slots.values() if view.number >= desired.get(view.spider, 0)]
+    drained = {node.name for node in known if node.draining}
+    leaving = [view for view in slots.values() if view not in surplus and view.owner in drained]
     return [
         *(Retire(slot=view, reason=_reason(desired, view)) for view in surplus if view.token is not None),
-        *(Launch(spider=spider, number=number) for number, spider in launches if _wanting(slots.get((spider, number)), now)),
+        *(Retire(slot=view, reason=f"{view.owner} is being drained") for view in leaving if view.token is not None),
+        *_launches(desired, slots, known, now),
         *(Forget(name=r.name) for r in _records(surplus, strangers) if now - r.beat_at > FORGET_AFTER_S),
+        *(ForgetNode(name=node.name) for node in known if now - node.beat_at > FORGET_AFTER_S),
     ]
 
 
-def _wanting(view: SlotView | None, now: float) -> bool:
-    """Whether a desired slot needs a launch."""
-    if view is None:
-        return True
-    if view.token is not None or view.launching:
+def _launches(
+    desired: Mapping[str, int], slots: Mapping[tuple[str, int], SlotView], nodes: list[NodeRecord], now: float
+) -> list[Launch]:
+    open_nodes = {node.name: node for node in nodes if node.is_open(now)}
+    # A launch on its way to a node that will not take it takes no place anywhere.
+    used = used_places(view for view in slots.values() if view.token is not None or view.launching_on in open_nodes)
+    launches = []
+    for number, spider in sorted((number, spider) for spider, n in desired.items() for number in range(n)):
+        view = slots.get((spider, number)) or SlotView(spider=spider, number=number)
+        if view.token is not None or view.launching_on in open_nodes:
+            continue
+        places = [node for node in open_nodes.values() if _may_take(node, view, now) and used.get(node.name, 0) < node.capacity]
+        if not places:
+            continue
+        chosen = min(places, key=lambda node: (used.get(node.name, 0) / node.capacity, node.name))
+        used[chosen.name] = used.get(chosen.name, 0) + 1
+        launches.append(Launch(spider=spider, number=number, node=chosen.name, instead_of=view.launching_on))
+    return launches
+
+
+def _may_take(node: NodeRecord, view: SlotView, now: float) -> bool:
+    """Whether this slot may be launched on this node, if that has room."""
+    if view.spider not in node.services:
         return False
-    given_up = view.record is not None and view.record.state.given_up and now - view.record.beat_at < GIVEN_UP_RETRY_S
-    return not given_up
+    record = view.record
+    return record is None or not record.state.given_up or now - record.beat_at >= GIVEN_UP_RETRY_S
 
 
 def _reason(desired: Mapping[str, int], view: SlotView) -> str:

@@ -63,7 +63,11 @@ DOWNLOADER_MIDDLEWARES = {
 # Both of these would let whoever reaches the port run code in the crawler, and Scrapy has them on.
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
-MEMUSAGE_ENABLED = False  # it reads ru_maxrss, which a child inherits from its parent; the supervisor watches the memory
+MEMUSAGE_ENABLED = False  # it reads ru_maxrss, which a child inherits from its parent; the two limits below look at the process
+
+# Limits of one crawler process (`workers/limits.py`). It needs 80 MiB, and with 32 large pages in flight some hundred.
+CRAWLER_MEMORY_SOFT_MB = 1024  # it has a leak: its pages are finished, a fresh process takes over
+CRAWLER_MEMORY_HARD_MB = 2048  # it grows too fast for that: it is ended before the kernel ends something else on the node
 
 # Logs: one line per event that an operator acts on.
 LOG_LEVEL = os.environ.get("TRAWL_LOG_LEVEL", "INFO")

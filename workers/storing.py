@@ -1,4 +1,4 @@
-"""Moving the items of every service into the database: the body of the task `store_items`."""
+"""Moving the items of every service, and the history of its crawlers, into the database: the body of the task `store_items`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import redis
 from redis_components.items import ItemStream
 from redis_components.keys import CrawlKeys
 
+from .history import store_runs
 from .storage import Database, StorageError
 from .storage.database import default_url
 from .writer import WriteReport, drain
@@ -22,7 +23,9 @@ def store(client: redis.Redis, services: Iterable[str], *, budget_s: float = 10.
     try:
         database = _databases.get(url) or _databases.setdefault(url, Database.from_url(url).open())
         streams = {service: ItemStream(client, CrawlKeys.for_spider(service)) for service in services}
-        return {service: drain(stream, database, budget_s=budget_s) for service, stream in streams.items()}
+        reports = {service: drain(stream, database, budget_s=budget_s) for service, stream in streams.items()}
+        store_runs(client, database)  # last: it must never keep items waiting
+        return reports
     except StorageError:
         if broken := _databases.pop(url, None):  # look at it afresh next time: it may have been moved or restored
             broken.close()

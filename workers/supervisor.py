@@ -1,29 +1,42 @@
 """The supervisor of one slot: keeps one crawler process in it until it is told otherwise.
 
-Decisions are elsewhere and pure (`workers.exits.decide`). Redis is spoken to in the heartbeat's thread: the loop here never waits
-for it, so a crawler is watched, and a node drained, also while Redis hangs.
+Decisions are elsewhere and pure (`workers.restarts.decide`). Redis is spoken to in the heartbeat's thread: the loop here never
+waits for it, so a crawler is watched, and a node drained, also while Redis hangs.
+
+Orders of the fleet come with the answer to a renewal of the slot, so within 2 s. The crawler itself is told by SIGTERM alone.
 """
 
 from __future__ import annotations
 
 import logging
 import random
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from redis_components.frontier_config import OWNER_VARIABLE
-from redis_components.registry import CrawlerRecord, CrawlerState, Registry, Renewal, Slot
+from redis_components.registry import CrawlerRecord, CrawlerState, Order, OrderWord, Registry, Renewal, Slot, SlotStory
+from redis_components.runs import Run
 
+from .config_digest import config_digest
 from .crawler_options import CrawlerOptions
-from .exits import Decision, Exit, ExitKind, RestartPolicy, decide
+from .exits import Exit, ExitKind
+from .grace import MARGIN_S, RELEASE_TIMEOUT_S
 from .heartbeat import Heartbeat
+from .last_words import error_line
 from .launcher import LaunchedCrawler, launch
+from .log_stream import LogStream
 from .logs import SlotLog
+from .memory import oom_kills
+from .restarts import Decision, RestartPolicy, Streak, decide, inherited
+from .run_book import RunBook
 
 TICK_S = 0.1  # how often the crawler is looked at
-RELEASE_TIMEOUT_S = 5.0  # longest wait for Redis to take the slot back; without it the slot runs out by itself
+FROZEN_S = 1.0  # a look that came so much too late: this node stood still, its crawlers are not to blame
+WEIGH_S = 1.0  # how often its memory is read
+LAST_LINES = 20  # of the log, kept in the record of a slot that was given up
+REMEMBERED_CONFIGS = 8
 
 logger = logging.getLogger(__name__)
 
@@ -45,8 +58,10 @@ _LAST_STATE = {Verdict.CRASH_LOOPING: CrawlerState.CRASH_LOOPING, Verdict.REFUSE
 class SupervisorConfig:
     """How patient a supervisor is."""
 
-    grace_s: float = 13.0  # from SIGTERM to SIGKILL; more than the crawler's own SHUTDOWN_GRACE
-    silence_s: float = 12.0  # a crawler whose main thread has said nothing for so long is killed: frozen, or stuck in C code
+    margin_s: float = MARGIN_S  # from the end of the crawler's own SHUTDOWN_GRACE to SIGKILL
+    silence_s: float = (
+        7.0  # three missed words: a crawler whose main thread has said nothing for so long is killed: frozen, or stuck in C code
+    )
     start_s: float = 60.0  # the same before its first word: a cold disk can be slow
     period_s: float = 2.0  # between renewals of the slot
     restarts: RestartPolicy = field(default_factory=RestartPolicy)
@@ -57,8 +72,13 @@ class Surroundings:
     """What a supervisor needs from its node: all of it can be left out in tests."""
 
     draining: Callable[[], bool] = lambda: False  # whether this node is being shut down
-    on_record: Callable[[CrawlerRecord], None] = lambda _: None  # told the crawler's last word, in another thread; never raises
+    on_record: Callable[[CrawlerRecord], None] = lambda _: None  # told each new record, in another thread; never raises
+    on_run: Callable[[Run], object] = lambda _: (
+        None
+    )  # told when a crawler began and ended, in another thread; may raise RedisError
     expire_owner: Callable[[str, str], object] = lambda _spider, _owner: None  # take back the leases of a crawler that died (e)
+    config: Callable[[], str] = config_digest  # digest of what a crawler that is launched now is configured with
+    before: CrawlerRecord | None = None  # the slot's last record
     node: str = ""
 
 
@@ -81,41 +101,66 @@ class Supervisor:
         self._around = surroundings or Surroundings()
         self._options = replace(options, slot=slot, node=self._around.node)
         self._log = log or SlotLog.of(slot.spider, slot.number)
+        self._stream = LogStream(self._log, slot.name)
+        self._book = RunBook(slot, self._around.node, lambda run: self._heartbeat.errand(lambda: self._around.on_run(run)))
         self._heartbeat = Heartbeat(self._beat, period_s=self._config.period_s)
         self._crawler: LaunchedCrawler | None = None
+        self._weigh_at = 0.0
         self._starts = 0
-        self._last_exit: Exit | None = None
-        self._quick_ends = 0
+        self._story = self._begin()
         self._record: CrawlerRecord | None = None  # what to tell the fleet while there is no crawler that tells it itself
-        self._heard: CrawlerRecord | None = None  # the crawler's last word, not passed on yet
+        self._news: CrawlerRecord | None = None  # the last word on the crawler, not passed on yet
+        self.last: CrawlerRecord | None = None
+        """After `run`: what was left in the slot's record."""
 
     def run(self) -> Verdict:
         """Supervise until there is a verdict. An exception ends the crawler too and gives the slot back."""
-        last = self._state(CrawlerState.STOPPED)
+        self.last = self._state(CrawlerState.STOPPED)
         self._heartbeat.start()
+        self._stream.start()
         try:
             verdict = self._supervise()
-            last = self._state(_LAST_STATE.get(verdict, CrawlerState.STOPPED))
-            if last.state.given_up:
-                last = replace(last, note=self._last_lines())
+            self.last = self._give_up(verdict) if verdict in _LAST_STATE else self._state(CrawlerState.STOPPED)
             return verdict
         finally:
             # Also after SystemExit, which is how Celery revokes a task: no crawler outlives its supervisor.
             if self._crawler:
-                self._end(self._crawler)
+                self._end(self._crawler, ExitKind.DRAINED)
+                self.last = self._state(CrawlerState.STOPPED)
+            last = self.last
             self._heartbeat.errand(lambda: self._registry.release(self._slot, last))
             self._heartbeat.stop(RELEASE_TIMEOUT_S)
+            self._stream.stop()
+
+    def _begin(self) -> SlotStory:
+        """What this slot has behind it, for this node's configuration."""
+        before, config = self._around.before, self._around.config()
+        if before is None:
+            return SlotStory(config=config)
+        streak = inherited(before, config, self._config.restarts)
+        return replace(
+            before.story,
+            restarts=before.restarts + 1,
+            config=config,
+            quick_ends=streak.ends,
+            quick_failures=streak.failures,
+        )
+
+    # what happens to the slot
 
     def _supervise(self) -> Verdict:
+        if self._story.quick_failures >= self._config.restarts.max_quick_failures:
+            logger.error("%s: %d supervisors or crawlers died in a row", self._slot.name, self._story.quick_failures)
+            return Verdict.CRASH_LOOPING
         while (verdict := self._verdict()) is None:
             end = self._one_life()
             if end is None:
-                continue  # it was ended on purpose: there is a verdict now
-            decision = decide(end, self._quick_ends, self._config.restarts, luck=random.random())  # noqa: S311 - jitter
-            self._quick_ends = decision.quick_ends
+                continue  # it was ended on purpose: there is a verdict or an order now
+            decision = decide(end, self._streak, self._config.restarts, luck=random.random())  # noqa: S311 - jitter
+            self._count(decision.streak)
             self._say_what_happened(end, decision)
             if not decision.restart:
-                return self._given_up(end)
+                return self._why_not(end)
             self._wait(decision.wait_s)
         return verdict
 
@@ -124,93 +169,174 @@ class Supervisor:
             return Verdict.LOST
         if self._around.draining():
             return Verdict.DRAINED
-        return Verdict.RETIRED if self._heartbeat.order else None
+        order = self._heartbeat.order
+        return Verdict.RETIRED if order and order.word is OrderWord.RETIRE else None
 
-    def _given_up(self, end: Exit) -> Verdict:
+    def _reload(self) -> Order | None:
+        """An order to reload that was not obeyed yet. It stays with the slot, so its reason tells it from the one before."""
+        order = self._heartbeat.order
+        return order if order and order.word is OrderWord.RELOAD and order.reason != self._story.reload else None
+
+    def _why_not(self, end: Exit) -> Verdict:
         if end.kind is ExitKind.LOST_SLOT:
             return Verdict.LOST
         return Verdict.REFUSED if end.kind is ExitKind.REFUSED else Verdict.CRASH_LOOPING
 
+    def _wait(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and not (self._verdict() or self._reload()):
+            time.sleep(min(TICK_S, max(0.0, deadline - time.monotonic())))
+
+    # one crawler's life
+
     def _one_life(self) -> Exit | None:
         """From one crawler's launch to its end; None when that end was our doing."""
+        killed = oom_kills()
         crawler = self._crawler = self._launch()
         while (code := crawler.poll()) is None:
-            if self._verdict():
-                self._end(crawler)
+            if self._verdict() or self._reload():
+                self._end(crawler, ExitKind.DRAINED if self._verdict() else ExitKind.RECYCLED)
                 return None
             if crawler.pulse() and crawler.record:
                 self._record = None  # it speaks for itself
-                self._heard = crawler.record
-            if crawler.silent_s > (self._config.silence_s if crawler.record else self._config.start_s):
-                logger.error("%s: crawler %d has fallen silent; killing it", self._slot.name, crawler.pid)
-                crawler.dump_stacks()
-                crawler.kill()
-                return self._bury(crawler, -9, hung=True)
+                self._news = crawler.record
+                self._book.heard(crawler.record)
+            if trouble := self._trouble(crawler):
+                return self._kill(crawler, *trouble)
+            began = time.monotonic()
             time.sleep(TICK_S)
+            if (late_s := time.monotonic() - began - TICK_S) > FROZEN_S:
+                crawler.excuse(late_s)
+        if code == -signal.SIGKILL and oom_kills() > killed:
+            return self._bury(crawler, code, ExitKind.OUT_OF_MEMORY, "by the kernel")
         return self._bury(crawler, code)
 
+    def _trouble(self, crawler: LaunchedCrawler) -> tuple[ExitKind, str] | None:
+        """Why a crawler has to be killed that cannot see it itself."""
+        if crawler.silent_s > (self._config.silence_s if crawler.record else self._config.start_s):
+            return ExitKind.HUNG, f"it said nothing for {crawler.silent_s:.0f} s"
+        if crawler.terms.memory_hard_bytes and time.monotonic() >= self._weigh_at:
+            self._weigh_at = time.monotonic() + WEIGH_S
+            if (resident := crawler.resident()) > crawler.terms.memory_hard_bytes:
+                return ExitKind.OUT_OF_MEMORY, f"it had {resident >> 20} MiB of memory"
+        return None
+
     def _launch(self) -> LaunchedCrawler:
-        last_exit = str(self._last_exit) if self._last_exit else None
-        options = replace(self._options, restarts=self._starts, last_exit=last_exit)
-        crawler = launch(options, self._log, {OWNER_VARIABLE: self._owner()})
-        self._record = self._state(CrawlerState.STARTING, pid=crawler.pid)
-        self._heartbeat.now()
+        config, order = self._around.config(), self._reload()
+        if order or config != self._story.config:
+            self._count(Streak())  # somebody has changed something
+        if order:
+            self._story = replace(self._story, reload=order.reason)
+        restarts = self._story.restarts + (1 if self._starts else 0)
+        self._story = replace(self._story, config=config, restarts=restarts)
+        options = replace(self._options, story=self._story, owner=self._owner())
+        crawler = launch(options, self._log)
+        self._stream.new_process(crawler.pid)
+        self._book.began(options.owner, crawler.pid)
+        self._tell(self._state(CrawlerState.STARTING, pid=crawler.pid))
         logger.info("%s: launched crawler %d", self._slot.name, crawler.pid)
         self._starts += 1
         return crawler
 
-    def _end(self, crawler: LaunchedCrawler) -> None:
-        """Stop a crawler for good: gracefully, or at once when the slot is somebody else's."""
+    def _kill(self, crawler: LaunchedCrawler, why: ExitKind, reason: str) -> Exit:
+        logger.error("%s: killing crawler %d: %s", self._slot.name, crawler.pid, reason)
+        if why is ExitKind.HUNG:
+            crawler.dump_stacks()
+        crawler.kill()
+        return self._bury(crawler, -signal.SIGKILL, why, reason)
+
+    def _end(self, crawler: LaunchedCrawler, why: ExitKind) -> None:
+        """Stop a crawler: gracefully, or at once when the slot is somebody else's."""
         crawler.terminate()
-        deadline = time.monotonic() + (0.0 if self._heartbeat.lost else self._config.grace_s)
-        while (code := crawler.poll()) is None and time.monotonic() < deadline and not self._heartbeat.lost:
-            crawler.pulse()  # the pipe must not run full
+        began = time.monotonic()
+        while (code := crawler.poll()) is None and not self._heartbeat.lost:
+            crawler.pulse()  # the pipe must not run full, and it may say its terms only now
+            if time.monotonic() - began > crawler.terms.grace_s + self._config.margin_s:
+                break
             time.sleep(TICK_S / 2)
         if code is None:
             logger.warning("%s: crawler %d did not stop in time; killing it", self._slot.name, crawler.pid)
             crawler.kill()
-        self._bury(crawler, crawler.poll() or 0)
+        end = self._bury(crawler, crawler.poll() or 0, why)
+        logger.info("%s: crawler %s after %.1f s", self._slot.name, end, end.lived_s)
 
-    def _bury(self, crawler: LaunchedCrawler, code: int, *, hung: bool = False) -> Exit:
+    def _bury(self, crawler: LaunchedCrawler, code: int, why: ExitKind | None = None, reason: str | None = None) -> Exit:
         crawler.pulse()
         stopping = crawler.record is not None and crawler.record.state is CrawlerState.STOPPING
-        end = self._last_exit = Exit.of(code, lived_s=crawler.lived_s, stopping=stopping, hung=hung)
+        reason = reason or (crawler.record.note if crawler.record and stopping else None)
+        end = Exit.of(code, lived_s=crawler.lived_s, stopping=stopping, why=why, reason=reason)
         crawler.close()
+        self._stream.drain()
+        if crawler.record:
+            self._book.heard(crawler.record)
+        self._book.ended(end, self._why(end))
         self._crawler = None
+        self._story = replace(self._story, last_exit=str(end))
+        if end.lived_s >= self._config.restarts.quick_s:
+            self._count(Streak())
+            self._story = replace(self._story, failed_configs=())
         if not end.kind.clean:
-            owner = self._owner(restart=self._starts - 1)
+            owner = self._owner(start=self._starts - 1)
             self._heartbeat.errand(lambda: self._around.expire_owner(self._slot.spider, owner))
         return end
 
+    def _why(self, end: Exit) -> str | None:
+        """For the history: who wanted this end, or what the crawler said last."""
+        if verdict := self._verdict():
+            order = self._heartbeat.order
+            return order.reason if order and order.reason else str(verdict)
+        return end.reason or (self._error() if end.code > 0 else None)
+
+    # what is told
+
     def _say_what_happened(self, end: Exit, decision: Decision) -> None:
-        what = f"{end} after {end.lived_s:.1f} s; {decision}"
+        what = f"{end} after {end.lived_s:.1f} s{f', {end.reason}' if end.reason else ''}; {decision}"
         log = logger.info if end.kind.clean else logger.warning
         log("%s: crawler %s", self._slot.name, what)
         if decision.restart:
-            self._record = self._state(CrawlerState.BACKING_OFF, note=what)
-            self._heartbeat.now()
+            self._tell(self._state(CrawlerState.BACKING_OFF, note=what))
         if not end.kind.clean:
             # What a process said last is the reason only where it ended by itself.
-            reason = self._last_lines(1) if end.code > 0 else None
+            reason = self._error() if end.code > 0 else None
             line = f"{what}; {reason or f'see {self._log.path.name}'}"
             self._heartbeat.errand(lambda: self._registry.report_error(self._slot.name, line))
 
-    def _wait(self, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and self._verdict() is None:
-            time.sleep(min(TICK_S, max(0.0, deadline - time.monotonic())))
+    def _give_up(self, verdict: Verdict) -> CrawlerRecord:
+        """The record of a slot that is left alone, with all that somebody needs who has to mend it."""
+        config, failed = self._story.config or "", self._story.failed_configs
+        self._story = replace(self._story, failed_configs=(*(c for c in failed if c != config), config)[-REMEMBERED_CONFIGS:])
+        what = self._story.last_exit or "its supervisor died with it"
+        if verdict is Verdict.CRASH_LOOPING:
+            what = f"{what}; {self._story.quick_failures} failures in a row, each within {self._config.restarts.quick_s:.0f} s"
+        return replace(
+            self._state(_LAST_STATE[verdict], note=what), error=self._error(), log="\n".join(self._log.tail(LAST_LINES)) or None
+        )
 
-    def _owner(self, *, restart: int | None = None) -> str:
-        """Id under which the frontier keeps the leases of one crawler process; no two processes ever have the same."""
-        return f"{self._slot.name}#{self._slot.token}.{self._starts if restart is None else restart}"
+    def _error(self) -> str | None:
+        return error_line(self._log.tail(LAST_LINES))
+
+    def _tell(self, record: CrawlerRecord) -> None:
+        self._record = self._news = record
+        self._heartbeat.now()
 
     def _beat(self) -> Renewal:
         """In the heartbeat's thread."""
         answer = self._registry.renew(self._slot, self._record)
-        heard, self._heard = self._heard, None
-        if heard:
-            self._around.on_record(heard)
+        news, self._news = self._news, None
+        if news:
+            self._around.on_record(news)
         return answer
+
+    @property
+    def _streak(self) -> Streak:
+        return Streak(ends=self._story.quick_ends, failures=self._story.quick_failures)
+
+    def _count(self, streak: Streak) -> None:
+        self._story = replace(self._story, quick_ends=streak.ends, quick_failures=streak.failures)
+
+    def _owner(self, *, start: int | None = None) -> str:
+        """Id under which the frontier keeps the leases of one crawler process; no two processes ever have the same."""
+        return f"{self._slot.name}#{self._slot.token}.{self._starts if start is None else start}"
 
     def _state(self, state: CrawlerState, *, pid: int = 0, note: str | None = None) -> CrawlerRecord:
         return CrawlerRecord(
@@ -221,10 +347,6 @@ class Supervisor:
             state=state,
             token=self._slot.token,
             started_at=time.time(),
-            restarts=max(0, self._starts - 1),
-            last_exit=str(self._last_exit) if self._last_exit else None,
             note=note,
+            **vars(self._story),
         )
-
-    def _last_lines(self, lines: int = 20) -> str | None:
-        return "\n".join(self._log.tail(lines)) or None

@@ -20,13 +20,17 @@
 -- KEYS[15] own_gone     (string) last number of this owner, if it was taken for dead, was fenced or said good-bye
 -- KEYS[16] dead_leases  (hash)   leases of the owner named in message.reclaim
 -- KEYS[17] dead_gone    (string) last number of the owner named in message.reclaim
--- KEYS[18] more_keys    (any number) message.start_keys further start keys of this spider, the most urgent first (list, set or zset); then lists for items
+-- KEYS[18] holds        (hash)   what an operator holds, and its version
+-- KEYS[19] parked       (hash)   lots of parked requests and start tasks -> how many they hold
+-- KEYS[20] more_keys    (any number) message.start_keys further start keys of this spider, the most urgent first (list, set or zset); then the lots in
+--                       message.lots (list); then lists for items
 -- ARGV[1] message       (msgpack map)  see redis_components/exchange.py, class Message
 -- ARGV[2] blobs         (binary)       end to end, for each of message.requests its fingerprint ('' = no filter) and payload, for each of message.tasks
 --                       its data, then the items, then those with a key of their own; apart from the message because Redis's cmsgpack does not know the binary type
 -- Returns: {outcome, layout version, number of the last exchange applied, leases {id, score, order and attempts, payload, ...}, tasks {id, data, ...},
 --          duplicates {place, ...}, ready, withheld, leased, leased_tasks, waiting, dead owner, acks lost, out of memory (0, 1), survives a crash by an append-only file or replicas (0, 1, -1 not asked),
---          time of the last removal from the dupefilter (in ms, '' if long ago)};
+--          time of the last removal from the dupefilter (in ms, '' if long ago), parked, parked start tasks, entries left in the lot to be put back,
+--          {} or, where the owner knows another version of what is held and was leased nothing therefore, {{field, value, ...}, {lot, entries, ...}}};
 --          outcome is 'applied', 'repeated' (was applied before, same answer), 'fenced' (nothing applied: this owner is not known any more), 'layout', or
 --          'filter' (nothing applied: another dupefilter is at that key; its form stands in place of the layout version)
 -- Retry: safe; a message is applied at most once for each owner and number
@@ -34,11 +38,13 @@ local ready, seen, leases, owners, numbers = KEYS[1], KEYS[2], KEYS[3], KEYS[4],
 local counters, dead, start_tasks, start_deaths, items = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local stats, own_stats, next_tasks, next_tokens = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
 local own_gone, dead_leases, dead_gone = KEYS[15], KEYS[16], KEYS[17]
-local more_keys = 18
+local holds, parked = KEYS[18], KEYS[19]
+local more_keys = 20
 local message, blobs = cmsgpack.unpack(ARGV[1]), ARGV[2]
 local LAYOUT = '1'
 local GONE_S = 86400
 local MOST_WITHHELD = 200
+local MOST_UNPARKED = 500
 local MEND = '; trawl migrate scrapy-redis imports it if it is of scrapy-redis, else remove it'
 
 -- include: clock
@@ -49,6 +55,7 @@ local MEND = '; trawl migrate scrapy-redis imports it if it is of scrapy-redis, 
 -- include: tasks
 -- include: reclaim
 -- include: settling
+-- include: parking
 -- include: stats
 -- include: filter_form
 
@@ -56,13 +63,14 @@ local now = now_ms()
 local owner, number = message.owner, message.number
 local reply = {
   layout = LAYOUT, last_applied = 0, leases = {}, tasks = {}, duplicates = {}, ready = 0, withheld = 0, leased = 0, leased_tasks = 0, waiting = 0,
-  expired = '', lost = 0, full = 0, survives = -1, forgotten = '',
+  expired = '', lost = 0, full = 0, survives = -1, forgotten = '', parked = 0, parked_tasks = 0, left = 0, holds = {},
 }
 
 local function answer(outcome)
   return {
     outcome, reply.layout, reply.last_applied, reply.leases, reply.tasks, reply.duplicates, reply.ready, reply.withheld, reply.leased,
-    reply.leased_tasks, reply.waiting, reply.expired, reply.lost, reply.full, reply.survives, reply.forgotten,
+    reply.leased_tasks, reply.waiting, reply.expired, reply.lost, reply.full, reply.survives, reply.forgotten, reply.parked, reply.parked_tasks, reply.left,
+    reply.holds,
   }
 end
 
@@ -73,9 +81,11 @@ local function next_blob()
   return string.sub(blobs, offset - sizes[read] + 1, offset)
 end
 
-local start_keys, item_keys = { start_tasks }, {}
+local lots = message.lots or {} -- what is seldom there is left out of the message
+local start_keys, lot_keys, item_keys = { start_tasks }, {}, {}
 for place = more_keys, #KEYS do
-  local keys = place < more_keys + message.start_keys and start_keys or item_keys
+  local after = place - more_keys - message.start_keys
+  local keys = after < 0 and start_keys or after < #lots and lot_keys or item_keys
   keys[#keys + 1] = KEYS[place]
 end
 
@@ -86,6 +96,12 @@ local checks = {
   { 'LLEN', next_tasks }, { 'HLEN', next_tokens }, { 'STRLEN', own_gone }, { 'HLEN', dead_leases },
 }
 for _, key in ipairs(start_keys) do checks[#checks + 1] = { count_command(key), key } end
+for _, key in ipairs(lot_keys) do checks[#checks + 1] = { 'LLEN', key } end
+-- Who does not know what is held gets it, and nothing to start.
+local stale = (redis.pcall('HGET', holds, 'version') or '') ~= (message.holds or '')
+if stale or #lots > 0 then
+  checks[#checks + 1], checks[#checks + 2] = { 'HLEN', holds }, { 'HLEN', parked }
+end
 for _, key in ipairs(item_keys) do checks[#checks + 1] = { 'LLEN', key } end
 for _, check in ipairs(checks) do
   if type(redis.pcall(check[1], check[2])) ~= 'number' then
@@ -97,7 +113,7 @@ for _, check in ipairs(checks) do
     return redis.error_reply('WRONGTYPE ' .. check[2] .. ' is a ' .. redis.call('TYPE', check[2])['ok'] .. ' that Trawl did not write' .. MEND)
   end
 end
-local numeric = { 'order', 'leased', 'leased_tasks', 'acked', 'reclaimed' }
+local numeric = { 'order', 'leased', 'leased_tasks', 'acked', 'reclaimed', 'parked', 'parked_tasks' }
 local counts = redis.call('HMGET', counters, 'layout', 'custom_queue', unpack(numeric))
 local known_layout, custom_queue, last_order = counts[1], counts[2], counts[3]
 reply.layout = known_layout or LAYOUT
@@ -155,6 +171,8 @@ if not said_bye and (gone or (had ~= number and had ~= message.previous)) then
   return answer('fenced')
 end
 
+if stale then reply.holds = { redis.call('HGETALL', holds), redis.call('HGETALL', parked) } end
+
 local outcome = 'applied'
 if not said_bye then redis.call('ZADD', owners, now + message.ttl_ms, owner) end
 
@@ -211,6 +229,18 @@ else
   end
   for _, id in ipairs(message.acks) do count(ack(leases, counters, start_deaths, id)) end
   for _, id in ipairs(message.releases) do count(release(leases, counters, ready, start_tasks, id)) end
+  for _, one in ipairs(message.parks or {}) do
+    local id, lot = one[1], one[2]
+    if stale then -- the site may not be held any more
+      count(release(leases, counters, ready, start_tasks, id))
+    else
+      count(park(leases, counters, lot_keys[lot], id))
+    end
+  end
+  if message.unpark and not stale and reply.full == 0 then
+    unpark(lot_keys[message.unpark], lots[message.unpark], counters, ready, start_tasks, dead, now, MOST_UNPARKED)
+  end
+  for place, lot in ipairs(lots) do tell_lot(parked, lot_keys[place], lot) end
   for _, burial in ipairs(message.burials) do count(give_up(leases, counters, start_deaths, dead, now, burial[1], burial[2])) end
 
   for _, change in ipairs(message.stats) do change_stat(stats, own_stats, change[1], change[2], change[3]) end
@@ -256,7 +286,7 @@ else
     local round, popped = 0, nil
     repeat -- again where some were withheld, for a bounded time
       round = round + 1
-      popped = message.want > made.leased and redis.call('ZPOPMIN', ready, message.want - made.leased) or {}
+      popped = not stale and message.want > made.leased and redis.call('ZPOPMIN', ready, message.want - made.leased) or {}
       for i = 1, #popped, 2 do
         local member, score = popped[i], popped[i + 1]
         if #member < 9 or (string.byte(member) ~= 0 and message.order ~= 'advised') then -- a late one of scrapy-redis stays whole
@@ -271,7 +301,9 @@ else
     until #popped == 0 or #withheld >= MOST_WITHHELD or round >= MOST_WITHHELD
     for _, one in ipairs(withheld) do redis.call('ZADD', ready, one[1], one[2]) end
     reply.withheld = #withheld
-    for _, task in ipairs(take_tasks(start_keys, start_deaths, message.want_tasks)) do lease(unpack(task)) end
+    if not stale then
+      for _, task in ipairs(take_tasks(start_keys, start_deaths, message.want_tasks)) do lease(unpack(task)) end
+    end
   end
   for counter, n in pairs(made) do
     if n > 0 then redis.call('HINCRBY', counters, counter, n) end
@@ -296,9 +328,11 @@ if message.ask_survives then
 end
 local forgotten = redis.pcall('GET', forgotten_key(seen))
 if type(forgotten) == 'string' then reply.forgotten = forgotten end
-local leased = redis.call('HMGET', counters, 'leased', 'leased_tasks')
+local leased = redis.call('HMGET', counters, 'leased', 'leased_tasks', 'parked', 'parked_tasks')
 reply.ready, reply.waiting = redis.call('ZCARD', ready), count_tasks(start_keys)
 reply.leased, reply.leased_tasks = tonumber(leased[1] or 0), tonumber(leased[2] or 0)
+reply.parked, reply.parked_tasks = tonumber(leased[3] or 0), tonumber(leased[4] or 0)
+if message.unpark then reply.left = redis.call('LLEN', lot_keys[message.unpark]) end
 local expired = redis.call('ZRANGEBYSCORE', owners, '-inf', now, 'LIMIT', 0, 1)[1]
 if expired and is_name(expired) then
   reply.expired = expired

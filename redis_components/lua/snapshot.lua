@@ -11,7 +11,7 @@
 -- KEYS[9] stats        (hash)  stats over all processes, as many as the spider names
 -- KEYS[10] aside       (zset)  READY requests where a queue class of the user's has their key
 -- KEYS[11] more_keys   (any number)  further start keys (list, set or zset)
--- Returns: {start tasks, ready, {leased, leased_tasks, acked, reclaimed}, dead, fingerprints, items, bad items, live owners, {stat, value, ...},
+-- Returns: {start tasks, ready, {leased, leased_tasks, acked, reclaimed, parked, parked_tasks}, dead, fingerprints, items, bad items, live owners, {stat, value, ...},
 --           {form, layers} of a dupefilter that is no plain set}
 -- Retry: safe; it only reads
 local start_tasks, ready, counters, dead, seen = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -33,7 +33,7 @@ for place = more_keys, #KEYS do waiting = waiting + waiting_in(KEYS[place]) end
 return {
   waiting,
   redis.call('ZCARD', redis.call('HGET', counters, 'custom_queue') and aside or ready),
-  redis.call('HMGET', counters, 'leased', 'leased_tasks', 'acked', 'reclaimed'),
+  redis.call('HMGET', counters, 'leased', 'leased_tasks', 'acked', 'reclaimed', 'parked', 'parked_tasks'),
   redis.call('LLEN', dead),
   filter and tonumber(filter[1] or 0) or (held == 'set' and redis.call('SCARD', seen) or 0),
   redis.call('LLEN', items),

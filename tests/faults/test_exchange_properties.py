@@ -1,5 +1,5 @@
-"""Random interleavings of several owners with crashes, lost replies, lost requests, pauses, a Redis out of memory and a Redis
-that forgets its last moments.
+"""Random interleavings of several owners with crashes, lost replies, lost requests, pauses, a Redis out of memory, a Redis
+that forgets its last moments, and an operator who holds the crawl or some of its sites.
 
 The crawl is a tree: node n leads to 2n and 2n+1, each node has one item and a priority. Some further nodes come from start tasks,
 in two keys; half of the items go into a list of their own.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -21,8 +22,10 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from redis_components import holds
 from redis_components.exchange import KeyedItem, StatChange
 from redis_components.filters import Filter, PlainSet, Rolling
+from redis_components.holds import Hold, HoldWord
 from redis_components.inspector import expire_owner, snapshot
 from tests.support import owner
 from tests.support.redis_server import RedisServer
@@ -39,8 +42,16 @@ FAULTS = ["lose_replies", "lose_requests"]
 SECONDS = st.sampled_from([0.005, 0.02, 0.02, 0.02, 0.1, 0.5, 3.0])  # mostly one exchange: what it leaves behind is in danger
 
 
+HOLDS = ["spider", "fleet", "site:0", "site:1", "fleet:site:1"]
+WORDS = st.sampled_from([HoldWord.PAUSE, HoldWord.PAUSE, HoldWord.DRAIN, None, None])
+
+
 def priority_of(node: int) -> int:
     return node * 7 % 5
+
+
+def site_of(node: int) -> Iterator[str]:
+    yield str(node % 3)
 
 
 class Crawler(owner.Owner):
@@ -54,6 +65,7 @@ class Crawler(owner.Owner):
         self.visits: list[str] = []
         self.told: list[StatChange] = []
         self.frontier.listeners.stats = self._stats
+        self.frontier.listeners.names = lambda payload: site_of(int(payload))
 
     def _fenced(self) -> None:
         super()._fenced()
@@ -90,7 +102,8 @@ class Crawler(owner.Owner):
 
     def start_task(self) -> None:
         if self.task is None and (lease := self.frontier.take_task()) is not None:
-            self.task = (lease.id, int(lease.data))
+            if not self.frontier.park(lease.id, site_of(int(lease.data)), task=True):
+                self.task = (lease.id, int(lease.data))
         elif self.task is None:
             self.frontier.want_tasks(2)
 
@@ -219,6 +232,10 @@ class Exchanges(RuleBasedStateMachine):
         expire_owner(self.client, KEYS, crawler.frontier.config.owner)
         self.crawlers[process] = self.spawn()
 
+    @rule(what=st.sampled_from(HOLDS), word=WORDS)
+    def hold(self, what: str, word: HoldWord | None) -> None:
+        holds.change(self.client, KEYS, {what: Hold(word=word) if word else None})
+
     @rule(full=st.booleans())
     def memory(self, full: bool) -> None:
         self.client.config_set("maxmemory", 1 if full else 0)
@@ -248,6 +265,22 @@ class Exchanges(RuleBasedStateMachine):
         tasks = Counter((KEYS.start_tasks().encode(), task) for task in self.client.lrange(KEYS.start_tasks(), 0, 1000))
         tasks.update((LATER.encode(), task) for task in self.client.zrange(LATER, 0, 1000))
         held = Counter[str]()
+        lots: Counter[str] = Counter(holds.parked_lots(self.client, KEYS))
+        for lot, entries in lots.items():
+            values = self.client.lrange(KEYS.parked_lot(lot), 0, 1000)
+            assert len(values) == entries
+            for value in values:
+                place, _, member = value.partition(b"|")
+                if lot.startswith(holds.REQUESTS):
+                    assert place.startswith(b"r")
+                    assert place[1:] == str(-priority_of(int(member[9:]))).encode()
+                    requests[member[9:]] += 1
+                else:
+                    size, _, keyed = member.partition(b"|")
+                    tasks[keyed[: int(size)], keyed[int(size) :]] += 1
+        for counter, kind in (("parked", holds.REQUESTS), ("parked_tasks", holds.TASKS)):
+            counted = int(self.client.hget(KEYS.counters(), counter) or 0)
+            assert counted == sum(entries for lot, entries in lots.items() if lot.startswith(kind)), counter
         for key in self.client.keys(f"{KEYS.requests}:leases:*"):
             for value in self.client.hvals(key.decode()):
                 place, _, member = value.partition(b"|")
@@ -281,6 +314,7 @@ class Exchanges(RuleBasedStateMachine):
         if not hasattr(self, "crawlers"):
             return
         self.client.config_set("maxmemory", 0)
+        holds.change(self.client, KEYS, dict.fromkeys(HOLDS))
         for _ in range(400):
             for crawler in self.crawlers:
                 crawler.start_one()
@@ -291,7 +325,8 @@ class Exchanges(RuleBasedStateMachine):
             if all(crawler.frontier.task_idle for crawler in self.crawlers):
                 break
         shot = snapshot(self.client, "s", KEYS)
-        assert (shot.start_tasks, shot.ready, shot.leased, shot.leased_tasks, shot.dead) == (0, 0, 0, 0, 0)
+        left = (shot.start_tasks, shot.ready, shot.leased, shot.leased_tasks, shot.parked, shot.parked_tasks, shot.dead)
+        assert left == (0, 0, 0, 0, 0, 0, 0)
         items = [item.decode() for key in (KEYS.item_stream(), ODD_ITEMS) for item in self.client.lrange(key, 0, 100_000)]
         assert len(items) == len(set(items)), "an item is stored twice"
         done = {int(item.split()[0]) for item in items}

@@ -92,9 +92,9 @@ def test_every_operation_of_frontier_fleet_and_tools_works(client: redis.Redis) 
     slot = registry.acquire("links", 0, "node")
     assert slot is not None
     assert registry.renew(slot).held
-    assert registry.mark_launch("links", 1)
+    assert registry.mark_launch("links", 1, "node")
     views = registry.slots(registry.desired(), registry.crawlers())
-    assert [(view.owner, view.launching) for view in views] == [("node", False), (None, True)]
+    assert [(view.owner, view.launching_on) for view in views] == [("node", None), (None, "node")]
     assert registry.release(slot)
     assert registry.now() > 0
 

@@ -19,6 +19,7 @@ import redis
 
 from cli.main import main
 from redis_components.keys import CrawlKeys
+from redis_components.nodes import NodeRecord, Nodes
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry
 from tests.support.items import comment, post, wire
 from workers.storage import Database, Item, parse
@@ -103,7 +104,7 @@ def test_wrong_use_is_one_line_that_names_the_help_and_exit_code_2(arguments: tu
 
 def test_every_command_has_a_help_with_an_example(trawl: Trawl) -> None:
     assert "trawl status --watch" in trawl("--help").out
-    for command in ("up", "seed", "scale", "status", "export", "dead", "migrate"):
+    for command in ("up", "seed", "scale", "status", "nodes", "export", "dead", "migrate"):
         said = trawl(command, "--help")
         assert said.code == 0
         assert f"trawl {command}" in said.out.split("Examples")[1], f"{command} shows how it is used"
@@ -168,6 +169,28 @@ def test_scale_sets_what_is_desired_and_prints_all_of_it(trawl: Trawl, redis_cli
     assert trawl("scale", "forum_detail=4").out == "desired: forum_detail=4, forum_list=1\n"
     assert json.loads(trawl("scale", "forum_list=0,forum_detail=2", "--json").out) == {"forum_list": 0, "forum_detail": 2}
     assert Registry(redis_client).desired() == {"forum_list": 0, "forum_detail": 2}
+
+
+def test_nodes_are_shown_with_what_they_serve_and_their_room(trawl: Trawl, redis_client: redis.Redis) -> None:
+    assert "No node is known" in trawl("nodes").out
+    nodes = Nodes(redis_client)
+    nodes.beat(NodeRecord(name="a@host", services=("forum_list",), capacity=4, taken=1, config="c0ffee", version="0.1.0"))
+    nodes.drain("a@host")
+    (row,) = [line.split() for line in trawl("nodes").out.splitlines()[1:]]
+    assert (row[:3], row[-3:]) == (["a@host", "draining", "1/4"], ["c0ffee", "0.1.0", "forum_list"])
+    (node,) = json.loads(trawl("nodes", "--json").out)
+    assert node.pop("heartbeat_age_s") < 5
+    assert node == {
+        "name": "a@host",
+        "state": "draining",
+        "services": ["forum_list"],
+        "capacity": 4,
+        "taken": 1,
+        "config": "c0ffee",
+        "version": "0.1.0",
+        "draining": True,
+        "started_at": None,
+    }
 
 
 @pytest.mark.parametrize(

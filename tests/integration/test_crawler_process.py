@@ -16,19 +16,20 @@ import redis
 
 from redis_components.keys import FleetKeys
 from redis_components.registry import CrawlerState, Registry
+from redis_components.runs import Run, Runs
 from tests.support.fleet import Program, program, toy_environment
 from tests.support.processes import wait_until
 from workers.exits import ExitKind
 
-Run = Callable[..., AbstractContextManager[Program]]
+Start = Callable[..., AbstractContextManager[Program]]
 
-SLOT = FleetKeys().slot("toy", 0)
+SLOT, RECORDS = FleetKeys().slot("toy", 0), FleetKeys().crawlers()
 
 pytestmark = pytest.mark.usefixtures("no_process_left")
 
 
 @pytest.fixture
-def run(redis_url: str, tmp_path: Path) -> Run:
+def run(redis_url: str, tmp_path: Path) -> Start:
     """Start a crawler on the toy project: `with run("toy", "-a", "mode=finish") as crawler`."""
 
     def start(*arguments: str, url: str = redis_url) -> AbstractContextManager[Program]:
@@ -71,14 +72,20 @@ def crawling(registry: Registry) -> bool:
     return any(r.state is CrawlerState.RUNNING and r.pages > 0 for r in registry.crawlers())
 
 
-def test_a_crawl_that_ends_by_itself_exits_with_0_and_leaves_no_record(run: Run, registry: Registry) -> None:
+def test_a_crawl_that_ends_by_itself_exits_with_0_and_leaves_a_run_and_no_record(
+    run: Start, registry: Registry, redis_client: redis.Redis
+) -> None:
     with run("toy", "-a", "mode=finish") as crawler:
         assert crawler.wait() == ExitKind.FINISHED.exit_code
         assert "the crawl is over: finished" in crawler.said()
     assert registry.crawlers() == []
+    begun, ended = map(Run.from_json, Runs(redis_client).peek(10))
+    assert begun.id == ended.id
+    assert (begun.by, begun.pid, begun.ended_at) == ("hand", crawler.process.pid, None)
+    assert (ended.outcome, ended.exit_code, ended.pages, ended.items) == ("finished", 0, 1, 1)
 
 
-def test_a_crawler_started_by_hand_is_listed_but_holds_no_slot(run: Run, registry: Registry, redis_client: redis.Redis) -> None:
+def test_a_crawler_started_by_hand_is_listed_but_holds_no_slot(run: Start, registry: Registry, redis_client: redis.Redis) -> None:
     with run("toy", "-s", "HEARTBEAT_INTERVAL=0.2") as crawler:
         wait_until(lambda: crawling(registry), crawler.said)
         (record,) = registry.crawlers()
@@ -101,7 +108,7 @@ def test_a_crawler_started_by_hand_is_listed_but_holds_no_slot(run: Run, registr
         (["toy", "-a", "mode=start-error"], 1, "this spider cannot start"),
     ],
 )
-def test_what_cannot_run_says_why(arguments: list[str], code: int, line: str, run: Run) -> None:
+def test_what_cannot_run_says_why(arguments: list[str], code: int, line: str, run: Start) -> None:
     with run(*arguments) as crawler:
         assert crawler.wait() == code
         assert line in crawler.said()
@@ -110,7 +117,7 @@ def test_what_cannot_run_says_why(arguments: list[str], code: int, line: str, ru
 @pytest.mark.parametrize(
     ("url", "line"), [("redis://127.0.0.1:1/0", "is not running"), ("redis://:wrong@{}", "does not accept the password")]
 )
-def test_a_redis_that_cannot_be_used_is_one_line_and_exit_code_1(url: str, line: str, run: Run, redis_url: str) -> None:
+def test_a_redis_that_cannot_be_used_is_one_line_and_exit_code_1(url: str, line: str, run: Start, redis_url: str) -> None:
     with run("toy", url=url.format(redis_url.rpartition("@")[2])) as crawler:
         assert crawler.wait() == 1
         assert line in crawler.said()
@@ -118,7 +125,7 @@ def test_a_redis_that_cannot_be_used_is_one_line_and_exit_code_1(url: str, line:
         assert "wrong" not in crawler.said()
 
 
-def test_sigterm_lets_the_page_in_flight_finish(run: Run, slow_page: tuple[str, threading.Event]) -> None:
+def test_sigterm_lets_the_page_in_flight_finish(run: Start, slow_page: tuple[str, threading.Event]) -> None:
     url, asked = slow_page
     with run("toy", "-a", "mode=fetch", "-a", f"url={url}") as crawler:
         assert asked.wait(10), crawler.said()
@@ -128,7 +135,7 @@ def test_sigterm_lets_the_page_in_flight_finish(run: Run, slow_page: tuple[str, 
         assert "Closing spider (shutdown)" in crawler.said()
 
 
-def test_a_second_sigterm_ends_it_at_once(run: Run, slow_page: tuple[str, threading.Event]) -> None:
+def test_a_second_sigterm_ends_it_at_once(run: Start, slow_page: tuple[str, threading.Event]) -> None:
     url, asked = slow_page
     with run("toy", "-a", "mode=fetch", "-a", f"url={url}") as crawler:
         assert asked.wait(10), crawler.said()
@@ -138,40 +145,42 @@ def test_a_second_sigterm_ends_it_at_once(run: Run, slow_page: tuple[str, thread
         assert crawler.wait(1.0) == ExitKind.ABORTED.exit_code
 
 
-def test_sigterm_while_it_starts_is_not_lost(run: Run) -> None:
+def test_sigterm_while_it_starts_is_not_lost(run: Start) -> None:
     with run("toy") as crawler:
         wait_until(lambda: "Enabled addons" in crawler.said(), crawler.said, every_s=0.001)
         crawler.process.terminate()
         assert crawler.wait(8) == 0
 
 
-def test_a_hung_reactor_is_noticed_and_its_stacks_are_logged(run: Run) -> None:
-    with run("toy", "-a", "mode=hang", "-s", "WATCHDOG_TIMEOUT=1") as crawler:
+def test_a_hung_reactor_is_noticed_and_its_stacks_are_logged(run: Start) -> None:
+    with run("toy", "-a", "mode=hang", "-s", "WATCHDOG_TIMEOUT=3") as crawler:
         assert crawler.wait() == ExitKind.HUNG.exit_code
         assert "tests/support/toy/spiders.py" in crawler.said()
 
 
 def test_a_crawler_whose_slot_was_given_to_another_leaves_at_once(
-    run: Run, registry: Registry, redis_client: redis.Redis
+    run: Start, registry: Registry, redis_client: redis.Redis
 ) -> None:
     slot = registry.acquire("toy", 0, "node-a")
     assert slot is not None
     with run("toy", "--slot", "0", "--token", str(slot.token), "-s", "HEARTBEAT_INTERVAL=0.2") as crawler:
         wait_until(lambda: crawling(registry), crawler.said)
         # As if it had run out; again, should a heartbeat come in between.
-        wait_until(lambda: redis_client.delete(SLOT) and registry.acquire("toy", 0, "node-b"), "another node has the slot")
+        wait_until(
+            lambda: redis_client.delete(SLOT, RECORDS) and registry.acquire("toy", 0, "node-b"), "another node has the slot"
+        )
         assert crawler.wait() == ExitKind.LOST_SLOT.exit_code
         assert redis_client.exists(SLOT)  # the other's
 
 
-def test_a_frozen_crawler_that_comes_back_too_late_is_fenced(run: Run, registry: Registry, redis_client: redis.Redis) -> None:
+def test_a_frozen_crawler_that_comes_back_too_late_is_fenced(run: Start, registry: Registry, redis_client: redis.Redis) -> None:
     slot = registry.acquire("toy", 0, "node-a")
     assert slot is not None
     with run("toy", "--slot", "0", "--token", str(slot.token), "-s", "HEARTBEAT_INTERVAL=0.2") as crawler:
         wait_until(lambda: crawling(registry), crawler.said)
         crawler.process.send_signal(signal.SIGSTOP)
         wait_until(lambda: psutil.Process(crawler.process.pid).status() == psutil.STATUS_STOPPED, "it is frozen")
-        redis_client.delete(SLOT)
+        redis_client.delete(SLOT, RECORDS)
         assert registry.acquire("toy", 0, "node-b")
         crawler.process.send_signal(signal.SIGCONT)
         assert crawler.wait() == ExitKind.LOST_SLOT.exit_code
@@ -185,7 +194,8 @@ from workers.crawler_options import CrawlerOptions
 from workers.launcher import launch
 from workers.logs import SlotLog
 slot = Slot(spider="toy", number=0, token=int(sys.argv[1]), owner="node-a")
-launch(CrawlerOptions(spider="toy", slot=slot, settings={"HEARTBEAT_INTERVAL": "0.2"}), SlotLog(Path(sys.argv[2])), {})
+options = CrawlerOptions(spider="toy", slot=slot, owner="toy/0#owner", settings={"HEARTBEAT_INTERVAL": "0.2"})
+launch(options, SlotLog(Path(sys.argv[2])))
 time.sleep(60)
 """
 
@@ -204,4 +214,6 @@ def test_a_crawler_whose_supervisor_is_killed_ends_and_gives_the_slot_back(
         supervisor.process.kill()
         crawler.wait(8)
     assert "its supervisor is gone" in log.read_text()
+    (ended,) = map(Run.from_json, Runs(redis_client).peek(10))  # nobody else can tell
+    assert (ended.id, ended.outcome) == ("toy/0#owner", "orphaned")
     assert not redis_client.exists(SLOT)

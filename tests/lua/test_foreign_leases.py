@@ -133,7 +133,7 @@ def test_a_foreign_count_of_deaths_is_begun_anew(redis_client: redis.Redis) -> N
 KEYS_OF_AN_OWNER = keys_of(KEYS, CrawlKeys.for_spider("next"), "one", "gone")
 
 
-@pytest.mark.parametrize("key", sorted(set(KEYS_OF_AN_OWNER) - {"dead_leases", "dead_gone", "more_keys"}))
+@pytest.mark.parametrize("key", sorted(set(KEYS_OF_AN_OWNER) - {"dead_leases", "dead_gone", "parked", "more_keys"}))
 def test_a_key_of_a_foreign_type_is_named(redis_client: redis.Redis, caplog: pytest.LogCaptureFixture, key: str) -> None:
     redis_key = KEYS_OF_AN_OWNER[key]
     assert isinstance(redis_key, str)

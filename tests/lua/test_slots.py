@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import redis
 
 from redis_components.keys import FleetKeys
 from redis_components.registry import (
+    SLOT_TTL_S,
     CrawlerRecord,
     CrawlerState,
     Order,
@@ -40,14 +43,14 @@ def test_a_free_slot_is_acquired_and_a_held_one_is_not(registry: Registry, redis
     assert registry.acquire("list", 0, "node-b") is None
     assert registry.acquire("list", 0, "node-a") is None  # not even by the same node: it may have been launched twice
     assert registry.acquire("list", 1, "node-b") is not None
-    assert 0 < redis_client.pttl(SLOT) <= 15_000
+    assert 0 < redis_client.pttl(SLOT) <= SLOT_TTL_S * 1000
     assert redis_client.hget(KEYS.fences(), "list/0") == str(slot.token).encode()
 
 
 def test_acquire_sent_again_after_a_lost_answer_returns_the_same_token(redis_client: redis.Redis) -> None:
     from redis_components.scripts import script
 
-    keys = {"slot": SLOT, "fences": KEYS.fences(), "orders": KEYS.orders()}
+    keys = {"slot": SLOT, "fences": KEYS.fences(), "orders": KEYS.orders(), "crawlers": KEYS.crawlers()}
     args = {"name": "list/0", "owner": "node-a#1234", "ttl_ms": 15_000}
     first = script("slot_acquire")(redis_client, keys, args)
     assert first[0] == b"acquired"
@@ -69,7 +72,7 @@ def test_renewing_keeps_the_slot_and_stores_the_record_with_the_servers_time(
     slot = take(registry)
     redis_client.pexpire(SLOT, 100)
     assert registry.renew(slot, record()).held
-    assert redis_client.pttl(SLOT) > 10_000
+    assert redis_client.pttl(SLOT) > 5_000
     (stored,) = registry.crawlers()
     assert (stored.name, stored.pid, stored.state) == ("list/0", 7, CrawlerState.RUNNING)
     assert stored.alive(registry.now())
@@ -92,6 +95,28 @@ def test_a_slot_that_vanished_is_taken_back_when_nobody_got_it_meanwhile(registr
     redis_client.delete(SLOT, KEYS.fences())  # Redis came back without its data
     assert registry.renew(slot).held
     assert registry.acquire("list", 0, "node-b") is None
+
+
+def test_a_slot_whose_key_was_deleted_is_not_given_away_while_its_holder_is_heard(
+    registry: Registry, redis_client: redis.Redis
+) -> None:
+    slot = take(registry)
+    alive = replace(record(), token=slot.token)
+    registry.renew(slot, alive)
+    redis_client.delete(SLOT)
+    assert registry.acquire("list", 0, "node-b") is None
+    assert registry.renew(slot, alive).held
+    assert registry.release(slot, replace(alive, state=CrawlerState.STOPPED))
+    heir = take(registry, "node-b")  # given back, it is free at once
+
+    stamped = redis_client.hget(KEYS.crawlers(), "list/0") or b""
+    registry.renew(heir, replace(alive, token=heir.token))
+    redis_client.delete(SLOT)
+    said = redis_client.hget(KEYS.crawlers(), "list/0") or b""
+    old = f'{{"beat_at":{registry.now() - SLOT_TTL_S - 1:.3f},'.encode() + said.partition(b",")[2]
+    assert stamped.startswith(b'{"beat_at":')
+    redis_client.hset(KEYS.crawlers(), "list/0", old)  # and when it was not heard for a TTL
+    assert registry.acquire("list", 0, "node-c") is not None
 
 
 def test_a_late_holder_is_fenced_by_a_newer_token(registry: Registry, redis_client: redis.Redis) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import redis
 
@@ -108,17 +109,23 @@ class Crawl:
         return sorted(everything - set(self.hits())), sorted(everything - set(self.items()))
 
 
+def ask_site(site: str, path: str, *, post: bool = False) -> Any:
+    """What the site of links answers, from JSON."""
+    request = urllib.request.Request(f"{site}/{path}", method="POST" if post else "GET")
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.load(answer)
+
+
 def hits_of(site: str) -> dict[int, int]:
     """How often the site served each page."""
-    with urllib.request.urlopen(f"{site}/hits", timeout=10) as answer:
-        return {int(page): count for page, count in json.load(answer).items()}
+    return {int(page): count for page, count in ask_site(site, "hits").items()}
 
 
 @contextmanager
-def link_site(folder: Path, *, pages: int, latency_s: float = 0.0, held_from: int | None = None) -> Iterator[str]:
-    """The URL of a site of `pages` pages, stopped at the end; those from `held_from` on are answered after a look at `/open`."""
+def link_site(folder: Path, *, pages: int, latency_s: float = 0.0) -> Iterator[str]:
+    """The URL of a site of `pages` pages, stopped at the end."""
     port_file = folder / "port.json"
-    options = ["--pages", str(pages), "--latency", str(latency_s), *(["--held-from", str(held_from)] if held_from else [])]
+    options = ["--pages", str(pages), "--latency", str(latency_s)]
     site = subprocess.Popen([sys.executable, "-m", "tests.support.link_site", str(port_file), *options], cwd=ROOT)
     try:
         wait_until(port_file.exists, "the site listens")
@@ -135,12 +142,11 @@ def crawl(
     *,
     pages: int = 300,
     latency_s: float = 0.0,
-    held_from: int | None = None,
     spider: str = "links",
     namespace: str = "",
 ) -> Iterator[Crawl]:
     """A site of `pages` pages and a crawl on it; everything is stopped at the end."""
-    with link_site(folder, pages=pages, latency_s=latency_s, held_from=held_from) as site:
+    with link_site(folder, pages=pages, latency_s=latency_s) as site:
         begun = Crawl(site=site, redis_url=redis_url, folder=folder, pages=pages, spider=spider, namespace=namespace)
         try:
             yield begun

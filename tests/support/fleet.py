@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry
 
@@ -71,14 +72,14 @@ class ToyFleet:
         fleet.wait_whole()
     """
 
-    def __init__(self, folder: Path, sizes: str, **environment: str) -> None:
+    def __init__(self, folder: Path, sizes: str, *, aof: bool = False, **environment: str) -> None:
         self.folder = folder
-        self.redis = RedisServer()
+        self.redis = RedisServer(aof=aof)
         self._sizes = sizes
         self._more = environment
         self._running: list[Program] = []
 
-    def __enter__(self) -> ToyFleet:
+    def __enter__(self) -> Self:
         self.redis.start()
         self.registry = Registry(self.redis.client())
         mark = {"TRAWL_TEST_FLEET": str(self.folder)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -10,13 +11,26 @@ from cli.fleet_screen import screen
 from cli.fleet_view import FleetView, ServiceView
 from redis_components.beats import BeatView
 from redis_components.inspector import CrawlSnapshot
+from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerRecord, CrawlerState, ErrorRecord
 
 NOW = 1_800_000_000.0
 
 
 def crawl(spider: str = "forum_list", **sizes: int) -> CrawlSnapshot:
-    names = ("start_tasks", "ready", "leased", "leased_tasks", "dead", "fingerprints", "items", "bad_items", "owners")
+    names = (
+        "start_tasks",
+        "ready",
+        "leased",
+        "leased_tasks",
+        "parked",
+        "parked_tasks",
+        "dead",
+        "fingerprints",
+        "items",
+        "bad_items",
+        "owners",
+    )
     zero = dict.fromkeys((*names, "acked", "reclaimed", "false_positive_rate"), 0)
     stats = {"downloader/response_count": "12345", "item_scraped_count": "77", "retry/count": "3"}
     return CrawlSnapshot(spider=spider, stats=stats, **{**zero, **sizes})
@@ -84,6 +98,17 @@ def test_a_service_that_is_short_of_crawlers_is_named() -> None:
     assert "forum_list has 1 of 3 crawlers" in drawn(fleet(service(3, 1), crawlers=(crawler(),)))
 
 
+def test_nodes_are_shown_with_their_room_and_its_lack_in_one_sentence() -> None:
+    node = NodeRecord(name="celery@host", services=("forum_list",), capacity=4, taken=4, beat_at=NOW - 1, started_at=NOW - 3600)
+    gone = replace(node, name="celery@other", beat_at=NOW - 20)
+    lacking = {"forum_list": "5 wanted, no room for 1: the nodes that serve it offer 4, all taken"}
+    text = drawn(replace(fleet(service(5, 4)), nodes=(node, gone), shortages=lacking))
+    lines = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line.startswith("celery@")}
+    assert lines["celery@host"][:2] == ["up", "4/4"]
+    assert lines["celery@other"][:2] == ["gone", "4/4"]
+    assert "forum_list: 5 wanted, no room for 1" in text
+
+
 def test_a_fleet_that_is_whole_has_no_hint() -> None:
     text = drawn(fleet(service(), crawlers=(crawler(),)))
     assert "trawl up" not in text
@@ -94,6 +119,17 @@ def test_an_error_of_several_lines_takes_one_entry_and_brackets_are_no_markup() 
     text = drawn(fleet(service(), errors=(ErrorRecord(at=NOW - 5, where="forum_list/0", what="first\n  [red]second[/red]"),)))
     assert "5.0 s ago" in text
     assert "first [red]second[/red]" in text
+
+
+def test_a_slot_that_was_given_up_says_why_and_what_its_crawler_said_last() -> None:
+    log = "\n".join([*(f"line {n}" for n in range(9)), "RuntimeError: no key"])
+    note, error = "crashed (exit code 1); 6 failures in a row", "RuntimeError: no key"
+    text = drawn(fleet(service(1, 0), crawlers=(crawler(CrawlerState.CRASH_LOOPING, note=note, error=error, log=log),)))
+    assert "forum_list/0 is crash-looping: crashed (exit code 1); 6 failures in a row" in text
+    assert text.count("RuntimeError: no key") == 1
+    assert "line 8" in text
+    assert "line 3" not in text
+    assert "trawl scale forum_list=N" in text
 
 
 def test_a_hundred_columns_are_enough_for_large_numbers() -> None:
@@ -144,11 +180,20 @@ def test_json_has_every_figure_under_a_name_of_its_own() -> None:
                 "lag_s": 0.0,
                 "restarts": 0,
                 "last_exit": None,
+                "quick_ends": 0,
+                "quick_failures": 0,
+                "config": None,
+                "failed_configs": (),
+                "reload": None,
                 "note": None,
+                "error": None,
+                "log": None,
                 "started_at": None,
                 "heartbeat_age_s": 2.0,
             }
         ],
+        "nodes": [],
+        "no_room": {},
         "errors": [{"at": "2027-01-15T08:00:00Z", "where": "w", "what": "x"}],
     }
 

@@ -15,6 +15,7 @@ from monitoring.metrics import METRICS, reference
 from monitoring.reading import Reading
 from redis_components.beats import BeatView
 from redis_components.inspector import CrawlSnapshot
+from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerRecord, CrawlerState
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +26,8 @@ CRAWL = CrawlSnapshot(
     ready=2,
     leased=3,
     leased_tasks=4,
+    parked=0,
+    parked_tasks=0,
     dead=5,
     fingerprints=6,
     false_positive_rate=0.25,
@@ -54,6 +57,7 @@ CRAWLER = CrawlerRecord(
     lag_s=0.25,
     restarts=21,
 )
+NODE = NodeRecord(name="worker@host", capacity=24, taken=23, beat_at=NOW - 1)
 READING = Reading(
     services=("forum_list",),
     seconds=0.5,
@@ -61,6 +65,7 @@ READING = Reading(
     crawls=(CRAWL,),
     crawlers=(CRAWLER,),
     desired={"forum_list": 22},
+    nodes=(NODE,),
     beats=BeatView(leader="host:1", waiting=(), silent_s=0.75),
 )
 
@@ -110,6 +115,10 @@ def test_every_figure_comes_out_under_its_name() -> None:
         'trawl_crawler_heartbeat_age_seconds{crawler="forum_list/0"}': 2,
         "trawl_crawlers_desired": 22,
         "trawl_crawlers_up": 1,
+        'trawl_node_up{node="worker@host"}': 1,
+        'trawl_node_capacity{node="worker@host"}': 24,
+        'trawl_node_crawlers{node="worker@host"}': 23,
+        'trawl_node_draining{node="worker@host"}': 0,
         "trawl_beat_leads": 1,
         "trawl_beat_silence_seconds": 0.75,
         "trawl_redis_up": 1,

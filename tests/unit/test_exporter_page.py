@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from monitoring.page import page
 from monitoring.reading import Reading
 from redis_components.beats import BeatView
+from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerState, ErrorRecord
 from tests.unit.test_exporter_metrics import CRAWL, CRAWLER, NOW, READING
 
@@ -35,7 +36,8 @@ class _Page(HTMLParser):
 
 def test_it_shows_services_crawlers_queues_and_errors() -> None:
     error = ErrorRecord(at=NOW - 300, where="trawl.store_items", what="the database is locked")
-    shown = _Page(page(replace(READING, errors=(error,)), "redis://:***@redis:6379/0")).text
+    node = NodeRecord(name="worker@host", capacity=4, taken=2, beat_at=NOW - 1, draining=True)
+    shown = _Page(page(replace(READING, errors=(error,), nodes=(node,)), "redis://:***@redis:6379/0")).text
     for part in (
         "Redis answers",
         "forum_list",
@@ -46,6 +48,9 @@ def test_it_shows_services_crawlers_queues_and_errors() -> None:
         "2 s ago",
         "5 min ago",
         "database is locked",
+        "worker@host",
+        "draining",
+        "2 of 4",
     ):
         assert part in shown, part
 
@@ -65,8 +70,9 @@ def test_every_value_from_redis_is_escaped() -> None:
         services=(EVIL,),
         now=NOW,
         crawls=(replace(CRAWL, spider=EVIL),),
-        crawlers=(replace(CRAWLER, spider=EVIL, node=EVIL, last_exit=EVIL, note=EVIL),),
+        crawlers=(replace(CRAWLER, spider=EVIL, node=EVIL, last_exit=EVIL, note=EVIL, error=EVIL),),
         errors=(ErrorRecord(at=NOW, where=EVIL, what=EVIL),),
+        nodes=(NodeRecord(name=EVIL, services=(EVIL,), config=EVIL),),
         unreadable={EVIL: EVIL},
     )
     html = page(evil, EVIL)
@@ -98,9 +104,9 @@ def test_a_crawler_that_is_gone_is_shown_without_its_last_figures() -> None:
 
 
 def test_a_crawler_tells_why_it_was_given_up() -> None:
-    given_up = replace(CRAWLER, state=CrawlerState.REFUSED, note="unknown spider", last_exit="exit code 2")
+    given_up = replace(CRAWLER, state=CrawlerState.REFUSED, note="refused", error="unknown spider", last_exit="exit code 2")
     shown = _Page(page(replace(READING, crawlers=(given_up,)), "")).text
-    assert "unknown spider · before: exit code 2" in shown
+    assert "refused · unknown spider · before: exit code 2" in shown
 
 
 def test_an_empty_fleet_says_what_to_do() -> None:

@@ -10,6 +10,7 @@ import pytest
 import redis
 
 from redis_components.exchange import NextTask, Order
+from redis_components.pace import LONGEST_SILENCE_S
 from tests.support.owner import KEYS, Owner
 
 
@@ -32,7 +33,7 @@ def test_a_busy_process_with_nothing_to_say_exchanges_only_to_stay_alive(one: Ow
     one.advance(1)
     before = one.frontier.exchanges
     one.advance(20)
-    assert one.frontier.exchanges - before <= 20 / one.frontier.config.beat_s + 1
+    assert one.frontier.exchanges - before <= 20 / LONGEST_SILENCE_S + 1
 
 
 def test_what_a_busy_process_says_is_gathered_for_one_interval(one: Owner) -> None:

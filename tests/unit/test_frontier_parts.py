@@ -12,7 +12,7 @@ from redis_components.frontier_config import FrontierConfig
 from redis_components.journal import Journal
 from redis_components.keys import CrawlKeys
 from redis_components.outbox import Batch, Outbox
-from redis_components.pace import Haste, Pace
+from redis_components.pace import LONGEST_SILENCE_S, Haste, Pace
 
 CONFIG = FrontierConfig(keys=CrawlKeys.for_spider("s"), owner="one", concurrency=4, max_prefetch=50)
 
@@ -125,7 +125,7 @@ def test_the_more_urgent_the_sooner() -> None:
     pace = Pace(CONFIG, 0)
     pace.begin(10)
     due = [pace.due(haste) - 10 for haste in (Haste.NOW, Haste.GATHERED, Haste.BEAT)]
-    assert due == pytest.approx([0.001, 0.02, 2.0])
+    assert due == pytest.approx([0.001, 0.02, LONGEST_SILENCE_S])
 
 
 def test_a_process_that_gets_nothing_polls_less_and_less() -> None:

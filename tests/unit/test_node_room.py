@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.processes import wait_until
-from workers.logs import KEPT, SlotLog
+from workers.logs import LogLimits, SlotLog
 from workers.room import Room
 
 HOLD_A_PLACE = """
@@ -71,7 +71,7 @@ def test_a_drain_flag_is_seen_across_a_fork() -> None:
 
 @pytest.fixture
 def log(tmp_path: Path) -> SlotLog:
-    return SlotLog(tmp_path / "logs" / "toy-0.log", rotate_bytes=10)
+    return SlotLog(tmp_path / "logs" / "toy-0.log", LogLimits(max_bytes=10, kept=3))
 
 
 def append(log: SlotLog, text: str) -> None:
@@ -84,11 +84,11 @@ def test_a_log_is_appended_to_until_it_is_large_and_then_rotated(log: SlotLog) -
     append(log, "one\n")
     append(log, "two, too long\n")
     assert log.tail() == ["one", "two, too long"]
-    for n in range(KEPT + 3):
+    for n in range(6):
         append(log, f"number {n} is long\n")
-    assert sorted(path.name for path in log.path.parent.iterdir()) == ["toy-0.log", *(f"toy-0.log.{n + 1}" for n in range(KEPT))]
-    assert log.tail() == [f"number {KEPT + 2} is long"]
-    assert log.path.with_name("toy-0.log.1").read_text() == f"number {KEPT + 1} is long\n"
+    assert sorted(path.name for path in log.path.parent.iterdir()) == ["toy-0.log", *(f"toy-0.log.{n + 1}" for n in range(3))]
+    assert log.tail() == [*(f"number {n} is long" for n in (4, 5))]
+    assert log.path.with_name("toy-0.log.1").read_text() == "number 4 is long\n"
 
 
 def test_the_tail_is_the_last_lines_cut_to_a_screens_width(log: SlotLog) -> None:

@@ -48,12 +48,12 @@ def test_the_slots_show_what_is_desired_what_is_held_and_what_was_heard_of(redis
     assert slot is not None
     registry.renew(slot, crawler())
     registry.note(crawler("old", 3))
-    assert registry.mark_launch("list", 1)
+    assert registry.mark_launch("list", 1, "celery@b")
     views = registry.slots({"list": 2}, registry.crawlers())
-    assert [(v.spider, v.number, v.token, v.owner, v.launching, v.record is not None) for v in views] == [
-        ("list", 0, slot.token, "celery@a", False, True),
-        ("list", 1, None, None, True, False),
-        ("old", 3, None, None, False, True),
+    assert [(v.spider, v.number, v.token, v.owner, v.launching_on, v.record is not None) for v in views] == [
+        ("list", 0, slot.token, "celery@a", None, True),
+        ("list", 1, None, None, "celery@b", False),
+        ("old", 3, None, None, None, True),
     ]
     assert registry.slots({}, []) == []
     assert isinstance(views[0], SlotView)
@@ -61,11 +61,13 @@ def test_the_slots_show_what_is_desired_what_is_held_and_what_was_heard_of(redis
 
 def test_a_launch_is_marked_once_until_it_arrives_or_runs_out(redis_client: redis.Redis) -> None:
     registry = Registry(redis_client)
-    assert registry.mark_launch("list", 0)
-    assert not registry.mark_launch("list", 0)
+    assert registry.mark_launch("list", 0, "a")
+    assert not registry.mark_launch("list", 0, "b")
+    assert not registry.mark_launch("list", 0, "b", not_on="c")
+    assert registry.mark_launch("list", 0, "b", not_on="a")  # a does not take it any more
     assert 0 < redis_client.pttl(FleetKeys().launch("list", 0)) <= 10_000
     registry.clear_launch("list", 0)
-    assert registry.mark_launch("list", 0)
+    assert registry.mark_launch("list", 0, "a")
 
 
 def test_errors_are_listed_newest_first_and_counted_when_they_repeat(redis_client: redis.Redis) -> None:

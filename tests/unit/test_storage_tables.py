@@ -26,11 +26,12 @@ def test_each_column_is_documented(column: Column[object]) -> None:
     assert column.comment.endswith(".")
 
 
-def test_the_indexes_serve_the_threads_of_a_forum_and_the_comments_of_a_post() -> None:
+def test_the_indexes_serve_the_threads_of_a_forum_the_comments_of_a_post_and_the_latest_runs() -> None:
     indexes = {index.name: [c.name for c in index.columns] for t in metadata.sorted_tables for index in t.indexes}
     assert indexes == {
         "ix_posts_site_forum_id_last_reply_at": ["site", "forum_id", "last_reply_at"],
         "ix_comments_site_post_id": ["site", "post_id"],
+        "ix_crawler_runs_started_at": ["started_at"],
     }
 
 

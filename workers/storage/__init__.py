@@ -3,14 +3,17 @@
 from .database import Database, default_url
 from .errors import StorageError
 from .export import export
-from .records import Comment, InvalidItem, Item, Post, Scan, parse, task_of_scan
-from .tables import comments, metadata, posts, scans
+from .records import Comment, InvalidItem, Item, Post, RunRow, Scan, parse, task_of_scan
+from .runs import RunHistory, Wanted
+from .tables import comments, crawler_runs, metadata, posts, scans
 from .upsert import Refused
 
 __all__ = [  # noqa: RUF022 - in groups
     # the database
     "Database",
+    "RunHistory",
     "StorageError",
+    "Wanted",
     "default_url",
     "export",
     # what it stores
@@ -19,11 +22,13 @@ __all__ = [  # noqa: RUF022 - in groups
     "Item",
     "Post",
     "Refused",
+    "RunRow",
     "Scan",
     "parse",
     "task_of_scan",
     # its tables, for queries
     "comments",
+    "crawler_runs",
     "metadata",
     "posts",
     "scans",

@@ -21,7 +21,7 @@ from redis_components.embedded import data_dir
 
 from .engine import WRITING, build, file_identity, sqlite_file
 from .errors import file_gone, masked, not_a_url, storage_error, wrong_kind
-from .records import Item
+from .records import Stored
 from .schema import prepare
 from .upsert import Refused, store
 
@@ -70,7 +70,7 @@ class Database:
     def open(self) -> Self:
         """Connect, and create folder, file and tables where they are missing. Calling it again does no harm."""
         try:
-            with self._translated():
+            with self.translated():
                 if path := sqlite_file(self.engine.url):
                     path.parent.mkdir(parents=True, exist_ok=True)
                 prepare(self.engine)
@@ -83,14 +83,14 @@ class Database:
     def close(self) -> None:
         self.engine.dispose()
 
-    def write(self, items: Sequence[Item]) -> list[Refused]:
+    def write(self, items: Sequence[Stored]) -> list[Refused]:
         """Upsert `items` in one transaction and commit it; returns those that the database did not take, with the reasons.
 
         After a StorageError nothing of the batch is stored, or (a connection lost during the commit) all of it: write it again.
         Also when an SQLite file was removed or replaced while it was open: close this database and open it afresh.
         """
         with (
-            self._translated(),
+            self.translated(),
             self.engine.connect().execution_options(**WRITING) as connection,
             connection.begin(),
         ):
@@ -105,14 +105,15 @@ class Database:
         Who may stop before the last row closes the generator (`contextlib.closing`), which gives the connection back.
         """
         with (
-            self._translated(),
+            self.translated(),
             self.engine.connect().execution_options(yield_per=_ROWS_AT_ONCE) as connection,
             connection.execute(query) as rows,
         ):
             yield from rows
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def translated(self) -> Iterator[None]:
+        """Errors of the database as StorageError."""
         try:
             yield
         except (SQLAlchemyError, OSError) as error:

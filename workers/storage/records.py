@@ -72,6 +72,30 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="sca
 
 Item = Post | Comment | Scan
 
+
+class RunRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A crawler process, as it was told at `told_at`. No item: it comes from the fleet, not from a spider."""
+
+    id: Name
+    spider: Name
+    by: str
+    number: int | None
+    token: int | None
+    node: str
+    pid: int
+    started_at: Moment
+    told_at: Moment
+    ended_at: Moment | None
+    outcome: str | None
+    exit_code: int | None
+    reason: str | None
+    pages: int
+    scraped: int
+    peak_rss_bytes: int
+
+
+Stored = Item | RunRow
+
 _decoder: msgspec.json.Decoder[Item] = msgspec.json.Decoder(Item)
 _AT_FIELD = re.compile(r"(?P<what>.+) - at `\$\.(?P<field>\w+)`")
 _SHOWN = 80  # characters of a wrong value that the reason quotes

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, inspect, select, text
 
 from .engine import WRITING
 from .errors import StorageError, masked
-from .tables import DATA, metadata, trawl_schema
+from .tables import DATA, crawler_runs, metadata, trawl_schema
 
 VERSION = 1
 _ADVISORY_LOCK = 0x7472_6177_6C  # "trawl": one process at a time creates tables in a PostgreSQL database
@@ -30,6 +30,21 @@ def prepare(engine: Engine) -> None:
             version = _create(connection)
     if problem := mismatch(version):
         raise StorageError(f"database {masked(engine.url)}: {problem}")
+
+
+def complete(engine: Engine) -> None:
+    """Add the table of crawler runs to a database that was made before there was one. Older versions do not mind it."""
+    with engine.connect() as connection:
+        if has_runs(connection):
+            return
+    with engine.connect().execution_options(**WRITING) as connection, connection.begin():
+        _lock(connection)
+        crawler_runs.create(connection, checkfirst=True)
+
+
+def has_runs(connection: Connection) -> bool:
+    """Whether there is a table of crawler runs."""
+    return inspect(connection).has_table(crawler_runs.name)
 
 
 def stored_version(connection: Connection) -> int | None:
@@ -51,8 +66,7 @@ def mismatch(version: int) -> str | None:
 
 
 def _create(connection: Connection) -> int:
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
+    _lock(connection)
     version = stored_version(connection)  # again: another process may have been here first
     if version is not None:
         return version
@@ -64,3 +78,8 @@ def _create(connection: Connection) -> int:
     metadata.create_all(connection, checkfirst=False)
     connection.execute(trawl_schema.insert().values(id=1, version=VERSION, created_at=datetime.now(UTC)))
     return VERSION
+
+
+def _lock(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})

@@ -3,7 +3,8 @@
 There are no foreign keys: a comment may arrive before its post, and a site may remove a post whose comments we keep.
 `info["version"]` names the column that decides which of two rows with the same key is the newer one.
 
-Whoever changes a table raises `schema.VERSION`.
+Whoever changes a table raises `schema.VERSION`. A new table that older versions need not know
+does not: `schema.complete` adds it.
 """
 
 from __future__ import annotations
@@ -68,6 +69,27 @@ class ScanColumns(TypedColumns):
     reason: Named[str | None] = Column(Text, comment="Why it failed.")
 
 
+class RunColumns(TypedColumns):
+    id: Named[str] = Column(
+        _NAME, primary_key=True, comment="Id of the crawler process: spider/slot#token.n, or who ran it by hand."
+    )
+    spider: Named[str] = Column(_NAME, comment="Name of the spider.")
+    by: Named[str] = Column(Text, comment="fleet, hand or once: who ran it.")
+    number: Named[int | None] = Column(Integer, comment="Number of its slot.")
+    token: Named[int | None] = Column(BigInteger, comment="Fencing token of its slot.")
+    node: Named[str] = Column(Text, comment="The worker that supervised it, or the host.")
+    pid: Named[int] = Column(BigInteger, comment="Process id on its node.")
+    started_at: Named[datetime] = Column(UtcDateTime, comment="When it was started, by its node's clock.")
+    told_at: Named[datetime] = Column(UtcDateTime, comment="Which moment this state is of; only a later one overwrites it.")
+    ended_at: Named[datetime | None] = Column(UtcDateTime, comment="When it ended; null: it goes on, or nobody knows.")
+    outcome: Named[str | None] = Column(Text, comment="How it ended; lost: nobody knows; null: it goes on.")
+    exit_code: Named[int | None] = Column(Integer, comment="Its exit code; negative: the signal that ended it.")
+    reason: Named[str | None] = Column(Text, comment="Why, for people.")
+    pages: Named[int] = Column(BigInteger, comment="Responses received.")
+    scraped: Named[int] = Column(BigInteger, comment="Items scraped.")
+    peak_rss_bytes: Named[int] = Column(BigInteger, comment="Highest resident memory that was heard of; 0: not known.")
+
+
 class SchemaColumns(TypedColumns):
     id: Named[int] = Column(Integer, primary_key=True, autoincrement=False, comment="Always 1: there is one row.")
     version: Named[int] = Column(Integer, comment="Version of these tables, counted in workers/storage/schema.py.")
@@ -77,10 +99,12 @@ class SchemaColumns(TypedColumns):
 posts = Table("posts", metadata, PostColumns, info={"version": "fetched_at"})
 comments = Table("comments", metadata, CommentColumns, info={"version": "fetched_at"})
 scans = Table("scans", metadata, ScanColumns, info={"version": "finished_at"})
+crawler_runs = Table("crawler_runs", metadata, RunColumns, info={"version": "told_at"})
 trawl_schema = Table("trawl_schema", metadata, SchemaColumns)
 
 Index(None, posts.c.site, posts.c.forum_id, posts.c.last_reply_at)
 Index(None, comments.c.site, comments.c.post_id)
+Index(None, crawler_runs.c.started_at)
 
 DATA = {table.name: table for table in (posts, comments, scans)}
 """The tables that hold what was crawled, by name."""

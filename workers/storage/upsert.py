@@ -16,10 +16,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
 from .errors import row_refusal
-from .records import Comment, Item, Post, Scan
-from .tables import comments, posts, scans
+from .records import Comment, Post, RunRow, Scan, Stored
+from .tables import comments, crawler_runs, posts, scans
 
-TABLE_OF: dict[type[Item], Table[Any]] = {Post: posts, Comment: comments, Scan: scans}
+TABLE_OF: dict[type[Stored], Table[Any]] = {Post: posts, Comment: comments, Scan: scans, RunRow: crawler_runs}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class _Row:
     values: dict[str, Any]
 
 
-def store(connection: Connection, items: Sequence[Item]) -> list[Refused]:
+def store(connection: Connection, items: Sequence[Stored]) -> list[Refused]:
     """Upsert `items` in the connection's transaction; returns those that the database refused, in no particular order.
 
     Raises what SQLAlchemy raises when it is the database that failed.
@@ -88,7 +88,7 @@ def upsert(table: Table[Any], dialect: str) -> Insert:
     )
 
 
-def _values(item: Item, table: Table[Any]) -> dict[str, Any]:
+def _values(item: Stored, table: Table[Any]) -> dict[str, Any]:
     values = msgspec.structs.asdict(item)
     if "first_seen_at" in table.c:
         values["first_seen_at"] = values["fetched_at"]

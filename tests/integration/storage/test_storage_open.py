@@ -15,7 +15,7 @@ from tests.support.postgres_server import PostgresServer
 from workers.storage import Database, StorageError, parse
 from workers.storage.tables import metadata, trawl_schema
 
-TABLES = {"posts", "comments", "scans", "trawl_schema"}
+TABLES = {"posts", "comments", "scans", "crawler_runs", "trawl_schema"}
 
 
 def message_of(url: str) -> str:

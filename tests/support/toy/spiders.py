@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
+import sys
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -13,14 +15,20 @@ from scrapy.http import Response
 
 
 class Toy(scrapy.Spider):
-    """`crawl` fetches pages for ever, `fetch` one page from `url`, `finish` ends after one page; other modes are ways to fail."""
+    """`crawl` fetches pages for ever, `fetch` one page from `url`, `finish` ends after one page; other modes are ways to fail.
+
+    `hang` blocks the reactor, `freeze` the whole process (C code that keeps the GIL); `grow` keeps `mb` MiB for each page,
+    `burst` asks for 10 GiB at once, `swell` takes `mb` MiB in C code and keeps the GIL.
+    """
 
     name = "toy"
+    mb = 8
 
     def __init__(self, mode: str = "", url: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.mode = mode or os.environ.get("TOY_MODE", "crawl")
         self.url = url
+        self.kept: list[Any] = []
         if self.mode == "raise":
             raise RuntimeError("this spider cannot be made")
 
@@ -39,8 +47,20 @@ class Toy(scrapy.Spider):
                 await asyncio.sleep(0.02)
 
     def parse(self, response: Response) -> Any:
+        if self.mode not in ("crawl", "finish"):
+            self.logger.info(self.mode)
         if self.mode == "hang":
             time.sleep(3600)
+        if self.mode == "swell":
+            sys.setswitchinterval(3600)  # nor between the two calls
+            self.kept.append(ctypes.create_string_buffer(int(self.mb) << 20))
+            ctypes.PyDLL(None).memset(self.kept[-1], 1, int(self.mb) << 20)
+        if self.mode in ("freeze", "swell"):
+            ctypes.PyDLL(None).sleep(3600)
+        if self.mode == "grow":
+            self.kept.append(b"1" * (int(self.mb) << 20))
+        if self.mode == "burst":
+            self.kept.append(b"1" * (10 << 30))
         if self.mode == "fetch":
             self.logger.info("parsed %s", response.url)
         yield {"page": response.url}

@@ -1,0 +1,27 @@
+"""The database for commands that read it: they must not create one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from redis_components.errors import TrawlError
+from workers.storage import Database
+from workers.storage.engine import sqlite_file
+
+
+class NoData(TrawlError):
+    """There is no database yet; the message says how there will be one."""
+
+
+@contextmanager
+def stored_data() -> Iterator[Database]:
+    """The open database. Raises NoData where there is none, StorageError where it cannot be read."""
+    database = Database.from_url()
+    file = sqlite_file(database.engine.url)
+    if file and not file.exists():
+        raise NoData(
+            f"database {file} does not exist yet: crawl something first (trawl up, trawl seed), or name it in TRAWL_DATABASE_URL"
+        )
+    with database:
+        yield database

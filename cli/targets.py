@@ -1,0 +1,13 @@
+"""What people name: a service (`forum_detail`) or one of its slots (`forum_detail/2`)."""
+
+from __future__ import annotations
+
+from redis_components.errors import ConfigError
+
+
+def parse_target(text: str) -> tuple[str, int | None]:
+    """`("forum_detail", 2)` for `forum_detail/2`, `("forum_detail", None)` for `forum_detail`. Raises ConfigError."""
+    spider, slash, number = text.partition("/")
+    if not spider or (slash and not (number.isascii() and number.isdigit())):
+        raise ConfigError(f"{text!r} is neither a service nor a slot: write for example forum_detail or forum_detail/2")
+    return spider, int(number) if slash else None

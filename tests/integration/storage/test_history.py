@@ -1,0 +1,127 @@
+"""The history of crawler processes: from Redis into each kind of database, and out again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import redis
+
+from redis_components.keys import FleetKeys
+from redis_components.registry import CrawlerRecord, CrawlerState
+from redis_components.runs import Run, RunBy, Runs
+from workers import history
+from workers.history import latest, look_for_lost, store_runs, to_row
+from workers.storage import Database, RunHistory, Wanted, crawler_runs
+
+NOW = datetime.now(UTC).timestamp()
+BEGUN = Run(id="toy/0#1.0", spider="toy", by=RunBy.FLEET, number=0, token=1, node="a@test", pid=11, started_at=NOW - 600, pages=3)
+ENDED = replace(BEGUN, ended_at=NOW - 300, outcome="crashed", exit_code=1, reason="no \0 reason", pages=40, items=7)
+HAND = Run(id="hand-12@a#1", spider="toy", by=RunBy.HAND, node="a", pid=12, started_at=NOW - 500)
+ONCE = Run(id="once-1", spider="news", by=RunBy.ONCE, node="a@test", pid=13, started_at=NOW - 400)
+RECORD = CrawlerRecord(spider="toy", number=0, token=1, pid=11, state=CrawlerState.RUNNING, beat_at=NOW)
+
+
+@pytest.fixture(autouse=True)
+def _look_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "LOOK_AGAIN_S", 0.0)
+
+
+def shown(database: Database, wanted: Wanted | None = None, limit: int = 20) -> list[tuple[str, str | None]]:
+    return [(run.id, run.outcome) for run in RunHistory(database).latest(wanted or Wanted(), limit)]
+
+
+def test_a_run_that_is_told_twice_and_out_of_order_is_one_row_with_its_latest_state(
+    database: Database, redis_client: redis.Redis
+) -> None:
+    runs = Runs(redis_client)
+    for told in (ENDED, BEGUN, ENDED):
+        runs.add(told)
+    assert store_runs(redis_client, database) == 3
+    assert not redis_client.exists(FleetKeys().runs())
+    runs.add(BEGUN)
+    store_runs(redis_client, database)
+    (run,) = RunHistory(database).latest(Wanted(), 20)
+    assert run == to_row(ENDED)
+    assert (run.outcome, run.pages, run.scraped, run.reason) == ("crashed", 40, 7, "no  reason")
+
+
+def test_what_two_writers_have_read_is_stored_once_and_nothing_else_is_taken_out(
+    database: Database, redis_client: redis.Redis
+) -> None:
+    runs = Runs(redis_client)
+    runs.add(BEGUN)
+    first, second = runs.peek(10), runs.peek(10)
+    runs.settle(first)
+    runs.add(HAND)
+    runs.settle(second)
+    assert [Run.from_json(told) for told in runs.peek(10)] == [HAND]
+
+
+def test_what_is_no_run_is_left_out_and_its_neighbours_are_stored(database: Database, redis_client: redis.Redis) -> None:
+    redis_client.rpush(FleetKeys().runs(), "no json", '{"id": 5}', replace(HAND, started_at=1e300).to_json(), HAND.to_json())
+    store_runs(redis_client, database)
+    assert [id for id, _ in shown(database)] == [HAND.id]
+
+
+def test_runs_are_found_by_service_slot_kind_and_time_and_those_on_their_way_too(
+    database: Database, redis_client: redis.Redis
+) -> None:
+    for told in (ENDED, HAND):
+        Runs(redis_client).add(told)
+    store_runs(redis_client, database)
+    for told in (ONCE, replace(HAND, ended_at=NOW, outcome="finished")):
+        Runs(redis_client).add(told)
+
+    def found(limit: int = 20, **wanted: object) -> list[str]:
+        return [run.id for run in latest(database, redis_client, Wanted(**wanted), limit)]  # type: ignore[arg-type]
+
+    assert found() == ["once-1", HAND.id, BEGUN.id]
+    assert found(2) == ["once-1", HAND.id]
+    assert found(spider="toy") == [HAND.id, BEGUN.id]
+    assert found(spider="toy", number=0) == [BEGUN.id]
+    assert found(outcome="finished") == [HAND.id]
+    assert found(outcome="crashed") == [BEGUN.id]
+    assert found(since=datetime.fromtimestamp(NOW - 550, UTC)) == ["once-1", HAND.id]
+
+
+def test_a_run_whose_node_died_is_lost_until_it_is_heard_again_or_its_end_is_told(
+    database: Database, redis_client: redis.Redis
+) -> None:
+    runs_of = RunHistory(database)
+    young = replace(BEGUN, id="toy/1#1.0", number=1, started_at=NOW - 5)
+    runs_of.write([to_row(run) for run in (BEGUN, HAND, ONCE, young)])
+    states = {run.id: None for run in (BEGUN, HAND, ONCE, young)}
+
+    look_for_lost(runs_of, [RECORD], NOW)
+    assert dict(shown(database)) == {**states, HAND.id: "lost"}
+    for heard in (replace(RECORD, token=2, pid=99), replace(RECORD, beat_at=NOW - 60)):
+        look_for_lost(runs_of, [heard], NOW)
+        assert dict(shown(database)) == {**states, HAND.id: "lost", BEGUN.id: "lost"}
+    look_for_lost(runs_of, [RECORD], NOW)
+    assert dict(shown(database)) == {**states, HAND.id: "lost"}
+    look_for_lost(runs_of, [RECORD], NOW + 4000)
+    assert dict(shown(database))[ONCE.id] == "lost"
+    runs_of.write([to_row(replace(HAND, ended_at=NOW, outcome="stopped"))])
+    look_for_lost(runs_of, [RECORD], NOW)
+    assert dict(shown(database)) == {**states, HAND.id: "stopped"}
+
+
+def test_the_history_is_kept_for_its_days_and_within_its_number(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.storage.runs.MOST_ROWS", 4)
+    runs_of = RunHistory(database)
+    runs_of.write([to_row(replace(BEGUN, id=f"toy/0#{day}.0", started_at=NOW - day * 86_400)) for day in range(8)])
+    now = datetime.fromtimestamp(NOW, UTC) + timedelta(hours=1)
+    assert runs_of.prune(now, days=6) == 4
+    assert runs_of.prune(now, days=6) == 0
+    assert [id for id, _ in shown(database)] == [f"toy/0#{day}.0" for day in range(4)]
+    assert runs_of.prune(now, days=1) == 3
+
+
+def test_a_database_from_before_there_was_a_history_gets_its_table(database: Database, redis_client: redis.Redis) -> None:
+    crawler_runs.drop(database.engine)
+    assert shown(database) == []
+    Runs(redis_client).add(HAND)
+    store_runs(redis_client, database)
+    assert [id for id, _ in shown(database)] == [HAND.id]

@@ -1,0 +1,143 @@
+"""Who is in which slot, looked at a hundred times a second: what no record in Redis can hide."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from redis_components.frontier_config import OWNER_VARIABLE
+from workers.crawler_options import parse
+
+LOOK_S = 0.01
+SETTLED_S = 3.0  # a process that was no crawler for so long will not become one by exec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Occupant:
+    """A crawler process, read from its command line."""
+
+    pid: int
+    slot: str
+    token: int
+    owner: str  # its name in the frontier
+    supervisor: int  # pid of the process that launched it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crowd:
+    """More than one crawler in a slot: must never be."""
+
+    slot: str
+    pids: tuple[int, ...]
+
+
+@dataclass
+class CrawlerWatch:
+    """Looks at /proc in a thread of its own, from entering to leaving. `mark` is an environment variable of the processes meant.
+
+    A process that was frozen (SIGSTOP) is not counted as being in its slot, also when it goes on: its slot may be another's by
+    then, and it has to find that out. How long it lives from then on is counted apart; the site knows whether it asks for pages.
+    """
+
+    mark: tuple[str, str]
+    most: Counter[str] = field(default_factory=Counter)  # slot -> most crawlers at one time
+    crowds: dict[Crowd, float] = field(default_factory=dict)  # -> seconds seen
+    thawed: dict[int, float] = field(default_factory=dict)  # pids that were frozen -> seconds seen at work since
+    looks: int = 0
+
+    def __post_init__(self) -> None:
+        self._known: dict[int, Occupant] = {}
+        self._others: dict[int, float] = {}  # pids that are no crawlers -> first seen
+        self._looking = threading.Lock()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="crawler-watch", daemon=True)
+
+    def __enter__(self) -> CrawlerWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def forget(self) -> None:
+        """Begin to count anew."""
+        self.most, self.crowds, self.thawed = Counter(), {}, {}
+
+    def look(self) -> dict[int, tuple[Occupant, bool]]:
+        """Every crawler process by pid, and whether it is frozen."""
+        with self._looking:
+            return self._look()
+
+    def _look(self) -> dict[int, tuple[Occupant, bool]]:
+        found = {}
+        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - a hundred times a second
+        now = time.monotonic()
+        for pid in pids:
+            occupant = self._occupant(pid, now)
+            if occupant and (state := _state(pid)) not in "ZX":
+                found[pid] = (occupant, state in "Tt")
+        for gone in self._others.keys() - set(pids):
+            del self._others[gone]
+        for gone in self._known.keys() - set(pids):
+            del self._known[gone]
+        return found
+
+    def _run(self) -> None:
+        last = time.monotonic()
+        while not self._ended.wait(LOOK_S):
+            seen = self.look()
+            now = time.monotonic()
+            self._count(seen, now - last)
+            last = now
+            self.looks += 1
+
+    def _count(self, seen: Mapping[int, tuple[Occupant, bool]], since_s: float) -> None:
+        by_slot: dict[str, list[int]] = {}
+        for pid, (occupant, frozen) in seen.items():
+            if frozen:
+                self.thawed.setdefault(pid, 0.0)
+            elif pid in self.thawed:
+                self.thawed[pid] += since_s
+            else:
+                by_slot.setdefault(occupant.slot, []).append(pid)
+        for slot, pids in by_slot.items():
+            self.most[slot] = max(self.most[slot], len(pids))
+            if len(pids) > 1:
+                crowd = Crowd(slot=slot, pids=tuple(sorted(pids)))
+                self.crowds[crowd] = self.crowds.get(crowd, 0.0) + since_s
+
+    def _occupant(self, pid: int, now: float) -> Occupant | None:
+        if known := self._known.get(pid):
+            return known
+        if now - self._others.setdefault(pid, now) > SETTLED_S:
+            return None
+        try:
+            line = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+            if "workers.crawler" not in line:
+                return None
+            environment = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            return None
+        if "=".join(self.mark) not in environment:
+            return None
+        options = parse(line[line.index("workers.crawler") + 1 :])
+        if options.slot is None or options.parent is None:
+            return None
+        owner = next((one.partition("=")[2] for one in environment if one.startswith(f"{OWNER_VARIABLE}=")), "")
+        occupant = Occupant(pid=pid, slot=options.slot.name, token=options.slot.token, owner=owner, supervisor=options.parent)
+        self._known[pid] = occupant
+        return occupant
+
+
+def _state(pid: int) -> str:
+    """One letter of `ps`; X for a process that is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"

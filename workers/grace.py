@@ -1,0 +1,45 @@
+"""How long each waits for the one below it when something is shut down: all of it from one number, a crawler's own grace.
+
+crawler     pages in flight get `shutdown_grace()` (TRAWL_SHUTDOWN_GRACE, Scrapy's setting SHUTDOWN_GRACE)
+supervisor  kills it after `supervisor_s` of that, then gives the slot back
+worker      waits for its supervisors for `node_s` (Celery's worker_soft_shutdown_timeout)
+container   is killed after `container_s` (compose's stop_grace_period)
+"""
+
+from __future__ import annotations
+
+import os
+
+from redis_components.errors import ConfigError
+
+SHUTDOWN_GRACE_S = 10.0
+MARGIN_S = 3.0  # a crawler's last exchange, its farewell to a Redis with AOF, and its end
+RELEASE_TIMEOUT_S = 5.0  # longest wait for Redis to take a slot back; without it the slot runs out by itself
+VARIABLE = "TRAWL_SHUTDOWN_GRACE"
+
+
+def shutdown_grace() -> float:
+    """Seconds for the pages in flight when a crawler is told to stop. Raises ConfigError."""
+    text = os.environ.get("TRAWL_SHUTDOWN_GRACE")
+    try:
+        grace_s = SHUTDOWN_GRACE_S if text is None else float(text)
+    except ValueError:
+        grace_s = -1.0
+    if not 0 <= grace_s <= 3600:
+        raise ConfigError(f"{VARIABLE}={text!r}: the seconds that pages get to finish are a number from 0 to 3600")
+    return grace_s
+
+
+def supervisor_s(grace_s: float) -> float:
+    """From SIGTERM to SIGKILL of a crawler with this grace."""
+    return grace_s + MARGIN_S
+
+
+def node_s(grace_s: float) -> float:
+    """From the moment a worker tells its supervisors to go to the moment when it goes without them."""
+    return supervisor_s(grace_s) + RELEASE_TIMEOUT_S + 2.0
+
+
+def container_s(grace_s: float) -> float:
+    """From SIGTERM to SIGKILL of a worker's container; twice, since both a warm and a soft shutdown may come before."""
+    return 2 * node_s(grace_s)

@@ -1,0 +1,43 @@
+"""Logging that never waits for the terminal, the pipe or the disk behind it: lines that they do not take in time are left out.
+
+In a process that supervises: somebody pressed Ctrl-S in the worker's terminal, or a log collector hangs. Its crawlers have to be
+watched all the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import logging.handlers
+import queue
+
+MOST_LINES = 10_000  # that wait
+
+
+class PatientHandler(logging.handlers.QueueHandler):
+    """Hands records to a thread that has the handlers which may block."""
+
+    def __init__(self, handlers: list[logging.Handler], most: int = MOST_LINES) -> None:
+        waiting: queue.Queue[logging.LogRecord] = queue.Queue(most)
+        super().__init__(waiting)
+        self._left_out = 0
+        self._listener = logging.handlers.QueueListener(waiting, *handlers, respect_handler_level=True)
+        self._listener.start()
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        try:
+            self.queue.put_nowait(record)
+        except queue.Full:
+            self._left_out += 1
+            return
+        if self._left_out:
+            text = f"{self._left_out} lines were left out here: the log did not take them"
+            self._left_out = 0
+            self.enqueue(logging.LogRecord(__name__, logging.WARNING, __file__, 0, text, None, None))
+
+
+def never_wait() -> None:
+    """From now on the handlers of this process's loggers are served by threads. Once in a process, after its last fork."""
+    for logger in (logging.getLogger(), *map(logging.getLogger, ("celery", "celery.task", "celery.redirected"))):
+        if logger.handlers and not any(isinstance(handler, PatientHandler) for handler in logger.handlers):
+            handlers, logger.handlers = logger.handlers, []
+            logger.addHandler(PatientHandler(handlers))

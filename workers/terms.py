@@ -1,0 +1,27 @@
+"""What a crawler tells its supervisor first, through the pipe: how patient it is. Its settings are read in one place: there."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import msgspec
+
+from .grace import SHUTDOWN_GRACE_S
+
+_MARK = b"terms "
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """The defaults count until the crawler has said others."""
+
+    grace_s: float = SHUTDOWN_GRACE_S  # what it gives its pages in flight when it is told to stop
+    memory_hard_bytes: int = 0  # resident memory with which it has to be ended; 0: any
+
+    def to_line(self) -> bytes:
+        return _MARK + msgspec.json.encode(asdict(self))
+
+    @classmethod
+    def from_line(cls, line: bytes) -> Terms | None:
+        """None for a line that says something else. Raises ValueError for terms that cannot be read."""
+        return msgspec.json.decode(line.removeprefix(_MARK), type=cls) if line.startswith(_MARK) else None
