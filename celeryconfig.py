@@ -86,7 +86,6 @@ worker_prefetch_multiplier = 1  # a message fetched too early is stuck behind a 
 worker_disable_prefetch = True  # a multiplier of 1 still fetches one too many; this fetches only for a process that is free
 worker_cancel_long_running_tasks_on_connection_loss = False  # crawlers outlive an outage of the broker
 
-
 # Results: who sends a command may ask for its answer; what beat sends has none.
 task_ignore_result = True  # tasks that people send say `ignore_result=False`
 result_expires = 3600  # s; 300 bytes each in the Redis that also holds the queues
@@ -95,10 +94,8 @@ result_expires = 3600  # s; 300 bytes each in the Redis that also holds the queu
 worker_send_task_events = True  # as `-E`
 task_send_sent_event = True  # also those that nobody has taken yet
 task_track_started = True  # a crawler's task is never finished: "started" is what there is to see
-event_queue_expires = 60.0  # s; the queue of a Flower that was killed vanishes, with what it holds
-event_queue_ttl = 5.0  # s; what nobody has read by then says nothing any more
-control_queue_expires = 10.0  # s; the same for the answers to an `inspect` that was killed
-control_queue_ttl = 300.0  # s
+# Left as they are: event_queue_expires (60 s) and control_queue_expires (10 s). The queues of a Flower or an `inspect` that was
+# killed vanish, with what is in them.
 
 # Processes.
 worker_concurrency = _crawlers + RESERVED_PROCESSES  # a crawler occupies the process that supervises it, for its life
@@ -120,8 +117,7 @@ task_annotations = {
 beat_schedule = {name: {"task": f"trawl.{name}", "schedule": every} for name, every in BEAT.items()}
 beat_scheduler = "tasks.leader_scheduler:LeaderScheduler"  # any number of beats, one sends; `trawl schedule` changes what
 beat_max_loop_interval = 1  # s; the lock is renewed at each look
-# Its thread would print a traceback at each outage of the broker, and knows only that beat ticks; the health check
-# `python -m redis_components.beats` knows that it sends.
-beat_enable_remote_control = False
+# Left as it is, off: beat_enable_remote_control. Its thread would print a traceback at each outage of the broker, and knows only
+# that beat ticks; the health check `python -m redis_components.beats` knows that it sends.
 
 timezone = "UTC"

@@ -55,10 +55,9 @@ def test_no_task_is_acknowledged_late_rate_limited_or_retried(config: ModuleType
         assert not getattr(task, "autoretry_for", None)
 
 
-def test_what_beat_sends_exists_and_beat_asks_nothing_of_the_broker(config: ModuleType) -> None:
+def test_what_beat_sends_exists(config: ModuleType) -> None:
     assert {entry["task"] for entry in config.beat_schedule.values()} <= tasks_of()
     assert config.beat_scheduler == "tasks.leader_scheduler:LeaderScheduler"
-    assert not config.beat_enable_remote_control
 
 
 def test_an_operators_own_tasks_are_imported_and_a_module_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
