@@ -14,7 +14,7 @@ from __future__ import annotations
 from click import ClickException
 from kombu.entity import Queue
 
-from redis_components.embedded import data_dir, redis_url
+from redis_components.embedded import redis_url
 from redis_components.errors import TrawlError
 from redis_components.namespace import fleet_namespace
 from workers.broker import broker_of
@@ -23,11 +23,13 @@ from workers.grace import node_s, shutdown_grace
 from workers.history import history_days
 from workers.log_stream import stream_level
 from workers.logs import LogLimits
+from workers.own_tasks import own_tasks
 from workers.reach_redis import check_login
 
 try:
     _broker, _services, _crawlers = broker_of(check_login(redis_url())), sorted(default_fleet()), node_crawlers()
     _namespace, _grace_s = fleet_namespace(), node_s(shutdown_grace())
+    include = own_tasks()  # TRAWL_TASKS: modules with an operator's own tasks
     stream_level(), LogLimits.from_environment(), history_days()  # read by each supervisor; what is wrong shall be said now
 except TrawlError as error:
     raise ClickException(str(error)) from error  # Celery's command line shows it as one line, exit code 1
@@ -43,12 +45,14 @@ redis_backend_use_ssl = _broker.tls or {}
 broker_connection_retry_on_startup = True  # a worker may be started before its Redis is
 broker_connection_max_retries = None  # the default gives up after 100 tries: a worker has to outlast any outage
 broker_transport_options = {
-    "visibility_timeout": 3600,  # s; messages are acknowledged at once, so nothing is ever this old
+    # s; then a message that was taken and not acknowledged is delivered again. Ours are acknowledged when a process takes them:
+    # what is left is the message in the hands of a worker that was killed in that instant, and most have expired by then.
+    "visibility_timeout": 3600,
     "socket_timeout": 15,  # s; the default waits for ever for a Redis that hangs
     "socket_connect_timeout": 5,  # s
     "socket_keepalive": True,  # notice a peer that vanished without a word
     "health_check_interval": 25,  # s; the same for idle connections
-    "queue_order_strategy": "priority",  # queues in the order below: control before crawlers, always
+    "queue_order_strategy": "priority",  # queues in their order: control before crawlers, always (tasks/app.py)
     **_broker.options,
 }
 result_backend_transport_options = dict(_broker.options)
@@ -81,6 +85,7 @@ worker_prefetch_multiplier = 1  # a message fetched too early is stuck behind a 
 worker_disable_prefetch = True  # a multiplier of 1 still fetches one too many; this fetches only for a process that is free
 worker_cancel_long_running_tasks_on_connection_loss = False  # crawlers outlive an outage of the broker
 
+
 # Results: who sends a command may ask for its answer; what beat sends has none.
 task_ignore_result = True  # tasks that people send say `ignore_result=False`
 result_expires = 3600  # s; 300 bytes each in the Redis that also holds the queues
@@ -89,11 +94,19 @@ result_expires = 3600  # s; 300 bytes each in the Redis that also holds the queu
 worker_send_task_events = True  # as `-E`
 task_send_sent_event = True  # also those that nobody has taken yet
 task_track_started = True  # a crawler's task is never finished: "started" is what there is to see
+event_queue_expires = 60.0  # s; the queue of a Flower that was killed vanishes, with what it holds
+event_queue_ttl = 5.0  # s; what nobody has read by then says nothing any more
+control_queue_expires = 10.0  # s; the same for the answers to an `inspect` that was killed
+control_queue_ttl = 300.0  # s
 
 # Processes.
 worker_concurrency = _crawlers + RESERVED_PROCESSES  # a crawler occupies the process that supervises it, for its life
 worker_proc_alive_timeout = 30.0  # s; the default of 4 kills pool processes that start slowly on a busy machine
 worker_soft_shutdown_timeout = _grace_s  # s; SIGQUIT: crawlers may finish their pages; the node is gone as soon as they have
+# Leaks of a database driver, or of an operator's own tasks. Looked at between two tasks: a process that hosts a crawler, whose
+# task lasts for days, is never replaced for it; the crawler has limits of its own.
+worker_max_memory_per_child = 400_000  # KiB, of resident memory; a new one has 60,000
+worker_max_tasks_per_child = 10_000  # some hours; a new one costs 0.1 s
 
 # Time limits: (soft, hard) for each task that lasts seconds. The hard one gives 0.1 s before SIGKILL. run_crawler has none.
 _SHORT = {"soft_time_limit": 50, "time_limit": 60}
@@ -102,13 +115,12 @@ task_annotations = {
     for name in ("seed_forums", "refresh_posts", "reconcile_fleet", "scale_fleet", "roll_fleet", "store_items")
 }
 
-# Beat. Messages expire, so that they do not pile up while no worker is there. Sent twice, by two beats, each task does no harm.
-beat_schedule = {
-    name: {"task": f"trawl.{name}", "schedule": every, "options": {"expires": every, "ignore_result": True}}
-    for name, every in BEAT.items()
-}
+# Beat. What it sends until `trawl schedule` says otherwise; messages expire, and leave no results (tasks/leader_scheduler.py).
+beat_schedule = {name: {"task": f"trawl.{name}", "schedule": every} for name, every in BEAT.items()}
 beat_scheduler = "tasks.leader_scheduler:LeaderScheduler"  # any number of beats, one sends; `trawl schedule` changes what
-beat_schedule_filename = str(data_dir() / "celerybeat-schedule")  # for who asks for another scheduler with -S
-beat_max_loop_interval = 1  # s; look often, periods are short
+beat_max_loop_interval = 1  # s; the lock is renewed at each look
+# Its thread would print a traceback at each outage of the broker, and knows only that beat ticks; the health check
+# `python -m redis_components.beats` knows that it sends.
+beat_enable_remote_control = False
 
 timezone = "UTC"

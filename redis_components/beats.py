@@ -6,6 +6,8 @@ A leader that was paused, cut off or robbed of its lock finds out before it send
 
 from __future__ import annotations
 
+import socket
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,3 +102,35 @@ def _shown(owner: bytes | str) -> str:
 
 def _text(raw: bytes | str) -> str:
     return raw.decode(errors="replace") if isinstance(raw, bytes) else raw
+
+
+def check(client: redis.Redis, host: str) -> tuple[bool, str]:
+    """Whether a beat on `host` is healthy, and a sentence about it: it spoke to Redis lately, and sends if it leads."""
+    seconds, micros = client.time()
+    view = Beats(client).look(seconds + micros / 1e6)
+    if view.leader is not None and view.leader.rpartition(":")[0] == host:
+        return not view.stalled, view.sentence()
+    waits = [name for name in view.waiting if name.rpartition(":")[0] == host]
+    return bool(waits), f"{waits[0]} waits; {view.sentence()}" if waits else f"no beat on {host} was heard lately"
+
+
+def main() -> int:
+    """`python -m redis_components.beats`, the health check of a container: 0 or 1, and one line."""
+    from .connection import connect, explain
+    from .embedded import redis_url
+    from .errors import TrawlError
+
+    url = None
+    try:
+        url = redis_url()
+        healthy, said = check(connect(url), socket.gethostname())
+    except TrawlError as error:
+        healthy, said = False, str(error)
+    except redis.RedisError as error:
+        healthy, said = False, str(explain(error, url or ""))
+    print(said, file=sys.stdout if healthy else sys.stderr)
+    return 0 if healthy else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,16 +7,24 @@ from typing import Any
 
 from celery import Celery
 from celery.platforms import SecurityWarning
-from celery.signals import celeryd_init, worker_process_init
+from celery.signals import celeryd_after_setup, celeryd_init, worker_process_init
 
 from workers.patient_log import never_wait
 
 from .base import FleetTask
 from .node_step import NodeStep
+from .routing import CONTROL
 
 app = Celery("trawl", task_cls=FleetTask)
 app.config_from_object("celeryconfig")  # read when first needed: importing tasks opens nothing
 app.steps["worker"].add(NodeStep)
+
+
+@celeryd_after_setup.connect
+def _control_first(instance: Any, **_: Any) -> None:
+    # Queues are read in this order, and -Q has brought its own: tasks of seconds must not wait behind one of days.
+    queues = instance.app.amqp.queues
+    queues.select(sorted(queues.consume_from, key=lambda name: name != CONTROL))
 
 
 @celeryd_init.connect

@@ -7,6 +7,8 @@ from typing import Any
 
 from kombu.entity import Exchange, Queue
 
+CONTROL = "control"  # the default queue, of tasks that last seconds
+
 NODES = Exchange("nodes", type="direct")  # type: ignore[no-untyped-call]
 NODE_QUEUE_EXPIRES_S = 60.0  # a queue that nobody consumes for so long is gone from the broker, with what is in it
 SERVICE_PREFIX = "crawlers."

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 
+from redis_components.beats import Beats
 from tests.support.compose_file import ROOT
 from tests.support.compose_processes import MARK, ComposeProcesses
 from tests.support.processes import none_left, wait_until
@@ -127,6 +129,17 @@ def test_flower_asks_for_a_password(fleet: ComposeProcesses) -> None:
         30,
         every_s=0.5,
     )
+
+
+def test_of_two_beats_one_leads_and_the_other_takes_over_at_once(fleet: ComposeProcesses) -> None:
+    with redis.Redis.from_url(fleet.redis_url) as client:
+        view = Beats(client).look(client.time()[0])
+        assert len(view.waiting) == 1
+        assert not view.stalled
+        (old,) = [name for name, program in fleet.running.items() if f":{program.process.pid}" in (view.leader or "")]
+        fleet.running[old].process.terminate()
+        assert fleet.running[old].wait(10) == 0
+        wait_until(lambda: Beats(client).look(client.time()[0]).leader == view.waiting[0], fleet.said)
 
 
 @pytest.mark.timeout(180)

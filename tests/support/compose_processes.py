@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -37,7 +38,7 @@ class ComposeProcesses:
 
     def __init__(self, folder: Path, given: Mapping[str, str]) -> None:
         self.folder = folder
-        self.services = services(given)
+        self.services = _replicated(services(given))
         self._ports = {
             name: port for name, service in self.services.items() if (port := service.option("--port") or _redis_port(service))
         }
@@ -46,6 +47,10 @@ class ComposeProcesses:
 
     def port(self, service: str) -> int:
         return self._local[service]
+
+    @property
+    def redis_url(self) -> str:
+        return self.environment("beat")["TRAWL_REDIS_URL"]
 
     def up(self) -> None:
         """As `docker compose up` does it: what others depend on first, the rest at once."""
@@ -108,8 +113,7 @@ class ComposeProcesses:
 
     def _healthy(self, service: ComposeService) -> bool:
         if service.name == "redis":  # redis-cli is in its image, not here
-            url = self._here(self.services["beat"].environment["TRAWL_REDIS_URL"], service)
-            with redis.Redis.from_url(url) as client:
+            with redis.Redis.from_url(self.redis_url) as client:
                 return bool(client.ping())
         if not service.healthcheck:
             return True
@@ -139,6 +143,15 @@ class ComposeProcesses:
             if program.process.poll() is None:
                 program.process.kill()
             program.process.wait()
+
+
+def _replicated(services: Mapping[str, ComposeService]) -> dict[str, ComposeService]:
+    """`beat` and `beat-2` for a service `beat` of two replicas."""
+    found = dict(services)
+    for name, service in services.items():
+        for number in range(2, service.raw.get("deploy", {}).get("replicas", 1) + 1):
+            found[f"{name}-{number}"] = replace(service, name=f"{name}-{number}")
+    return found
 
 
 def _redis_port(service: ComposeService) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+from redis_components.errors import ConfigError
 from tests.support.fleet import ROOT
 
 
@@ -51,11 +53,32 @@ def test_no_task_is_acknowledged_late_rate_limited_or_retried(config: ModuleType
         assert not getattr(task, "autoretry_for", None)
 
 
-def test_what_beat_sends_exists_and_does_not_pile_up(config: ModuleType) -> None:
-    for entry in config.beat_schedule.values():
-        assert entry["task"] in tasks_of()
-        assert entry["options"]["expires"] <= entry["schedule"]
-        assert entry["options"]["ignore_result"]
+def test_what_beat_sends_exists_and_beat_asks_nothing_of_the_broker(config: ModuleType) -> None:
+    assert {entry["task"] for entry in config.beat_schedule.values()} <= tasks_of()
+    assert config.beat_scheduler == "tasks.leader_scheduler:LeaderScheduler"
+    assert not config.beat_enable_remote_control
+
+
+def test_an_operators_own_tasks_are_imported_and_a_module_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from workers.own_tasks import own_tasks
+
+    monkeypatch.setenv("TRAWL_TASKS", "tests.support.own_tasks, json")
+    assert own_tasks() == ("tests.support.own_tasks", "json")
+    for wrong in ("nix.tasks", "jsonn", "a b", ".x"):
+        monkeypatch.setenv("TRAWL_TASKS", wrong)
+        with pytest.raises(ConfigError, match=re.escape(repr(wrong))):
+            own_tasks()
+
+
+def test_control_goes_before_crawlers_whatever_q_says() -> None:
+    from types import SimpleNamespace
+
+    from tasks.app import _control_first
+
+    queues = importlib.import_module("tasks").app.amqp.Queues(["crawlers.a", "control", "crawlers.b"])
+    queues.select(["crawlers.b", "control", "crawlers.a"])
+    _control_first(SimpleNamespace(app=SimpleNamespace(amqp=SimpleNamespace(queues=queues))))
+    assert list(queues.consume_from) == ["control", "crawlers.b", "crawlers.a"]
 
 
 def test_each_service_has_its_queue_and_control_comes_first(config: ModuleType) -> None:

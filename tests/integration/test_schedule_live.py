@@ -1,0 +1,80 @@
+"""`trawl schedule` against a running fleet: what is changed takes effect, a round is begun once, a bad entry stops nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from redis_components.keys import FleetKeys
+from redis_components.schedules import Schedules
+from tests.support.fleet import ROOT, ToyFleet
+from tests.support.processes import wait_until
+
+pytestmark = pytest.mark.usefixtures("no_process_left")
+
+KEYS = FleetKeys()
+NOTES = "own:notes"
+TWICE = """
+from tasks import app
+for due in (1000.0, 1000.0, 1005.0):
+    app.send_task("own.note", ["round"], headers={"trawl_round": ["again", 7, due]})
+app.send_task("own.note", ["end"])
+"""
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[ToyFleet]:
+    with ToyFleet(tmp_path, "toy=1", TRAWL_TASKS="tests.support.own_tasks") as fleet:
+        yield fleet
+
+
+def trawl(fleet: ToyFleet, *words: str) -> tuple[int, str]:
+    """Exit code and output of `trawl schedule ...`; on an error what it said about it."""
+    command = [sys.executable, "-m", "cli.main", "schedule", *words]
+    done = subprocess.run(command, cwd=ROOT, env=fleet.environment, capture_output=True, text=True, timeout=30, check=False)
+    return done.returncode, done.stdout or done.stderr
+
+
+def test_an_operators_own_task_is_scheduled_changed_and_removed_while_the_fleet_runs(fleet: ToyFleet) -> None:
+    client = fleet.redis.client()
+    fleet.node("a", "-Q", "control", "--concurrency=2")
+    beat = fleet.beat("--loglevel=INFO")
+    wait_until(lambda: client.hexists(KEYS.beat_runs(), "store_items"), fleet.said, 20)
+
+    client.hset(KEYS.schedule(), mapping={"foreign": b"\x80\x04pickle", "wrong": b'{"task": "nix", "every_s": 5}'})
+    code, said = trawl(fleet, "set", "own", "--every", "1s", "--task", "own.note", "--args", '["tick"]')
+    assert (code, said) == (0, "own: own.note every 1 s; beat takes it up within 2 s\n")
+    wait_until(lambda: client.llen(NOTES) >= 2, fleet.said)
+    assert set(client.lrange(NOTES, 0, 99)) == {b"tick"}
+    assert "foreign is left out: cannot be read" in beat.said()
+    assert "wrong: unknown task 'nix'; known are own.note, trawl.reconcile_fleet" in beat.said()
+    assert {error.what.split(":")[0] for error in fleet.registry.errors()} == {"foreign is left out", "wrong is left out"}
+
+    code, said = trawl(fleet, "list", "--json")
+    rows = {row["entry"]: row for row in json.loads(said)["entries"]}
+    assert (rows["own"]["origin"], rows["own"]["every_s"], rows["own"]["refused"]) == ("added", 1.0, None)
+    assert rows["own"]["last_sent"]
+    assert "cannot be read" in rows["foreign"]["refused"]
+
+    # Sent or delivered twice: one effect. What a person sends has no round, and runs each time.
+    fleet.run(TWICE)
+    wait_until(lambda: b"end" in client.lrange(NOTES, 0, 99), fleet.said)
+    wait_until(lambda: client.lrange(NOTES, 0, 99).count(b"round") == 2, fleet.said)
+
+    assert trawl(fleet, "remove", "own") == (0, "own: removed\n")
+    wait_until(lambda: "own" not in Schedules(client).runs(), fleet.said)  # the leader has heard it
+    client.delete(NOTES)
+    code, _ = trawl(fleet, "set", "own", "--cron", "0 3 1 1 *", "--task", "own.note", "--args", '["year"]')
+    assert code == 0
+    assert trawl(fleet, "run", "own")[0] == 0
+    wait_until(lambda: client.lrange(NOTES, 0, 99) == [b"year"], fleet.said)
+
+    code, said = trawl(fleet, "disable", "store_items")
+    assert (code, said.count("\n")) == (2, 1)
+    assert "store_items keeps the fleet going: only its interval can be changed" in said
+    assert "Traceback" not in fleet.said()

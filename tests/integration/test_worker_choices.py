@@ -1,0 +1,73 @@
+"""What celeryconfig.py chooses about delivery and processes, with real workers: why no crawler is run twice, stuck or cut off."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.fleet import Program, ToyFleet
+from tests.support.processes import wait_until
+
+pytestmark = pytest.mark.usefixtures("no_process_left")
+
+QUEUE = "crawlers.toy"
+SWEEP = """
+from tasks import app
+# What each worker does every 100 s, as if the visibility timeout were over for every message.
+with app.connection_for_read(transport_options={"visibility_timeout": -1}) as connection:
+    connection.default_channel.qos.restore_visible(num=100, interval=1)
+"""
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[ToyFleet]:
+    with ToyFleet(tmp_path, "toy=2") as fleet:
+        yield fleet
+
+
+def pool(node: Program) -> set[int]:
+    return {p.pid for p in psutil.Process(node.process.pid).children() if "workers.crawler" not in p.cmdline()}
+
+
+def test_a_crawlers_task_is_neither_stuck_nor_delivered_again_nor_ended_for_its_pools_sake(fleet: ToyFleet) -> None:
+    client = fleet.redis.client()
+
+    # One process for both queues, and a launch that came first: the short tasks go before it, or they would wait for days.
+    fleet.ask("[run_crawler.delay('toy', 0).id, run_crawler.delay('toy', 1).id]")
+    scaled = fleet.ask("scale_fleet.delay(toy=2).id")
+    first = fleet.node("a", "-Q", f"{QUEUE},control", "--concurrency=1")
+    fleet.wait_whole("toy/0")
+    assert fleet.ask(f"app.AsyncResult({scaled!r}).get(timeout=10)") == "{'toy': 2}"
+
+    # Its only process is taken for days: the second launch stays in the queue, for a node that is free.
+    assert client.llen(QUEUE) >= 1
+    assert json.loads(fleet.ask("__import__('json').dumps(app.control.inspect(timeout=2).reserved())")) == {"a@test": []}
+
+    # Nothing is unacknowledged, so the visibility timeout, long over, brings nothing back.
+    assert not client.exists("unacked", "unacked_index")
+    waiting = client.llen(QUEUE)
+    assert fleet.run(SWEEP) == ""
+    assert client.llen(QUEUE) == waiting
+
+    # Pool processes are replaced after each task, and for a little memory: those that host a crawler are not.
+    second = fleet.node("b", "-Q", f"{QUEUE},control", "--concurrency=4", "--max-tasks-per-child=1", "--max-memory-per-child=1")
+    crawlers = fleet.wait_whole("toy/0", "toy/1")
+    assert {r.node for r in crawlers.values()} == {"a@test", "b@test"}
+    hosts = {name: psutil.Process(r.pid).ppid() for name, r in crawlers.items()}
+    before = pool(second)
+    assert fleet.ask("{scale_fleet.delay(toy=2).get(timeout=10)['toy'] for _ in range(4)}") == "{2}"
+    wait_until(lambda: len(before - pool(second)) >= 2, fleet.said)  # the last ones are still being replaced
+    assert {name: r.pid for name, r in fleet.wait_whole("toy/0", "toy/1").items()} == {n: r.pid for n, r in crawlers.items()}
+    assert {name: psutil.Process(r.pid).ppid() for name, r in crawlers.items()} == hosts
+
+    # Redis is killed and comes back empty: the workers go on, with the same crawlers.
+    fleet.redis.kill()
+    fleet.redis.start()
+    assert fleet.ask("scale_fleet.delay(toy=2).get(timeout=20)") == "{'toy': 2}"
+    assert {name: r.pid for name, r in fleet.wait_whole("toy/0", "toy/1").items()} == {n: r.pid for n, r in crawlers.items()}
+    assert first.process.poll() is None
+    assert second.process.poll() is None
