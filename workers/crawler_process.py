@@ -21,6 +21,7 @@ import redis
 from scrapy.settings import Settings
 
 from redis_components.connection import connect
+from redis_components.frontier_config import FrontierConfig
 from redis_components.loading import number_of
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry, Renewal
 from redis_components.runs import Runs
@@ -95,6 +96,7 @@ class CrawlerProcess:
         self._pages: deque[tuple[float, int]] = deque(maxlen=RATE_OVER)
         self._begun, self._begun_at = False, 0.0
         self._stopping: Stopping | None = None
+        self._stood_still_s = 0.0
         self._record = self._look()
         self._runs = Runs(connect())
         self._run = own_run(self._record, options.owner)
@@ -137,6 +139,8 @@ class CrawlerProcess:
         late_s = time.monotonic() - began - TICK_S
         if late_s > FROZEN_S:
             self._crawl.excuse(late_s)
+        if self._slot and late_s > FrontierConfig.ttl_s:
+            self._stood_still_s = late_s
 
     def _ended(self) -> ExitKind | None:
         """Whether, and how, this process has to end now."""
@@ -148,6 +152,10 @@ class CrawlerProcess:
             if outcome.reason == "refused":
                 return ExitKind.REFUSED
             return self._stopping.kind if self._stopping else ExitKind.FINISHED
+        if self._stood_still_s:
+            why = "what it had leased is others' work by now, its slot may be, too"
+            logger.error("this process stood still for %.0f s: %s; leaving at once", self._stood_still_s, why)
+            return ExitKind.LOST_SLOT
         if self._heartbeat.lost:
             logger.error("slot %s belongs to another process now; leaving at once", self._slot.name if self._slot else "?")
             return ExitKind.LOST_SLOT
