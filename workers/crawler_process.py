@@ -153,8 +153,8 @@ class CrawlerProcess:
                 return ExitKind.REFUSED
             return self._stopping.kind if self._stopping else ExitKind.FINISHED
         if self._stood_still_s:
-            why = "what it had leased is others' work by now, its slot may be, too"
-            logger.error("this process stood still for %.0f s: %s; leaving at once", self._stood_still_s, why)
+            so = "what it had leased is others' work by now, its slot may be, too"
+            logger.error("this process stood still for %.0f s: %s; leaving at once", self._stood_still_s, so)
             return ExitKind.LOST_SLOT
         if self._heartbeat.lost:
             logger.error("slot %s belongs to another process now; leaving at once", self._slot.name if self._slot else "?")
