@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import redis
 
 from redis_components.beats import Beats, BeatView
 from redis_components.keys import FleetKeys
