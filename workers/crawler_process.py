@@ -27,7 +27,8 @@ from redis_components.registry import CrawlerRecord, CrawlerState, Registry, Ren
 from redis_components.runs import Runs
 
 from . import memory
-from .crawl import make_crawl
+from .alone import crawl_alone
+from .crawl import as_it_is, make_crawl
 from .crawler_options import CrawlerOptions
 from .exits import ExitKind
 from .grace import shutdown_grace
@@ -87,9 +88,10 @@ class CrawlerProcess:
         self._grace_s = number_of(settings, "SHUTDOWN_GRACE", shutdown_grace())
         self._period_s = number_of(settings, "HEARTBEAT_INTERVAL", 2.0)
         self._limits = Limits.of(settings)
+        adapt = crawl_alone if options.alone else as_it_is
+        self._crawl = make_crawl(settings, options.spider, options.arguments, owner=options.owner, adapt=adapt)
         self._lease_s = number_of(settings, "SCHEDULER_OWNER_TTL", FrontierConfig.ttl_s)
         self._frozen_s = 0.0
-        self._crawl = make_crawl(settings, options.spider, options.arguments, owner=options.owner)
         self._parent = Parent(options.parent) if options.parent else None
         self._pulse_fd = options.pulse_fd
         self._slot = options.slot
@@ -116,7 +118,7 @@ class CrawlerProcess:
         if kind is ExitKind.LOST_SLOT:
             return kind  # at once: until then the reactor fetches pages that are others' by now
         self._heartbeat.stop()
-        self._say()  # the last figures
+        self._say(self._finish_reason())  # the last figures
         self._record = replace(self._look(CrawlerState.STOPPED), last_exit=kind.label)
         self._last_word(kind)
         return kind
@@ -208,7 +210,10 @@ class CrawlerProcess:
     def _orphaned(self) -> bool:
         return self._parent is not None and self._parent.gone()
 
-    def _look(self, state: CrawlerState | None = None) -> CrawlerRecord:
+    def _finish_reason(self) -> str | None:
+        return self._crawl.outcome.reason if self._crawl.outcome else None
+
+    def _look(self, state: CrawlerState | None = None, note: str | None = None) -> CrawlerRecord:
         """Everything that others may know about this process."""
         figures, silent_s = self._crawl.figures, self._crawl.silent_s()
         if figures.running and not self._begun:
@@ -232,13 +237,13 @@ class CrawlerProcess:
             in_flight=figures.in_flight,
             rss_bytes=self._resident(),
             lag_s=round(figures.lag_s if silent_s < 1 else silent_s, 3),
-            note=self._stopping.why if self._stopping else None,
+            note=self._stopping.why if self._stopping else note,
             **vars(self._options.story),
         )
 
-    def _say(self) -> None:
+    def _say(self, note: str | None = None) -> None:
         """Tell the supervisor, through the pipe: it hears this also when Redis is away. The heartbeat tells everybody."""
-        self._record = self._look()
+        self._record = self._look(note=note)
         self._run = with_figures(self._run, self._record)
         self._write(self._record.to_json().encode())
         if self._parent:
@@ -265,7 +270,8 @@ class CrawlerProcess:
         """A supervisor speaks for its crawler and gives the slot back; without one it is for the crawler to do."""
         try:
             if self._slot is None or self._orphaned():
-                self._runs.add(replace(self._run, ended_at=time.time(), outcome=kind.label, exit_code=kind.exit_code))
+                ended = replace(self._run, ended_at=time.time(), outcome=kind.label, exit_code=kind.exit_code)
+                self._runs.add(replace(ended, reason=self._finish_reason()))
             if self._slot is None:
                 self._registry.forget([self._record.name])
             elif self._orphaned() and kind is not ExitKind.LOST_SLOT:

@@ -34,9 +34,13 @@ class Node:
     def __init__(self) -> None:
         self.drain = DrainFlag()
         self.crawlers = 1  # how many it may host
+        self.once = 1  # how many small crawls (`crawl_once`) it may run at one time
 
     def room(self, name: str, folder: Callable[[], Path] = data_dir) -> Room:
         return Room(folder() / "run", name, self.crawlers)
+
+    def once_room(self, name: str, folder: Callable[[], Path] = data_dir) -> Room:
+        return Room(folder() / "run", f"{name}-once", self.once)
 
     def host(self, spider: str, number: int, *, name: str, on_record: Callable[[CrawlerRecord], None]) -> str:
         """Keep a crawler in the slot until this node is drained, the slot is not wanted any more, or it is hopeless.

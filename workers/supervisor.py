@@ -74,9 +74,7 @@ class Surroundings:
 
     draining: Callable[[], bool] = lambda: False  # whether this node is being shut down
     on_record: Callable[[CrawlerRecord], None] = lambda _: None  # told each new record, in another thread; never raises
-    on_run: Callable[[Run], object] = lambda _: (
-        None
-    )  # told when a crawler began and ended, in another thread; may raise RedisError
+    on_run: Callable[[Run], object] = lambda _: None  # told when a crawler began and ended, in another thread; may fail for Redis
     expire_owner: Callable[[str, str], object] = lambda _spider, _owner: None  # take back the leases of a crawler that died (e)
     config: Callable[[], str] = config_digest  # digest of what a crawler that is launched now is configured with
     before: CrawlerRecord | None = None  # the slot's last record
@@ -168,7 +166,7 @@ class Supervisor:
         if self._around.draining():
             return Verdict.DRAINED
         order = self._heartbeat.order
-        return Verdict.RETIRED if order and order.word is OrderWord.RETIRE else None
+        return Verdict.RETIRED if order and order.word in (OrderWord.RETIRE, OrderWord.STOP) else None
 
     def _reload(self) -> Order | None:
         """An order to reload that was not obeyed yet. It stays with the slot, so its reason tells it from the one before."""
@@ -249,11 +247,13 @@ class Supervisor:
         return self._bury(crawler, -signal.SIGKILL, why, reason)
 
     def _end(self, crawler: LaunchedCrawler, why: ExitKind, reason: str | None = None) -> None:
-        """Stop a crawler: gracefully, or at once when the slot is somebody else's."""
+        """Stop a crawler: gracefully, or at once when the slot is somebody else's, or when an operator says so."""
         crawler.terminate()
         began = time.monotonic()
         while (code := crawler.poll()) is None and not self._heartbeat.lost:
             crawler.pulse()  # the pipe must not run full, and it may say its terms only now
+            if (order := self._heartbeat.order) and order.word is OrderWord.STOP:
+                break
             if time.monotonic() - began > crawler.terms.grace_s + self._config.margin_s:
                 break
             time.sleep(TICK_S / 2)
@@ -307,7 +307,9 @@ class Supervisor:
         if not end.kind.clean:
             # What a process said last is the reason only where it ended by itself.
             reason = self._ledger.error() if end.code > 0 else None
-            line = f"{what}; {reason or f'see {self._log.path.name}'}"
+            # Without figures: the same again is counted, not added.
+            line = f"{end}{f', {end.reason}' if end.reason else ''}: {reason or f'see {self._log.path.name}'}"
+            line = line if decision.restart else f"{decision}; {line}"
             self._heartbeat.errand(lambda: self._registry.report_error(self._slot.name, line))
 
     def _tell(self, record: CrawlerRecord) -> None:
