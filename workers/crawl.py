@@ -30,6 +30,7 @@ from scrapy.utils.reactor import install_reactor, is_reactor_installed
 
 from redis_components.crawl_config import name_owner
 from redis_components.errors import ConfigError
+from redis_components.scheduler import scheduler_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -93,6 +94,7 @@ class Crawl:
         self._asked_at = self._answered_at = time.monotonic()
         self._stop_asked = False
         self._stopping: _Eventual | None = None
+        self._giving: _Eventual | None = None
         self.figures = Figures()
         self.outcome: Outcome | None = None  # None while it runs
 
@@ -132,6 +134,18 @@ class Crawl:
         """Scrapy's stats of this crawl, once it has an outcome; empty when it did not come so far."""
         collector = self._crawler._stats if self._crawler else None
         return dict(collector.get_stats()) if collector else {}
+
+    def give_back(self) -> bool:
+        """There is no time left for the pages in flight: let others have them. Call it until it returns True: Redis knows it."""
+        if self._giving is None:
+            self._giving = crochet.run_in_reactor(self._hand_over)()
+        try:
+            self._giving.wait(0)
+        except crochet.TimeoutError:
+            return False
+        except Exception:
+            logger.warning("the pages in flight could not be given back; their leases run out", exc_info=True)
+        return True
 
     # in the reactor's thread
 
@@ -173,6 +187,10 @@ class Crawl:
             return None
         self._crawler.crawling = False  # as `Crawler.stop_async` does
         return deferred_from_coro(engine.stop_async())
+
+    def _hand_over(self) -> Any:
+        scheduler = scheduler_of(self._crawler) if self._crawler and self._crawler._engine else None
+        return None if scheduler is None else scheduler.give_back()  # an empty one is false
 
     # in the main thread
 

@@ -21,6 +21,7 @@ import redis
 from scrapy.settings import Settings
 
 from redis_components.connection import connect
+from redis_components.frontier_config import FrontierConfig
 from redis_components.loading import number_of
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry, Renewal
 from redis_components.runs import Runs
@@ -41,6 +42,7 @@ TICK_S = 0.1  # how often the main thread looks at everything
 WATCHDOG_S = 7.0
 RATE_OVER = 6  # heartbeats over which pages per second are measured
 FROZEN_S = 1.0  # a tick that came so much too late was not the reactor's fault: the whole process stood still
+GIVE_BACK_S = 1.0  # after SHUTDOWN_GRACE, for telling Redis which pages were not finished; shorter than the supervisor's margin
 LAST_RESORT_S = 30.0  # after WATCHDOG_TIMEOUT; a supervisor acts earlier, so this is for a process that has none any more
 
 logger = logging.getLogger(__name__)
@@ -88,6 +90,8 @@ class CrawlerProcess:
         self._limits = Limits.of(settings)
         adapt = crawl_alone if options.alone else as_it_is
         self._crawl = make_crawl(settings, options.spider, options.arguments, owner=options.owner, adapt=adapt)
+        self._lease_s = number_of(settings, "SCHEDULER_OWNER_TTL", FrontierConfig.ttl_s)
+        self._frozen_s = 0.0
         self._parent = Parent(options.parent) if options.parent else None
         self._pulse_fd = options.pulse_fd
         self._slot = options.slot
@@ -97,6 +101,7 @@ class CrawlerProcess:
         self._pages: deque[tuple[float, int]] = deque(maxlen=RATE_OVER)
         self._begun, self._begun_at = False, 0.0
         self._stopping: Stopping | None = None
+        self._leaving_at: float | None = None
         self._record = self._look()
         self._runs = Runs(connect())
         self._run = own_run(self._record, options.owner)
@@ -106,10 +111,13 @@ class CrawlerProcess:
         if self._limits.memory_hard_bytes:
             memory.cap(self._limits.memory_hard_bytes)
         self._crawl.start()
-        with self._heartbeat:
-            if self._slot is None:
-                self._heartbeat.errand(lambda: self._runs.add(self._run))
-            kind = self._watch()
+        if self._slot is None:
+            self._heartbeat.errand(lambda: self._runs.add(self._run))
+        self._heartbeat.start()
+        kind = self._watch()
+        if kind is ExitKind.LOST_SLOT:
+            return kind  # at once: until then the reactor fetches pages that are others' by now
+        self._heartbeat.stop()
         self._say(self._finish_reason())  # the last figures
         self._record = replace(self._look(CrawlerState.STOPPED), last_exit=kind.label)
         self._last_word(kind)
@@ -139,6 +147,7 @@ class CrawlerProcess:
         late_s = time.monotonic() - began - TICK_S
         if late_s > FROZEN_S:
             self._crawl.excuse(late_s)
+            self._frozen_s = late_s
 
     def _ended(self) -> ExitKind | None:
         """Whether, and how, this process has to end now."""
@@ -150,6 +159,9 @@ class CrawlerProcess:
             if outcome.reason == "refused":
                 return ExitKind.REFUSED
             return self._stopping.kind if self._stopping else ExitKind.FINISHED
+        if self._slot and self._frozen_s > self._lease_s:
+            logger.error("this process stood still for %.0f s: its leases are others' by now; leaving at once", self._frozen_s)
+            return ExitKind.LOST_SLOT
         if self._heartbeat.lost:
             logger.error("slot %s belongs to another process now; leaving at once", self._slot.name if self._slot else "?")
             return ExitKind.LOST_SLOT
@@ -160,13 +172,17 @@ class CrawlerProcess:
         if why := self._limits.exhausted(self._resident()):
             logger.error("%s; leaving at once", why)
             return ExitKind.OUT_OF_MEMORY
-        if self._stopping:
-            late = time.monotonic() - self._stopping.since > self._grace_s
-            if late or (self._parent is None and self._signals.count > 1):
-                why = "the grace time is over" if late else "it was asked a second time"
+        if self._stopping and (why := self._out_of_time(self._stopping)):
+            self._leaving_at = self._leaving_at or time.monotonic()
+            if self._crawl.give_back() or time.monotonic() - self._leaving_at > GIVE_BACK_S:
                 logger.warning("leaving with pages in flight: %s", why)
-                return ExitKind.ORPHANED if self._orphaned() else ExitKind.ABORTED
+                return ExitKind.ABORTED
         return None
+
+    def _out_of_time(self, stopping: Stopping) -> str | None:
+        if time.monotonic() - stopping.since > self._grace_s:
+            return "the grace time is over"
+        return "it was asked a second time" if self._parent is None and self._signals.count > 1 else None
 
     def _asked_to_stop(self) -> bool:
         if self._stopping is None and (reason := self._reason_to_stop()):
@@ -181,7 +197,7 @@ class CrawlerProcess:
         if self._orphaned():
             return ExitKind.ORPHANED, "its supervisor is gone"
         if self._signals.count:
-            return ExitKind.STOPPED, "of a signal"
+            return ExitKind.STOPPED, "it got a signal"
         if not self._begun:
             return None
         age_s, pages = time.monotonic() - self._begun_at, self._crawl.figures.pages

@@ -16,8 +16,9 @@ from redis_components.runs import Runs
 
 from .crawler_options import CrawlerOptions
 from .drain import DrainFlag
+from .grace import shutdown_grace
 from .room import Room
-from .supervisor import Supervisor, Surroundings
+from .supervisor import Supervisor, SupervisorConfig, Surroundings
 
 HELD = "held"  # another process has the slot: this launch came twice
 FULL = "full"  # this node has no place left: another one, or a later launch, will do it
@@ -70,7 +71,9 @@ class Node:
                 expire_owner=lambda spider, owner: expire_owner(client, CrawlKeys.for_spider(spider), owner),
                 before=registry.crawler(spider, number),
             )
-            supervisor = Supervisor(slot, registry, options=CrawlerOptions(spider=spider), surroundings=surroundings)
+            config = SupervisorConfig(node_grace_s=shutdown_grace())
+            options = CrawlerOptions(spider=spider)
+            supervisor = Supervisor(slot, registry, options=options, config=config, surroundings=surroundings)
             verdict = supervisor.run()
             if (last := supervisor.last) and last.state.given_up:
                 raise GivenUp(f"{last.name} is {last.state}: {last.note}{f'; {last.error}' if last.error else ''}")
