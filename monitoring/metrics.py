@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from redis_components.fleet_holds import word_of
+from redis_components.holds import HoldWord
 from redis_components.inspector import CrawlSnapshot
 from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerRecord, CrawlerState
@@ -64,6 +66,14 @@ def state_of(record: CrawlerRecord, now: float) -> str:
 def up(reading: Reading, service: str) -> int:
     """Live crawlers that fill a slot of this service; those started by hand do not count."""
     return sum(r.spider == service and r.number is not None and r.alive(reading.now) for r in reading.crawlers)
+
+
+def wanted(reading: Reading, service: str, size: int) -> int:
+    """How many of the `size` crawlers of a service shall be there: those that nobody has stopped."""
+    if word_of(service, reading.held) is HoldWord.STOP:
+        return 0
+    slots = {one.slot for one in reading.held if one.service == service and one.slot is not None}
+    return size - sum(number in slots for number in range(size))
 
 
 def _services(reading: Reading) -> list[str]:
@@ -153,6 +163,8 @@ METRICS: tuple[MetricSpec, ...] = (
     ),
     # The frontier.
     _crawl("trawl_leased_requests", "gauge", "Requests that crawlers work on now.", lambda c: c.leased),
+    _crawl("trawl_parked_requests", "gauge", "Requests set aside, because their site is held.", lambda c: c.parked),
+    _crawl("trawl_parked_start_tasks", "gauge", "Start tasks set aside, because their site is held.", lambda c: c.parked_tasks),
     _crawl("trawl_leased_start_tasks", "gauge", "Start tasks that are becoming requests.", lambda c: c.leased_tasks),
     _crawl("trawl_dead_requests", "gauge", "Requests and start tasks given up, kept with their reasons.", lambda c: c.dead),
     _crawl(
@@ -170,9 +182,9 @@ METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
         name="trawl_crawlers_desired",
         kind="gauge",
-        help="Crawlers that there should be.",
+        help="Crawlers that there should be; stopped ones do not count.",
         labels=("service", "spider"),
-        samples=lambda reading: [((service, service), n) for service, n in reading.desired.items()],
+        samples=lambda reading: [((service, service), wanted(reading, service, n)) for service, n in reading.desired.items()],
     ),
     MetricSpec(
         name="trawl_crawlers_up",
@@ -208,6 +220,16 @@ METRICS: tuple[MetricSpec, ...] = (
     _crawler("trawl_crawler_pages_per_second", "gauge", "Pages per second over the last heartbeats.", lambda r: r.pages_per_s),
     _crawler("trawl_crawler_requests_in_flight", "gauge", "Requests being downloaded.", lambda r: r.in_flight),
     _crawler("trawl_crawler_reactor_lag_seconds", "gauge", "How long the crawler's reactor took to answer.", lambda r: r.lag_s),
+    # What is held.
+    MetricSpec(
+        name="trawl_held",
+        kind="gauge",
+        help="What an operator holds (word: pause, drain, stop); no service: all, no site: all of it. Of slots, how many.",
+        labels=("service", "spider", "site", "word"),
+        samples=lambda reading: sorted(
+            Counter((one.service, one.service, one.site, str(one.hold.word)) for one in reading.held).items()
+        ),
+    ),
     # The nodes.
     MetricSpec(
         name="trawl_node_up",

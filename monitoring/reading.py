@@ -12,6 +12,7 @@ import redis
 
 from redis_components.beats import Beats, BeatView
 from redis_components.connection import connect, explain
+from redis_components.fleet_holds import FleetHolds, Held
 from redis_components.inspector import CrawlSnapshot, snapshot
 from redis_components.nodes import NodeRecord, Nodes
 from redis_components.redis_url import impatient, masked
@@ -37,6 +38,7 @@ class Reading:
     desired: Mapping[str, int] = field(default_factory=dict)  # service -> crawlers
     nodes: tuple[NodeRecord, ...] = ()
     roll: Roll | None = None  # the present or last one
+    held: tuple[Held, ...] = ()  # what is paused, draining or stopped, the widest first
     errors: tuple[ErrorRecord, ...] = ()  # newest first
     beats: BeatView | None = None  # who sends what is scheduled; None: could not be read
     unreadable: Mapping[str, str] = field(default_factory=dict)  # part (a service or "fleet") -> why it is left out
@@ -98,6 +100,7 @@ class Source:
         crawlers, scaled, errors = part("fleet", self._fleet) or ([], {}, [])
         nodes = part("fleet", Nodes(self._client).all) or []
         roll = part("fleet", RollNote(self._client).read)
+        held = part("fleet", lambda: FleetHolds(self._client).all(services)) or []
         beats = part("fleet", lambda: Beats(self._client).look(now))
         known = {service: size for service, size in self._services.items() if size is not None}
         return Reading(
@@ -110,6 +113,7 @@ class Source:
             errors=tuple(errors),
             nodes=tuple(nodes),
             roll=roll,
+            held=tuple(held),
             beats=beats,
             unreadable=unreadable,
         )

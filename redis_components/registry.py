@@ -51,6 +51,7 @@ class Registry:
         self._client = client
         self._keys = keys or FleetKeys()
         self._ttl_ms = round(slot_ttl_s * 1000)
+        self.slot_ttl_s = slot_ttl_s
 
     def now(self) -> float:
         """The one clock: Redis's time as epoch seconds."""

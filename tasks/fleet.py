@@ -6,10 +6,12 @@ from typing import Any
 
 from redis_components.autoscaling import Autoscaling
 from redis_components.connection import connect
+from redis_components.fleet_holds import FleetHolds
 from redis_components.nodes import Nodes
 from redis_components.registry import Order, OrderWord, Registry
 from redis_components.rolls import RollNote
 from workers.fleet import desired_fleet, scale
+from workers.holding import stopped_slots
 from workers.node import NODE
 from workers.reconciler import Forget, ForgetNode, Launch, Retire, plan
 from workers.roll import go_on, start_roll
@@ -45,19 +47,22 @@ def reconcile_fleet() -> list[str]:
     desired, crawlers = desired_fleet(registry), registry.crawlers()
     known, now = nodes.all(), registry.now()
     views, strangers = registry.slots(desired, crawlers), [r for r in crawlers if r.number is None]
+    held = FleetHolds(client)
     if resized := resize(client, desired, views, known, now):
         desired |= resized
         views = registry.slots(desired, crawlers)
-    actions = plan(desired, views, known, now, strangers)
-    done = [f"resize {service}={size}" for service, size in resized.items()]
+    stopped = stopped_slots(held.fields(), desired)
+    actions = plan(desired, views, known, now, strangers, stopped)
+    done = [f"hold {service}" for service in held.spread(desired)]
+    done += [f"resize {service}={size}" for service, size in resized.items()]
     for action in actions:
         match action:
             case Launch(spider=spider, number=number, node=node, instead_of=instead_of):
                 if registry.mark_launch(spider, number, node, not_on=instead_of):
                     run_crawler.apply_async((spider, number), queue=node_queue(node), expires=LAUNCH_EXPIRES_S)
                     done.append(f"launch {spider}/{number} on {node}")
-            case Retire(slot=slot, reason=reason):
-                registry.order(slot, Order(word=OrderWord.RETIRE, reason=reason))
+            case Retire(slot=slot, reason=reason, at_once=at_once):
+                registry.order(slot, Order(word=OrderWord.STOP if at_once else OrderWord.RETIRE, reason=reason))
                 done.append(f"retire {slot.spider}/{slot.number}")
             case Forget(name=name):
                 registry.forget([name])
@@ -65,7 +70,8 @@ def reconcile_fleet() -> list[str]:
             case ForgetNode(name=name):
                 nodes.forget([name])
                 done.append(f"forget node {name}")
-    if roll := go_on(registry, RollNote(client), desired, views, [a.slot for a in actions if isinstance(a, Retire)]):
+    leaving = [action.slot for action in actions if isinstance(action, Retire)]
+    if roll := go_on(registry, RollNote(client), desired, views, leaving, stopped):
         done.append(f"roll {roll.state}: {roll.reason or 'goes on'}")
     return done
 
