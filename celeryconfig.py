@@ -34,7 +34,8 @@ try:
 except TrawlError as error:
     raise ClickException(str(error)) from error  # Celery's command line shows it as one line, exit code 1
 
-RESERVED_PROCESSES = 3  # for the tasks that last seconds: one that writes, one that seeds, one that reconciles
+FLEET_TASKS = 3  # processes for the tasks that last seconds: one that writes, one that seeds, one that reconciles
+RESERVED_PROCESSES = FLEET_TASKS + 1  # and one for a small crawl (`crawl_once`); more of those find no room
 BEAT = {"seed_forums": 5.0, "reconcile_fleet": 2.0, "store_items": 1.0}  # s
 
 # Broker and results: the Redis that everything else is in, too.
@@ -110,8 +111,14 @@ worker_max_tasks_per_child = 10_000  # some hours; a new one costs 0.1 s
 _SHORT = {"soft_time_limit": 50, "time_limit": 60}
 task_annotations = {
     f"trawl.{name}": _SHORT
-    for name in ("seed_forums", "refresh_posts", "reconcile_fleet", "scale_fleet", "roll_fleet", "store_items")
+    for name in (
+        *("seed_forums", "refresh_posts", "reconcile_fleet", "scale_fleet", "roll_fleet", "store_items"),
+        *("pause_fleet", "drain_fleet", "stop_fleet", "resume_fleet", "pause_site", "drain_site", "resume_site"),
+    )
 }
+
+# A small crawl ends by its own timeout, of an hour at most, and has 40 s to close then. These are for one that does not.
+task_annotations["trawl.crawl_once"] = {"soft_time_limit": 3700, "time_limit": 3800}
 
 # Beat. What it sends until `trawl schedule` says otherwise; messages expire, and leave no results (tasks/leader_scheduler.py).
 beat_schedule = {name: {"task": f"trawl.{name}", "schedule": every} for name, every in BEAT.items()}

@@ -87,10 +87,14 @@ def test_each_service_has_its_queue_and_control_comes_first(config: ModuleType) 
 
 
 def test_the_pool_holds_the_whole_fleet_and_some_processes_for_short_tasks(config: ModuleType) -> None:
-    from tasks.node_step import room_for_crawlers
+    from tasks.node_step import room_for_crawlers, room_for_small_crawls
 
     assert config.worker_concurrency == 7 + config.RESERVED_PROCESSES
-    assert room_for_crawlers(10, {"control", "crawlers.forum_list"}) == 7
+    assert room_for_crawlers(11, {"control", "crawlers.forum_list"}) == 7
+    assert room_for_small_crawls(11, {"control", "crawlers.forum_list"}) == 1
+    assert room_for_small_crawls(4, {"control"}) == 1
+    assert room_for_small_crawls(8, {"control"}) == 5
+    assert room_for_small_crawls(8, {"once"}) == 8  # a node that does nothing else
     assert room_for_crawlers(10, {"crawlers.forum_list"}) == 10  # a node that serves no short tasks keeps nothing back
     assert room_for_crawlers(2, {"control"}) == 1
 
