@@ -6,10 +6,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from redis_components.holds import HoldWord
 from redis_components.registry import CrawlerRecord, CrawlerState, ErrorRecord
+from redis_components.rolls import RollState
 
 from .fleet_view import FleetView, ServiceView, iso
+from .held_view import held_table
 from .nodes import nodes_table
+from .roll import sentence
 
 LOG_LINES_SHOWN = 5  # of a crawler that was given up; `--json` has all that its record holds
 
@@ -25,14 +29,19 @@ _STATE_STYLES = {
 
 
 def screen(view: FleetView) -> RenderableType:
-    """Services, crawlers, nodes, who sends what is scheduled, what is wrong."""
-    parts: list[RenderableType] = [services_table(view), "", crawlers_table(view)]
+    """What is held, services, crawlers, nodes, who sends what is scheduled, what is wrong."""
+    parts: list[RenderableType] = [held_table(view.held, view.now), ""] if view.held else []
+    parts += [services_table(view), "", crawlers_table(view)]
     for one in view.crawlers:
         if one.state.given_up:
             parts += ["", given_up(one)]
     if view.nodes:
         parts += ["", nodes_table(view.nodes, view.now)]
     parts += ["", _beat(view)]
+    for name, sized in view.autoscaled.items():
+        parts += [f"{name} sizes itself, {sized.policy.min} to {sized.policy.max}: {sized.memory.why or 'no decision yet'}"]
+    if view.roll and view.roll.state in (RollState.ROLLING, RollState.FAILED):
+        parts += [Text(f"roll {sentence(view.roll)}", style="red" if view.roll.state is RollState.FAILED else "yellow")]
     if view.errors:
         parts += ["", errors_table(view)]
     if hint := _hint(view):
@@ -46,8 +55,12 @@ def services_table(view: FleetView) -> Table:
     table.add_column("service", no_wrap=True)
     for name in ("crawlers", "tasks", "ready", "leased", "dead", "pages", "pages/s", "items", "to store", "refused"):
         table.add_column(name, justify="right", no_wrap=True)
+    parked = any(one.crawl.parked + one.crawl.parked_tasks for one in view.services)
+    if parked:
+        table.add_column("parked", justify="right", no_wrap=True)
     for one in view.services:
-        table.add_row(one.name, *_figures(one))
+        more = [_count(one.crawl.parked + one.crawl.parked_tasks)] if parked else []
+        table.add_row(one.name, *_figures(one), *more)
     return table
 
 
@@ -55,7 +68,7 @@ def _figures(one: ServiceView) -> list[Text]:
     crawl = one.crawl
     enough = one.alive >= one.desired
     return [
-        Text(f"{one.alive}/{one.desired}", style="green" if enough else "yellow"),
+        Text(f"{one.alive}/{one.desired} {one.state}".rstrip(), style="green" if enough and not one.state else "yellow"),
         _count(crawl.start_tasks),
         _count(crawl.ready),
         _count(crawl.leased + crawl.leased_tasks),
@@ -140,13 +153,15 @@ def _error(one: ErrorRecord, now: float) -> list[Text]:
 
 def _hint(view: FleetView) -> str | None:
     """What a newcomer wonders about: why nothing happens."""
+    stopped = {one.service for one in view.held if one.hold.word is HoldWord.STOP}
+    wanted = [] if "" in stopped else [one for one in view.services if one.name not in stopped]
     hopeless = {one.spider for one in view.crawlers if one.state.given_up}
-    if any(one.desired for one in view.services) and not (hopeless or any(one.alive for one in view.services)):
+    if any(one.desired for one in wanted) and not (hopeless or any(one.alive for one in view.services)):
         return "No crawler is alive. Start the fleet with `trawl up`, or a node with `celery -A tasks worker` (and beat once)."
     if view.shortages:
         sentences = "; ".join(f"{service}: {sentence}" for service, sentence in view.shortages.items())
         return f"{sentences}. Start another node, or raise TRAWL_NODE_CRAWLERS."
-    short = [one for one in view.services if one.alive < one.desired and one.name not in hopeless]
+    short = [one for one in wanted if one.alive < one.desired and one.name not in hopeless]
     if short:
         names = ", ".join(f"{one.name} has {one.alive} of {one.desired} crawlers" for one in short)
         return f"{names}: they are starting, or were given up (the column state tells)."

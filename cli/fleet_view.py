@@ -9,13 +9,21 @@ from typing import Any
 
 import redis
 
+from redis_components.autoscaling import Autoscaled, Autoscaling
 from redis_components.beats import Beats, BeatView
+from redis_components.fleet_holds import FleetHolds, Held, word_of
 from redis_components.inspector import CrawlSnapshot, snapshot
 from redis_components.nodes import NodeRecord, Nodes, shortages
 from redis_components.registry import CrawlerRecord, ErrorRecord, Registry
+from redis_components.rolls import Roll, RollNote
+from workers import holding
 from workers.fleet import desired_fleet
+from workers.holding import stopped_slots
 
+from .autoscale import autoscaled_json
+from .held_view import held_json
 from .nodes import node_json
+from .roll import roll_json
 
 ERRORS_SHOWN = 5
 
@@ -27,6 +35,7 @@ class ServiceView:
     name: str
     desired: int
     alive: int  # crawlers that were heard lately
+    state: str = ""  # `paused`, `draining` or `stopped`, where all of it is held
     pages_per_s: float  # of those together
     crawl: CrawlSnapshot
 
@@ -52,7 +61,8 @@ class ServiceView:
     def idle(self) -> bool:
         """Nothing waits, nothing is being worked on, nothing is on its way to the database."""
         crawl = self.crawl
-        return not (crawl.start_tasks or crawl.ready or crawl.leased or crawl.leased_tasks or crawl.items)
+        waiting = crawl.start_tasks + crawl.ready + crawl.parked + crawl.parked_tasks
+        return not (waiting or crawl.leased or crawl.leased_tasks or crawl.items)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,20 +75,30 @@ class FleetView:
     errors: tuple[ErrorRecord, ...]
     beats: BeatView  # who sends what is scheduled
     nodes: tuple[NodeRecord, ...] = ()
+    held: tuple[Held, ...] = ()  # what is paused, draining or stopped, the widest first
     shortages: Mapping[str, str] = field(default_factory=dict)  # service -> why it lacks crawlers, when nodes have no room
+    roll: Roll | None = None  # the present or last one
+    autoscaled: Mapping[str, Autoscaled] = field(default_factory=dict)  # services that size themselves
 
     def service(self, name: str) -> ServiceView:
         return next(one for one in self.services if one.name == name)
+
+    def size_of(self, name: str) -> int | None:
+        """Crawlers that a service should have; None for one that is not known."""
+        return next((one.desired for one in self.services if one.name == name), None)
 
     def to_json(self) -> dict[str, Any]:
         """For `trawl status --json`: names as in the tables, times in ISO 8601."""
         return {
             "at": iso(self.now),
+            "held": [held_json(one) for one in self.held],
             "services": [_service_json(one) for one in self.services],
             "beat": {**asdict(self.beats), "stalled": self.beats.stalled},
             "crawlers": [_crawler_json(one, self.now) for one in self.crawlers],
             "nodes": [node_json(one, self.now) for one in self.nodes],
             "no_room": dict(self.shortages),
+            "roll": roll_json(self.roll) if self.roll else None,
+            "autoscaled": [autoscaled_json(name, one, self.size_of(name)) for name, one in self.autoscaled.items()],
             "errors": [{"at": iso(one.at), "where": one.where, "what": one.what} for one in self.errors],
         }
 
@@ -87,27 +107,34 @@ def look(client: redis.Redis) -> FleetView:
     """Read everything; a few round trips for each service. Raises ConfigError for a wrong TRAWL_FLEET, `redis.RedisError`."""
     registry = Registry(client)
     desired, crawlers, now = desired_fleet(registry), registry.crawlers(), registry.now()
-    nodes = Nodes(client).all()
+    nodes, held = Nodes(client).all(), holding.overview(client)
+    stopped = stopped_slots(FleetHolds(client).fields(), desired)
+    wanted = {service: size for service, size in desired.items() if not any(place[0] == service for place in stopped)}
     names = sorted({*desired, *(one.spider for one in crawlers)}, key=_in_order_of_work)
     return FleetView(
         now=now,
         services=tuple(
-            _service(name, desired.get(name, 0), [one for one in crawlers if one.spider == name and one.alive(now)], client)
+            _service(name, desired.get(name, 0), [one for one in crawlers if one.spider == name and one.alive(now)], client, held)
             for name in names
         ),
         crawlers=tuple(crawlers),
         errors=tuple(registry.errors(ERRORS_SHOWN)),
         nodes=tuple(nodes),
-        shortages=shortages(desired, registry.slots(desired, crawlers), nodes, now),
+        held=tuple(held),
+        shortages=shortages(wanted, registry.slots(desired, crawlers), nodes, now),
+        roll=RollNote(client).read(),
+        autoscaled=Autoscaling(client).all(),
         beats=Beats(client).look(now),
     )
 
 
-def _service(name: str, desired: int, alive: list[CrawlerRecord], client: redis.Redis) -> ServiceView:
+def _service(name: str, desired: int, alive: list[CrawlerRecord], client: redis.Redis, held: list[Held]) -> ServiceView:
+    word = word_of(name, held)
     return ServiceView(
         name=name,
         desired=desired,
         alive=len(alive),
+        state=word.state if word else "",
         pages_per_s=round(sum(one.pages_per_s for one in alive), 1),
         crawl=snapshot(client, name),
     )
@@ -128,10 +155,13 @@ def _service_json(view: ServiceView) -> dict[str, Any]:
         "service": view.name,
         "desired": view.desired,
         "alive": view.alive,
+        "state": view.state or None,
         "start_tasks": crawl.start_tasks,
         "ready": crawl.ready,
         "leased": crawl.leased,
         "leased_tasks": crawl.leased_tasks,
+        "parked": crawl.parked,
+        "parked_tasks": crawl.parked_tasks,
         "dead": crawl.dead,
         "items_waiting": crawl.items,
         "bad_items": crawl.bad_items,

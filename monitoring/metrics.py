@@ -13,9 +13,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from redis_components.fleet_holds import word_of
+from redis_components.holds import HoldWord
 from redis_components.inspector import CrawlSnapshot
 from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerRecord, CrawlerState
+from redis_components.rolls import Roll, RollState
 
 from .reading import Reading
 
@@ -65,6 +68,14 @@ def up(reading: Reading, service: str) -> int:
     return sum(r.spider == service and r.number is not None and r.alive(reading.now) for r in reading.crawlers)
 
 
+def wanted(reading: Reading, service: str, size: int) -> int:
+    """How many of the `size` crawlers of a service shall be there: those that nobody has stopped."""
+    if word_of(service, reading.held) is HoldWord.STOP:
+        return 0
+    slots = {one.slot for one in reading.held if one.service == service and one.slot is not None}
+    return size - sum(number in slots for number in range(size))
+
+
 def _services(reading: Reading) -> list[str]:
     """Those that were asked for and those that crawlers were heard of."""
     if "fleet" in reading.unreadable or reading.failure:
@@ -86,6 +97,14 @@ def _node(name: str, help: str, value: Callable[[NodeRecord], float]) -> MetricS
         return [((node.name,), value(node)) for node in reading.nodes if node.alive(reading.now)]
 
     return MetricSpec(name=name, kind="gauge", help=help, labels=("node",), samples=samples)
+
+
+def _of_roll(reading: Reading, value: float) -> Samples:
+    return [] if reading.failure or "fleet" in reading.unreadable else [((), value)]
+
+
+def _to_replace(roll: Roll | None) -> int:
+    return len(roll.waiting) + (roll.current is not None) if roll and roll.state is RollState.ROLLING else 0
 
 
 def _stat(crawl: CrawlSnapshot, name: str) -> float:
@@ -144,6 +163,8 @@ METRICS: tuple[MetricSpec, ...] = (
     ),
     # The frontier.
     _crawl("trawl_leased_requests", "gauge", "Requests that crawlers work on now.", lambda c: c.leased),
+    _crawl("trawl_parked_requests", "gauge", "Requests set aside, because their site is held.", lambda c: c.parked),
+    _crawl("trawl_parked_start_tasks", "gauge", "Start tasks set aside, because their site is held.", lambda c: c.parked_tasks),
     _crawl("trawl_leased_start_tasks", "gauge", "Start tasks that are becoming requests.", lambda c: c.leased_tasks),
     _crawl("trawl_dead_requests", "gauge", "Requests and start tasks given up, kept with their reasons.", lambda c: c.dead),
     _crawl(
@@ -161,9 +182,9 @@ METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
         name="trawl_crawlers_desired",
         kind="gauge",
-        help="Crawlers that there should be.",
+        help="Crawlers that there should be; stopped ones do not count.",
         labels=("service", "spider"),
-        samples=lambda reading: [((service, service), n) for service, n in reading.desired.items()],
+        samples=lambda reading: [((service, service), wanted(reading, service, n)) for service, n in reading.desired.items()],
     ),
     MetricSpec(
         name="trawl_crawlers_up",
@@ -199,6 +220,16 @@ METRICS: tuple[MetricSpec, ...] = (
     _crawler("trawl_crawler_pages_per_second", "gauge", "Pages per second over the last heartbeats.", lambda r: r.pages_per_s),
     _crawler("trawl_crawler_requests_in_flight", "gauge", "Requests being downloaded.", lambda r: r.in_flight),
     _crawler("trawl_crawler_reactor_lag_seconds", "gauge", "How long the crawler's reactor took to answer.", lambda r: r.lag_s),
+    # What is held.
+    MetricSpec(
+        name="trawl_held",
+        kind="gauge",
+        help="What an operator holds (word: pause, drain, stop); no service: all, no site: all of it. Of slots, how many.",
+        labels=("service", "spider", "site", "word"),
+        samples=lambda reading: sorted(
+            Counter((one.service, one.service, one.site, str(one.hold.word)) for one in reading.held).items()
+        ),
+    ),
     # The nodes.
     MetricSpec(
         name="trawl_node_up",
@@ -223,6 +254,21 @@ METRICS: tuple[MetricSpec, ...] = (
         help="Time since a beat sent its last task; a healthy one sends every second.",
         labels=(),
         samples=lambda reading: [((), reading.beats.silent_s)] if reading.beats and reading.beats.silent_s is not None else [],
+    ),
+    # Rolls.
+    MetricSpec(
+        name="trawl_roll_waiting",
+        kind="gauge",
+        help="Crawlers that the roll under way has still to replace.",
+        labels=(),
+        samples=lambda reading: _of_roll(reading, _to_replace(reading.roll)),
+    ),
+    MetricSpec(
+        name="trawl_roll_failed",
+        kind="gauge",
+        help="Whether the last roll stopped because a new process was not well; until the next one, or `trawl roll --abort`.",
+        labels=(),
+        samples=lambda reading: _of_roll(reading, reading.roll is not None and reading.roll.state is RollState.FAILED),
     ),
     # The exporter itself.
     MetricSpec(

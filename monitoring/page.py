@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from html import escape
 
+from redis_components.fleet_holds import word_of
 from redis_components.inspector import CrawlSnapshot
 from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerRecord, CrawlerState, ErrorRecord
@@ -42,7 +43,8 @@ def _tables(reading: Reading) -> str:
     unreadable = "".join(
         f'<p class="alarm bad">{escape(part)} cannot be read: {escape(why)}</p>' for part, why in reading.unreadable.items()
     )
-    return unreadable + _beat(reading) + _services(reading) + _crawlers(reading) + _nodes(reading) + _errors(reading)
+    sections = (_held, _beat, _services, _crawlers, _nodes, _errors)
+    return unreadable + "".join(section(reading) for section in sections)
 
 
 def _beat(reading: Reading) -> str:
@@ -60,9 +62,10 @@ def _services(reading: Reading) -> str:
 def _service(reading: Reading, crawl: CrawlSnapshot) -> str:
     alive, desired = up(reading, crawl.spider), reading.desired.get(crawl.spider)
     pages_per_s = sum(r.pages_per_s for r in reading.crawlers if r.spider == crawl.spider and r.alive(reading.now))
+    word = word_of(crawl.spider, reading.held)
     fleet = _badge(
-        f"{alive} of {desired}" if desired is not None else str(alive),
-        "good" if alive >= (desired or 0) else "bad" if alive == 0 else "wait",
+        (f"{alive} of {desired}" if desired is not None else str(alive)) + (f", {word.state}" if word else ""),
+        "wait" if word else "good" if alive >= (desired or 0) else "bad" if alive == 0 else "wait",
     )
     return (
         f"<th>{escape(crawl.spider)}</th><td>{fleet}</td>{_number(f'{pages_per_s:.1f}')}{_number(crawl.start_tasks)}"
@@ -95,6 +98,16 @@ def _story(record: CrawlerRecord) -> str:
     before = f"before: {record.last_exit}" if record.last_exit else None
     said = " · ".join(filter(None, (record.note, record.error, before)))
     return f'</tr><tr class="story"><td colspan="11">{escape(said)}</td>' if said else ""
+
+
+def _held(reading: Reading) -> str:
+    """Nothing where nothing is held: it comes first."""
+    rows = [
+        f"<th>{escape(one.what)}</th><td>{_badge(one.hold.word.state, 'wait')}</td>{_number(_ago(reading.now - one.hold.at))}"
+        f'<td>{escape(one.hold.by)}</td><td class="text">{escape(one.hold.reason)}</td>'
+        for one in reading.held
+    ]
+    return _table("Held", "what|state|#for|by|why", rows, "") if rows else ""
 
 
 def _nodes(reading: Reading) -> str:

@@ -6,6 +6,7 @@ TrawlError
 ├── IncompatibleEngine   this Scrapy version lacks the point where a request is finished
 ├── LayoutError          the keys in Redis were written by another layout version
 ├── FleetBusy            the fleet does something that has to end before this can begin
+├── OnHold               somebody has paused or drained what was asked for
 ├── BadStartTask         a start task is not understood: the message names the field at fault
 └── CodecError           a request or payload cannot be turned into the other form
     ├── Unserializable   a request holds something that cannot be stored exactly
@@ -37,6 +38,10 @@ class LayoutError(TrawlError):
 
 class FleetBusy(TrawlError):
     """The fleet does something that has to end before this can begin; the message says what, and how to end it."""
+
+
+class OnHold(TrawlError):
+    """Somebody has paused or drained what was asked for; the message says who, and how to end it."""
 
 
 class BadStartTask(TrawlError):

@@ -136,7 +136,8 @@ class SlotView:
 class OrderWord(StrEnum):
     """What the holder of a slot can be told."""
 
-    RETIRE = "retire"  # stop gracefully and give the slot back: the fleet is smaller now
+    RETIRE = "retire"  # stop gracefully and give the slot back: the fleet is smaller now, or the slot is stopped
+    STOP = "stop"  # the same at once: pages in flight are not finished
     RELOAD = "reload"  # end the crawler gracefully and start a fresh process in the same slot; once for each reason
 
 

@@ -39,6 +39,11 @@ class HoldWord(StrEnum):
     DRAIN = "drain"  # nothing new comes in; what is queued, and what it leads to, is crawled to the end
     STOP = "stop"  # crawlers end gracefully and stay away; only a fleet knows it, a crawl by itself does not
 
+    @property
+    def state(self) -> str:
+        """What something is that is held so: `paused`, `draining`, `stopped`."""
+        return {HoldWord.PAUSE: "paused", HoldWord.DRAIN: "draining", HoldWord.STOP: "stopped"}[self]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Hold:
@@ -48,10 +53,11 @@ class Hold:
     at: float = 0.0  # epoch s, Redis's clock
     by: str = ""  # user@host, or a task
     reason: str = ""
+    at_once: bool = False  # of a stop: pages in flight are not finished
 
     def __str__(self) -> str:
-        """For the log."""
-        return f"{self.word} (by {self.by or '?'}: {self.reason or 'no reason given'})"
+        """`paused by ops@host: the site complains`."""
+        return f"{self.word.state} by {self.by or 'somebody'}{f': {self.reason}' if self.reason else ''}"
 
     def to_json(self) -> str:
         """One line; the same for the same hold."""

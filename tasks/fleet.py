@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from redis_components.autoscaling import Autoscaling
 from redis_components.connection import connect
+from redis_components.fleet_holds import FleetHolds
 from redis_components.nodes import Nodes
 from redis_components.registry import Order, OrderWord, Registry
 from redis_components.rolls import RollNote
 from workers.fleet import desired_fleet, scale
+from workers.holding import stopped_slots, wanted
 from workers.node import NODE
 from workers.reconciler import Forget, ForgetNode, Launch, Retire, plan
 from workers.roll import go_on, start_roll
+from workers.self_sizing import resize
 
 from .app import app
 from .flower import CrawlingEvents
@@ -41,17 +45,24 @@ def reconcile_fleet() -> list[str]:
     client = connect()
     registry, nodes = Registry(client), Nodes(client)
     desired, crawlers = desired_fleet(registry), registry.crawlers()
+    known, now = nodes.all(), registry.now()
     views, strangers = registry.slots(desired, crawlers), [r for r in crawlers if r.number is None]
-    actions = plan(desired, views, nodes.all(), registry.now(), strangers)
-    done = []
+    held = FleetHolds(client)
+    stopped = stopped_slots(held.fields(), desired)
+    if resized := resize(client, desired, views, known, now):
+        desired |= resized
+        views = registry.slots(desired, crawlers)
+    actions = plan(desired, views, known, now, strangers, stopped)
+    done = [f"hold {service}" for service in held.spread(desired)]
+    done += [f"resize {service}={size}" for service, size in resized.items()]
     for action in actions:
         match action:
             case Launch(spider=spider, number=number, node=node, instead_of=instead_of):
                 if registry.mark_launch(spider, number, node, not_on=instead_of):
                     run_crawler.apply_async((spider, number), queue=node_queue(node), expires=LAUNCH_EXPIRES_S)
                     done.append(f"launch {spider}/{number} on {node}")
-            case Retire(slot=slot, reason=reason):
-                registry.order(slot, Order(word=OrderWord.RETIRE, reason=reason))
+            case Retire(slot=slot, reason=reason, at_once=at_once):
+                registry.order(slot, Order(word=OrderWord.STOP if at_once else OrderWord.RETIRE, reason=reason))
                 done.append(f"retire {slot.spider}/{slot.number}")
             case Forget(name=name):
                 registry.forget([name])
@@ -59,7 +70,8 @@ def reconcile_fleet() -> list[str]:
             case ForgetNode(name=name):
                 nodes.forget([name])
                 done.append(f"forget node {name}")
-    if roll := go_on(registry, RollNote(client), desired, views, [a.slot for a in actions if isinstance(a, Retire)]):
+    leaving = [action.slot for action in actions if isinstance(action, Retire)]
+    if roll := go_on(registry, RollNote(client), wanted(desired, stopped), views, leaving):
         done.append(f"roll {roll.state}: {roll.reason or 'goes on'}")
     return done
 
@@ -81,6 +93,7 @@ def scale_fleet(**sizes: int) -> dict[str, int]:
 
     Raises ConfigError for an unknown service or a number that cannot be; nothing is changed then.
     """
-    desired = scale(Registry(connect()), sizes)
+    client = connect()
+    desired = scale(Registry(client), Autoscaling(client), sizes)
     reconcile_fleet.delay()
     return desired

@@ -22,7 +22,7 @@ from .storage.runs import LOST
 BATCH = 200
 LOOK_AGAIN_S = 30.0  # between two looks at the runs without an end
 DOUBT_S = 60.0  # a run that is not heard of is taken for lost when it began that long ago
-ONCE_LONGEST_S = 3900.0  # `crawl_once` is ended by Celery before
+ONCE_LONGEST_S = 4000.0  # `crawl_once` is ended by Celery before
 
 _looked_at: dict[str, float] = {}  # by database, of this process
 

@@ -6,9 +6,10 @@ marked, orders are for one token, forgetting is forgetting.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
+from redis_components.holds import Hold
 from redis_components.nodes import NodeRecord, used_places
 from redis_components.registry import CrawlerRecord, SlotView
 
@@ -34,6 +35,7 @@ class Retire:
 
     slot: SlotView
     reason: str
+    at_once: bool = False  # pages in flight are not finished
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +61,7 @@ def plan(
     nodes: Iterable[NodeRecord],
     now: float,
     strangers: Iterable[CrawlerRecord] = (),
+    stopped: Mapping[tuple[str, int], Hold] | None = None,
 ) -> list[Action]:
     """What to do so that the fleet gets its desired size.
 
@@ -66,22 +69,30 @@ def plan(
     (`Nodes.all`), `strangers` the records of crawlers without a slot (started by hand), `now` Redis's time. Launches come lowest
     numbers first over all services, so that none is left without a crawler while another gets all of a small fleet's room; each
     goes to the node with the largest share of free places among those that serve it. What has no room is left alone.
+    Slots that are `stopped` (`workers.holding.stopped_slots`) stay empty, or get so, although they are desired.
     """
+    stops = stopped or {}
     slots, known = {(view.spider, view.number): view for view in live}, list(nodes)
-    surplus = [view for view in slots.values() if view.number >= desired.get(view.spider, 0)]
+    held = [view for place, view in slots.items() if place in stops]
+    surplus = [view for place, view in slots.items() if view.number >= desired.get(view.spider, 0) and place not in stops]
     drained = {node.name for node in known if node.draining}
-    leaving = [view for view in slots.values() if view not in surplus and view.owner in drained]
+    leaving = [view for view in slots.values() if view not in surplus and view not in held and view.owner in drained]
     return [
+        *(_stop(view, stops[view.spider, view.number]) for view in held if view.token is not None),
         *(Retire(slot=view, reason=_reason(desired, view)) for view in surplus if view.token is not None),
         *(Retire(slot=view, reason=f"{view.owner} is being drained") for view in leaving if view.token is not None),
-        *_launches(desired, slots, known, now),
-        *(Forget(name=r.name) for r in _records(surplus, strangers) if now - r.beat_at > FORGET_AFTER_S),
+        *_launches(desired, slots, known, now, stops),
+        *(Forget(name=r.name) for r in _records([*surplus, *held], strangers) if now - r.beat_at > FORGET_AFTER_S),
         *(ForgetNode(name=node.name) for node in known if now - node.beat_at > FORGET_AFTER_S),
     ]
 
 
 def _launches(
-    desired: Mapping[str, int], slots: Mapping[tuple[str, int], SlotView], nodes: list[NodeRecord], now: float
+    desired: Mapping[str, int],
+    slots: Mapping[tuple[str, int], SlotView],
+    nodes: list[NodeRecord],
+    now: float,
+    stopped: Container[tuple[str, int]],
 ) -> list[Launch]:
     open_nodes = {node.name: node for node in nodes if node.is_open(now)}
     # A launch on its way to a node that will not take it takes no place anywhere.
@@ -89,7 +100,7 @@ def _launches(
     launches = []
     for number, spider in sorted((number, spider) for spider, n in desired.items() for number in range(n)):
         view = slots.get((spider, number)) or SlotView(spider=spider, number=number)
-        if view.token is not None or view.launching_on in open_nodes:
+        if view.token is not None or view.launching_on in open_nodes or (spider, number) in stopped:
             continue
         places = [node for node in open_nodes.values() if _may_take(node, view, now) and used.get(node.name, 0) < node.capacity]
         if not places:
@@ -105,7 +116,14 @@ def _may_take(node: NodeRecord, view: SlotView, now: float) -> bool:
     if view.spider not in node.services:
         return False
     record = view.record
-    return record is None or not record.state.given_up or now - record.beat_at >= GIVEN_UP_RETRY_S
+    if record is None or not record.state.given_up:
+        return True
+    # Where the configuration is another one, whatever was wrong may be mended.
+    return now - record.beat_at >= GIVEN_UP_RETRY_S or bool(node.config and record.may_work_with(node.config))
+
+
+def _stop(view: SlotView, stop: Hold) -> Retire:
+    return Retire(slot=view, reason=str(stop), at_once=stop.at_once)
 
 
 def _reason(desired: Mapping[str, int], view: SlotView) -> str:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from redis_components.registry import CrawlerRecord, CrawlerState, SlotView
 from redis_components.rolls import Roll, RollState, RollStep
 
-LIVED_S = 3.0  # a new process is well when it has been running for so long
+LIVED_S = 3.0  # a new process is well when it has been running for so long, or has fetched a page
 STEP_S = 120.0  # longest time for one step, and for the rest of the fleet to be well before it: graceful end, start, back-off
 UNSEEN_S = 10.0  # when nobody has looked for longer (Redis or beat was away), that time does not count
 LAG_S = 2.0  # a reactor that takes longer to answer is not well
@@ -73,7 +73,7 @@ def _judge(roll: Roll, step: RollStep, slots: Slots, now: float) -> Roll:
         return _failed(roll, f"{step.name}: the new process {died}")
     if not _is_old(step, view) and _is_well(view, now):
         healthy_at = roll.healthy_at or now
-        if now - healthy_at < LIVED_S:
+        if now - healthy_at < LIVED_S and not (record and record.pages):
             return replace(roll, healthy_at=healthy_at)
         return replace(roll, current=None, replaced=(*roll.replaced, step), step_at=now, healthy_at=None)
     if now - roll.step_at > STEP_S:

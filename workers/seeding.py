@@ -12,6 +12,7 @@ from redis_components import seeds
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
 from redis_components.seeds import Seed, Seeding
+from workers.holding import refuse_if_draining, why_not_seeded
 from workers.sites import Site, load_site, load_sites
 from workers.spiders.task_data import ForumTask, PostTask, encode
 
@@ -32,8 +33,8 @@ def seed(
     """Seed forums: those named, or without names all that are due.
 
     `site` may be left out where only one site has the forums; `force` also seeds what is not due. A pending forum is never
-    seeded twice. Returns "<site>/<forum>" -> what happened and why. Raises SiteError for an unknown site, ConfigError for bad
-    arguments.
+    seeded twice, one that is paused, draining or stopped not before it is resumed. Returns "<site>/<forum>" -> what happened and
+    why. Raises SiteError for an unknown site, ConfigError for bad arguments.
     """
     if isinstance(forums, str) or (forums is not None and not all(isinstance(forum, str) for forum in forums)):
         raise ConfigError(f'forums = {forums!r}: must be a list of names, as in ["f1", "f2"]')
@@ -48,9 +49,12 @@ def seed(
             wanted.append((homes[0], forum))
         else:
             report[f"{site or '?'}/{forum}"] = _unclear(sites, homes)
+    held = why_not_seeded(client, "forum_list", {one.name for one, _ in wanted})
+    report |= {f"{one.name}/{forum}": str(held[one.name]) for one, forum in wanted if one.name in held}
     due = [
         Seed(id=f"{one.name}/{forum}", data=encode(ForumTask(site=one.name, forum=forum)), interval_s=one.interval_s)
         for one, forum in wanted
+        if one.name not in held
     ]
     outcomes = (
         seeds.seed(client, CrawlKeys.for_spider("forum_list"), due, max_pending=max_pending(), force=force or forums is not None)
@@ -62,10 +66,13 @@ def seed(
 
 
 def refresh(client: redis.Redis, posts: Sequence[str], site: str) -> int:
-    """Fetch these posts and their comments again; the number of start tasks that wait then. Raises SiteError, ConfigError."""
+    """Fetch these posts and their comments again; the number of start tasks that wait then. Where the site or the service is
+    paused they wait longer. Raises SiteError, ConfigError, and OnHold where it is being drained.
+    """
     if isinstance(posts, str) or not posts or not all(isinstance(post, str) and post for post in posts):
         raise ConfigError(f'posts = {posts!r}: must be a list of post ids, as in ["p1", "p2"]')
     name = load_site(site).name
+    refuse_if_draining(client, "forum_detail", name)
     return seeds.push(client, CrawlKeys.for_spider("forum_detail"), [encode(PostTask(site=name, post=post)) for post in posts])
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 
 from rich.console import Console
 
 from cli.fleet_screen import screen
 from cli.fleet_view import FleetView, ServiceView
+from redis_components.autoscaling import Autoscaled, Memory, Policy
 from redis_components.beats import BeatView
+from redis_components.fleet_holds import Held
+from redis_components.holds import Hold, HoldWord
 from redis_components.inspector import CrawlSnapshot
 from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerRecord, CrawlerState, ErrorRecord
+from redis_components.rolls import Roll, RollState, RollStep
 
 NOW = 1_800_000_000.0
 
@@ -109,6 +114,33 @@ def test_nodes_are_shown_with_their_room_and_its_lack_in_one_sentence() -> None:
     assert "forum_list: 5 wanted, no room for 1" in text
 
 
+def test_a_roll_and_the_services_that_size_themselves_have_a_line_each() -> None:
+    step = RollStep(spider="forum_list", number=0, token=1, pid=2, restarts=0)
+    roll = Roll(id="r", services=("forum_list",), waiting=(step,), reason="replaces forum_list/1")
+    sized = {"forum_list": Autoscaled(policy=Policy(min=1, max=8), memory=Memory(why="2 are enough"))}
+    text = drawn(replace(fleet(service()), roll=roll, autoscaled=sized))
+    assert "roll rolling: 0 of 1 replaced, replaces forum_list/1" in text
+    assert "forum_list sizes itself, 1 to 8: 2 are enough" in text
+    assert "roll" not in drawn(replace(fleet(service()), roll=replace(roll, state=RollState.DONE)))
+
+
+PAUSED = Hold(word=HoldWord.PAUSE, at=NOW - 90, by="ops@host", reason="they asked us to")
+STOPPED = Hold(word=HoldWord.STOP, at=NOW - 7200, by="ops@host")
+
+
+def test_what_is_held_comes_first_with_since_when_by_whom_and_why() -> None:
+    held = (Held(hold=STOPPED), Held(hold=PAUSED, service="forum_list", site="demo"))
+    lines = drawn(replace(fleet(service(parked=3, parked_tasks=4)), held=held)).splitlines()
+    assert lines[1].split() == ["the", "fleet", "stopped", "2", "h", "ops@host", "-"]
+    assert re.split(r"  +", lines[2].strip()) == ["site demo in forum_list", "paused", "90 s", "ops@host", "they asked us to"]
+    assert next(line for line in lines if line.startswith("forum_list")).split()[-1] == "7", "what is parked has a column then"
+
+
+def test_a_stopped_fleet_is_not_told_to_start() -> None:
+    assert "trawl up" not in drawn(replace(fleet(service(2, 0)), held=(Held(hold=STOPPED),)))
+    assert "has 0 of 2" not in drawn(replace(fleet(service(2, 0)), held=(Held(hold=STOPPED, service="forum_list", slot=1),)))
+
+
 def test_a_fleet_that_is_whole_has_no_hint() -> None:
     text = drawn(fleet(service(), crawlers=(crawler(),)))
     assert "trawl up" not in text
@@ -142,16 +174,20 @@ def test_json_has_every_figure_under_a_name_of_its_own() -> None:
     view = fleet(service(2, 1, ready=7), crawlers=(crawler(age=2.0),), errors=(ErrorRecord(at=NOW, where="w", what="x"),))
     assert view.to_json() == {
         "at": "2027-01-15T08:00:00Z",
+        "held": [],
         "beat": {"leader": "host:12", "waiting": ("host:13",), "silent_s": 0.4, "stalled": False},
         "services": [
             {
                 "service": "forum_list",
                 "desired": 2,
                 "alive": 1,
+                "state": None,
                 "start_tasks": 0,
                 "ready": 7,
                 "leased": 0,
                 "leased_tasks": 0,
+                "parked": 0,
+                "parked_tasks": 0,
                 "dead": 0,
                 "items_waiting": 0,
                 "bad_items": 0,
@@ -194,6 +230,8 @@ def test_json_has_every_figure_under_a_name_of_its_own() -> None:
         ],
         "nodes": [],
         "no_room": {},
+        "roll": None,
+        "autoscaled": [],
         "errors": [{"at": "2027-01-15T08:00:00Z", "where": "w", "what": "x"}],
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -14,6 +15,8 @@ from monitoring.exposition import FleetCollector, exposition
 from monitoring.metrics import METRICS, reference
 from monitoring.reading import Reading
 from redis_components.beats import BeatView
+from redis_components.fleet_holds import Held
+from redis_components.holds import Hold, HoldWord
 from redis_components.inspector import CrawlSnapshot
 from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerRecord, CrawlerState
@@ -26,8 +29,8 @@ CRAWL = CrawlSnapshot(
     ready=2,
     leased=3,
     leased_tasks=4,
-    parked=0,
-    parked_tasks=0,
+    parked=31,
+    parked_tasks=32,
     dead=5,
     fingerprints=6,
     false_positive_rate=0.25,
@@ -58,7 +61,10 @@ CRAWLER = CrawlerRecord(
     restarts=21,
 )
 NODE = NodeRecord(name="worker@host", capacity=24, taken=23, beat_at=NOW - 1)
+DEMO_IS_PAUSED = Held(hold=Hold(word=HoldWord.PAUSE, at=NOW - 60, by="ops@host", reason="<they asked>"), site="demo")
+
 READING = Reading(
+    held=(DEMO_IS_PAUSED,),
     services=("forum_list",),
     seconds=0.5,
     now=NOW,
@@ -93,6 +99,8 @@ def test_every_figure_comes_out_under_its_name() -> None:
         "collector_request_queue_size": 2,
         "trawl_leased_requests": 3,
         "trawl_leased_start_tasks": 4,
+        "trawl_parked_requests": 31,
+        "trawl_parked_start_tasks": 32,
         "trawl_dead_requests": 5,
         "collector_dupefilter_size": 6,
         "trawl_dupefilter_false_positive_rate": 0.25,
@@ -115,12 +123,15 @@ def test_every_figure_comes_out_under_its_name() -> None:
         'trawl_crawler_heartbeat_age_seconds{crawler="forum_list/0"}': 2,
         "trawl_crawlers_desired": 22,
         "trawl_crawlers_up": 1,
+        'trawl_held{site="demo",word="pause"}': 1,
         'trawl_node_up{node="worker@host"}': 1,
         'trawl_node_capacity{node="worker@host"}': 24,
         'trawl_node_crawlers{node="worker@host"}': 23,
         'trawl_node_draining{node="worker@host"}': 0,
         "trawl_beat_leads": 1,
         "trawl_beat_silence_seconds": 0.75,
+        "trawl_roll_waiting": 0,
+        "trawl_roll_failed": 0,
         "trawl_redis_up": 1,
         'trawl_readable{part="forum_list"}': 1,
         'trawl_readable{part="fleet"}': 1,
@@ -163,6 +174,14 @@ def test_stats_that_are_no_numbers_or_no_status_make_no_samples() -> None:
     samples = _samples(replace(READING, crawls=(replace(CRAWL, stats=stats),)))
     assert samples["collector_scraped_item_count"] == 0
     assert not [name for name in samples if "status_code" in name]
+
+
+@pytest.mark.parametrize(
+    ("stopped", "desired"), [({"service": "forum_list"}, 0), ({}, 0), ({"service": "forum_list", "slot": 3}, 21)]
+)
+def test_what_is_stopped_is_not_missed(stopped: dict[str, Any], desired: int) -> None:
+    held = Held(hold=Hold(word=HoldWord.STOP), **stopped)
+    assert _samples(replace(READING, held=(held,)))["trawl_crawlers_desired"] == desired
 
 
 def test_when_redis_is_away_nothing_is_left_of_what_it_once_said() -> None:

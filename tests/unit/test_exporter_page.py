@@ -55,6 +55,12 @@ def test_it_shows_services_crawlers_queues_and_errors() -> None:
         assert part in shown, part
 
 
+def test_what_is_held_is_shown_with_since_when_by_whom_and_why_and_nothing_where_nothing_is() -> None:
+    shown = _Page(page(READING, "redis"))
+    assert "site demo paused 60 s ops@host <they asked>" in " ".join(shown.text.split())
+    assert "Held" not in _Page(page(replace(READING, held=()), "redis")).text
+
+
 def test_a_beat_that_is_missing_or_silent_is_an_alarm() -> None:
     for beats, said in (
         (BeatView(leader=None, waiting=(), silent_s=90.0), "none leads, nothing was sent for 90 s"),

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redis_components.fleet_records import GONE_AFTER_S
+from redis_components.holds import Hold, HoldWord
 from redis_components.nodes import SILENT_AFTER_S, NodeRecord, shortages
 from redis_components.registry import CrawlerRecord, CrawlerState, SlotView
 from workers.reconciler import FORGET_AFTER_S, GIVEN_UP_RETRY_S, Forget, ForgetNode, Launch, Retire, plan
@@ -121,6 +122,17 @@ def test_a_slot_that_was_given_up_is_left_alone_for_a_while_and_then_tried_again
         assert plan({"list": 1}, [ended("list", 0, state, ago_s=GIVEN_UP_RETRY_S + 1)], NODES, NOW) == [launch("list", 0)]
 
 
+def test_a_slot_that_was_given_up_is_tried_again_at_once_where_the_configuration_is_another_one() -> None:
+    record = CrawlerRecord(
+        spider="list", number=0, state=CrawlerState.REFUSED, beat_at=NOW - 1, config="old", failed_configs=("older", "old")
+    )
+    view = SlotView(spider="list", number=0, record=record)
+    for config in ("", "old", "older"):
+        assert plan({"list": 1}, [view], [replace(node(), config=config)], NOW) == []
+    nodes = [replace(node("a"), config="old"), replace(node("b", 1), config="new")]
+    assert plan({"list": 1}, [view], nodes, NOW) == [launch("list", 0, "b")]  # not where it is still the old one
+
+
 def test_a_slot_whose_last_word_is_old_is_launched_at_once() -> None:
     for state in (CrawlerState.RUNNING, CrawlerState.STOPPED, CrawlerState.BACKING_OFF):
         assert plan({"list": 1}, [ended("list", 0, state, ago_s=16)], NODES, NOW) == [launch("list", 0)]
@@ -230,3 +242,15 @@ def test_once_a_plan_has_come_true_the_fleet_is_whole_or_there_is_no_room(
         waiting = [v for v in there if v.token is None and (v.launching_on or (v.record and v.record.state.given_up))]
         held_now = [v for v in there if v.token is not None]
         assert (len(held_now) + len(waiting) < size) == (spider in lacking)
+
+
+def test_what_is_stopped_is_retired_not_launched_and_keeps_its_size() -> None:
+    stop, at_once = Hold(word=HoldWord.STOP, by="ops", reason="why"), Hold(word=HoldWord.STOP, by="ops", at_once=True)
+    stopped = {("list", 0): stop, ("detail", 0): at_once, ("detail", 1): stop}
+    live = [held("list", 0), held("detail", 0), ended("detail", 1, ago_s=FORGET_AFTER_S + 1)]
+    assert plan({"list": 1, "detail": 3}, live, NODES, NOW, stopped=stopped) == [
+        Retire(slot=live[0], reason="stopped by ops: why"),
+        Retire(slot=live[1], reason="stopped by ops", at_once=True),
+        launch("detail", 2),
+        Forget(name="detail/1"),
+    ]

@@ -113,6 +113,13 @@ def test_the_next_one_goes_only_when_the_new_one_has_been_well_for_a_while() -> 
     assert fleet.told == ["detail/0", "detail/1"]
 
 
+def test_a_new_process_that_has_fetched_a_page_is_well() -> None:
+    fleet = Fleet(obey=lambda fleet, view: fleet.restart(view, pages=1))
+    roll = fleet.tick(fleet.begin("detail"))
+    roll = fleet.tick(roll)
+    assert [step.name for step in roll.replaced] == ["detail/0"]
+
+
 def test_an_order_is_sent_until_it_is_seen_to_be_obeyed() -> None:
     fleet = Fleet(obey=lambda fleet, view: None)
     roll = fleet.begin("list")

@@ -64,7 +64,8 @@ class ForumDetailSpider(RedisSpider):
     def _page(self, url: str, callback: Any, cb_kwargs: dict[str, Any]) -> Request:
         # dont_filter: a changed thread is fetched again. set_aside: what cannot be fetched is kept with the reason, not
         # forgotten.
-        return Request(url, callback=callback, errback=self.set_aside, cb_kwargs=cb_kwargs, dont_filter=True)
+        meta = {"site": cb_kwargs["site_name"]}  # the name by which `trawl pause --site` knows it
+        return Request(url, callback=callback, errback=self.set_aside, cb_kwargs=cb_kwargs, meta=meta, dont_filter=True)
 
     def parse_post(self, response: Response, site_name: str) -> Iterator[Any]:
         """The post, and the first page of its comments."""

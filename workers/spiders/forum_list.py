@@ -61,6 +61,7 @@ class ForumListSpider(RedisSpider):
             callback=self.parse_list,
             errback=self.scan_failed,
             cb_kwargs={"site_name": site.name, "forum": forum, "page": page, "scan": scan},
+            meta={"site": site.name},  # the name by which `trawl pause --site` knows it
             dont_filter=True,  # each scan reads the same URLs again
             priority=10,  # a scan that has begun ends before the next begins
         )

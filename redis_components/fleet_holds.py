@@ -1,0 +1,117 @@
+"""What an operator holds in a whole fleet, and how it reaches each crawl: also one of a service that comes later.
+
+The hash `FleetKeys.holds` has what concerns more than one crawl, and what only a fleet knows: stopped services and slots. What
+holds for all of it, or for a site everywhere, is copied into the holds of each service's crawl, which its crawlers obey
+(`holds.py`). A service that is held by itself is held there alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import redis
+
+from . import holds
+from .holds import FLEET, FLEET_SITE, SITE, SPIDER, Hold, HoldWord, parsed
+from .keys import CrawlKeys, FleetKeys
+from .scripts import script
+
+SERVICE, SLOT = "service:", "slot:"
+"""The beginnings of the fields of what is stopped."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """One thing that is held, wherever it stands in Redis."""
+
+    hold: Hold
+    service: str = ""  # "": in all of them
+    slot: int | None = None  # of the service; None: all
+    site: str = ""  # "": all
+
+    @property
+    def what(self) -> str:
+        """`the fleet`, `forum_detail`, `forum_detail/2`, `site demo`, `site demo in forum_detail`."""
+        where = f"{self.service}/{self.slot}" if self.slot is not None else self.service
+        if self.site:
+            return f"site {self.site} in {where}" if where else f"site {self.site}"
+        return where or "the fleet"
+
+
+def word_of(service: str, held: Iterable[Held]) -> HoldWord | None:
+    """How all of a service is held, if it is: a stop outweighs a pause, a pause a drain."""
+    words = {one.hold.word for one in held if one.service in ("", service) and one.slot is None and not one.site}
+    return next((word for word in (HoldWord.STOP, HoldWord.PAUSE, HoldWord.DRAIN) if word in words), None)
+
+
+class FleetHolds:
+    """Methods raise `redis.RedisError` when Redis does not answer."""
+
+    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
+        self._client = client
+        self._keys = keys or FleetKeys()
+
+    def fields(self) -> dict[str, Hold]:
+        """What is held in the fleet's own hash, by field."""
+        return parsed(self._client.hgetall(self._keys.holds()))
+
+    def change(self, changes: Mapping[str, Hold | None]) -> int:
+        """Hold, or with None let go, in the fleet's own hash; how many fields are not what they were."""
+        operands = [text for name, hold in changes.items() for text in (name, hold.to_json() if hold else "")]
+        return int(script("hold")(self._client, {"holds": self._keys.holds()}, {"changes": operands})) if operands else 0
+
+    def spread(self, services: Iterable[str]) -> list[str]:
+        """Bring what holds for the fleet into the crawls of these services; returns those that were changed. Safe to repeat."""
+        crawls = {service: CrawlKeys.for_spider(service) for service in services}
+        wanted = _for_crawls(self.fields())
+        with self._client.pipeline(transaction=False) as pipe:
+            for keys in crawls.values():
+                pipe.hgetall(keys.holds())
+            found = pipe.execute()
+        changed = []
+        for (service, keys), raw in zip(crawls.items(), found, strict=True):
+            present = {name: hold for name, hold in parsed(raw).items() if name == FLEET or name.startswith(FLEET_SITE)}
+            changes: dict[str, Hold | None] = {name: None for name in present if name not in wanted}
+            changes |= {name: hold for name, hold in wanted.items() if present.get(name) != hold}
+            if changes and holds.change(self._client, keys, changes):
+                changed.append(service)
+        return changed
+
+    def all(self, services: Iterable[str]) -> list[Held]:
+        """Everything that is held in the fleet and in the crawls of these services, what concerns most of it first."""
+        found = [held for name, hold in sorted(self.fields().items()) if (held := _held_in_fleet(name, hold))]
+        for service in services:
+            entries = holds.read(self._client, CrawlKeys.for_spider(service))
+            found += [held for name, hold in sorted(entries.items()) if (held := _held_in_crawl(service, name, hold))]
+        return sorted(found, key=lambda held: (bool(held.service), bool(held.site), held.service, held.slot or 0))
+
+
+def _for_crawls(fields: Mapping[str, Hold]) -> dict[str, Hold]:
+    """The fields that each crawl has because the fleet has them."""
+    names = {name: FLEET if name == FLEET else FLEET_SITE + name.removeprefix(SITE) for name in fields if _is_for_crawls(name)}
+    return {names[name]: hold for name, hold in fields.items() if name in names and hold.word is not HoldWord.STOP}
+
+
+def _is_for_crawls(name: str) -> bool:
+    return name == FLEET or name.startswith(SITE)
+
+
+def _held_in_fleet(name: str, hold: Hold) -> Held | None:
+    if name == FLEET:
+        return Held(hold=hold)
+    if name.startswith(SITE):
+        return Held(hold=hold, site=name.removeprefix(SITE))
+    if name.startswith(SERVICE):
+        return Held(hold=hold, service=name.removeprefix(SERVICE))
+    service, slash, number = name.removeprefix(SLOT).rpartition("/")
+    if name.startswith(SLOT) and slash and number.isascii() and number.isdigit():
+        return Held(hold=hold, service=service, slot=int(number))
+    return None
+
+
+def _held_in_crawl(service: str, name: str, hold: Hold) -> Held | None:
+    """None for what is there because the fleet has it."""
+    if name == SPIDER:
+        return Held(hold=hold, service=service)
+    return Held(hold=hold, service=service, site=name.removeprefix(SITE)) if name.startswith(SITE) else None

@@ -1,0 +1,191 @@
+"""Pausing, draining, stopping and resuming: the bodies of the commands and tasks, and what the reconciler and the seeder ask.
+
+A *pause* starts no request; crawlers stay, and what is queued waits. A *drain* lets nothing new in; what is queued is crawled to
+the end. A *stop* ends crawlers gracefully and keeps them away; the size of the service is kept. A *resume* ends all of these.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import socket
+from collections.abc import Collection, Container, Mapping
+from dataclasses import dataclass
+
+import redis
+
+from redis_components import holds
+from redis_components.errors import ConfigError, OnHold
+from redis_components.fleet_holds import SERVICE, SLOT, FleetHolds, Held
+from redis_components.holds import FLEET, SITE, SPIDER, Hold, HoldWord
+from redis_components.keys import CrawlKeys
+
+from .fleet import default_fleet
+from .sites import load_sites, sites_dir
+
+_SITE = re.compile(r"[^\s\x00-\x1f]{1,253}")
+_HOST = re.compile(r".*[.:].*|localhost", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What is meant; nothing but `whole` is the fleet."""
+
+    services: tuple[str, ...] = ()
+    slots: tuple[tuple[str, int], ...] = ()  # only to be stopped and resumed
+    site: str = ""
+    whole: bool = False  # the fleet, or with `site` the site in all services
+
+    def __post_init__(self) -> None:
+        named = bool(self.services or self.slots)
+        if self.whole and named:
+            raise ConfigError("name services, or say --all for the whole fleet, not both")
+        if not (self.whole or named or self.site):
+            raise ConfigError("say what: one or more services, --site NAME, or --all for the whole fleet")
+        if self.slots and self.site:
+            raise ConfigError("--site is held in whole services: leave the slot's number out")
+
+    def check(self, client: redis.Redis) -> None:
+        """Raise ConfigError for a service, slot or site that does not exist."""
+        services = default_fleet()
+        strange = [name for name in self.services if name not in services and not _has_crawl(client, name)]
+        strange += [f"{name}/{number}" for name, number in self.slots if name not in services]
+        if strange:
+            known = ", ".join(sorted(services))
+            raise ConfigError(f"unknown service {strange[0]!r}: TRAWL_FLEET names {known}, and Redis has no crawl of that name")
+        if self.site:
+            _check_site(self.site, anything=any(name not in services for name in self.services))
+
+
+def who() -> str:
+    """`user@host`: by whom something is held."""
+    try:
+        name = getpass.getuser()
+    except (OSError, KeyError):  # a container's user without a name
+        name = str(os.getuid())
+    return f"{name}@{socket.gethostname()}"
+
+
+def hold(
+    client: redis.Redis, target: Target, word: HoldWord, *, reason: str = "", by: str | None = None, at_once: bool = False
+) -> list[Held]:
+    """Pause, drain or stop the target; returns everything that is held then. To say it again changes who, when and why.
+
+    Raises ConfigError for what does not exist or cannot be held so; nothing is changed then.
+    """
+    _check_word(target, word)
+    target.check(client)
+    seconds, micros = client.time()
+    new = Hold(word=word, at=seconds + micros / 1e6, by=by or who(), reason=" ".join(reason.split()), at_once=at_once)
+    _change(client, target, new)
+    return overview(client)
+
+
+def resume(client: redis.Redis, target: Target) -> list[Held]:
+    """End every pause, drain and stop of the target; returns what is still held. Raises ConfigError for what does not exist.
+
+    What holds for the whole fleet is not ended for one service alone.
+    """
+    target.check(client)
+    _change(client, target, None)
+    return overview(client)
+
+
+def overview(client: redis.Redis) -> list[Held]:
+    """Everything that is held, the widest first."""
+    return FleetHolds(client).all(default_fleet())
+
+
+def _change(client: redis.Redis, target: Target, new: Hold | None) -> None:
+    fleet, services = FleetHolds(client), list(default_fleet())
+    is_stop = new is not None and new.word is HoldWord.STOP
+    if target.whole and not target.site:
+        changes: dict[str, Hold | None] = {FLEET: new}
+        if new is None:
+            changes |= dict.fromkeys(fleet.fields())
+            for service in services:
+                holds.change(client, _keys(service), dict.fromkeys(holds.read(client, _keys(service))))
+        fleet.change(changes)
+    elif target.site and not target.services:
+        fleet.change({SITE + target.site: new})
+        if new is None:
+            for service in services:
+                holds.change(client, _keys(service), {SITE + target.site: None})
+    for service in target.services:
+        if target.site:
+            holds.change(client, _keys(service), {SITE + target.site: new})
+            continue
+        if is_stop or new is None:
+            of_slots = [name for name in fleet.fields() if name.startswith(f"{SLOT}{service}/")] if new is None else []
+            fleet.change({SERVICE + service: new, **dict.fromkeys(of_slots)})
+        if not is_stop:
+            holds.change(client, _keys(service), {SPIDER: new})
+    fleet.change({f"{SLOT}{service}/{number}": new for service, number in target.slots})
+    fleet.spread(services)
+
+
+def stopped_slots(held: Mapping[str, Hold], desired: Mapping[str, int]) -> dict[tuple[str, int], Hold]:
+    """The slots that are desired and shall be empty all the same; `held` is `FleetHolds.fields()`."""
+    found = {}
+    for service, size in desired.items():
+        for number in range(size):
+            names = (FLEET, SERVICE + service, f"{SLOT}{service}/{number}")
+            stops = [held[name] for name in names if name in held and held[name].word is HoldWord.STOP]
+            if stops:
+                found[service, number] = max(stops, key=lambda stop: (stop.at_once, stop.at))
+    return found
+
+
+def wanted(desired: Mapping[str, int], stopped: Container[tuple[str, int]]) -> dict[str, int]:
+    """The size of each service, 0 where all of it is stopped."""
+    return {s: n if any((s, number) not in stopped for number in range(n)) else 0 for s, n in desired.items()}
+
+
+def why_not_seeded(client: redis.Redis, service: str, sites: Collection[str]) -> dict[str, Hold]:
+    """Which sites get no start tasks of this service, because of what; nothing is missing that is not held."""
+    held = [*FleetHolds(client).fields().items(), *holds.read(client, _keys(service)).items()]
+    found = {}
+    for site in sites:
+        names = (FLEET, SERVICE + service, SPIDER, SITE + site)
+        if of_site := [hold for name, hold in held if name in names]:
+            found[site] = of_site[0]
+    return found
+
+
+def refuse_if_draining(client: redis.Redis, service: str, site: str) -> None:
+    """Raise OnHold where start tasks of this site must not come in now."""
+    found = why_not_seeded(client, service, [site]).get(site)
+    if found is not None and found.word is HoldWord.DRAIN:
+        raise OnHold(f"{service}, site {site}: {found}; trawl resume lets start tasks in again")
+
+
+def _keys(service: str) -> CrawlKeys:
+    return CrawlKeys.for_spider(service)
+
+
+def _has_crawl(client: redis.Redis, spider: str) -> bool:
+    """Whether a crawl outside of the fleet has begun, as by `scrapy crawl`."""
+    keys = _keys(spider)
+    return bool(client.exists(keys.counters()))
+
+
+def _check_word(target: Target, word: HoldWord) -> None:
+    if word is HoldWord.STOP and target.site:
+        raise ConfigError("crawlers serve all sites, so a site cannot be stopped: pause or drain it")
+    if word is HoldWord.STOP and (strange := [name for name in target.services if name not in default_fleet()]):
+        raise ConfigError(f"{strange[0]!r} is no service of this fleet, so nobody could stop its crawlers for good: pause it")
+    if word is not HoldWord.STOP and target.slots:
+        name, number = target.slots[0]
+        raise ConfigError(
+            f"all crawlers of a service share its queue, so {name}/{number} cannot be held alone: stop it, or name {name}"
+        )
+
+
+def _check_site(site: str, *, anything: bool) -> None:
+    if not _SITE.fullmatch(site):
+        raise ConfigError(f"--site {site!r:.100}: the name of a site is text without spaces, at most 253 characters")
+    known = sorted(one.name for one in load_sites())
+    if not (anything or site in known or _HOST.fullmatch(site)):
+        listed = ", ".join(known) or "none"
+        raise ConfigError(f"unknown site {site!r}: sites in {sites_dir()} are {listed}; a host such as example.com is one, too")
