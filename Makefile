@@ -44,7 +44,7 @@ chaos: $(STAMP) ## Ten minutes of random deaths while a living forum is crawled;
 deaths: $(STAMP) ## Each way to die, of a crawler, a Redis, a fleet, and what it costs, into benchmarks/results/ (about 45 minutes)
 	@$(BIN)/python -m benchmarks kill_table deaths
 
-bench: $(STAMP) ## Every benchmark, one after the other, into benchmarks/results/ (about 50 minutes; ONLY="chains memory" for some)
+bench: $(STAMP) ## Every benchmark, one after the other, into benchmarks/results/ (about 60 minutes; ONLY="chains memory" for some)
 	@$(BIN)/python -m benchmarks $(ONLY)
 
 peers: $(STAMP) ## Install what Trawl is measured against into .venv-peers
