@@ -17,8 +17,8 @@ from scrapy.http import Response
 class Toy(scrapy.Spider):
     """`crawl` fetches pages for ever, `fetch` one page from `url`, `finish` ends after one page; other modes are ways to fail.
 
-    After 50 pages `hang` blocks the reactor, `freeze` the whole process (C code that keeps the GIL), `swell` takes `mb` MiB in C code
-    and keeps the GIL. `grow` keeps `mb` MiB for each page, `burst` asks for 10 GiB at once.
+    After 50 pages `hang` blocks the reactor, `freeze` the whole process (C code that keeps the GIL), `swell` takes `mb` MiB in C
+    code and keeps the GIL. `grow` keeps `mb` MiB for each page, `burst` asks for 10 GiB at once.
     """
 
     name = "toy"
