@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint test-scrapy-redis chaos bench peers format docs clean
+.PHONY: help install demo test lint test-scrapy-redis chaos deaths bench peers format docs clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,10 +38,13 @@ test-scrapy-redis: $(STAMP) ## scrapy-redis's own tests, downloaded, on redis_co
 	@$(BIN)/python -m benchmarks.peers.environment
 	@$(BIN)/python -m pytest -q tests/acceptance/test_scrapy_redis_project.py
 
-chaos: $(STAMP) ## Each way to die, and what it costs (about 20 minutes)
-	@$(BIN)/python -m benchmarks kill_table
+chaos: $(STAMP) ## Ten minutes of random deaths while a living forum is crawled; everything must be stored (CHAOS_SECONDS=600 CHAOS_SEED=n)
+	@CHAOS_SECONDS=$${CHAOS_SECONDS:-600} $(BIN)/python -m pytest -q -s tests/faults/test_chaos.py
 
-bench: $(STAMP) ## Every benchmark, one after the other, into benchmarks/results/ (about 50 minutes; ONLY="chains memory" for some)
+deaths: $(STAMP) ## Each way to die, of a crawler, a Redis, a fleet, and what it costs, into benchmarks/results/ (about 45 minutes)
+	@$(BIN)/python -m benchmarks kill_table deaths
+
+bench: $(STAMP) ## Every benchmark, one after the other, into benchmarks/results/ (about 60 minutes; ONLY="chains memory" for some)
 	@$(BIN)/python -m benchmarks $(ONLY)
 
 peers: $(STAMP) ## Install what Trawl is measured against into .venv-peers

@@ -1,9 +1,9 @@
 """Every Celery setting that differs from the default, with its reason. Read when Celery first needs it, not with `import tasks`.
 
 The rules behind them, measured with Celery 5.7 on Redis:
-- Messages are acknowledged early and nothing relies on their redelivery: what is missing, `reconcile_fleet` sends again.
-- No `acks_late`, no ETA or countdown, no `retry()`, no `rate_limit`: a worker of Celery 5.7 that holds an unacknowledged message
-  ends when Redis goes away (AttributeError in `restore_unacked_once`).
+- Messages are gone when a worker takes them, and nothing relies on redelivery: what is missing, `reconcile_fleet` sends again.
+- No `acks_late`, no ETA or countdown, no `retry()`, no `rate_limit`: all of them keep a message for later in the memory of one
+  worker, and it is lost with that.
 - `run_crawler` lives as long as its node. All other tasks last seconds and have time limits.
 
 TRAWL_FLEET names the services and their size, TRAWL_NODE_CRAWLERS how many crawlers this node may host; see `workers/fleet.py`.
@@ -34,7 +34,8 @@ try:
 except TrawlError as error:
     raise ClickException(str(error)) from error  # Celery's command line shows it as one line, exit code 1
 
-RESERVED_PROCESSES = 3  # for the tasks that last seconds: one that writes, one that seeds, one that reconciles
+FLEET_TASKS = 3  # processes for the tasks that last seconds: one that writes, one that seeds, one that reconciles
+RESERVED_PROCESSES = FLEET_TASKS + 1  # and one for a small crawl (`crawl_once`); more of those find no room
 BEAT = {"seed_forums": 5.0, "reconcile_fleet": 2.0, "store_items": 1.0}  # s
 
 # Broker and results: the Redis that everything else is in, too.
@@ -45,9 +46,10 @@ redis_backend_use_ssl = _broker.tls or {}
 broker_connection_retry_on_startup = True  # a worker may be started before its Redis is
 broker_connection_max_retries = None  # the default gives up after 100 tries: a worker has to outlast any outage
 broker_transport_options = {
-    # s; then a message that was taken and not acknowledged is delivered again. Ours are acknowledged when a process takes them:
-    # what is left is the message in the hands of a worker that was killed in that instant, and most have expired by then.
-    "visibility_timeout": 3600,
+    # A message is gone when a worker has taken it. Else kombu keeps a copy until it is acknowledged, two round trips each, and
+    # a worker that holds one when Redis goes away ends, or lives on half dead (kombu 5.7). So there is no visibility timeout,
+    # either, after which a task would be run once more. Lost is what a killed worker had taken and not begun: it is sent again.
+    "ack_emulation": False,
     "socket_timeout": 15,  # s; the default waits for ever for a Redis that hangs
     "socket_connect_timeout": 5,  # s
     "socket_keepalive": True,  # notice a peer that vanished without a word
@@ -80,11 +82,10 @@ task_routes = ("tasks.routing.route",)  # run_crawler to the queue of its servic
 task_create_missing_queues = True  # a service may be named by one node's TRAWL_FLEET before another has restarted
 
 # Delivery.
-task_acks_late = False  # on Redis a late acknowledgement means: run again after each visibility timeout, while it still runs
+task_acks_late = False  # on another broker a late acknowledgement means: run again, while it still runs, when that loses patience
 worker_prefetch_multiplier = 1  # a message fetched too early is stuck behind a task of days, while other nodes are free
 worker_disable_prefetch = True  # a multiplier of 1 still fetches one too many; this fetches only for a process that is free
 worker_cancel_long_running_tasks_on_connection_loss = False  # crawlers outlive an outage of the broker
-
 
 # Results: who sends a command may ask for its answer; what beat sends has none.
 task_ignore_result = True  # tasks that people send say `ignore_result=False`
@@ -94,10 +95,8 @@ result_expires = 3600  # s; 300 bytes each in the Redis that also holds the queu
 worker_send_task_events = True  # as `-E`
 task_send_sent_event = True  # also those that nobody has taken yet
 task_track_started = True  # a crawler's task is never finished: "started" is what there is to see
-event_queue_expires = 60.0  # s; the queue of a Flower that was killed vanishes, with what it holds
-event_queue_ttl = 5.0  # s; what nobody has read by then says nothing any more
-control_queue_expires = 10.0  # s; the same for the answers to an `inspect` that was killed
-control_queue_ttl = 300.0  # s
+# Left as they are: event_queue_expires (60 s) and control_queue_expires (10 s). The queues of a Flower or an `inspect` that was
+# killed vanish, with what is in them.
 
 # Processes.
 worker_concurrency = _crawlers + RESERVED_PROCESSES  # a crawler occupies the process that supervises it, for its life
@@ -118,12 +117,14 @@ task_annotations = {
     )
 }
 
+# A small crawl ends by its own timeout, of an hour at most, and has 40 s to close then. These are for one that does not.
+task_annotations["trawl.crawl_once"] = {"soft_time_limit": 3700, "time_limit": 3800}
+
 # Beat. What it sends until `trawl schedule` says otherwise; messages expire, and leave no results (tasks/leader_scheduler.py).
 beat_schedule = {name: {"task": f"trawl.{name}", "schedule": every} for name, every in BEAT.items()}
 beat_scheduler = "tasks.leader_scheduler:LeaderScheduler"  # any number of beats, one sends; `trawl schedule` changes what
 beat_max_loop_interval = 1  # s; the lock is renewed at each look
-# Its thread would print a traceback at each outage of the broker, and knows only that beat ticks; the health check
-# `python -m redis_components.beats` knows that it sends.
-beat_enable_remote_control = False
+# Left as it is, off: beat_enable_remote_control. Its thread would print a traceback at each outage of the broker, and knows only
+# that beat ticks; the health check `python -m redis_components.beats` knows that it sends.
 
 timezone = "UTC"

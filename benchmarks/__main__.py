@@ -14,16 +14,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).with_name("results")
-SPEED = ("crawl_speed", "settings_share", "scaling", "chains", "start_tasks", "memory", "dupefilters")
-"""What `make bench` runs; `make chaos` runs the kill table."""
+SPEED = ("crawl_speed", "settings_share", "scaling", "chains", "start_tasks", "memory", "dupefilters", "supervision")
+"""What `make bench` runs."""
+DEATHS = ("kill_table", "deaths")
+"""What `make deaths` runs."""
 
 
 def main() -> int:
     """Run what is named, or all of SPEED."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"among {', '.join((*SPEED, 'kill_table'))}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"among {', '.join((*SPEED, *DEATHS))}")
     names = parser.parse_args().names or SPEED
-    if unknown := set(names) - {*SPEED, "kill_table"}:
+    if unknown := set(names) - {*SPEED, *DEATHS}:
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
     failed = []
     for name in names:

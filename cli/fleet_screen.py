@@ -8,10 +8,12 @@ from rich.text import Text
 
 from redis_components.holds import HoldWord
 from redis_components.registry import CrawlerRecord, CrawlerState, ErrorRecord
+from redis_components.rolls import RollState
 
 from .fleet_view import FleetView, ServiceView, iso
 from .held_view import held_table
 from .nodes import nodes_table
+from .roll import sentence
 
 LOG_LINES_SHOWN = 5  # of a crawler that was given up; `--json` has all that its record holds
 
@@ -36,6 +38,10 @@ def screen(view: FleetView) -> RenderableType:
     if view.nodes:
         parts += ["", nodes_table(view.nodes, view.now)]
     parts += ["", _beat(view)]
+    for name, sized in view.autoscaled.items():
+        parts += [f"{name} sizes itself, {sized.policy.min} to {sized.policy.max}: {sized.memory.why or 'no decision yet'}"]
+    if view.roll and view.roll.state in (RollState.ROLLING, RollState.FAILED):
+        parts += [Text(f"roll {sentence(view.roll)}", style="red" if view.roll.state is RollState.FAILED else "yellow")]
     if view.errors:
         parts += ["", errors_table(view)]
     if hint := _hint(view):

@@ -9,17 +9,21 @@ from typing import Any
 
 import redis
 
+from redis_components.autoscaling import Autoscaled, Autoscaling
 from redis_components.beats import Beats, BeatView
 from redis_components.fleet_holds import FleetHolds, Held, word_of
 from redis_components.inspector import CrawlSnapshot, snapshot
 from redis_components.nodes import NodeRecord, Nodes, shortages
 from redis_components.registry import CrawlerRecord, ErrorRecord, Registry
+from redis_components.rolls import Roll, RollNote
 from workers import holding
 from workers.fleet import desired_fleet
 from workers.holding import stopped_slots
 
+from .autoscale import autoscaled_json
 from .held_view import held_json
 from .nodes import node_json
+from .roll import roll_json
 
 ERRORS_SHOWN = 5
 
@@ -73,9 +77,15 @@ class FleetView:
     nodes: tuple[NodeRecord, ...] = ()
     held: tuple[Held, ...] = ()  # what is paused, draining or stopped, the widest first
     shortages: Mapping[str, str] = field(default_factory=dict)  # service -> why it lacks crawlers, when nodes have no room
+    roll: Roll | None = None  # the present or last one
+    autoscaled: Mapping[str, Autoscaled] = field(default_factory=dict)  # services that size themselves
 
     def service(self, name: str) -> ServiceView:
         return next(one for one in self.services if one.name == name)
+
+    def size_of(self, name: str) -> int | None:
+        """Crawlers that a service should have; None for one that is not known."""
+        return next((one.desired for one in self.services if one.name == name), None)
 
     def to_json(self) -> dict[str, Any]:
         """For `trawl status --json`: names as in the tables, times in ISO 8601."""
@@ -87,6 +97,8 @@ class FleetView:
             "crawlers": [_crawler_json(one, self.now) for one in self.crawlers],
             "nodes": [node_json(one, self.now) for one in self.nodes],
             "no_room": dict(self.shortages),
+            "roll": roll_json(self.roll) if self.roll else None,
+            "autoscaled": [autoscaled_json(name, one, self.size_of(name)) for name, one in self.autoscaled.items()],
             "errors": [{"at": iso(one.at), "where": one.where, "what": one.what} for one in self.errors],
         }
 
@@ -110,6 +122,8 @@ def look(client: redis.Redis) -> FleetView:
         nodes=tuple(nodes),
         held=tuple(held),
         shortages=shortages(wanted, registry.slots(desired, crawlers), nodes, now),
+        roll=RollNote(client).read(),
+        autoscaled=Autoscaling(client).all(),
         beats=Beats(client).look(now),
     )
 

@@ -24,7 +24,24 @@ from typer.exceptions import TyperException
 
 from redis_components.errors import ConfigError, TrawlError
 
-from . import dead, dupefilter, export, history, hold, migrate, nodes, roll, scale, schedule, seed, status, up
+from . import (
+    autoscale,
+    crawl,
+    dead,
+    dupefilter,
+    export,
+    history,
+    hold,
+    logs,
+    migrate,
+    nodes,
+    roll,
+    scale,
+    schedule,
+    seed,
+    status,
+    up,
+)
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
@@ -64,6 +81,7 @@ def trawl(
 app.command("up")(up.up)
 app.command("seed")(seed.seed)
 app.command("scale")(scale.scale)
+app.command("autoscale")(autoscale.autoscale)
 app.command("roll")(roll.roll)
 app.command("pause")(hold.pause)
 app.command("drain")(hold.drain)
@@ -71,6 +89,8 @@ app.command("stop")(hold.stop)
 app.command("resume")(hold.resume)
 app.command("status")(status.status)
 app.command("nodes")(nodes.nodes)
+app.command("logs")(logs.logs)
+app.command("crawl")(crawl.crawl)
 app.command("history")(history.history)
 app.command("export")(export.export)
 app.command("dupefilter")(dupefilter.dupefilter)

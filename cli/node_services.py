@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from redis_components.errors import ConfigError
+from workers.grace import node_s, shutdown_grace
 
 from .services import Service
 
@@ -42,13 +43,17 @@ class FlowerAccess:
 
 
 def node_services(flower: FlowerAccess, exporter_port: int) -> list[Service]:
-    """In the order in which they are started; they are stopped the other way round, the worker with its crawlers last."""
+    """In the order in which they are started; they are stopped the other way round, the worker with its crawlers last.
+
+    Raises ConfigError.
+    """
     return [
         # Not celery@host: a worker started by hand on the same machine, or a second `trawl up`, needs a name of its own.
         Service(
             name="worker",
             command=_celery("worker", f"--hostname=up-{os.getpid()}@%h", "--loglevel=INFO"),
             environment=_project(),
+            stop_s=node_s(shutdown_grace()),
         ),
         Service(name="beat", command=_celery("beat", "--loglevel=INFO"), stop_s=HELPER_STOP_S),
         Service(

@@ -50,6 +50,7 @@ def node_json(node: NodeRecord, now: float) -> dict[str, Any]:
 
     fields = asdict(node)
     beat_at, started_at = fields.pop("beat_at"), fields.pop("started_at")
+    del fields["back_at"]
     return {
         **fields,
         "state": node.state(now),

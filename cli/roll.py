@@ -24,10 +24,10 @@ def roll(
 ) -> int:
     """Replace running crawlers by fresh processes, one after the other: how new code and new settings come into use.
 
-    Each crawler finishes its pages and gives back what it holds; the next one goes when its successor is well: it has been
-    running for 3 s, and its reactor answers. So the fleet is never smaller than its size minus one, and nothing is lost or
-    fetched twice. When a new process crashes, is refused, or is not well within two minutes, the roll stops: exit code 1, and the
-    other crawlers go on as they are. `reconcile_fleet` does the work, so Ctrl-C ends only the waiting.
+    Each crawler finishes its pages and gives back what it holds; the next one goes when its successor is well: its reactor
+    answers, and it has fetched a page, or been running for 3 s. So the fleet is never smaller than its size minus one, and
+    nothing is lost or fetched twice. When a new process crashes, is refused, or is not well within two minutes, the roll stops:
+    exit code 1, and the other crawlers go on as they are. `reconcile_fleet` does the work: Ctrl-C ends only the waiting.
 
     **Examples:**
 

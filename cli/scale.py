@@ -22,6 +22,7 @@ def scale(
         trawl scale forum_detail=4
         trawl scale forum_list=1 forum_detail=0
     """
+    from redis_components.autoscaling import Autoscaling
     from redis_components.registry import Registry
     from workers import fleet
 
@@ -30,7 +31,7 @@ def scale(
 
     wanted = parse_sizes(sizes)
     with redis_client() as client:
-        desired = fleet.scale(Registry(client), wanted)
+        desired = fleet.scale(Registry(client), Autoscaling(client), wanted)
     if as_json:
         print_json(desired)
     else:

@@ -157,7 +157,7 @@ def run(name: Name, as_json: AsJson = False) -> int:
     with open_desk() as desk:
         entry = desk.known(name)
         try:
-            sent = desk.tasks[entry.task].apply_async(entry.args, dict(entry.kwargs), retry=False)
+            sent = desk.send(entry)
         except OperationalError as error:
             raise RedisUnavailable(f"the broker cannot be reached ({error}): check TRAWL_BROKER_URL") from error
     if as_json:

@@ -16,6 +16,7 @@ from redis_components.registry import Registry
 from redis_components.schedules import Schedules, StoredEntry
 from tasks import app as celery
 from tasks.due import next_due
+from tasks.leader_scheduler import BROKER_OPTIONS
 from tasks.schedule import Entry, changed, checker, defaults_of, effective
 
 from .fleet_screen import duration
@@ -59,6 +60,12 @@ class Desk:
         if name in self.schedule.refused:
             raise ConfigError(f"{self.schedule.refused[name]}; correct it with `trawl schedule set`, or remove it")
         raise self.unknown(name)
+
+    def send(self, entry: Entry) -> Any:
+        """Send its task now; returns the `AsyncResult`. Raises kombu's OperationalError, within seconds."""
+        with celery.connection_for_write(transport_options=BROKER_OPTIONS) as broker:
+            options = {**entry.options, "connection": broker, "retry": False, "ignore_result": True}  # nobody waits for it
+            return self.tasks[entry.task].apply_async(entry.args, dict(entry.kwargs), **options)
 
     def change(self, name: str, **given: Any) -> None:
         """Store it, if it can be. Raises ConfigError."""

@@ -31,7 +31,7 @@ from redis_components.errors import TrawlError
 MAX_RESTARTS = 3  # of one service within the window; then restarting does not help
 WINDOW_S = 60.0
 RESTART_WAIT_S = 1.0
-STOP_S = 20.0  # from SIGTERM to SIGKILL; more than a node needs to stop its crawlers
+STOP_S = 20.0  # from SIGTERM to SIGKILL, where a service says nothing else
 KILLED_S = 5.0  # longest wait for the end of what was sent SIGKILL
 TICK_S = 0.05
 LAST_LINES = 12

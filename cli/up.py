@@ -80,12 +80,13 @@ def up(
 
 def _resize(client: redis.Redis, fleet: str | None) -> dict[str, int]:
     """Scale as asked, and make room for that on this node; the desired size of every service. Raises ConfigError."""
+    from redis_components.autoscaling import Autoscaling
     from redis_components.registry import Registry
     from workers.fleet import node_crawlers, scale
 
     from .scale import parse_sizes
 
-    desired = scale(Registry(client), parse_sizes([fleet]) if fleet else {})
+    desired = scale(Registry(client), Autoscaling(client), parse_sizes([fleet]) if fleet else {})
     # For the worker, our child: it would make room for the default fleet only.
     os.environ.setdefault("TRAWL_NODE_CRAWLERS", str(max(node_crawlers(), sum(desired.values()))))
     return desired

@@ -18,6 +18,7 @@ from redis_components.holds import HoldWord
 from redis_components.inspector import CrawlSnapshot
 from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerRecord, CrawlerState
+from redis_components.rolls import Roll, RollState
 
 from .reading import Reading
 
@@ -96,6 +97,14 @@ def _node(name: str, help: str, value: Callable[[NodeRecord], float]) -> MetricS
         return [((node.name,), value(node)) for node in reading.nodes if node.alive(reading.now)]
 
     return MetricSpec(name=name, kind="gauge", help=help, labels=("node",), samples=samples)
+
+
+def _of_roll(reading: Reading, value: float) -> Samples:
+    return [] if reading.failure or "fleet" in reading.unreadable else [((), value)]
+
+
+def _to_replace(roll: Roll | None) -> int:
+    return len(roll.waiting) + (roll.current is not None) if roll and roll.state is RollState.ROLLING else 0
 
 
 def _stat(crawl: CrawlSnapshot, name: str) -> float:
@@ -245,6 +254,21 @@ METRICS: tuple[MetricSpec, ...] = (
         help="Time since a beat sent its last task; a healthy one sends every second.",
         labels=(),
         samples=lambda reading: [((), reading.beats.silent_s)] if reading.beats and reading.beats.silent_s is not None else [],
+    ),
+    # Rolls.
+    MetricSpec(
+        name="trawl_roll_waiting",
+        kind="gauge",
+        help="Crawlers that the roll under way has still to replace.",
+        labels=(),
+        samples=lambda reading: _of_roll(reading, _to_replace(reading.roll)),
+    ),
+    MetricSpec(
+        name="trawl_roll_failed",
+        kind="gauge",
+        help="Whether the last roll stopped because a new process was not well; until the next one, or `trawl roll --abort`.",
+        labels=(),
+        samples=lambda reading: _of_roll(reading, reading.roll is not None and reading.roll.state is RollState.FAILED),
     ),
     # The exporter itself.
     MetricSpec(

@@ -17,6 +17,7 @@ from redis_components.inspector import CrawlSnapshot, snapshot
 from redis_components.nodes import NodeRecord, Nodes
 from redis_components.redis_url import impatient, masked
 from redis_components.registry import CrawlerRecord, ErrorRecord, Registry
+from redis_components.rolls import Roll, RollNote
 
 ERRORS_SHOWN = 10
 ANSWER_S = 3  # longest wait for Redis; Prometheus waits 10 s for the whole scrape
@@ -36,6 +37,7 @@ class Reading:
     crawlers: tuple[CrawlerRecord, ...] = ()
     desired: Mapping[str, int] = field(default_factory=dict)  # service -> crawlers
     nodes: tuple[NodeRecord, ...] = ()
+    roll: Roll | None = None  # the present or last one
     held: tuple[Held, ...] = ()  # what is paused, draining or stopped, the widest first
     errors: tuple[ErrorRecord, ...] = ()  # newest first
     beats: BeatView | None = None  # who sends what is scheduled; None: could not be read
@@ -97,6 +99,7 @@ class Source:
         crawls = [part(service, partial(snapshot, self._client, service)) for service in services]
         crawlers, scaled, errors = part("fleet", self._fleet) or ([], {}, [])
         nodes = part("fleet", Nodes(self._client).all) or []
+        roll = part("fleet", RollNote(self._client).read)
         held = part("fleet", lambda: FleetHolds(self._client).all(services)) or []
         beats = part("fleet", lambda: Beats(self._client).look(now))
         known = {service: size for service, size in self._services.items() if size is not None}
@@ -109,6 +112,7 @@ class Source:
             desired={} if "fleet" in unreadable else {**known, **scaled},
             errors=tuple(errors),
             nodes=tuple(nodes),
+            roll=roll,
             held=tuple(held),
             beats=beats,
             unreadable=unreadable,

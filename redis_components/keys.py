@@ -344,6 +344,13 @@ class FleetKeys:
         """
         return f"{self.prefix}:roll"
 
+    def autoscale(self) -> str:
+        """HASH: services that size themselves (spider -> JSON with the policy, and what the last decisions were made of).
+
+        Written by `trawl autoscale` and `reconcile_fleet` (`swap.lua`); read by these and `trawl scale`.
+        """
+        return f"{self.prefix}:autoscale"
+
     def holds(self) -> str:
         """HASH: what an operator holds in the whole fleet, also in services that come later (`fleet`, `site:<name>`,
         `service:<spider>`, `slot:<spider>/<number>` -> JSON with word, at, by, reason).

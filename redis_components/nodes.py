@@ -19,6 +19,8 @@ from .scripts import script
 # A beat comes every 2 s; after this long without one a node gets no launches. Less than a slot's TTL: what a dead node held is
 # not sent to it.
 SILENT_AFTER_S = 6.0
+# When Redis has lost its data, nodes get no launches for so long: time for crawlers that run to take their slots back.
+BACK_AFTER_S = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +35,7 @@ class NodeRecord:
     version: str = ""  # of Trawl
     started_at: float = 0.0  # epoch s
     beat_at: float = 0.0  # epoch s by Redis's clock, stamped there
+    back_at: float = 0.0  # the same: when Redis, having lost what it knew, heard of this node again
     draining: bool = False  # it takes no crawler any more: it is shutting down, or `Nodes.drain` has named it
 
     def alive(self, now: float) -> bool:
@@ -47,11 +50,11 @@ class NodeRecord:
 
     def is_open(self, now: float) -> bool:
         """Whether a launch may be sent to it, if it has room: one that missed two beats may be dead already."""
-        return not self.draining and now - self.beat_at < SILENT_AFTER_S
+        return not self.draining and now - self.beat_at < SILENT_AFTER_S and not 0 <= now - self.back_at < BACK_AFTER_S
 
     def to_json(self) -> str:
-        """One line; Redis stamps `beat_at` itself."""
-        return msgspec.json.encode({k: v for k, v in asdict(self).items() if k != "beat_at"}).decode()
+        """One line; Redis stamps `beat_at` and `back_at` itself."""
+        return msgspec.json.encode({k: v for k, v in asdict(self).items() if k not in ("beat_at", "back_at")}).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> NodeRecord:
@@ -62,6 +65,14 @@ class NodeRecord:
         return msgspec.json.decode(text, type=cls)
 
 
+@dataclass(frozen=True, kw_only=True)
+class NodeAnswer:
+    """The answer to a node's heartbeat."""
+
+    draining: bool  # somebody drains it
+    back_at: str = "0"  # epoch s; "0": Redis has never forgotten it
+
+
 class Nodes:
     """Reads and writes the records of nodes. Methods raise `redis.RedisError` when Redis does not answer."""
 
@@ -69,10 +80,14 @@ class Nodes:
         self._client = client
         self._keys = keys or FleetKeys()
 
-    def beat(self, record: NodeRecord) -> bool:
-        """Say that the node lives; returns whether it is being drained."""
+    def beat(self, record: NodeRecord, before: NodeAnswer | None = None) -> NodeAnswer:
+        """Say that the node lives; `before` is the answer to its last beat."""
         keys = {"nodes": self._keys.nodes(), "drained": self._keys.drained_nodes()}
-        return bool(script("node_beat")(self._client, keys, {"name": record.name, "record": record.to_json()}))
+        back_at = before.back_at if before else ""
+        draining, back_at = script("node_beat")(
+            self._client, keys, {"name": record.name, "record": record.to_json(), "back_at": back_at}
+        )
+        return NodeAnswer(draining=bool(draining), back_at=_text(back_at))
 
     def all(self) -> list[NodeRecord]:
         """Every node that was heard of and not forgotten, by name; one that cannot be read is left out."""

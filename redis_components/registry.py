@@ -51,6 +51,7 @@ class Registry:
         self._client = client
         self._keys = keys or FleetKeys()
         self._ttl_ms = round(slot_ttl_s * 1000)
+        self.slot_ttl_s = slot_ttl_s
 
     def now(self) -> float:
         """The one clock: Redis's time as epoch seconds."""
@@ -63,15 +64,16 @@ class Registry:
         """Desired number of crawlers for each spider that somebody has scaled; others have their default (`workers.fleet`)."""
         return {_text(spider): int(n) for spider, n in self._client.hgetall(self._keys.desired()).items()}
 
-    def set_desired(self, spider: str, number: int) -> None:
+    def set_desired(self, spider: str, number: int, *, try_again: bool = True) -> None:
         """Scale one spider; takes effect with the next `reconcile_fleet`.
 
         Slots of this spider that were given up (crash-looping, refused) are tried again: who scales has looked at them.
+        `try_again=False` is for who has not.
         Raises ValueError for a negative number.
         """
         if number < 0:
             raise ValueError(f"{spider}: {number} crawlers cannot be; say 0 or more")
-        given_up = [r.name for r in self.crawlers() if r.spider == spider and r.state.given_up]
+        given_up = [r.name for r in self.crawlers() if try_again and r.spider == spider and r.state.given_up]
         with self._client.pipeline() as pipe:
             pipe.hset(self._keys.desired(), spider, str(number))
             if given_up:

@@ -327,6 +327,13 @@ class Scheduler(LoneScheduler):
         logger.error("%s", error)
         stop_crawl(self._crawler, REASON)
 
+    def give_back(self) -> Deferred[None] | None:
+        """Close without waiting for the pages at work: their leases are given back, unharmed (edge d), for others to fetch."""
+        if self._crawler is not None and not is_refused(self._crawler):
+            for page in self._pages.values():
+                page.release(self._frontier)
+        return self.close("shutdown")
+
     def close(self, reason: str) -> Deferred[None] | None:
         """Release what was not started and wait until everything is stored, for a bounded time."""
         if self._crawler is None:

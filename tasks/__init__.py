@@ -5,6 +5,7 @@ seed_forums.delay(["python-help", "announcements"], site="example")
 """
 
 from .app import app
+from .crawling import cancel_crawl, crawl_once
 from .fleet import reconcile_fleet, roll_fleet, run_crawler, scale_fleet
 from .holding import drain_fleet, drain_site, pause_fleet, pause_site, resume_fleet, resume_site, stop_fleet
 from .seeding import refresh_posts, seed_forums
@@ -17,6 +18,8 @@ __all__ = [  # noqa: RUF022 - in groups
     "refresh_posts",
     "scale_fleet",
     "roll_fleet",
+    "crawl_once",
+    "cancel_crawl",
     "pause_fleet",
     "drain_fleet",
     "stop_fleet",

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from redis_components.autoscaling import Autoscaling
 from redis_components.connection import connect
 from redis_components.fleet_holds import FleetHolds
 from redis_components.nodes import Nodes
 from redis_components.registry import Order, OrderWord, Registry
 from redis_components.rolls import RollNote
 from workers.fleet import desired_fleet, scale
-from workers.holding import stopped_slots, wanted
+from workers.holding import stopped_slots
 from workers.node import NODE
 from workers.reconciler import Forget, ForgetNode, Launch, Retire, plan
 from workers.roll import go_on, start_roll
+from workers.self_sizing import resize
 
 from .app import app
 from .flower import CrawlingEvents
@@ -43,11 +45,16 @@ def reconcile_fleet() -> list[str]:
     client = connect()
     registry, nodes = Registry(client), Nodes(client)
     desired, crawlers = desired_fleet(registry), registry.crawlers()
+    known, now = nodes.all(), registry.now()
     views, strangers = registry.slots(desired, crawlers), [r for r in crawlers if r.number is None]
     held = FleetHolds(client)
+    if resized := resize(client, desired, views, known, now):
+        desired |= resized
+        views = registry.slots(desired, crawlers)
     stopped = stopped_slots(held.fields(), desired)
-    actions = plan(desired, views, nodes.all(), registry.now(), strangers, stopped)
+    actions = plan(desired, views, known, now, strangers, stopped)
     done = [f"hold {service}" for service in held.spread(desired)]
+    done += [f"resize {service}={size}" for service, size in resized.items()]
     for action in actions:
         match action:
             case Launch(spider=spider, number=number, node=node, instead_of=instead_of):
@@ -64,7 +71,7 @@ def reconcile_fleet() -> list[str]:
                 nodes.forget([name])
                 done.append(f"forget node {name}")
     leaving = [action.slot for action in actions if isinstance(action, Retire)]
-    if roll := go_on(registry, RollNote(client), wanted(desired, stopped), views, leaving):
+    if roll := go_on(registry, RollNote(client), desired, views, leaving, stopped):
         done.append(f"roll {roll.state}: {roll.reason or 'goes on'}")
     return done
 
@@ -86,6 +93,7 @@ def scale_fleet(**sizes: int) -> dict[str, int]:
 
     Raises ConfigError for an unknown service or a number that cannot be; nothing is changed then.
     """
-    desired = scale(Registry(connect()), sizes)
+    client = connect()
+    desired = scale(Registry(client), Autoscaling(client), sizes)
     reconcile_fleet.delay()
     return desired

@@ -33,8 +33,10 @@ class NodeStep(bootsteps.StartStopStep):
     def __init__(self, worker: Any, **kwargs: Any) -> None:
         super().__init__(worker, **kwargs)
         queues = worker.app.amqp.queues
-        NODE.crawlers = room_for_crawlers(worker.concurrency, set(queues.consume_from))
-        if services_of([*queues.consume_from]):
+        named = set(queues.consume_from)
+        NODE.crawlers = room_for_crawlers(worker.concurrency, named)
+        NODE.once = room_for_small_crawls(worker.concurrency, named)
+        if services_of([*named]):
             queues.select_add(node_queue(worker.hostname))
         self._beat: NodeBeat | None = None
 
@@ -87,12 +89,22 @@ def room_for_crawlers(processes: int, queues: set[str]) -> int:
     return max(1, processes - reserved)
 
 
+def room_for_small_crawls(processes: int, queues: set[str]) -> int:
+    """How many `crawl_once` may run at one time: what crawlers and the fleet's own tasks leave over, at least one."""
+    if "control" not in queues:
+        return processes
+    from celeryconfig import FLEET_TASKS
+
+    crawlers = room_for_crawlers(processes, queues) if any(queue.startswith("crawlers.") for queue in queues) else 0
+    return max(1, processes - crawlers - FLEET_TASKS)
+
+
 def drain(worker: Any) -> None:
     """End all crawlers of this node gracefully, and wait until they have gone, at most `worker_soft_shutdown_timeout`."""
     NODE.drain.set()
-    room = NODE.room(worker.hostname)
+    rooms = (NODE.room(worker.hostname), NODE.once_room(worker.hostname))
     deadline = time.monotonic() + worker.app.conf.worker_soft_shutdown_timeout
-    while (left := room.taken()) and time.monotonic() < deadline:
+    while (left := sum(room.taken() for room in rooms)) and time.monotonic() < deadline:
         time.sleep(0.1)
     if left:
-        logger.warning("%d crawlers did not end in time", left)
+        logger.warning("%d crawls did not end in time", left)

@@ -6,14 +6,18 @@ What it knows about crochet and Scrapy (docs of neither say so; measured):
 - `Crawler.stop_async()` before the engine runs is lost: the engine is polled, and stopped when it runs;
 - errors in a spider's `start()` do not come out of the crawl: its finish reason tells;
 - CrawlerRunner neither installs the caching DNS resolver nor sizes the thread pool, as CrawlerProcess does;
-- threads of the reactor's pool are no daemons: who uses this ends with `os._exit`.
+- threads of the reactor's pool are no daemons: who uses this ends with `os._exit`;
+- a reactor does not survive a fork: it is installed when the first crawl of a process is made, and not before. One process may
+  run many crawls, also at the same time, each with settings of its own; only the reactor is the first one's.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,14 +26,19 @@ from scrapy import Spider, signals
 from scrapy.crawler import CrawlerRunner
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.misc import build_from_crawler, load_object
-from scrapy.utils.reactor import install_reactor
+from scrapy.utils.reactor import install_reactor, is_reactor_installed
 
 from redis_components.crawl_config import name_owner
 from redis_components.errors import ConfigError
+from redis_components.scheduler import scheduler_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import Settings
+
+_installing = threading.Lock()
+_installed_in: int | None = None  # the process
+_tuned = False
 
 logger = logging.getLogger(__name__)
 
@@ -67,11 +76,15 @@ class Outcome:
 class Crawl:
     """A spider's crawl: `start` it, `poll` it from the main thread, `stop` it. No method ever waits for the reactor."""
 
-    def __init__(self, runner: CrawlerRunner, spider: type[Spider], arguments: Mapping[str, str], *, owner: str = "") -> None:
+    def __init__(
+        self, runner: CrawlerRunner, spider: type[Spider], arguments: Mapping[str, Any], *, owner: str = "", keep_items: int = 0
+    ) -> None:
         self._runner = runner
         self._spider = spider
         self._arguments = dict(arguments)
         self._owner = owner
+        self._keep_items = keep_items
+        self.kept: list[Any] = []  # the first `keep_items` items
         self._crawler: Crawler | None = None
         self._pages = 0
         self._items = 0
@@ -81,6 +94,7 @@ class Crawl:
         self._asked_at = self._answered_at = time.monotonic()
         self._stop_asked = False
         self._stopping: _Eventual | None = None
+        self._giving: _Eventual | None = None
         self.figures = Figures()
         self.outcome: Outcome | None = None  # None while it runs
 
@@ -90,10 +104,15 @@ class Crawl:
         self._answered_at = time.monotonic()
         self._result = crochet.run_in_reactor(self._begin)()
 
+    @property
+    def started(self) -> bool:
+        """Whether there is something to be stopped and awaited."""
+        return self._result is not None
+
     def poll(self) -> None:
         """Look whether the crawl has ended, and collect what the reactor has said; then ask it again."""
-        self._poll_result()
         self._poll_probe()
+        self._poll_result()  # last: it knows the last figures
 
     def silent_s(self) -> float:
         """Seconds since the reactor last answered."""
@@ -111,17 +130,27 @@ class Crawl:
             self._stopping = crochet.run_in_reactor(self._halt)()
         self._poll_stopping()
 
+    def stats(self) -> dict[str, Any]:
+        """Scrapy's stats of this crawl, once it has an outcome; empty when it did not come so far."""
+        collector = self._crawler._stats if self._crawler else None
+        return dict(collector.get_stats()) if collector else {}
+
+    def give_back(self) -> bool:
+        """There is no time left for the pages in flight: let others have them. Call it until it returns True: Redis knows it."""
+        if self._giving is None:
+            self._giving = crochet.run_in_reactor(self._hand_over)()
+        try:
+            self._giving.wait(0)
+        except crochet.TimeoutError:
+            return False
+        except Exception:
+            logger.warning("the pages in flight could not be given back; their leases run out", exc_info=True)
+        return True
+
     # in the reactor's thread
 
     def _begin(self) -> Any:
-        from twisted.internet import reactor
-
-        settings = self._runner.settings
-        resolver: Any = load_object(settings["TWISTED_DNS_RESOLVER"])
-        # The runner in the crawler's place, as in Scrapy's own CrawlerProcess: resolvers need nothing but the settings.
-        runner: Any = self._runner
-        build_from_crawler(resolver, runner, reactor=reactor).install_on_reactor()
-        reactor.getThreadPool().adjustPoolsize(maxthreads=settings.getint("REACTOR_THREADPOOL_MAXSIZE"))
+        _tune_reactor(self._runner)
         crawler = self._crawler = self._runner.create_crawler(self._spider)
         if self._owner:
             name_owner(crawler, self._owner)
@@ -134,8 +163,10 @@ class Crawl:
     def _count_page(self) -> None:
         self._pages += 1
 
-    def _count_item(self) -> None:
+    def _count_item(self, item: Any) -> None:
         self._items += 1
+        if len(self.kept) < self._keep_items:
+            self.kept.append(item)
 
     def _keep_reason(self, reason: str) -> None:
         self._reason = reason
@@ -156,6 +187,10 @@ class Crawl:
             return None
         self._crawler.crawling = False  # as `Crawler.stop_async` does
         return deferred_from_coro(engine.stop_async())
+
+    def _hand_over(self) -> Any:
+        scheduler = scheduler_of(self._crawler) if self._crawler and self._crawler._engine else None
+        return None if scheduler is None else scheduler.give_back()  # an empty one is false
 
     # in the main thread
 
@@ -200,21 +235,62 @@ class Crawl:
         self._stopping = None
 
 
-def make_crawl(settings: Settings, spider: str, arguments: Mapping[str, str], *, owner: str = "") -> Crawl:
-    """Install the reactor that the settings name and find the spider. Raises ConfigError for an unknown one.
+def as_it_is(settings: Settings, spider: type[Spider]) -> None:
+    """Leave the settings as the project and the command line have them."""
 
-    `owner`: id under which the frontier keeps its leases; "": one of its own.
+
+def make_crawl(
+    settings: Settings,
+    spider: str,
+    arguments: Mapping[str, Any],
+    *,
+    owner: str = "",
+    keep_items: int = 0,
+    adapt: Callable[[Settings, type[Spider]], None] = as_it_is,
+) -> Crawl:
+    """Install the reactor that the settings name, if there is none, and find the spider. Raises ConfigError for an unknown one.
+
+    `owner`: id under which the frontier keeps its leases; "": one of its own. `keep_items`: how many items to keep. `adapt` may
+    change the settings once the spider is known.
 
     In this order: a spider's module may import `twisted.internet.reactor`, and then it is too late for another one.
     """
-    install_reactor(settings["TWISTED_REACTOR"], settings["ASYNCIO_EVENT_LOOP"])
+    _ensure_reactor(settings)
     try:
         runner = CrawlerRunner(settings)
     except (ImportError, SyntaxError) as error:
         logger.exception("a module of SPIDER_MODULES cannot be imported")
         raise ConfigError(f"the spiders cannot be imported: {type(error).__name__}: {error}") from error
     try:
-        return Crawl(runner, runner.spider_loader.load(spider), arguments, owner=owner)
+        found = runner.spider_loader.load(spider)
     except KeyError:
         known = ", ".join(sorted(runner.spider_loader.list())) or "none; is this the folder of scrapy.cfg?"
         raise ConfigError(f"unknown spider {spider!r}; there are: {known}") from None
+    adapt(settings, found)
+    return Crawl(runner, found, arguments, owner=owner, keep_items=keep_items)
+
+
+def _ensure_reactor(settings: Settings) -> None:
+    """One reactor for this process. Its kind is the first crawl's; Scrapy itself refuses a spider that needs another."""
+    global _installed_in
+    with _installing:
+        if not is_reactor_installed():
+            install_reactor(settings["TWISTED_REACTOR"], settings["ASYNCIO_EVENT_LOOP"])
+        elif _installed_in not in (None, os.getpid()):
+            raise ConfigError("this process was forked after its reactor was installed: nothing may crawl before the fork")
+        _installed_in = os.getpid()
+
+
+def _tune_reactor(runner: CrawlerRunner) -> None:
+    """What Scrapy's CrawlerProcess does and CrawlerRunner does not; in the reactor's thread, once."""
+    from twisted.internet import reactor
+
+    global _tuned
+    if _tuned:
+        return
+    _tuned = True
+    resolver: Any = load_object(runner.settings["TWISTED_DNS_RESOLVER"])
+    # The runner in the crawler's place, as in CrawlerProcess: resolvers need nothing but the settings.
+    in_place: Any = runner
+    build_from_crawler(resolver, in_place, reactor=reactor).install_on_reactor()
+    reactor.getThreadPool().adjustPoolsize(maxthreads=runner.settings.getint("REACTOR_THREADPOOL_MAXSIZE"))

@@ -18,6 +18,7 @@ class CrawlerOptions:
     spider: str
     arguments: dict[str, str] = field(default_factory=dict)  # of the spider
     settings: dict[str, str] = field(default_factory=dict)  # Scrapy's
+    alone: bool = False  # an ordinary spider crawls by itself, apart from the project's shared frontier
     slot: Slot | None = None  # None: started by hand
     node: str = ""  # the worker that supervises it
     parent: int | None = None  # pid of the supervisor: end with it
@@ -34,6 +35,8 @@ class CrawlerOptions:
         optional = {"node": self.node, "parent": self.parent, "pulse-fd": self.pulse_fd}
         optional |= {"owner": self.owner, "log-file": self.log_file}
         line += [f"--{name}={value}" for name, value in optional.items() if value not in (None, "")]
+        if self.alone:
+            line.append("--alone")
         if self.story != SlotStory():
             line.append(f"--story={msgspec.json.encode(asdict(self.story)).decode()}")
         line += [part for pair in self.arguments.items() for part in ("-a", "=".join(pair))]
@@ -53,6 +56,7 @@ def parse(arguments: Sequence[str] | None = None) -> CrawlerOptions:
         spider=given.spider,
         arguments=dict(given.a),
         settings=dict(given.s),
+        alone=given.alone,
         slot=slot,
         node=given.node,
         parent=given.parent,
@@ -68,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("spider", metavar="SPIDER", help="name of the spider; `scrapy list` shows them")
     parser.add_argument("-a", metavar="NAME=VALUE", type=_pair, action="append", default=[], help="argument of the spider")
     parser.add_argument("-s", metavar="NAME=VALUE", type=_pair, action="append", default=[], help="a Scrapy setting")
+    parser.add_argument("--alone", action="store_true", help="an ordinary spider crawls by itself, with a queue in memory")
     parser.add_argument("--slot", metavar="N", type=int, help="number of the slot that this crawler fills (supervised crawlers)")
     parser.add_argument("--token", metavar="T", type=int, help="fencing token of the slot")
     supervisor = parser.add_argument_group("added by a supervisor")

@@ -21,12 +21,14 @@ import redis
 from scrapy.settings import Settings
 
 from redis_components.connection import connect
+from redis_components.frontier_config import FrontierConfig
 from redis_components.loading import number_of
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry, Renewal
 from redis_components.runs import Runs
 
 from . import memory
-from .crawl import make_crawl
+from .alone import crawl_alone
+from .crawl import as_it_is, make_crawl
 from .crawler_options import CrawlerOptions
 from .exits import ExitKind
 from .grace import shutdown_grace
@@ -40,6 +42,7 @@ TICK_S = 0.1  # how often the main thread looks at everything
 WATCHDOG_S = 7.0
 RATE_OVER = 6  # heartbeats over which pages per second are measured
 FROZEN_S = 1.0  # a tick that came so much too late was not the reactor's fault: the whole process stood still
+GIVE_BACK_S = 1.0  # after SHUTDOWN_GRACE, for telling Redis which pages were not finished; shorter than the supervisor's margin
 LAST_RESORT_S = 30.0  # after WATCHDOG_TIMEOUT; a supervisor acts earlier, so this is for a process that has none any more
 
 logger = logging.getLogger(__name__)
@@ -85,7 +88,10 @@ class CrawlerProcess:
         self._grace_s = number_of(settings, "SHUTDOWN_GRACE", shutdown_grace())
         self._period_s = number_of(settings, "HEARTBEAT_INTERVAL", 2.0)
         self._limits = Limits.of(settings)
-        self._crawl = make_crawl(settings, options.spider, options.arguments, owner=options.owner)
+        adapt = crawl_alone if options.alone else as_it_is
+        self._crawl = make_crawl(settings, options.spider, options.arguments, owner=options.owner, adapt=adapt)
+        self._lease_s = number_of(settings, "SCHEDULER_OWNER_TTL", FrontierConfig.ttl_s)
+        self._frozen_s = 0.0
         self._parent = Parent(options.parent) if options.parent else None
         self._pulse_fd = options.pulse_fd
         self._slot = options.slot
@@ -95,6 +101,7 @@ class CrawlerProcess:
         self._pages: deque[tuple[float, int]] = deque(maxlen=RATE_OVER)
         self._begun, self._begun_at = False, 0.0
         self._stopping: Stopping | None = None
+        self._leaving_at: float | None = None
         self._record = self._look()
         self._runs = Runs(connect())
         self._run = own_run(self._record, options.owner)
@@ -104,11 +111,14 @@ class CrawlerProcess:
         if self._limits.memory_hard_bytes:
             memory.cap(self._limits.memory_hard_bytes)
         self._crawl.start()
-        with self._heartbeat:
-            if self._slot is None:
-                self._heartbeat.errand(lambda: self._runs.add(self._run))
-            kind = self._watch()
-        self._say()  # the last figures
+        if self._slot is None:
+            self._heartbeat.errand(lambda: self._runs.add(self._run))
+        self._heartbeat.start()
+        kind = self._watch()
+        if kind is ExitKind.LOST_SLOT:
+            return kind  # at once: until then the reactor fetches pages that are others' by now
+        self._heartbeat.stop()
+        self._say(self._finish_reason())  # the last figures
         self._record = replace(self._look(CrawlerState.STOPPED), last_exit=kind.label)
         self._last_word(kind)
         return kind
@@ -137,6 +147,7 @@ class CrawlerProcess:
         late_s = time.monotonic() - began - TICK_S
         if late_s > FROZEN_S:
             self._crawl.excuse(late_s)
+            self._frozen_s = late_s
 
     def _ended(self) -> ExitKind | None:
         """Whether, and how, this process has to end now."""
@@ -148,6 +159,9 @@ class CrawlerProcess:
             if outcome.reason == "refused":
                 return ExitKind.REFUSED
             return self._stopping.kind if self._stopping else ExitKind.FINISHED
+        if self._slot and self._frozen_s > self._lease_s:
+            logger.error("this process stood still for %.0f s: its leases are others' by now; leaving at once", self._frozen_s)
+            return ExitKind.LOST_SLOT
         if self._heartbeat.lost:
             logger.error("slot %s belongs to another process now; leaving at once", self._slot.name if self._slot else "?")
             return ExitKind.LOST_SLOT
@@ -158,13 +172,17 @@ class CrawlerProcess:
         if why := self._limits.exhausted(self._resident()):
             logger.error("%s; leaving at once", why)
             return ExitKind.OUT_OF_MEMORY
-        if self._stopping:
-            late = time.monotonic() - self._stopping.since > self._grace_s
-            if late or (self._parent is None and self._signals.count > 1):
-                why = "the grace time is over" if late else "it was asked a second time"
+        if self._stopping and (why := self._out_of_time(self._stopping)):
+            self._leaving_at = self._leaving_at or time.monotonic()
+            if self._crawl.give_back() or time.monotonic() - self._leaving_at > GIVE_BACK_S:
                 logger.warning("leaving with pages in flight: %s", why)
-                return ExitKind.ORPHANED if self._orphaned() else ExitKind.ABORTED
+                return ExitKind.ABORTED
         return None
+
+    def _out_of_time(self, stopping: Stopping) -> str | None:
+        if time.monotonic() - stopping.since > self._grace_s:
+            return "the grace time is over"
+        return "it was asked a second time" if self._parent is None and self._signals.count > 1 else None
 
     def _asked_to_stop(self) -> bool:
         if self._stopping is None and (reason := self._reason_to_stop()):
@@ -179,7 +197,7 @@ class CrawlerProcess:
         if self._orphaned():
             return ExitKind.ORPHANED, "its supervisor is gone"
         if self._signals.count:
-            return ExitKind.STOPPED, "of a signal"
+            return ExitKind.STOPPED, "it got a signal"
         if not self._begun:
             return None
         age_s, pages = time.monotonic() - self._begun_at, self._crawl.figures.pages
@@ -192,7 +210,10 @@ class CrawlerProcess:
     def _orphaned(self) -> bool:
         return self._parent is not None and self._parent.gone()
 
-    def _look(self, state: CrawlerState | None = None) -> CrawlerRecord:
+    def _finish_reason(self) -> str | None:
+        return self._crawl.outcome.reason if self._crawl.outcome else None
+
+    def _look(self, state: CrawlerState | None = None, note: str | None = None) -> CrawlerRecord:
         """Everything that others may know about this process."""
         figures, silent_s = self._crawl.figures, self._crawl.silent_s()
         if figures.running and not self._begun:
@@ -216,13 +237,13 @@ class CrawlerProcess:
             in_flight=figures.in_flight,
             rss_bytes=self._resident(),
             lag_s=round(figures.lag_s if silent_s < 1 else silent_s, 3),
-            note=self._stopping.why if self._stopping else None,
+            note=self._stopping.why if self._stopping else note,
             **vars(self._options.story),
         )
 
-    def _say(self) -> None:
+    def _say(self, note: str | None = None) -> None:
         """Tell the supervisor, through the pipe: it hears this also when Redis is away. The heartbeat tells everybody."""
-        self._record = self._look()
+        self._record = self._look(note=note)
         self._run = with_figures(self._run, self._record)
         self._write(self._record.to_json().encode())
         if self._parent:
@@ -249,7 +270,8 @@ class CrawlerProcess:
         """A supervisor speaks for its crawler and gives the slot back; without one it is for the crawler to do."""
         try:
             if self._slot is None or self._orphaned():
-                self._runs.add(replace(self._run, ended_at=time.time(), outcome=kind.label, exit_code=kind.exit_code))
+                ended = replace(self._run, ended_at=time.time(), outcome=kind.label, exit_code=kind.exit_code)
+                self._runs.add(replace(ended, reason=self._finish_reason()))
             if self._slot is None:
                 self._registry.forget([self._record.name])
             elif self._orphaned() and kind is not ExitKind.LOST_SLOT:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 
 from redis_components import defaults
+from redis_components.autoscaling import Autoscaling
 from redis_components.errors import ConfigError
 from redis_components.registry import Registry
 
@@ -63,13 +64,18 @@ def desired_fleet(registry: Registry) -> dict[str, int]:
     return {service: scaled.get(service, n) for service, n in default_fleet().items()}
 
 
-def scale(registry: Registry, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Set the desired size of some services; return that of all. Checks everything before anything is set. Raises ConfigError."""
+def scale(registry: Registry, autoscaling: Autoscaling, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Set the desired size of some services; return that of all. Checks everything before anything is set.
+
+    Raises ConfigError, also for a service that sizes itself: it would undo what was set.
+    """
     services = default_fleet()
     for service, size in sizes.items():
         if service not in services:
             raise ConfigError(f"unknown service {service!r}; TRAWL_FLEET names {', '.join(sorted(services))}")
         check_size(service, size)
+    for service in autoscaling.all().keys() & sizes.keys():
+        raise ConfigError(f"{service} sizes itself: end that first with trawl autoscale {service} --off")
     for service, size in sizes.items():
         registry.set_desired(service, size)
     return desired_fleet(registry)

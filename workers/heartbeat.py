@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
@@ -34,6 +35,7 @@ class Heartbeat:
         self._ended = False
         self._failing = False
         self._last = Renewal(held=True)
+        self._answered_at = time.monotonic()
         # A daemon: a Redis that hangs must not keep the process from its end.
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
@@ -46,6 +48,11 @@ class Heartbeat:
     def order(self) -> Order | None:
         """What the fleet wants from the holder of the slot."""
         return self._last.order
+
+    @property
+    def unanswered_s(self) -> float:
+        """Seconds since the last beat that was answered: for so long nobody has confirmed that the slot is ours."""
+        return time.monotonic() - self._answered_at
 
     def start(self) -> None:
         self._thread.start()
@@ -74,9 +81,10 @@ class Heartbeat:
 
     def _once(self) -> None:
         self._run_errands()
+        asked_at = time.monotonic()
         answer = self._beat()
         if answer is not None:
-            self._last = answer
+            self._last, self._answered_at = answer, asked_at
 
     def _run_errands(self) -> None:
         while self._errands:

@@ -44,6 +44,10 @@ class LogFollower:
             lines, self._rest = [*lines, self._rest], b""
         return [line.decode(errors="replace").rstrip("\r") for line in lines]
 
+    def position(self) -> int:
+        """Offset in the youngest file from which on `read` will read."""
+        return self._file.tell() if self._file else 0
+
     def close(self) -> None:
         if self._file:
             self._file.close()

@@ -16,8 +16,9 @@ from redis_components.runs import Runs
 
 from .crawler_options import CrawlerOptions
 from .drain import DrainFlag
+from .grace import shutdown_grace
 from .room import Room
-from .supervisor import Supervisor, Surroundings
+from .supervisor import Supervisor, SupervisorConfig, Surroundings
 
 HELD = "held"  # another process has the slot: this launch came twice
 FULL = "full"  # this node has no place left: another one, or a later launch, will do it
@@ -33,9 +34,13 @@ class Node:
     def __init__(self) -> None:
         self.drain = DrainFlag()
         self.crawlers = 1  # how many it may host
+        self.once = 1  # how many small crawls (`crawl_once`) it may run at one time
 
     def room(self, name: str, folder: Callable[[], Path] = data_dir) -> Room:
         return Room(folder() / "run", name, self.crawlers)
+
+    def once_room(self, name: str, folder: Callable[[], Path] = data_dir) -> Room:
+        return Room(folder() / "run", f"{name}-once", self.once)
 
     def host(self, spider: str, number: int, *, name: str, on_record: Callable[[CrawlerRecord], None]) -> str:
         """Keep a crawler in the slot until this node is drained, the slot is not wanted any more, or it is hopeless.
@@ -66,7 +71,9 @@ class Node:
                 expire_owner=lambda spider, owner: expire_owner(client, CrawlKeys.for_spider(spider), owner),
                 before=registry.crawler(spider, number),
             )
-            supervisor = Supervisor(slot, registry, options=CrawlerOptions(spider=spider), surroundings=surroundings)
+            config = SupervisorConfig(node_grace_s=shutdown_grace())
+            options = CrawlerOptions(spider=spider)
+            supervisor = Supervisor(slot, registry, options=options, config=config, surroundings=surroundings)
             verdict = supervisor.run()
             if (last := supervisor.last) and last.state.given_up:
                 raise GivenUp(f"{last.name} is {last.state}: {last.note}{f'; {last.error}' if last.error else ''}")

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
-from redis_components.nodes import NodeRecord, Nodes
+from redis_components.errors import TrawlError
+from redis_components.nodes import NodeAnswer, NodeRecord, Nodes
 
+from .config_digest import config_digest
 from .heartbeat import PERIOD_S, Heartbeat
 
 STOP_S = 2.0  # longest wait for the last word; without it the node counts as gone after 15 s
@@ -20,14 +22,14 @@ logger = logging.getLogger(__name__)
 class NodeBeat:
     """Says `look()` every 2 s in a daemon thread, until `stop`; Redis may be away meanwhile, and nobody waits for it.
 
-    `look` gives services, capacity and crawlers of the moment; version and time are added here.
+    `look` gives services, capacity and crawlers of the moment; configuration, version and time are added here.
     """
 
     def __init__(self, nodes: Nodes, look: Callable[[], NodeRecord], *, period_s: float = PERIOD_S) -> None:
         self._nodes = nodes
         self._look = look
         self._started_at = time.time()
-        self._drained = False
+        self._answer: NodeAnswer | None = None
         self._heartbeat = Heartbeat(self._beat, period_s=period_s)
 
     def start(self) -> None:
@@ -44,10 +46,18 @@ class NodeBeat:
         self._heartbeat.stop(STOP_S)
 
     def _beat(self) -> None:
-        drained = self._nodes.beat(replace(self._look(), version=_version(), started_at=self._started_at))
-        if drained != self._drained:
+        record = replace(self._look(), config=_config(), version=_version(), started_at=self._started_at)
+        before, self._answer = self._answer, self._nodes.beat(record, self._answer)
+        drained = self._answer.draining
+        if drained != (before is not None and before.draining):
             logger.warning("this node %s", "takes no more crawlers: it is being drained" if drained else "takes crawlers again")
-        self._drained = drained
+
+
+def _config() -> str:
+    try:
+        return config_digest()
+    except (OSError, TrawlError):  # a folder that cannot be read: crawlers will say so
+        return ""
 
 
 def _version() -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+MOST_ITEMS = 1000  # that can be asked for
+
 
 class OnceOutcome(StrEnum):
     """How it ended."""

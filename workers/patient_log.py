@@ -6,6 +6,7 @@ watched all the same.
 
 from __future__ import annotations
 
+import copy
 import logging
 import logging.handlers
 import queue
@@ -22,6 +23,12 @@ class PatientHandler(logging.handlers.QueueHandler):
         self._left_out = 0
         self._listener = logging.handlers.QueueListener(waiting, *handlers, respect_handler_level=True)
         self._listener.start()
+
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        """A copy that no longer depends on its arguments, which may change meanwhile. It is formatted in the other thread."""
+        record = copy.copy(record)
+        record.msg, record.args = record.getMessage(), None
+        return record
 
     def enqueue(self, record: logging.LogRecord) -> None:
         try:

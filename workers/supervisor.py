@@ -16,27 +16,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from redis_components.registry import CrawlerRecord, CrawlerState, Order, OrderWord, Registry, Renewal, Slot, SlotStory
+from redis_components.registry import CrawlerRecord, CrawlerState, Order, OrderWord, Registry, Renewal, Slot
 from redis_components.runs import Run
 
 from .config_digest import config_digest
 from .crawler_options import CrawlerOptions
 from .exits import Exit, ExitKind
-from .grace import MARGIN_S, RELEASE_TIMEOUT_S
+from .grace import MARGIN_S, RELEASE_TIMEOUT_S, SHUTDOWN_GRACE_S
+from .grace import VARIABLE as GRACE_VARIABLE
 from .heartbeat import Heartbeat
-from .last_words import error_line
 from .launcher import LaunchedCrawler, launch
 from .log_stream import LogStream
 from .logs import SlotLog
 from .memory import oom_kills
-from .restarts import Decision, RestartPolicy, Streak, decide, inherited
+from .restarts import Decision, RestartPolicy, decide
 from .run_book import RunBook
+from .slot_ledger import SlotLedger
+from .terms import Terms
 
 TICK_S = 0.1  # how often the crawler is looked at
 FROZEN_S = 1.0  # a look that came so much too late: this node stood still, its crawlers are not to blame
 WEIGH_S = 1.0  # how often its memory is read
-LAST_LINES = 20  # of the log, kept in the record of a slot that was given up
-REMEMBERED_CONFIGS = 8
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +58,7 @@ _LAST_STATE = {Verdict.CRASH_LOOPING: CrawlerState.CRASH_LOOPING, Verdict.REFUSE
 class SupervisorConfig:
     """How patient a supervisor is."""
 
+    node_grace_s: float = SHUTDOWN_GRACE_S  # of crawlers, that this node counts with when it is shut down itself
     margin_s: float = MARGIN_S  # from the end of the crawler's own SHUTDOWN_GRACE to SIGKILL
     silence_s: float = (
         7.0  # three missed words: a crawler whose main thread has said nothing for so long is killed: frozen, or stuck in C code
@@ -73,9 +74,7 @@ class Surroundings:
 
     draining: Callable[[], bool] = lambda: False  # whether this node is being shut down
     on_record: Callable[[CrawlerRecord], None] = lambda _: None  # told each new record, in another thread; never raises
-    on_run: Callable[[Run], object] = lambda _: (
-        None
-    )  # told when a crawler began and ended, in another thread; may raise RedisError
+    on_run: Callable[[Run], object] = lambda _: None  # told when a crawler began and ended, in another thread; may fail for Redis
     expire_owner: Callable[[str, str], object] = lambda _spider, _owner: None  # take back the leases of a crawler that died (e)
     config: Callable[[], str] = config_digest  # digest of what a crawler that is launched now is configured with
     before: CrawlerRecord | None = None  # the slot's last record
@@ -107,7 +106,14 @@ class Supervisor:
         self._crawler: LaunchedCrawler | None = None
         self._weigh_at = 0.0
         self._starts = 0
-        self._story = self._begin()
+        self._ledger = SlotLedger(
+            slot,
+            self._log,
+            self._config.restarts,
+            node=self._around.node,
+            config=self._around.config,
+            before=self._around.before,
+        )
         self._record: CrawlerRecord | None = None  # what to tell the fleet while there is no crawler that tells it itself
         self._news: CrawlerRecord | None = None  # the last word on the crawler, not passed on yet
         self.last: CrawlerRecord | None = None
@@ -115,49 +121,39 @@ class Supervisor:
 
     def run(self) -> Verdict:
         """Supervise until there is a verdict. An exception ends the crawler too and gives the slot back."""
-        self.last = self._state(CrawlerState.STOPPED)
+        self.last = self._ledger.record(CrawlerState.STOPPED)
         self._heartbeat.start()
         self._stream.start()
         try:
             verdict = self._supervise()
-            self.last = self._give_up(verdict) if verdict in _LAST_STATE else self._state(CrawlerState.STOPPED)
+            self.last = self._last_word(verdict)
             return verdict
         finally:
             # Also after SystemExit, which is how Celery revokes a task: no crawler outlives its supervisor.
             if self._crawler:
-                self._end(self._crawler, ExitKind.DRAINED)
-                self.last = self._state(CrawlerState.STOPPED)
+                self._end(self._crawler, ExitKind.DRAINED, "its task was revoked, or its worker shut down cold")
+                self.last = self._ledger.record(CrawlerState.STOPPED)
             last = self.last
             self._heartbeat.errand(lambda: self._registry.release(self._slot, last))
             self._heartbeat.stop(RELEASE_TIMEOUT_S)
             self._stream.stop()
 
-    def _begin(self) -> SlotStory:
-        """What this slot has behind it, for this node's configuration."""
-        before, config = self._around.before, self._around.config()
-        if before is None:
-            return SlotStory(config=config)
-        streak = inherited(before, config, self._config.restarts)
-        return replace(
-            before.story,
-            restarts=before.restarts + 1,
-            config=config,
-            quick_ends=streak.ends,
-            quick_failures=streak.failures,
-        )
-
     # what happens to the slot
 
     def _supervise(self) -> Verdict:
-        if self._story.quick_failures >= self._config.restarts.max_quick_failures:
-            logger.error("%s: %d supervisors or crawlers died in a row", self._slot.name, self._story.quick_failures)
+        if self._ledger.hopeless:
+            logger.error("%s: supervisors died with their crawlers, %d in a row", self._slot.name, self._ledger.streak.failures)
             return Verdict.CRASH_LOOPING
         while (verdict := self._verdict()) is None:
+            if self._heartbeat.unanswered_s > self._registry.slot_ttl_s:
+                # Redis was away, or this node stood still: the slot may be another's by now, the next answer tells.
+                time.sleep(TICK_S)
+                continue
             end = self._one_life()
             if end is None:
                 continue  # it was ended on purpose: there is a verdict or an order now
-            decision = decide(end, self._streak, self._config.restarts, luck=random.random())  # noqa: S311 - jitter
-            self._count(decision.streak)
+            decision = decide(end, self._ledger.streak, self._config.restarts, luck=random.random())  # noqa: S311 - jitter
+            self._ledger.count(decision.streak)
             self._say_what_happened(end, decision)
             if not decision.restart:
                 return self._why_not(end)
@@ -175,7 +171,7 @@ class Supervisor:
     def _reload(self) -> Order | None:
         """An order to reload that was not obeyed yet. It stays with the slot, so its reason tells it from the one before."""
         order = self._heartbeat.order
-        return order if order and order.word is OrderWord.RELOAD and order.reason != self._story.reload else None
+        return order if order and order.word is OrderWord.RELOAD and order.reason != self._ledger.story.reload else None
 
     def _why_not(self, end: Exit) -> Verdict:
         if end.kind is ExitKind.LOST_SLOT:
@@ -194,13 +190,14 @@ class Supervisor:
         killed = oom_kills()
         crawler = self._crawler = self._launch()
         while (code := crawler.poll()) is None:
-            if self._verdict() or self._reload():
-                self._end(crawler, ExitKind.DRAINED if self._verdict() else ExitKind.RECYCLED)
+            if self._verdict():
+                self._end(crawler, ExitKind.DRAINED)
+                return None
+            if order := self._reload():
+                self._end(crawler, ExitKind.RECYCLED, order.reason)
                 return None
             if crawler.pulse() and crawler.record:
-                self._record = None  # it speaks for itself
-                self._news = crawler.record
-                self._book.heard(crawler.record)
+                self._hear(crawler.record, crawler.terms)
             if trouble := self._trouble(crawler):
                 return self._kill(crawler, *trouble)
             began = time.monotonic()
@@ -210,6 +207,15 @@ class Supervisor:
         if code == -signal.SIGKILL and oom_kills() > killed:
             return self._bury(crawler, code, ExitKind.OUT_OF_MEMORY, "by the kernel")
         return self._bury(crawler, code)
+
+    def _hear(self, record: CrawlerRecord, terms: Terms) -> None:
+        first, self._record = self._record is not None, None  # it speaks for itself
+        self._news = record
+        self._book.heard(record)
+        if first and terms.grace_s > self._config.node_grace_s:
+            what = f"SHUTDOWN_GRACE = {terms.grace_s:g} in its settings: its worker, shut down itself, does not wait for so long"
+            what = f"{what}; start workers with {GRACE_VARIABLE}={terms.grace_s:g} instead"
+            self._heartbeat.errand(lambda: self._registry.report_error(self._slot.name, what))
 
     def _trouble(self, crawler: LaunchedCrawler) -> tuple[ExitKind, str] | None:
         """Why a crawler has to be killed that cannot see it itself."""
@@ -222,18 +228,13 @@ class Supervisor:
         return None
 
     def _launch(self) -> LaunchedCrawler:
-        config, order = self._around.config(), self._reload()
-        if order or config != self._story.config:
-            self._count(Streak())  # somebody has changed something
-        if order:
-            self._story = replace(self._story, reload=order.reason)
-        restarts = self._story.restarts + (1 if self._starts else 0)
-        self._story = replace(self._story, config=config, restarts=restarts)
-        options = replace(self._options, story=self._story, owner=self._owner())
+        order = self._reload()
+        self._ledger.launches(order.reason if order else None)
+        options = replace(self._options, story=self._ledger.story, owner=self._owner())
         crawler = launch(options, self._log)
         self._stream.new_process(crawler.pid)
         self._book.began(options.owner, crawler.pid)
-        self._tell(self._state(CrawlerState.STARTING, pid=crawler.pid))
+        self._tell(self._ledger.record(CrawlerState.STARTING, pid=crawler.pid))
         logger.info("%s: launched crawler %d", self._slot.name, crawler.pid)
         self._starts += 1
         return crawler
@@ -245,7 +246,7 @@ class Supervisor:
         crawler.kill()
         return self._bury(crawler, -signal.SIGKILL, why, reason)
 
-    def _end(self, crawler: LaunchedCrawler, why: ExitKind) -> None:
+    def _end(self, crawler: LaunchedCrawler, why: ExitKind, reason: str | None = None) -> None:
         """Stop a crawler: gracefully, or at once when the slot is somebody else's, or when an operator says so."""
         crawler.terminate()
         began = time.monotonic()
@@ -259,7 +260,7 @@ class Supervisor:
         if code is None:
             logger.warning("%s: crawler %d did not stop in time; killing it", self._slot.name, crawler.pid)
             crawler.kill()
-        end = self._bury(crawler, crawler.poll() or 0, why)
+        end = self._bury(crawler, crawler.poll() or 0, why, reason)
         logger.info("%s: crawler %s after %.1f s", self._slot.name, end, end.lived_s)
 
     def _bury(self, crawler: LaunchedCrawler, code: int, why: ExitKind | None = None, reason: str | None = None) -> Exit:
@@ -273,10 +274,7 @@ class Supervisor:
             self._book.heard(crawler.record)
         self._book.ended(end, self._why(end))
         self._crawler = None
-        self._story = replace(self._story, last_exit=str(end))
-        if end.lived_s >= self._config.restarts.quick_s:
-            self._count(Streak())
-            self._story = replace(self._story, failed_configs=())
+        self._ledger.buries(end)
         if not end.kind.clean:
             owner = self._owner(start=self._starts - 1)
             self._heartbeat.errand(lambda: self._around.expire_owner(self._slot.spider, owner))
@@ -284,38 +282,33 @@ class Supervisor:
 
     def _why(self, end: Exit) -> str | None:
         """For the history: who wanted this end, or what the crawler said last."""
-        if verdict := self._verdict():
-            order = self._heartbeat.order
-            return order.reason if order and order.reason else str(verdict)
-        return end.reason or (self._error() if end.code > 0 else None)
+        order = self._heartbeat.order
+        match self._verdict():
+            case Verdict.DRAINED:
+                return "its node is shutting down"
+            case Verdict.LOST:
+                return "its slot is another's"
+            case Verdict.RETIRED:
+                return order.reason if order else None
+        return end.reason or (self._ledger.error() if end.code > 0 else None)
 
     # what is told
+
+    def _last_word(self, verdict: Verdict) -> CrawlerRecord:
+        state = _LAST_STATE.get(verdict)
+        return self._ledger.given_up(state) if state else self._ledger.record(CrawlerState.STOPPED)
 
     def _say_what_happened(self, end: Exit, decision: Decision) -> None:
         what = f"{end} after {end.lived_s:.1f} s{f', {end.reason}' if end.reason else ''}; {decision}"
         log = logger.info if end.kind.clean else logger.warning
         log("%s: crawler %s", self._slot.name, what)
         if decision.restart:
-            self._tell(self._state(CrawlerState.BACKING_OFF, note=what))
+            self._tell(self._ledger.record(CrawlerState.BACKING_OFF, note=what))
         if not end.kind.clean:
             # What a process said last is the reason only where it ended by itself.
-            reason = self._error() if end.code > 0 else None
+            reason = self._ledger.error() if end.code > 0 else None
             line = f"{what}; {reason or f'see {self._log.path.name}'}"
             self._heartbeat.errand(lambda: self._registry.report_error(self._slot.name, line))
-
-    def _give_up(self, verdict: Verdict) -> CrawlerRecord:
-        """The record of a slot that is left alone, with all that somebody needs who has to mend it."""
-        config, failed = self._story.config or "", self._story.failed_configs
-        self._story = replace(self._story, failed_configs=(*(c for c in failed if c != config), config)[-REMEMBERED_CONFIGS:])
-        what = self._story.last_exit or "its supervisor died with it"
-        if verdict is Verdict.CRASH_LOOPING:
-            what = f"{what}; {self._story.quick_failures} failures in a row, each within {self._config.restarts.quick_s:.0f} s"
-        return replace(
-            self._state(_LAST_STATE[verdict], note=what), error=self._error(), log="\n".join(self._log.tail(LAST_LINES)) or None
-        )
-
-    def _error(self) -> str | None:
-        return error_line(self._log.tail(LAST_LINES))
 
     def _tell(self, record: CrawlerRecord) -> None:
         self._record = self._news = record
@@ -329,26 +322,6 @@ class Supervisor:
             self._around.on_record(news)
         return answer
 
-    @property
-    def _streak(self) -> Streak:
-        return Streak(ends=self._story.quick_ends, failures=self._story.quick_failures)
-
-    def _count(self, streak: Streak) -> None:
-        self._story = replace(self._story, quick_ends=streak.ends, quick_failures=streak.failures)
-
     def _owner(self, *, start: int | None = None) -> str:
         """Id under which the frontier keeps the leases of one crawler process; no two processes ever have the same."""
         return f"{self._slot.name}#{self._slot.token}.{self._starts if start is None else start}"
-
-    def _state(self, state: CrawlerState, *, pid: int = 0, note: str | None = None) -> CrawlerRecord:
-        return CrawlerRecord(
-            spider=self._slot.spider,
-            number=self._slot.number,
-            pid=pid,
-            node=self._around.node,
-            state=state,
-            token=self._slot.token,
-            started_at=time.time(),
-            note=note,
-            **vars(self._story),
-        )

@@ -4,15 +4,22 @@
 -- KEYS[2] drained  (hash)  nodes that take no crawlers: name -> epoch s at which they were last heard of
 -- ARGV[1] name     (text)  the node's
 -- ARGV[2] record   (JSON object)  stamped here with the time
--- Returns: 1 when it is being drained, else 0
+-- ARGV[3] back_at  (epoch s)  when Redis, having lost its data, heard of this node again; 0: never; empty: this is its first beat
+-- Returns: {1 when it is being drained, else 0; its back_at from now on}
 -- Retry: safe; the same call again changes no more than the time
 local nodes, drained = KEYS[1], KEYS[2]
-local name, record = ARGV[1], ARGV[2]
+local name, record, back_at = ARGV[1], ARGV[2], ARGV[3]
 
 -- include: clock
 -- include: record
 
+local now_s = string.format('%.3f', now_ms() / 1000)
 local draining = redis.call('HEXISTS', drained, name)
-put_record(nodes, name, record)
-if draining == 1 then redis.call('HSET', drained, name, string.format('%.0f', now_ms() / 1000)) end
-return draining
+if back_at == '' then
+  back_at = '0'
+elseif redis.call('HEXISTS', nodes, name) == 0 then
+  back_at = now_s
+end
+put_record(nodes, name, '{"back_at":' .. back_at .. ',' .. string.sub(record, 2))
+if draining == 1 then redis.call('HSET', drained, name, now_s) end
+return { draining, back_at }

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.peers.crawl import laid_over
+from tests.support.benchmark import lines_of, run_benchmark
 
-ROOT = Path(__file__).parents[2]
 SHORT = {
     "scaling": ["--rounds=1", "--crawlers", "1", "2", "--seconds=1.5", "--page-ms=20", "--concurrency=4"],
     "settings_share": ["--rounds=1", "--threads=4", "--only"],
@@ -32,29 +28,13 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Futu
     """What each benchmark wrote; three run at a time, because they wait for most of theirs."""
     folder = tmp_path_factory.mktemp("benchmarks")
 
-    def run(name: str) -> dict[str, Any]:
-        out, page = folder / f"{name}.json", folder / f"{name}.md"
-        done = subprocess.run(
-            [sys.executable, "-m", f"benchmarks.{name}", *SHORT[name], f"--out={out}", f"--page={page}"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=100,
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        assert page.read_text() == done.stdout[:-1]
-        assert str(ROOT) not in done.stdout
-        assert str(folder) not in done.stdout
-        figures: dict[str, Any] = json.loads(out.read_text())
-        return figures
-
     with ThreadPoolExecutor(3) as pool:
-        yield {name: pool.submit(run, name) for name in SHORT}
+        yield {name: pool.submit(run_benchmark, name, SHORT[name], folder) for name in SHORT}
 
 
 def rows(result: Future[dict[str, Any]], table: int = 0) -> dict[str, dict[str, Any]]:
     """The lines of a table by their first cell."""
-    return {str(next(iter(row.values()))): row for row in result.result()["tables"][table]}
+    return lines_of(result.result(), table)
 
 
 def test_a_crawler_is_compared_with_vanilla_on_the_same_pages(results: dict[str, Future[dict[str, Any]]]) -> None:

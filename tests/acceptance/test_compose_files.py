@@ -23,7 +23,7 @@ from flower.options import default_options
 from tests.support import compose_file
 from tests.support.compose_file import ROOT, ComposeService, MissingVariable
 from workers.fleet import parse_fleet
-from workers.grace import SHUTDOWN_GRACE_S, supervisor_s
+from workers.grace import container_s
 from workers.sites import load_site
 
 SERVICES = compose_file.services(compose_file.example())
@@ -145,7 +145,7 @@ def test_the_demos_site_is_where_the_forum_listens(monkeypatch: pytest.MonkeyPat
 def test_a_worker_has_time_to_end_its_crawlers_before_it_is_killed() -> None:
     for service in WORKERS.values():
         grace_s = int(service.raw["stop_grace_period"].removesuffix("s"))
-        assert grace_s >= 2 * supervisor_s(SHUTDOWN_GRACE_S)
+        assert grace_s == container_s(float(service.environment["TRAWL_SHUTDOWN_GRACE"]))
 
 
 def test_every_service_comes_back_has_an_init_and_waits_for_redis() -> None:

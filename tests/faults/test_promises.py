@@ -1,6 +1,6 @@
 """The promises of `docs/guarantees.md`, in its order, each on real `scrapy crawl` processes, a real Redis and a site that counts.
 
-The long form is `make chaos`: 3,000 pages, every case five times.
+The long form is `make deaths`: 3,000 pages, every case five times.
 """
 
 from __future__ import annotations

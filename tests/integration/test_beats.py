@@ -11,12 +11,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import redis
 
 from redis_components.beats import Beats, BeatView
 from redis_components.keys import FleetKeys
 from redis_components.registry import Registry
 from tests.support.fleet import Program, ToyFleet
 from tests.support.processes import wait_until
+from tests.support.redis_server import RedisServer
 
 pytestmark = pytest.mark.usefixtures("no_process_left")
 
@@ -27,9 +29,10 @@ EVERY_S = {"seed_forums": 5.0, "reconcile_fleet": 2.0, "store_items": 1.0}
 class Clockwork:
     """Beats without a worker: what they send stays in the queue and can be counted."""
 
-    def __init__(self, fleet: ToyFleet) -> None:
+    def __init__(self, fleet: ToyFleet, queue: redis.Redis | None = None) -> None:
         self.fleet = fleet
         self.client = fleet.redis.client()
+        self.queue = queue or self.client
         self.beats: dict[int, Program] = {}
 
     def start(self, number: int = 1) -> None:
@@ -56,15 +59,15 @@ class Clockwork:
     def rounds(self) -> dict[str, list[tuple[int, float]]]:
         """(token, due) of every message sent, by entry, in the order of their sending."""
         found = defaultdict(list)
-        for raw in reversed(self.client.lrange("control", 0, 9999)):
+        for raw in reversed(self.queue.lrange("control", 0, 9999)):
             name, token, due = json.loads(raw)["headers"]["trawl_round"]
             found[name].append((token, due))
         return found
 
     def sends(self) -> None:
         """Wait until something more is sent."""
-        before = self.client.llen("control")
-        wait_until(lambda: self.client.llen("control") > before, lambda: f"a beat sends; {self.fleet.said()}")
+        before = self.queue.llen("control")
+        wait_until(lambda: self.queue.llen("control") > before, lambda: f"a beat sends; {self.fleet.said()}")
 
     def age(self) -> None:
         """The lock has run out."""
@@ -77,18 +80,19 @@ def clockwork(tmp_path: Path) -> Iterator[Clockwork]:
         yield Clockwork(fleet)
 
 
-def check(rounds: dict[str, list[tuple[int, float]]], longest_gap_s: float) -> None:
+def check(rounds: dict[str, list[tuple[int, float]]], longest_gap_s: float, killed: int = 0) -> None:
     """Each round once, in order; between two rounds one period, or the time that nobody led."""
     for name, sent in rounds.items():
-        dues = [due for _, due in sent]
-        assert len(dues) == len(set(dues)), f"{name}: a round was sent twice: {sent}"
+        dues = list(dict.fromkeys(due for _, due in sent))
+        # A leader that is killed between sending and saying so leaves its last round to the next one, which sends it again.
+        assert len(sent) - len(dues) <= killed, f"{name}: a round was sent twice: {sent}"
         assert sent == sorted(sent), f"{name}: a beat sent after it was replaced: {sent}"
         for before, after in pairwise(dues):
-            assert EVERY_S[name] - 0.01 <= after - before <= max(EVERY_S[name], longest_gap_s) + 0.01, f"{name}: {dues}"
+            assert EVERY_S[name] - 0.01 <= after - before <= EVERY_S[name] + longest_gap_s, f"{name}: {dues}"
 
 
 def test_a_leader_that_dies_leaves_is_frozen_or_robbed_is_replaced(clockwork: Clockwork) -> None:
-    clockwork.start(2)
+    clockwork.start(3)
     clockwork.sends()
 
     killed = clockwork.leader()
@@ -98,7 +102,6 @@ def test_a_leader_that_dies_leaves_is_frozen_or_robbed_is_replaced(clockwork: Cl
     assert time.monotonic() - killed_at < 8
     killed.wait()
 
-    clockwork.start()
     clockwork.sends()
     second.process.terminate()
     left_at = time.monotonic()
@@ -123,43 +126,47 @@ def test_a_leader_that_dies_leaves_is_frozen_or_robbed_is_replaced(clockwork: Cl
     clockwork.leader()
     clockwork.sends()
     assert set(clockwork.rounds()) == set(EVERY_S)
-    check(clockwork.rounds(), longest_gap_s=8)
+    check(clockwork.rounds(), longest_gap_s=8, killed=1)
     assert "Traceback" not in clockwork.fleet.said()
 
 
-def test_a_beat_outlives_every_kind_of_outage_of_redis(clockwork: Clockwork) -> None:
-    clockwork.start()
-    beat, server = clockwork.leader(), clockwork.fleet.redis
-    clockwork.sends()
+def test_a_beat_outlives_every_kind_of_outage_of_redis_and_of_the_broker(tmp_path: Path) -> None:
+    with RedisServer() as broker, ToyFleet(tmp_path, "toy=1", TRAWL_BROKER_URL=broker.url) as fleet:
+        clockwork = Clockwork(fleet, queue=broker.client())
+        clockwork.start()
+        beat = clockwork.leader()
+        clockwork.sends()
 
-    clockwork.client.flushall()  # the lock, the rounds and the queue are gone
-    clockwork.sends()
-    check_soon(clockwork)
+        fleet.redis.client().flushall()  # the lock and the rounds are gone; what the beat itself has sent it does not send again
+        clockwork.sends()
 
-    server.pause()  # hangs
-    wait_until(lambda: beat.said().count("Redis is away") == 1, beat.said)
-    server.resume()
-    wait_until(lambda: beat.said().count("Redis is back") == 1, beat.said)
-    check_soon(clockwork)
+        fleet.redis.pause()  # hangs
+        said(beat, "Redis is away", 1)
+        fleet.redis.resume()
+        said(beat, "Redis is back", 1)
+        clockwork.sends()
 
-    server.kill()  # refuses, and comes back empty
-    wait_until(lambda: beat.said().count("Redis is away") == 2, beat.said)
-    time.sleep(2.5)  # it tries again, and says nothing more
-    server.start()
-    came_at = time.monotonic()
-    wait_until(lambda: beat.said().count("Redis is back") == 2, beat.said)
-    clockwork.client = server.client()
-    wait_until(lambda: clockwork.client.llen("control") > 0, beat.said)
-    assert time.monotonic() - came_at < 5
-    check_soon(clockwork)
-    assert beat.said().count("Redis is away") == 2
-    assert "Traceback" not in beat.said()
+        fleet.redis.kill()  # refuses, and comes back empty
+        said(beat, "Redis is away", 2)
+        fleet.redis.start()
+        came_at = time.monotonic()
+        said(beat, "Redis is back", 2)
+        clockwork.sends()
+        assert time.monotonic() - came_at < 5
+        check(clockwork.rounds(), longest_gap_s=60)
 
-    beat.process.terminate()
-    assert beat.wait() == 0
+        broker.pause()
+        said(beat, "the broker is away", 1)
+        broker.resume()
+        said(beat, "the broker is back", 1)
+        assert beat.said().count("this one leads now") == 3  # at the start, and where Redis had forgotten it
+        assert "Traceback" not in beat.said()
+
+        beat.process.terminate()
+        assert beat.wait() == 0
 
 
-def check_soon(clockwork: Clockwork) -> None:
-    """What is due every second or two comes again, and nothing comes twice."""
-    wait_until(lambda: {"reconcile_fleet", "store_items"} <= set(clockwork.rounds()), clockwork.fleet.said)
-    check(clockwork.rounds(), longest_gap_s=60)
+def said(beat: Program, what: str, times: int) -> None:
+    """One line at each change, and no more."""
+    wait_until(lambda: beat.said().count(what) >= times, beat.said)
+    assert beat.said().count(what) == times

@@ -14,9 +14,11 @@ import psutil
 import pytest
 import redis
 
-from redis_components.keys import FleetKeys
+from redis_components.inspector import snapshot
+from redis_components.keys import CrawlKeys, FleetKeys
 from redis_components.registry import CrawlerState, Registry
 from redis_components.runs import Run, Runs
+from tests.support.crawl import hits_of, link_site
 from tests.support.fleet import Program, program, toy_environment
 from tests.support.processes import wait_until
 from workers.exits import ExitKind
@@ -140,9 +142,26 @@ def test_a_second_sigterm_ends_it_at_once(run: Start, slow_page: tuple[str, thre
     with run("toy", "-a", "mode=fetch", "-a", f"url={url}") as crawler:
         assert asked.wait(10), crawler.said()
         crawler.process.terminate()
-        wait_until(lambda: "stopping because of a signal" in crawler.said(), crawler.said)
+        wait_until(lambda: "stopping because it got a signal" in crawler.said(), crawler.said)
         crawler.process.terminate()
         assert crawler.wait(1.0) == ExitKind.ABORTED.exit_code
+
+
+def test_what_is_not_finished_in_the_grace_time_is_given_back_unharmed(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    keys = CrawlKeys.for_spider("links")
+    environment = toy_environment(redis_url, tmp_path, SCRAPY_SETTINGS_MODULE="tests.support.link_settings")
+    command = ["-m", "workers.crawler", "links", "-s", "SHUTDOWN_GRACE=0.3"]
+    with link_site(tmp_path, pages=3, latency_s=30) as site:
+        redis_client.rpush(keys.start_tasks(), f"{site}/1")
+        with program(command, environment, tmp_path / "log") as crawler:
+            wait_until(lambda: hits_of(site), crawler.said)
+            crawler.process.terminate()
+            assert crawler.wait(5) == ExitKind.ABORTED.exit_code
+            assert "leaving with pages in flight: the grace time is over" in crawler.said()
+    shot = snapshot(redis_client, "links")
+    assert (shot.ready, shot.leased, shot.reclaimed) == (1, 0, 0)
 
 
 def test_sigterm_while_it_starts_is_not_lost(run: Start) -> None:
@@ -184,6 +203,21 @@ def test_a_frozen_crawler_that_comes_back_too_late_is_fenced(run: Start, registr
         assert registry.acquire("toy", 0, "node-b")
         crawler.process.send_signal(signal.SIGCONT)
         assert crawler.wait() == ExitKind.LOST_SLOT.exit_code
+
+
+def test_a_crawler_that_stood_still_for_longer_than_its_leases_live_leaves_though_its_slot_is_free(
+    run: Start, registry: Registry
+) -> None:
+    slot = registry.acquire("toy", 0, "node-a")
+    assert slot is not None
+    settings = ("-s", "HEARTBEAT_INTERVAL=0.2", "-s", "SCHEDULER_OWNER_TTL=1")
+    with run("toy", "--slot", "0", "--token", str(slot.token), *settings) as crawler:
+        wait_until(lambda: crawling(registry), crawler.said)
+        crawler.process.send_signal(signal.SIGSTOP)
+        time.sleep(1.5)
+        crawler.process.send_signal(signal.SIGCONT)
+        assert crawler.wait() == ExitKind.LOST_SLOT.exit_code
+        assert "its leases are others' by now" in crawler.said()
 
 
 SUPERVISOR_THAT_DIES = """

@@ -75,7 +75,13 @@ class Act(Protocol):
     """`with act(mode="crawl") as stage`: supervise slot 0 until the block ends."""
 
     def __call__(
-        self, spider: str = "toy", mode: str = "crawl", url: str = "", before: CrawlerRecord | None = None, **settings: object
+        self,
+        spider: str = "toy",
+        mode: str = "crawl",
+        url: str = "",
+        before: CrawlerRecord | None = None,
+        slot_ttl_s: float = 10.0,
+        **settings: object,
     ) -> AbstractContextManager[Stage]: ...
 
 
@@ -83,14 +89,19 @@ class Act(Protocol):
 def act(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Act:
     @contextmanager
     def begin(
-        spider: str = "toy", mode: str = "crawl", url: str = "", before: CrawlerRecord | None = None, **settings: object
+        spider: str = "toy",
+        mode: str = "crawl",
+        url: str = "",
+        before: CrawlerRecord | None = None,
+        slot_ttl_s: float = 10.0,
+        **settings: object,
     ) -> Iterator[Stage]:
         url = url or redis_url
         monkeypatch.chdir(ROOT)
         for name, value in toy_environment(url, tmp_path, STAGE=str(tmp_path)).items():
             monkeypatch.setenv(name, value)
         client = redis.Redis.from_url(url)
-        registry = Registry(client)
+        registry = Registry(client, slot_ttl_s=slot_ttl_s)
         slot = registry.acquire(spider, 0, "node-a")
         assert slot is not None
         expired: list[tuple[str, str]] = []
@@ -156,7 +167,7 @@ def test_a_killed_crawler_is_back_at_once_and_never_two_are_in_one_slot(act: Act
     assert (killed.id, killed.outcome, killed.exit_code) == (begun.id, "killed", -9)
     assert killed.pages
     assert killed.peak_rss_bytes
-    assert (stopped.id, stopped.outcome, stopped.reason) == (f"toy/0#{first.token}.1", "drained", "drained")
+    assert (stopped.id, stopped.outcome, stopped.reason) == (f"toy/0#{first.token}.1", "drained", "its node is shutting down")
 
 
 def test_draining_finishes_the_crawl_and_frees_the_slot_within_seconds(act: Act, redis_client: redis.Redis) -> None:
@@ -283,6 +294,13 @@ def test_a_crawler_over_its_soft_memory_limit_finishes_its_pages_and_is_replaced
     assert stage.expired == []
 
 
+def test_a_grace_that_the_node_does_not_count_with_is_reported(act: Act) -> None:
+    with act(SHUTDOWN_GRACE=11) as stage:
+        stage.crawler()
+        wait_until(lambda: stage.registry.errors(), stage.said)
+        assert "start workers with TRAWL_SHUTDOWN_GRACE=11" in stage.registry.errors()[0].what
+
+
 def test_a_memory_limit_below_what_an_empty_crawler_needs_is_refused_by_name(act: Act) -> None:
     with act(CRAWLER_MEMORY_SOFT_MB=20) as stage:
         wait_until(lambda: stage.verdict is Verdict.REFUSED, stage.said, 15)
@@ -314,6 +332,17 @@ def test_the_crawler_outlives_a_redis_that_comes_back_without_its_data(act: Act)
         after = stage.crawler()
         assert (after.pid, after.token) == (before.pid, before.token)
         assert stage.registry.acquire("toy", 0, "node-b") is None
+
+
+def test_no_crawler_is_launched_while_nobody_can_tell_whose_slot_it_is(act: Act) -> None:
+    with RedisServer() as server, act(url=server.url, slot_ttl_s=0.5) as stage:
+        first = stage.crawler()
+        server.kill()
+        wait_until(lambda: stage.supervisor._heartbeat.unanswered_s > 0.5, "Redis is away for longer than a slot lives")
+        psutil.Process(first.pid).kill()
+        time.sleep(1.0)  # time for launches that would fail
+        server.start()
+        assert stage.crawler(not_pid=first.pid).restarts == 1
 
 
 def test_a_crawler_that_takes_its_supervisor_along_each_time_is_given_up_too(act: Act) -> None:

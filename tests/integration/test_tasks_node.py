@@ -84,3 +84,28 @@ def test_a_worker_without_options_starts_without_a_warning(fleet: ToyFleet) -> N
     banner, _, after = node.said().partition("node.a@test")
     assert ".> concurrency: 4 (prefork)" in banner
     assert not after.partition("\n")[2].strip(), after
+
+
+FAILED_EVENT = """
+from tasks import app, run_crawler
+sent = []
+def send(event):
+    sent or sent.append(run_crawler.delay("nix", 0))
+def show(event):
+    print(event["exception"])
+    raise SystemExit
+with app.connection() as connection:
+    handlers = {"worker-heartbeat": send, "task-failed": show}  # the first one tells that events arrive
+    app.events.Receiver(connection, handlers=handlers).capture(limit=None, timeout=20)
+"""
+
+
+def test_a_slot_that_is_given_up_is_a_failed_task_in_flower_and_told_by_trawl_status(tmp_path: Path) -> None:
+    with ToyFleet(tmp_path, "nix=1") as fleet:
+        fleet.node()
+        said = fleet.run(FAILED_EVENT)
+        assert "nix/0 is refused: refused; trawl: nix: unknown spider 'nix'; there are: toy, toy_two" in said
+        status = fleet.run("from cli.main import main; import sys; sys.argv = ['trawl', 'status']; sys.exit(main())")
+        assert "nix/0 is refused: refused" in status
+        assert "unknown spider 'nix'" in status
+        assert "trawl scale nix=N" in status

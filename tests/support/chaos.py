@@ -19,7 +19,7 @@ from demo.forum.process import ForumProcess
 from demo.truth import Coverage, compare
 from workers.storage import Database, scans
 
-from .fleet import ROOT
+from .fleet import ROOT, Program
 from .processes import wait_until
 from .watched_fleet import WatchedFleet, family_of, send_all
 
@@ -128,6 +128,16 @@ class ForumFleet(WatchedFleet):
         return f"{what}; {[self.frontier(spider) for spider in SPIDERS]}\n{self.said()}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Back:
+    """What will be started again, not before the old one has ended."""
+
+    due: float  # monotonic
+    gone: Program
+    start: Callable[[], None]
+    name: str
+
+
 class Chaos:
     """Deals blows to a fleet and starts again what has no supervisor of its own."""
 
@@ -136,7 +146,7 @@ class Chaos:
         self._choices = choices(seed)
         self._say = say
         self._begun = time.monotonic()
-        self._back: list[tuple[float, Callable[[], None], str]] = []
+        self._back: list[Back] = []
         self.dealt: Counter[str] = Counter()
 
     def rage(self, seconds: float) -> None:
@@ -148,20 +158,22 @@ class Chaos:
             if time.monotonic() < until and (victim := self._strike(choice)):
                 self.dealt[choice.blow.label] += 1
                 self._tell(f"{choice.blow.label} {victim}")
-        self._pass(max((due for due, _, _ in self._back), default=0.0) - time.monotonic())
-        assert not self._back
+        wait_until(self._all_back, lambda: f"everything is started again; {self._back}", 60)
 
     def _pass(self, seconds: float) -> None:
         """Wait; start again what is due meanwhile."""
         until = time.monotonic() + seconds
-        while True:
-            for entry in [entry for entry in self._back if entry[0] <= time.monotonic()]:
-                self._back.remove(entry)
-                entry[1]()
-                self._tell(f"{entry[2]} is started again")
-            if time.monotonic() >= until:
-                return
+        while time.monotonic() < until:
+            self._all_back()
             time.sleep(0.05)
+
+    def _all_back(self) -> bool:
+        """Start again what is due and has ended; True when nothing is missing."""
+        for one in [one for one in self._back if one.due <= time.monotonic() and one.gone.process.poll() is not None]:
+            self._back.remove(one)
+            one.start()
+            self._tell(f"{one.name} is started again")
+        return not self._back
 
     def _tell(self, what: str) -> None:
         at_work = len(self._fleet.watch.look())
@@ -210,12 +222,8 @@ class Chaos:
             send_all(family_of(node), number)
         else:
             node.process.send_signal(number)
-
-        def back() -> None:
-            node.wait(60)
-            self._fleet.start_node(name)
-
-        self._back.append((time.monotonic() + choice.back_s, back, f"node {name}"))
+        due = time.monotonic() + choice.back_s
+        self._back.append(Back(due=due, gone=node, start=lambda: self._fleet.start_node(name), name=f"node {name}"))
         return name
 
     def _beat(self, choice: Choice, number: signal.Signals) -> str:
@@ -225,10 +233,6 @@ class Chaos:
         beat = there[int(choice.share * len(there))]
         self._fleet.beats.remove(beat)
         beat.process.send_signal(number)
-
-        def back() -> None:
-            beat.wait(60)
-            self._fleet.start_beat()
-
-        self._back.append((time.monotonic() + choice.back_s, back, "a beat"))
+        due = time.monotonic() + choice.back_s
+        self._back.append(Back(due=due, gone=beat, start=self._fleet.start_beat, name="a beat"))
         return f"(pid {beat.process.pid})"

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from redis_components.frontier_config import OWNER_VARIABLE
 from workers.crawler_options import parse
 
 LOOK_S = 0.01
@@ -129,8 +128,9 @@ class CrawlerWatch:
         options = parse(line[line.index("workers.crawler") + 1 :])
         if options.slot is None or options.parent is None:
             return None
-        owner = next((one.partition("=")[2] for one in environment if one.startswith(f"{OWNER_VARIABLE}=")), "")
-        occupant = Occupant(pid=pid, slot=options.slot.name, token=options.slot.token, owner=owner, supervisor=options.parent)
+        occupant = Occupant(
+            pid=pid, slot=options.slot.name, token=options.slot.token, owner=options.owner, supervisor=options.parent
+        )
         self._known[pid] = occupant
         return occupant
 

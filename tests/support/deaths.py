@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import redis
@@ -40,6 +40,8 @@ class Death(Enum):
     CRAWLER_FROZEN = ("SIGSTOP crawler", "A crawler stands still.", CRAWLER_S)
     REACTOR_HUNG = ("hung reactor", "A callback never returns (time.sleep).", CRAWLER_S)
     INTERPRETER_HELD = ("interpreter held", "A callback calls C code that holds the interpreter and never returns.", CRAWLER_S)
+    MEMORY_GROWN = ("memory over its soft limit", "A crawler grows by 8 MB with each page.", CRAWLER_S)
+    MEMORY_GONE = ("memory over its hard limit", "A callback takes memory without end.", CRAWLER_S)
     EXIT_AT_START = (
         "exit 1 at start",
         "A crawler is killed and its successors end with 1 at once; when the slot is given up, the settings are mended.",
@@ -52,7 +54,12 @@ class Death(Enum):
     )
     BEAT_KILLED = (
         "beat killed",
-        "One of two beats is killed; at the same time a pool child, which only a beat replaces.",
+        "Of two beats the one that leads is killed; at the same time a pool child, which only a beat replaces.",
+        WORKER_S,
+    )
+    BEAT_LOCK_DELETED = (
+        "beat's lock deleted",
+        "The key by which a beat leads is deleted in Redis, again and again; then a pool child is killed.",
         WORKER_S,
     )
     BROKER_AWAY = ("Redis away", "Redis is killed and comes back with its AOF; measured from its return.", WORKER_S)
@@ -243,29 +250,38 @@ def _exit_at_start(fleet: MortalFleet, _: float) -> Blow:
     return Blow(at=time.time(), noticed=None, before=noticed_s, gone=[victim.pid])
 
 
-def _slot_key_deleted(fleet: MortalFleet, _: float) -> Blow:
-    key = fleet.keys.slot(SPIDER, 0)
-    for _ in range(DELETIONS):  # so that a beat finds it missing before its holder does
+def _deleted(fleet: MortalFleet, key: str) -> tuple[float, float]:
+    """Delete a key again and again, so that others may find it missing before its holder does; when it was done for the last
+    time (epoch s), and how long it was missing then.
+    """
+    for _ in range(DELETIONS):
         fleet.client.delete(key)
         time.sleep(0.3)  # the case itself
     fleet.client.delete(key)
-    begun = time.time()
+    at = time.time()
     wait_until(lambda: fleet.client.exists(key), fleet.said)
-    return Blow(at=begun, noticed=None, before=time.time() - begun, gone=[])
+    return at, time.time() - at
+
+
+def _slot_key_deleted(fleet: MortalFleet, _: float) -> Blow:
+    at, noticed_s = _deleted(fleet, fleet.keys.slot(SPIDER, 0))
+    return Blow(at=at, noticed=None, before=noticed_s, gone=[])
 
 
 def _beat_killed(fleet: MortalFleet, _: float) -> Blow:
-    victim = fleet.crawlers()[fleet.slots[0]]
-    beat = fleet.beats.pop(0)
+    beat, key = fleet.leader(), fleet.keys.beat_leader()
+    led = fleet.client.get(key)
+    fleet.beats.remove(beat)
     beat.process.kill()
     beat.process.wait()
-    os.kill(fleet.occupants()[victim.pid].supervisor, signal.SIGKILL)
-    return Blow(
-        at=time.time(),
-        noticed=_changed(fleet, [victim]),
-        gone=[victim.pid],
-        after=fleet.start_beat,
-    )
+    blow = _pool_child_killed(fleet, 0)
+    return replace(blow, noticed=lambda: fleet.client.get(key) not in (None, led), after=fleet.start_beat)
+
+
+def _beat_lock_deleted(fleet: MortalFleet, _: float) -> Blow:
+    fleet.leader()
+    _, noticed_s = _deleted(fleet, fleet.keys.beat_leader())
+    return replace(_pool_child_killed(fleet, 0), before=noticed_s)
 
 
 def _broker_away(fleet: MortalFleet, away_s: float) -> Blow:
@@ -296,8 +312,11 @@ _ACTS: dict[Death, Callable[[MortalFleet, float], Blow]] = {
     Death.NODE_FROZEN: _node_frozen,
     Death.REACTOR_HUNG: _fate(Fate.HANG),
     Death.INTERPRETER_HELD: _fate(Fate.HANG_IN_C),
+    Death.MEMORY_GROWN: _fate(Fate.GROW),
+    Death.MEMORY_GONE: _fate(Fate.SWELL),
     Death.EXIT_AT_START: _exit_at_start,
     Death.SLOT_KEY_DELETED: _slot_key_deleted,
     Death.BEAT_KILLED: _beat_killed,
+    Death.BEAT_LOCK_DELETED: _beat_lock_deleted,
     Death.BROKER_AWAY: _broker_away,
 }

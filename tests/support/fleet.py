@@ -95,10 +95,10 @@ class ToyFleet:
 
     def node(self, name: str = "a", *options: str) -> Program:
         """Start `celery -A tasks worker`, with options only where a test needs them."""
-        return self._start(name, "worker", "-n", f"{name}@test", *options)
+        return self._celery(name, "worker", "-n", f"{name}@test", *options)
 
     def beat(self, *options: str) -> Program:
-        return self._start("beat", "beat", *options)
+        return self._celery("beat", "beat", *options)
 
     def ask(self, expression: str) -> str:
         """What `python -c "from tasks import *; print(EXPRESSION)"` prints: a user's shell. An error counts as printed."""
@@ -135,8 +135,16 @@ class ToyFleet:
     def said(self) -> str:
         return "\n".join(f"--- {p.log.name}\n{p.said()[-3000:]}" for p in self._running)
 
-    def _start(self, name: str, *command: str) -> Program:
+    def running(self) -> list[Program]:
+        """What was started and has not ended."""
+        return [program for program in self._running if program.process.poll() is None]
+
+    def program(self, name: str, *command: str) -> Program:
+        """Start `python COMMAND` as a part of the fleet."""
         log = self.folder / f"{name}-{len(self._running)}.log"
-        running = Program([sys.executable, "-m", "celery", "-A", "tasks", *command], self.environment, log)
-        self._running.append(running)
-        return running
+        started = Program([sys.executable, *command], self.environment, log)
+        self._running.append(started)
+        return started
+
+    def _celery(self, name: str, *command: str) -> Program:
+        return self.program(name, "-m", "celery", "-A", "tasks", *command)

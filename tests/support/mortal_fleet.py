@@ -23,6 +23,8 @@ LATENCY_S = 0.2
 CHAINS = 40  # requests that wait or run at any time: more than all crawlers together have at work
 SETTINGS = """from tests.support.link_settings import *
 SPIDER_MODULES = ["tests.support.mortal_spider"]
+CRAWLER_MEMORY_SOFT_MB = 256
+CRAWLER_MEMORY_HARD_MB = 512
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import time
 from collections.abc import Iterator
 from enum import Enum
@@ -12,12 +13,11 @@ from typing import Any
 
 from scrapy.http import HtmlResponse
 
-from redis_components.frontier_config import OWNER_VARIABLE
-
 from .link_spiders import LinksSpider
 
 FATES_VARIABLE = "TRAWL_TEST_FATES"  # the folder in which an order is put
 STEP_BYTES = 8 << 20
+OWNER = next((word.partition("=")[2] for word in sys.argv if word.startswith("--owner=")), "nobody")
 
 
 class Fate(Enum):
@@ -57,7 +57,7 @@ class MortalSpider(LinksSpider):
         "MAX_IDLE_TIME_BEFORE_CLOSE": 0,
         "CONCURRENT_REQUESTS": 4,
         "CONCURRENT_REQUESTS_PER_DOMAIN": 4,
-        "USER_AGENT": os.environ.get(OWNER_VARIABLE, "nobody"),
+        "USER_AGENT": OWNER,
     }
     _grows = False
     _hoard: list[bytearray] = []  # noqa: RUF012 - one spider in a process

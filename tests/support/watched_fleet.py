@@ -11,6 +11,7 @@ from typing import Self
 import psutil
 import redis
 
+from redis_components.beats import Beats
 from redis_components.inspector import CrawlSnapshot, snapshot
 from redis_components.keys import CrawlKeys, FleetKeys
 from redis_components.registry import CrawlerRecord
@@ -58,6 +59,16 @@ class WatchedFleet(ToyFleet):
 
     def start_beat(self) -> None:
         self.beats.append(self.beat())
+
+    def leader(self) -> Program:
+        """The beat that sends, once there is one."""
+
+        def pid() -> str:
+            return (Beats(self.client, self.keys).look(self.registry.now()).leader or "").rpartition(":")[2]
+
+        wait_until(lambda: pid() in {str(beat.process.pid) for beat in self.beats}, lambda: f"a beat leads\n{self.said()}")
+        leads = pid()
+        return next(beat for beat in self.beats if str(beat.process.pid) == leads)
 
     def wait_ready(self, timeout_s: float = 30.0) -> None:
         """Wait until every node takes tasks."""

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
+from celery.app.amqp import Queues
+from kombu.entity import Queue
 
 from redis_components.errors import ConfigError
 from tests.support.fleet import ROOT
@@ -53,10 +55,9 @@ def test_no_task_is_acknowledged_late_rate_limited_or_retried(config: ModuleType
         assert not getattr(task, "autoretry_for", None)
 
 
-def test_what_beat_sends_exists_and_beat_asks_nothing_of_the_broker(config: ModuleType) -> None:
+def test_what_beat_sends_exists(config: ModuleType) -> None:
     assert {entry["task"] for entry in config.beat_schedule.values()} <= tasks_of()
     assert config.beat_scheduler == "tasks.leader_scheduler:LeaderScheduler"
-    assert not config.beat_enable_remote_control
 
 
 def test_an_operators_own_tasks_are_imported_and_a_module_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +76,7 @@ def test_control_goes_before_crawlers_whatever_q_says() -> None:
 
     from tasks.app import _control_first
 
-    queues = importlib.import_module("tasks").app.amqp.Queues(["crawlers.a", "control", "crawlers.b"])
+    queues = Queues([Queue(name) for name in ("crawlers.a", "control", "crawlers.b")])
     queues.select(["crawlers.b", "control", "crawlers.a"])
     _control_first(SimpleNamespace(app=SimpleNamespace(amqp=SimpleNamespace(queues=queues))))
     assert list(queues.consume_from) == ["control", "crawlers.b", "crawlers.a"]
@@ -86,10 +87,14 @@ def test_each_service_has_its_queue_and_control_comes_first(config: ModuleType) 
 
 
 def test_the_pool_holds_the_whole_fleet_and_some_processes_for_short_tasks(config: ModuleType) -> None:
-    from tasks.node_step import room_for_crawlers
+    from tasks.node_step import room_for_crawlers, room_for_small_crawls
 
     assert config.worker_concurrency == 7 + config.RESERVED_PROCESSES
-    assert room_for_crawlers(10, {"control", "crawlers.forum_list"}) == 7
+    assert room_for_crawlers(11, {"control", "crawlers.forum_list"}) == 7
+    assert room_for_small_crawls(11, {"control", "crawlers.forum_list"}) == 1
+    assert room_for_small_crawls(4, {"control"}) == 1
+    assert room_for_small_crawls(8, {"control"}) == 5
+    assert room_for_small_crawls(8, {"once"}) == 8  # a node that does nothing else
     assert room_for_crawlers(10, {"crawlers.forum_list"}) == 10  # a node that serves no short tasks keeps nothing back
     assert room_for_crawlers(2, {"control"}) == 1
 

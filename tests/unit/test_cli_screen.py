@@ -10,12 +10,14 @@ from rich.console import Console
 
 from cli.fleet_screen import screen
 from cli.fleet_view import FleetView, ServiceView
+from redis_components.autoscaling import Autoscaled, Memory, Policy
 from redis_components.beats import BeatView
 from redis_components.fleet_holds import Held
 from redis_components.holds import Hold, HoldWord
 from redis_components.inspector import CrawlSnapshot
 from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerRecord, CrawlerState, ErrorRecord
+from redis_components.rolls import Roll, RollState, RollStep
 
 NOW = 1_800_000_000.0
 
@@ -110,6 +112,16 @@ def test_nodes_are_shown_with_their_room_and_its_lack_in_one_sentence() -> None:
     assert lines["celery@host"][:2] == ["up", "4/4"]
     assert lines["celery@other"][:2] == ["gone", "4/4"]
     assert "forum_list: 5 wanted, no room for 1" in text
+
+
+def test_a_roll_and_the_services_that_size_themselves_have_a_line_each() -> None:
+    step = RollStep(spider="forum_list", number=0, token=1, pid=2, restarts=0)
+    roll = Roll(id="r", services=("forum_list",), waiting=(step,), reason="replaces forum_list/1")
+    sized = {"forum_list": Autoscaled(policy=Policy(min=1, max=8), memory=Memory(why="2 are enough"))}
+    text = drawn(replace(fleet(service()), roll=roll, autoscaled=sized))
+    assert "roll rolling: 0 of 1 replaced, replaces forum_list/1" in text
+    assert "forum_list sizes itself, 1 to 8: 2 are enough" in text
+    assert "roll" not in drawn(replace(fleet(service()), roll=replace(roll, state=RollState.DONE)))
 
 
 PAUSED = Hold(word=HoldWord.PAUSE, at=NOW - 90, by="ops@host", reason="they asked us to")
@@ -218,6 +230,8 @@ def test_json_has_every_figure_under_a_name_of_its_own() -> None:
         ],
         "nodes": [],
         "no_room": {},
+        "roll": None,
+        "autoscaled": [],
         "errors": [{"at": "2027-01-15T08:00:00Z", "where": "w", "what": "x"}],
     }
 

@@ -130,6 +130,8 @@ def test_every_figure_comes_out_under_its_name() -> None:
         'trawl_node_draining{node="worker@host"}': 0,
         "trawl_beat_leads": 1,
         "trawl_beat_silence_seconds": 0.75,
+        "trawl_roll_waiting": 0,
+        "trawl_roll_failed": 0,
         "trawl_redis_up": 1,
         'trawl_readable{part="forum_list"}': 1,
         'trawl_readable{part="fleet"}': 1,

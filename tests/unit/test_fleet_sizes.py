@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import redis
 
+from redis_components.autoscaling import Autoscaling, Policy
 from redis_components.errors import ConfigError
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry
 from workers.fleet import default_fleet, desired_fleet, node_crawlers, parse_fleet, scale
@@ -56,23 +57,36 @@ def registry(redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> Regi
     return Registry(redis_client)
 
 
-def test_scaling_one_service_leaves_the_others_at_their_default(registry: Registry) -> None:
+@pytest.fixture
+def autoscaling(redis_client: redis.Redis) -> Autoscaling:
+    return Autoscaling(redis_client)
+
+
+def test_scaling_one_service_leaves_the_others_at_their_default(registry: Registry, autoscaling: Autoscaling) -> None:
     assert desired_fleet(registry) == {"a": 1, "b": 2}
-    assert scale(registry, {"a": 3}) == {"a": 3, "b": 2}
+    assert scale(registry, autoscaling, {"a": 3}) == {"a": 3, "b": 2}
     assert desired_fleet(registry) == {"a": 3, "b": 2}
 
 
 @pytest.mark.parametrize("sizes", [{"a": 3, "c": 1}, {"a": 3, "b": -1}, {"a": 3, "b": "2"}, {"a": 3, "b": True}])
-def test_scaling_with_one_wrong_size_changes_nothing(sizes: dict[str, int], registry: Registry) -> None:
+def test_scaling_with_one_wrong_size_changes_nothing(sizes: dict[str, int], registry: Registry, autoscaling: Autoscaling) -> None:
     with pytest.raises(ConfigError):
-        scale(registry, sizes)
+        scale(registry, autoscaling, sizes)
     assert desired_fleet(registry) == {"a": 1, "b": 2}
 
 
-def test_scaling_gives_slots_that_were_given_up_another_chance(registry: Registry) -> None:
+def test_scaling_gives_slots_that_were_given_up_another_chance(registry: Registry, autoscaling: Autoscaling) -> None:
     for spider, state in (("a", CrawlerState.CRASH_LOOPING), ("b", CrawlerState.REFUSED)):
         slot = registry.acquire(spider, 0, "node-a")
         assert slot is not None
         registry.release(slot, CrawlerRecord(spider=spider, number=0, state=state))
-    scale(registry, {"a": 1})
+    scale(registry, autoscaling, {"a": 1})
     assert [(r.name, r.state) for r in registry.crawlers()] == [("b/0", CrawlerState.REFUSED)]
+
+
+def test_a_service_that_sizes_itself_is_not_scaled_by_hand(registry: Registry, autoscaling: Autoscaling) -> None:
+    autoscaling.set("a", Policy(min=1, max=4))
+    with pytest.raises(ConfigError, match="trawl autoscale a --off"):
+        scale(registry, autoscaling, {"b": 5, "a": 3})
+    assert desired_fleet(registry) == {"a": 1, "b": 2}
+    assert scale(registry, autoscaling, {"b": 5}) == {"a": 1, "b": 5}

@@ -40,6 +40,8 @@ def test_a_redis_that_is_away_changes_nothing_and_is_asked_again() -> None:
     with Heartbeat(beat, period_s=0.01) as heartbeat:
         wait_until(lambda: len(calls) > 5, "it goes on")
         assert (heartbeat.lost, heartbeat.order) == (False, RETIRE)
+        unanswered_s = heartbeat.unanswered_s
+        wait_until(lambda: heartbeat.unanswered_s > unanswered_s, "and it knows how long it was not answered")
 
 
 def test_now_does_not_wait_for_the_period() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import redis
 
 from redis_components.keys import FleetKeys
-from redis_components.nodes import NodeRecord, Nodes
+from redis_components.nodes import BACK_AFTER_S, NodeRecord, Nodes
 from redis_components.registry import Registry
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
@@ -21,7 +21,7 @@ def test_a_node_is_there_while_it_beats_and_gone_when_it_says_so(redis_client: r
     nodes, now = Nodes(redis_client), Registry(redis_client).now()
     assert nodes.all() == []
     nodes.beat(replace(A, name="b@test"))
-    assert not nodes.beat(A)
+    assert not nodes.beat(A).draining
     a, b = nodes.all()
     assert (a.name, b.name) == ("a@test", "b@test")
     assert replace(a, beat_at=0.0) == A
@@ -40,11 +40,11 @@ def test_a_node_that_is_drained_hears_it_and_stays_so_when_it_comes_back(redis_c
     assert nodes.all()[0].draining
     assert nodes.is_draining("a@test")
     nodes.forget(["a@test"])  # its worker ends, and another one starts under its name
-    assert nodes.beat(A)
+    assert nodes.beat(A).draining
     assert nodes.all()[0].draining
     assert nodes.undrain("a@test")
     assert not nodes.undrain("a@test")
-    assert not nodes.beat(A)
+    assert not nodes.beat(A).draining
     assert not nodes.all()[0].draining
 
 
@@ -55,6 +55,21 @@ def test_names_to_drain_that_nobody_has_heard_of_for_a_week_are_forgotten(redis_
     nodes.beat(A)  # a@test is drained and lives
     nodes.drain("new")
     assert redis_client.hkeys(key) == [b"a@test", b"new"]
+
+
+def test_when_redis_has_lost_its_data_a_node_gets_no_launches_until_its_crawlers_have_their_slots_back(
+    redis_client: redis.Redis,
+) -> None:
+    nodes, registry = Nodes(redis_client), Registry(redis_client)
+    answer = nodes.beat(A, nodes.beat(A))
+    assert nodes.all()[0].is_open(registry.now())
+    redis_client.flushall()
+    answer = nodes.beat(A, answer)
+    (back,) = nodes.all()
+    assert not back.is_open(registry.now())
+    assert back.is_open(back.back_at + BACK_AFTER_S)
+    nodes.beat(A, answer)
+    assert nodes.all()[0].back_at == back.back_at
 
 
 def test_records_of_a_newer_version_are_read_and_others_are_left_out(redis_client: redis.Redis) -> None:

@@ -62,6 +62,16 @@ def test_places_that_are_held_or_promised_are_taken() -> None:
     assert plan({"list": 4}, live, [node("a", 1)], NOW) == []  # it was restarted with less room
 
 
+def test_a_node_that_has_just_lost_a_crawler_gets_it_back_only_if_there_is_no_other() -> None:
+    record = CrawlerRecord(spider="list", number=0, state=CrawlerState.STOPPED, node="a", beat_at=NOW - 1)
+    view = SlotView(spider="list", number=0, record=record)
+    busy = [held("list", n, "b") for n in (1, 2)]
+    assert plan({"list": 3}, [view, *busy], [node("a", 9), node("b", 3)], NOW) == [launch("list", 0, "b")]
+    assert plan({"list": 3}, [view, *busy], [node("a", 9), node("b", 2)], NOW) == [launch("list", 0, "a")]
+    later = replace(view, record=replace(record, beat_at=NOW - SILENT_AFTER_S))
+    assert plan({"list": 3}, [later, *busy], [node("a", 9), node("b", 3)], NOW) == [launch("list", 0, "a")]
+
+
 def test_a_launch_to_a_node_that_has_fallen_silent_or_is_drained_is_sent_elsewhere() -> None:
     view = SlotView(spider="list", number=0, launching_on="a")
     for lost in (node("a", ago_s=SILENT_AFTER_S), node("a", draining=True)):
@@ -120,6 +130,17 @@ def test_a_slot_that_was_given_up_is_left_alone_for_a_while_and_then_tried_again
     for state in (CrawlerState.CRASH_LOOPING, CrawlerState.REFUSED):
         assert plan({"list": 1}, [ended("list", 0, state, ago_s=GIVEN_UP_RETRY_S - 1)], NODES, NOW) == []
         assert plan({"list": 1}, [ended("list", 0, state, ago_s=GIVEN_UP_RETRY_S + 1)], NODES, NOW) == [launch("list", 0)]
+
+
+def test_a_slot_that_was_given_up_is_tried_again_at_once_where_the_configuration_is_another_one() -> None:
+    record = CrawlerRecord(
+        spider="list", number=0, state=CrawlerState.REFUSED, beat_at=NOW - 1, config="old", failed_configs=("older", "old")
+    )
+    view = SlotView(spider="list", number=0, record=record)
+    for config in ("", "old", "older"):
+        assert plan({"list": 1}, [view], [replace(node(), config=config)], NOW) == []
+    nodes = [replace(node("a"), config="old"), replace(node("b", 1), config="new")]
+    assert plan({"list": 1}, [view], nodes, NOW) == [launch("list", 0, "b")]  # not where it is still the old one
 
 
 def test_a_slot_whose_last_word_is_old_is_launched_at_once() -> None:

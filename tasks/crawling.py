@@ -1,0 +1,113 @@
+"""A small crawl as a task, in the worker itself."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any
+
+import redis
+from billiard.process import current_process
+
+from redis_components.connection import connect
+from redis_components.errors import TrawlError
+from redis_components.keys import FleetKeys
+from redis_components.registry import Renewal
+from redis_components.runs import Run, RunBy, Runs
+from workers.heartbeat import Heartbeat
+from workers.node import NODE
+from workers.once_outcome import OnceOutcome
+
+from .app import app
+
+CANCEL_TTL_S = 4000  # longer than the longest crawl
+LOOK_S = 1.0  # how often it is looked whether a crawl was cancelled
+
+
+class NoRoom(TrawlError):
+    """This node has no process to spare for another small crawl; the message says what to do."""
+
+
+@app.task(bind=True, name="trawl.crawl_once", ignore_result=False)
+def crawl_once(
+    self: Any,
+    spider: str,
+    arguments: dict[str, Any] | None = None,
+    settings: dict[str, Any] | None = None,
+    timeout: float = 60.0,
+    items: int = 0,
+) -> dict[str, Any]:
+    """`crawl_once.delay("news", {"section": "world"}, timeout=60, items=100)`: crawl with an ordinary spider, in the worker.
+
+    It crawls by itself, with a queue in memory, and is done when the spider is. `arguments` are the spider's, `settings` some of
+    Scrapy's (numbers and switches, see `workers.once`); `timeout` in seconds, at most an hour. Returns the fields of
+    `workers.once_outcome.OnceResult`; of the items themselves the first `items`, at most 1,000 and 1 MiB, as `kept`.
+
+    `cancel_crawl(task_id)` stops it gracefully; `app.control.revoke(task_id, terminate=True)` does the same in a prefork worker,
+    and takes its result. Raises ConfigError for what cannot be crawled so, NoRoom where the node has no process to spare.
+    """
+    from workers.once import Order, ReactorHung  # not before a fork: it brings Twisted
+    from workers.once import crawl_once as crawl
+
+    order = Order(spider=spider, arguments=arguments or {}, settings=settings or {}, timeout_s=timeout, items=items)
+    with NODE.once_room(self.request.hostname).place() as there_is_room:
+        if not there_is_room:
+            raise NoRoom(
+                f"{self.request.hostname} runs {NODE.once} small crawls already and keeps its other processes for the fleet's "
+                "tasks: send it again later, or start a worker for them (celery -A tasks worker -Q once) and send it there "
+                "(crawl_once.apply_async(..., queue='once'))"
+            )
+        with _Told(self.request.id, order.spider, self.request.hostname) as told:
+            try:
+                result = crawl(order, cancelled=told.cancelled)
+            except ReactorHung as error:
+                told.ended(OnceOutcome.HUNG, str(error))
+                if current_process().name == "MainProcess":  # a worker of threads: it cannot be replaced from here
+                    raise
+                raise SystemExit(str(error)) from error  # the pool makes a new process
+            told.ended(result.outcome, result.error or result.reason, pages=result.pages, items=result.items)
+            return asdict(result)
+
+
+def cancel_crawl(task_id: str) -> None:
+    """Have a `crawl_once` stop: pages in flight are finished, and its result says `cancelled`. One that waits never begins."""
+    connect().set(FleetKeys().cancelled(task_id), "1", ex=CANCEL_TTL_S)
+    app.control.revoke(task_id)
+
+
+class _Told:
+    """What a crawl and Redis say to each other, in a thread: the crawl is in the history, and learns that it is cancelled."""
+
+    def __init__(self, task_id: str, spider: str, node: str) -> None:
+        self._key = FleetKeys().cancelled(task_id)
+        now = time.time()
+        self._run = Run(id=f"once-{task_id}", spider=spider, by=RunBy.ONCE, node=node, pid=os.getpid(), started_at=now)
+        self._client: redis.Redis = connect()
+        self._runs = Runs(self._client)
+        self._heartbeat = Heartbeat(lambda: Renewal(held=not self._client.exists(self._key)), period_s=LOOK_S)
+
+    def cancelled(self) -> bool:
+        """Whether somebody wants it to end, or this node is being shut down."""
+        return self._heartbeat.lost or NODE.drain.is_set()
+
+    def ended(self, outcome: str, reason: str | None, *, pages: int = 0, items: int = 0) -> None:
+        """Once; without it the crawl was cut off."""
+        self._run = replace(self._run, ended_at=time.time(), outcome=outcome, reason=reason, pages=pages, items=items)
+
+    def _tell(self) -> Callable[[], object]:
+        run = self._run
+        return lambda: self._runs.add(run)
+
+    def __enter__(self) -> _Told:
+        self._heartbeat.start()
+        self._heartbeat.errand(self._tell())
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
+        if self._run.ended_at is None:
+            by_celery = error is not None and not isinstance(error, TrawlError)  # SystemExit, SoftTimeLimitExceeded
+            self.ended(OnceOutcome.CANCELLED if by_celery else OnceOutcome.CRASHED, f"{type(error).__name__}: {error}")
+        self._heartbeat.errand(self._tell())
+        self._heartbeat.stop()

@@ -1,0 +1,257 @@
+"""Small crawls inside a worker: one after the other in one process, side by side, cancelled, cut off, and what cannot be."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scrapy.utils.test import get_crawler
+
+from cli.main import main
+from redis_components.crawl_config import config_of, name_owner
+from redis_components.runs import Run, Runs
+from tests.support.fleet import ROOT, ToyFleet, toy_environment
+from tests.support.processes import wait_until
+from workers.once import Order
+
+pytestmark = pytest.mark.usefixtures("no_process_left")
+
+ONE_AFTER_THE_OTHER = """
+import json, os, time
+from pathlib import Path
+from tasks import app, cancel_crawl, crawl_once
+LOG = Path(os.environ["TRAWL_TEST_FLEET"], "a-0.log")
+def send(mode, **more):
+    return crawl_once.apply_async(("toy", {"mode": mode}), more, queue="once")
+opened = lambda: LOG.read_text().count("Spider opened")
+def running():
+    before, deadline = opened(), time.monotonic() + 20
+    sent = send("crawl")
+    while opened() == before:
+        assert time.monotonic() < deadline, sent.state
+        time.sleep(0.05)
+    return sent
+said = {"first": send("finish", items=5).get(timeout=30), "second": send("finish").get(timeout=30)}
+said["error"] = send("raise").get(timeout=30)
+said["timeout"] = send("crawl", timeout=1, settings={"CONCURRENT_REQUESTS": 2}).get(timeout=30)
+sent = running()
+cancel_crawl(sent.id)
+said["cancelled"] = sent.get(timeout=30)
+sent = running()
+app.control.revoke(sent.id, terminate=True)
+try:
+    sent.get(timeout=30)
+except Exception as error:
+    said["revoked"] = type(error).__name__
+said["after all"] = send("finish").get(timeout=30)
+running()
+print(json.dumps(said))
+"""
+
+SIDE_BY_SIDE = """
+import json
+from tasks import crawl_once
+sent = [crawl_once.apply_async(("toy", {"mode": "crawl"}), {"timeout": 2}, queue="once") for _ in range(3)]
+print(json.dumps([one.get(timeout=30)["outcome"] for one in sent]))
+"""
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[ToyFleet]:
+    with ToyFleet(tmp_path, "toy=1", TRAWL_NODE_CRAWLERS="1", TRAWL_SITES_DIR=str(tmp_path / "sites")) as fleet:
+        yield fleet
+
+
+def runs_of(fleet: ToyFleet) -> dict[str, Run]:
+    """Each run as it was last told."""
+    return {run.id: run for run in map(Run.from_json, Runs(fleet.redis.client()).peek(100))}
+
+
+def test_one_process_crawls_as_often_as_wanted_and_every_crawl_can_be_ended(fleet: ToyFleet) -> None:
+    node = fleet.node("a", "-Q", "once", "--concurrency=1", "--loglevel=INFO")
+    said: dict[str, Any] = json.loads(fleet.run(ONE_AFTER_THE_OTHER))
+
+    first = said["first"]
+    assert (first["outcome"], first["pages"], first["items"], first["kept"]) == ("finished", 1, 1, [{"page": "data:,one"}])
+    assert "T" in first["stats"]["finish_time"]
+    assert (said["second"]["outcome"], said["second"]["kept"]) == ("finished", [])
+    assert (said["error"]["outcome"], said["error"]["error"]) == ("crashed", "RuntimeError: this spider cannot be made")
+    assert (said["timeout"]["outcome"], said["timeout"]["reason"]) == ("timeout", "shutdown")
+    assert said["timeout"]["pages"] > 5
+    assert (said["cancelled"]["outcome"], said["cancelled"]["reason"]) == ("cancelled", "shutdown")
+    assert said["revoked"] == "TaskRevokedError"
+    assert said["after all"]["outcome"] == "finished"
+
+    # The worker's end is the end of its crawl, too.
+    node.process.terminate()
+    asked_at = time.monotonic()
+    assert node.wait(15) == 0
+    assert time.monotonic() - asked_at < 8
+    assert node.said().count("Spider closed (shutdown)") == 4, "whoever ended a crawl, it was closed"
+
+    runs = sorted(runs_of(fleet).values(), key=lambda run: run.started_at)
+    ended = ["finished", "finished", "crashed", "timeout", "cancelled", "cancelled", "finished", "cancelled"]
+    assert [run.outcome for run in runs] == ended
+    assert len({run.pid for run in runs[:6]}) == 1, "one process, until the revoked task took it along"
+    assert runs[6].pid != runs[5].pid
+
+
+def test_a_worker_of_threads_crawls_several_at_once_on_one_reactor_and_ctrl_c_cancels(fleet: ToyFleet, tmp_path: Path) -> None:
+    node = fleet.node("a", "-Q", "once", "--pool=threads", "--concurrency=3", "--loglevel=INFO")
+    assert json.loads(fleet.run(SIDE_BY_SIDE)) == ["timeout"] * 3
+    runs = runs_of(fleet).values()
+    assert len({run.pid for run in runs}) == 1
+    assert max(run.started_at for run in runs) < min(run.ended_at or 0 for run in runs)
+
+    command = [sys.executable, "-m", "cli.main", "crawl", "toy", "--worker", "--queue=once", "--json"]
+    log = tmp_path / "cli.log"
+    with log.open("w") as said, subprocess.Popen(command, cwd=ROOT, env=fleet.environment, stdout=said, stderr=said) as process:
+        wait_until(lambda: len(runs_of(fleet)) == 4, fleet.said, 30)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 1, log.read_text()
+    *_, result = log.read_text().splitlines()
+    assert json.loads(result)["outcome"] == "cancelled"
+
+    node.process.terminate()
+    assert node.wait(8) == 0
+
+
+def run(script: str, tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A Python script in the toy project, without Redis."""
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env={**toy_environment("redis://127.0.0.1:1", tmp_path), "TRAWL_SITES_DIR": str(tmp_path), **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+MANY = """
+import gc, logging, os, threading
+import psutil
+from workers.once import Order, crawl_once
+def look():
+    gc.collect()
+    return psutil.Process().memory_info().rss, threading.active_count(), len(logging.root.handlers), psutil.Process().num_fds()
+for n in range(28):
+    if n == 8:
+        before = look()
+    crawl_once(Order(spider="toy", arguments={"mode": ("finish", "finish", "start-error", "raise")[n % 4]}, items=5))
+after = look()
+print((after[0] - before[0]) // 1024, *(a - b for a, b in zip(after[1:], before[1:])), flush=True)
+os._exit(0)
+"""
+
+
+def test_a_process_does_not_grow_with_its_crawls(tmp_path: Path) -> None:
+    kilobytes, *others = map(int, run(MANY, tmp_path).stdout.split())
+    assert kilobytes < 4000  # 200 crawls took 2 MB (docs/decisions/0020)
+    assert others == [0, 0, 0]  # threads, log handlers, descriptors
+
+
+HANGS = """
+import os
+from workers import once
+once.SILENCE_S = 4.0
+try:
+    once.crawl_once(once.Order(spider="toy", arguments={"mode": "hang"}))
+except once.ReactorHung as error:
+    print(error, flush=True)
+os._exit(0)
+"""
+
+
+def test_a_crawl_that_blocks_the_reactor_is_noticed_and_named(tmp_path: Path) -> None:
+    done = run(HANGS, tmp_path)
+    assert done.stdout == "the reactor has not answered for 4 s: a callback blocks it\n"
+    assert done.stderr.count("tests/support/toy/spiders.py") == 1
+
+
+FED = """
+from redis_components.errors import ConfigError
+from workers.once import Order, crawl_once
+for spider in ("forum_detail", "nix"):
+    try:
+        crawl_once(Order(spider=spider))
+    except ConfigError as error:
+        print(error)
+"""
+
+
+def test_a_spider_that_is_fed_from_redis_and_one_that_there_is_not_are_refused(tmp_path: Path) -> None:
+    fed, unknown = run(FED, tmp_path, SCRAPY_SETTINGS_MODULE="workers.settings").stdout.splitlines()
+    assert fed.startswith("forum_detail is fed from Redis and has nothing to crawl by itself")
+    assert "unknown spider 'nix'; there are: forum_detail, forum_list" in unknown
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"spider": 5}, "spider = 5"),
+        ({"arguments": ["x"]}, "arguments"),
+        ({"arguments": {1: "x"}}, "arguments"),
+        ({"settings": "x"}, "settings"),
+        ({"settings": {"FEEDS": {"/etc/passwd": {}}, "DOWNLOAD_DELAY": 1}}, "FEEDS: not to be set by a task"),
+        ({"timeout_s": 0}, "timeout = 0"),
+        ({"timeout_s": 4000}, "at most 3600"),
+        ({"timeout_s": True}, "timeout = True"),
+        ({"items": 1001}, "items = 1001"),
+        ({"items": 1.5}, "items = 1.5"),
+    ],
+)
+def test_an_order_that_cannot_be_is_refused_by_the_name_of_what_is_wrong(wrong: dict[str, Any], said: str) -> None:
+    from redis_components.errors import ConfigError
+
+    with pytest.raises(ConfigError, match=said):
+        Order(**{"spider": "toy", **wrong})
+
+
+def test_two_crawls_of_one_process_own_their_leases_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAWL_OWNER", "the same")  # once it named the owner of all crawls of a process
+    one, two, named = (get_crawler(settings_dict={"REDIS_URL": "redis://127.0.0.1:1"}) for _ in range(3))
+    name_owner(named, "toy/0#1.0")
+    assert config_of(one).owner != config_of(two).owner
+    assert config_of(named).owner == "toy/0#1.0"
+
+
+def trawl(redis_url: str, tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = toy_environment(redis_url, tmp_path / "data", TRAWL_SITES_DIR=str(tmp_path))
+    command = [sys.executable, "-m", "cli.main", "crawl", *words]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_trawl_crawl_runs_a_process_and_says_what_came_of_it(redis_url: str, tmp_path: Path) -> None:
+    output = tmp_path / "items.jsonl"
+    done = trawl(redis_url, tmp_path, "toy", "-a", "mode=finish", "-o", str(output), "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["outcome"], result["reason"], result["pages"], result["items"]) == ("finished", "finished", 1, 1)
+    assert output.read_text() == '{"page": "data:,one"}\n'
+    assert "Spider closed (finished)" in done.stderr
+
+    done = trawl(redis_url, tmp_path, "toy", "--timeout", "0.5")
+    assert done.returncode == 1
+    assert "closespider_timeout" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["toy", "-a", "x"], "-a 'x' is not of the form NAME=VALUE"),
+        (["toy", "-o", "items.txt"], "items.txt"),
+        (["toy", "-o", "items.csv", "--worker"], "written as .jsonl"),
+    ],
+)
+def test_trawl_crawl_refuses_what_it_cannot_do(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["crawl", *words]) == 2
+    assert said in capsys.readouterr().err
