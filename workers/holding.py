@@ -10,7 +10,7 @@ import getpass
 import os
 import re
 import socket
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import redis
@@ -79,7 +79,7 @@ def hold(
     seconds, micros = client.time()
     new = Hold(word=word, at=seconds + micros / 1e6, by=by or who(), reason=" ".join(reason.split()), at_once=at_once)
     _change(client, target, new)
-    return overview(client)
+    return overview(client, target.services)
 
 
 def resume(client: redis.Redis, target: Target) -> list[Held]:
@@ -89,12 +89,12 @@ def resume(client: redis.Redis, target: Target) -> list[Held]:
     """
     target.check(client)
     _change(client, target, None)
-    return overview(client)
+    return overview(client, target.services)
 
 
-def overview(client: redis.Redis) -> list[Held]:
-    """Everything that is held, the widest first."""
-    return FleetHolds(client).all(default_fleet())
+def overview(client: redis.Redis, more: Iterable[str] = ()) -> list[Held]:
+    """Everything that is held in the fleet, and in the crawls of `more` spiders, the widest first."""
+    return FleetHolds(client).all(dict.fromkeys((*default_fleet(), *more)))
 
 
 def _change(client: redis.Redis, target: Target, new: Hold | None) -> None:

@@ -185,7 +185,7 @@ def test_a_target_names_one_thing(arguments: dict[str, object]) -> None:
 def test_a_crawl_outside_of_the_fleet_can_be_paused_and_with_it_any_site(redis_client: redis.Redis) -> None:
     keys = CrawlKeys.for_spider("alone")
     redis_client.hset(keys.counters(), "layout", "1")
-    hold(redis_client, Target(services=("alone",)), PAUSE)
+    assert [one.what for one in hold(redis_client, Target(services=("alone",)), PAUSE)] == ["alone"]
     hold(redis_client, Target(services=("alone",), site="shop"), PAUSE)
     assert obeyed(redis_client, keys) == {"spider": "pause", "site:shop": "pause"}
     with pytest.raises(ConfigError, match="no service of this fleet"):
