@@ -6,16 +6,13 @@ A step of the *worker*: steps of the consumer are stopped and started at each re
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
 from typing import Any
 
-import redis
 from celery import bootsteps
 from celery.signals import worker_shutdown
 from celery.worker import state
-from kombu.exceptions import OperationalError
 
 from redis_components.connection import connect
 from redis_components.nodes import NodeRecord, Nodes
@@ -23,7 +20,7 @@ from workers.node import NODE
 from workers.node_beat import NodeBeat
 from workers.patient_log import never_wait
 
-from .routing import drop_queues, node_queue, services_of
+from .routing import node_queue, services_of
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +46,7 @@ class NodeStep(bootsteps.StartStopStep):
             self._beat = NodeBeat(Nodes(connect()), lambda: look(worker))
             self._beat.start()
             # The step itself is stopped before the pool; a node is gone when its crawlers are.
-            worker_shutdown.connect(self._leave, weak=False)
+            worker_shutdown.connect(self._say_goodbye, weak=False)
         if not worker.pool_cls.__module__.endswith(".prefork"):  # supervisors are threads of this process then
             never_wait()
         # SIGQUIT: Celery sleeps here for the whole of worker_soft_shutdown_timeout, in its signal handler, and nobody tells the
@@ -66,14 +63,9 @@ class NodeStep(bootsteps.StartStopStep):
         """The pool is killed next."""
         self._say_goodbye()
 
-    def _say_goodbye(self) -> None:
+    def _say_goodbye(self, **_: Any) -> None:
         if self._beat:
             self._beat.stop()
-
-    def _leave(self, sender: Any, **_: Any) -> None:
-        self._say_goodbye()
-        with contextlib.suppress(OperationalError, redis.RedisError, OSError):  # without a broker it stays as it is
-            drop_queues(sender.app, sender.hostname)
 
 
 def look(worker: Any) -> NodeRecord:

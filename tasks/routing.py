@@ -13,7 +13,6 @@ CONTROL = "control"  # the default queue, of tasks that last seconds
 # Transport options of a sender that must not wait for a broker that is away: kombu's own tries for ever.
 IMPATIENT = {"socket_timeout": 3, "socket_connect_timeout": 2, "max_retries": 0}
 
-NODES = Exchange("nodes", type="direct")  # type: ignore[no-untyped-call]
 NODE_QUEUE_EXPIRES_S = 60.0  # a queue that nobody consumes for so long is gone from the broker, with what is in it
 SERVICE_PREFIX = "crawlers."
 
@@ -31,22 +30,23 @@ def route(
 def node_queue(name: str) -> Queue:
     """The queue of one node, for launches that were planned for it.
 
-    Celery's own (`worker_direct`) never expires: each node that is gone for good would leave its queue in Redis.
+    Celery's own (`worker_direct`) never expires: each node that is gone for good would leave its queue in Redis. The exchange is
+    one for each node, too: kombu forgets the bindings of a whole exchange, an hour after the last word on any of them.
     """
-    return Queue(f"node.{name}", NODES, routing_key=name, expires=NODE_QUEUE_EXPIRES_S)  # type: ignore[no-untyped-call]
+    queue = f"node.{name}"
+    return Queue(queue, Exchange(queue, type="direct"), routing_key=queue, expires=NODE_QUEUE_EXPIRES_S)  # type: ignore[no-untyped-call]
 
 
-def drop_queues(app: Celery, name: str) -> None:
-    """Remove what a node that is gone has left in the broker: its queues expire by themselves, their bindings do not.
+def drop_inbox(app: Celery, name: str) -> None:
+    """Remove the binding of Celery's remote control for a node that was killed: nothing else does, whatever its age.
 
     Raises kombu's OperationalError where the broker is away.
     """
     inbox = Queue(f"{name}.celery.pidbox", Exchange("celery.pidbox", type="fanout"))  # type: ignore[no-untyped-call]
     with app.connection_for_write(transport_options=IMPATIENT) as broker:
-        for queue in (node_queue(name), inbox):
-            bound: Any = queue(broker.default_channel)
-            bound.declare()  # kombu removes only bindings that it has made itself
-            bound.delete()
+        bound: Any = inbox(broker.default_channel)
+        bound.declare()  # kombu removes only bindings that it has made itself
+        bound.delete()
 
 
 def services_of(queues: Sequence[str]) -> tuple[str, ...]:
