@@ -101,6 +101,7 @@ task_track_started = True  # a crawler's task is never finished: "started" is wh
 # Processes.
 worker_concurrency = _crawlers + RESERVED_PROCESSES  # a crawler occupies the process that supervises it, for its life
 worker_proc_alive_timeout = 30.0  # s; the default of 4 kills pool processes that start slowly on a busy machine
+# SIGTERM, too, lets crawlers finish their pages: REMAP_SIGTERM is not needed, in no container either.
 worker_soft_shutdown_timeout = _grace_s  # s; SIGQUIT: crawlers may finish their pages; the node is gone as soon as they have
 # Leaks of a database driver, or of an operator's own tasks. Looked at between two tasks: a process that hosts a crawler, whose
 # task lasts for days, is never replaced for it; the crawler has limits of its own.

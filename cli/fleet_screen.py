@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from redis_components.fleet_records import GONE_AFTER_S
 from redis_components.holds import HoldWord
 from redis_components.registry import CrawlerRecord, CrawlerState, ErrorRecord
 from redis_components.rolls import RollState
@@ -148,7 +149,8 @@ def errors_table(view: FleetView) -> Table:
 
 
 def _error(one: ErrorRecord, now: float) -> list[Text]:
-    return [Text(f"{duration(now - one.at)} ago", style="dim"), Text(one.where), Text(" ".join(one.what.split()))]
+    times = f" ({one.times} times)" if one.times > 1 else ""
+    return [Text(f"{duration(now - one.at)} ago", style="dim"), Text(one.where), Text(f"{' '.join(one.what.split())}{times}")]
 
 
 def _hint(view: FleetView) -> str | None:
@@ -156,7 +158,9 @@ def _hint(view: FleetView) -> str | None:
     stopped = {one.service for one in view.held if one.hold.word is HoldWord.STOP}
     wanted = [] if "" in stopped else [one for one in view.services if one.name not in stopped]
     hopeless = {one.spider for one in view.crawlers if one.state.given_up}
-    if any(one.desired for one in wanted) and not (hopeless or any(one.alive for one in view.services)):
+    lately = [one for one in view.crawlers if view.now - one.beat_at < GONE_AFTER_S]
+    failing = hopeless or any(one.state is CrawlerState.BACKING_OFF for one in lately)
+    if any(one.desired for one in wanted) and not (failing or any(one.alive for one in view.services)):
         return "No crawler is alive. Start the fleet with `trawl up`, or a node with `celery -A tasks worker` (and beat once)."
     if view.shortages:
         sentences = "; ".join(f"{service}: {sentence}" for service, sentence in view.shortages.items())

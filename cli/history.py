@@ -105,7 +105,7 @@ def _table(found: list[RunRow]) -> Table:
     for run in found:
         shown.add_row(
             run.started_at.astimezone().strftime("%Y-%m-%d %H:%M:%S"),
-            duration((run.ended_at - run.started_at).total_seconds()) if run.ended_at else "-",
+            duration(seconds) if (seconds := _seconds(run)) is not None else "-",
             name_of(run),
             _end(run),
             f"{run.pages:,}",
@@ -130,15 +130,23 @@ def _end(run: RunRow) -> str:
     return run.outcome or RUNNING
 
 
+def _seconds(run: RunRow) -> float | None:
+    """How long it took, or takes; None when nobody knows."""
+    from datetime import UTC, datetime
+
+    until = run.ended_at or (datetime.now(UTC) if run.outcome is None else None)
+    return (until - run.started_at).total_seconds() if until else None
+
+
 def _json(run: RunRow) -> dict[str, Any]:
     import msgspec
 
     fields = msgspec.to_builtins(run)
-    seconds = round((run.ended_at - run.started_at).total_seconds(), 3) if run.ended_at else None
+    seconds = _seconds(run)
     return {
         "crawler": name_of(run),
         **{name: value for name, value in fields.items() if name not in ("scraped", "told_at")},
         "outcome": run.outcome or RUNNING,
-        "seconds": seconds,
+        "seconds": None if seconds is None else round(seconds, 3),
         "items": run.scraped,
     }

@@ -14,10 +14,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from .appetite import Appetite
 from .buffer import Buffer
 from .conversation import Conversation, Flight, Wish
 from .errors import LayoutError, TrawlError
-from .exchange import Burial, Held, KeyedItem, Lease, NewRequest, NextTask, Order, Reply, StatChange
+from .exchange import Burial, Held, KeyedItem, Lease, NewRequest, NextTask, Reply, StatChange
 from .farewell import Farewell
 from .filters import misfit
 from .frontier_config import FrontierConfig, Listeners
@@ -51,26 +52,18 @@ class Frontier:
         self._pace = Pace(config, clock.now())
         self._buffer = Buffer()
         self._restraint = Restraint()
+        self._appetite = Appetite(config, self._pace, self._buffer, self._restraint)
         self._tasks: deque[Lease] = deque()
-        self._suspects: set[str] = set()
-        self._task_demand = 0
-        self._demand = 0
         self._journal = Journal(config.journal_s)
         self._farewell = Farewell(config.fsync_window_s)
-        self._last: Reply | None = None
         self._forgotten = b""
         self._stats_again: list[StatChange] = []
         self._flushes: list[tuple[int, Callable[[], None]]] = []
         self._idle = False
         self._task_idle_since: float | None = None
-        self._starving = True
         self._urgent = False
         self._blocked = False
-        self._full = False
-        self._paused = False  # what `holds` says; asked for with each exchange
-        self._feeding = True
         self._shut = False  # no page may be started: Redis is out of memory, or the crawl is paused
-        self._opened = False
         self._closing = False
         self._stopped = False
         self._cancel_timer: Callable[[], None] | None = None
@@ -98,8 +91,8 @@ class Frontier:
             pace.taken += 1
             if not self._soon and len(self._buffer.leases) <= pace.refill_at:
                 self._arm()
-        elif not self._starving:
-            self._starving = True
+        elif not self._appetite.starving:
+            self._appetite.starving = True
             self._arm()
         return lease
 
@@ -110,8 +103,8 @@ class Frontier:
 
     def look(self, number: int) -> None:
         """Somebody who orders requests by itself has none: exchange soon, and lease up to `number` in the order of READY."""
-        self._demand = number
-        self._starving = True
+        self._appetite.demand = number
+        self._appetite.starving = True
         self._arm()
 
     @property
@@ -129,12 +122,14 @@ class Frontier:
     @property
     def ready(self) -> int:
         """Requests READY in Redis at the last answer."""
-        return self._last.ready if self._last else 0
+        last = self._appetite.last
+        return last.ready if last else 0
 
     @property
     def parked(self) -> int:
         """Requests set aside for held sites at the last answer."""
-        return self._last.parked if self._last else 0
+        last = self._appetite.last
+        return last.parked if last else 0
 
     def take_task(self) -> Lease | None:
         """The next leased start task, or None; then `listeners.tasks` tells when one came."""
@@ -147,7 +142,7 @@ class Frontier:
 
     def want_tasks(self, number: int) -> None:
         """Ask for up to `number` start tasks; each answer cancels the wish."""
-        self._task_demand = number
+        self._appetite.task_demand = number
         self._arm()
 
     @property
@@ -160,7 +155,7 @@ class Frontier:
     @property
     def task_idle(self) -> bool:
         """True when the whole crawl has nothing to do: idle, and no start task waits, is leased or is parked."""
-        last = self._last
+        last = self._appetite.last
         return self.idle and not self._tasks and last is not None and not (last.waiting or last.leased_tasks or last.parked_tasks)
 
     @property
@@ -236,12 +231,12 @@ class Frontier:
 
     def open(self) -> None:
         """Begin to lease; before that, only what others put into the outbox is exchanged."""
-        self._opened = True
+        self._appetite.leasing = True
         self._arm()
 
     def close(self, done: Callable[[], None]) -> None:
         """Release what was not started, take no more leases, and call `done` when everything is stored."""
-        self._closing = True
+        self._closing, self._appetite.leasing = True, False
         self._release_unstarted()
         self.flush(done)
 
@@ -263,7 +258,7 @@ class Frontier:
         if self._stopped:  # refused: there is nothing to wait for
             done()
             return
-        self._closing = True
+        self._closing, self._appetite.leasing = True, False
         self._farewell.done = done
         self._urgent = True
         self._arm()
@@ -305,64 +300,6 @@ class Frontier:
 
     # When to exchange
 
-    def _want(self, overtaking: int = 0) -> int:
-        """Requests to lease now."""
-        if self._closing or not self._opened or self._paused:
-            return 0
-        if self.config.order is Order.ADVISED:
-            return self._demand
-        held = len(self._buffer)
-        return self._restraint.want(self._pace.want(held, overtaking), held, self.config.max_prefetch)
-
-    def _overtaking(self, batch: Batch) -> int:
-        """New requests that come before everything in the buffer: they are leased in the exchange that stores them. Only
-        priorities overtake: were later requests to do so in the LIFO order too, no other process would get a page's children.
-        """
-        if self.config.order is not Order.PRIORITY or not self._buffer:
-            return 0
-        best = self._buffer.best
-        return sum(float(request.score) < best for request in batch.requests)
-
-    def _is_trying(self, batch: Batch) -> bool:
-        """Whether, after `batch`, a request that was at work in several deaths is still here."""
-        if self._suspects:
-            self._suspects.difference_update(batch.acks, batch.releases, (burial.id for burial in batch.burials))
-        return bool(self._suspects)
-
-    def _want_tasks(self) -> int:
-        """Start tasks to lease now: only while the requests that wait already cannot keep the engine busy."""
-        if self._closing or not self._opened or not self._feeding:
-            return 0
-        if len(self._buffer) + self._ready_for_us() >= self.config.concurrency:
-            return 0
-        return self._restraint.want_tasks(self._task_demand)
-
-    def _ready_for_us(self) -> int:
-        """Requests READY at the last answer, without those that were withheld from this process. When nothing but such was found
-        there may be others behind them, but asking again at once would not bring these either.
-        """
-        last = self._last
-        if last is None or (last.withheld and not last.leases):
-            return 0
-        return last.ready - last.withheld
-
-    def _haste(self) -> Haste:
-        ready = self._ready_for_us() if self._last else 1
-        if self.config.order is Order.ADVISED:
-            ready = min(ready, self._demand)
-        if self._urgent:
-            return Haste.NOW
-        if self._full:
-            return Haste.GATHERED if self.outbox else Haste.POLL
-        if self._paused:
-            return Haste.GATHERED if self.outbox or self._restraint.unpark else Haste.POLL
-        if self._starving and self._opened and (self.outbox or ready) and not self._closing:
-            return Haste.NOW
-        if self.outbox or (ready and self._want()) or self._restraint.unpark:
-            return Haste.GATHERED
-        looking = self._starving and self._opened and not self._closing
-        return Haste.POLL if looking or self._task_demand or self._want() else Haste.BEAT
-
     def _due(self, haste: Haste) -> float:
         due = self._pace.due(haste)
         if self._farewell.begun and not self.outbox:
@@ -372,7 +309,7 @@ class Frontier:
     def _arm(self) -> None:
         if self._talk.busy or self._stopped:
             return
-        now, haste = self._clock.now(), self._haste()
+        now, haste = self._clock.now(), self._appetite.haste(self.outbox, urgent=self._urgent)
         due = max(now, self._due(haste))
         self._soon = haste not in (Haste.POLL, Haste.BEAT)
         if self._cancel_timer is not None:
@@ -398,9 +335,9 @@ class Frontier:
             self._idle = False
         batch.stats, self._stats_again = self._stats_again + self._stats(), []
         wish = Wish(
-            requests=self._want(self._overtaking(batch)),
-            tasks=self._want_tasks(),
-            trying=self._is_trying(batch),
+            requests=self._appetite.requests(self._appetite.overtaking(batch)),
+            tasks=self._appetite.tasks(),
+            trying=self._appetite.is_trying(batch),
             overtaken=self._buffer.overtaken(),
             bye=not self.outbox and self._farewell.may_go(now, tells=bool(batch)),
             ask_survives=self._closing and self._farewell.asks,
@@ -454,7 +391,6 @@ class Frontier:
 
     def _applied(self, flight: Flight, reply: Reply, now: float) -> None:
         batch = flight.batch
-        self._last = reply
         self._journal.remember(now, flight.number, batch)
         self._farewell.answered(now, told=bool(batch), survives=reply.survives)
         if reply.lost:
@@ -462,32 +398,30 @@ class Frontier:
         if reply.forgotten not in (b"", self._forgotten):
             self._forgotten = reply.forgotten
             self.listeners.forgotten()
-        was_paused = self._paused
+        was_shut = self._shut
         if reply.held is not None:
             self._learn(reply.held)
         elif flight.wish.unpark:
             self._restraint.put_back(flight.wish.unpark, reply.left)
-        self._buffer.add(self._not_held(reply.leases))
-        self._suspects.update(lease.id for lease in reply.leases if lease.attempts >= self.config.suspect_from)
+        arrived = self._not_held(reply.leases)
+        self._buffer.add(arrived)
+        self._appetite.answered(reply, arrived=bool(arrived))
         self._tasks.extend(reply.tasks)
-        if not self._feeding:
+        if not self._restraint.feeding:
             self._release_tasks()
         if self._closing:
             self._release_unstarted()
-        was_idle, was_full = self._idle, self._full
-        nothing_left = reply.ready == 0 and reply.leased == 0 and reply.parked == 0 and not self._paused
+        was_idle = self._idle
+        nothing_left = reply.ready == 0 and reply.leased == 0 and reply.parked == 0 and not self._restraint.paused
         self._idle = flight.carried_all and not self.outbox and not self._buffer and nothing_left
         self._notice_memory(full=reply.full)
-        self._shut = self._full or self._paused
-        if reply.leases:
-            self._starving = False
-        self._demand = 0
+        self._shut = reply.full or self._restraint.paused
         for tell in self.listeners.applied:
             tell(batch, reply)
         unblocked = self._blocked and not self._shut and len(self.outbox) <= self.config.max_outbox
         if unblocked:
             self._blocked = False
-        if reply.leases or self._idle != was_idle or unblocked:
+        if arrived or self._idle != was_idle or unblocked:
             self.listeners.work()
         for place in reply.duplicates:
             try:
@@ -498,31 +432,28 @@ class Frontier:
             self._task_idle_since = None
         elif self._task_idle_since is None:
             self._task_idle_since = now
-        if reply.tasks:
-            self._task_demand = 0
-        if reply.tasks or self._idle or ((was_full or was_paused) and not self._shut):
+        if reply.tasks or self._idle or (was_shut and not self._shut):
             self.listeners.tasks()
 
     def _learn(self, held: Held) -> None:
         """What is held has changed: what was leased and not started is given back, or set aside."""
         before = str(self.holds)
         self._restraint.learn(held)
-        self._paused, self._feeding = self.holds.paused, self.holds.feeding
         if str(self.holds) != before:
             logger.info("held now: %s", self.holds)
         self.outbox.park_only(self.holds.is_held)
-        if self._paused:
+        if self._restraint.paused:
             self._give_back(self._buffer.drain())
         elif self.holds.sites:
             self._buffer.retain(lambda lease: not self._parks(lease))
-        self._starving = True
+        self._appetite.starving = True
 
     def _parks(self, lease: Lease) -> bool:
         return self.park(lease.id, self.listeners.names(lease.data))
 
     def _not_held(self, leases: list[Lease]) -> list[Lease]:
         """Of these, what may be started; the rest is given back, or set aside."""
-        if self._paused:
+        if self._restraint.paused:
             self._give_back(leases)
             return []
         if not self.holds.sites:
@@ -530,13 +461,13 @@ class Frontier:
         return [lease for lease in leases if not self._parks(lease)]
 
     def _notice_memory(self, *, full: bool) -> None:
-        if full and not self._full:
+        was_full, self._appetite.full = self._appetite.full, full
+        if full and not was_full:
             logger.warning(
                 "Redis is out of memory (maxmemory): no page is started, what runs is stored; raise maxmemory or make room"
             )
-        elif self._full and not full:
+        elif was_full and not full:
             logger.warning("Redis has memory again; the crawl goes on")
-        self._full = full
 
     def _start_over(self, flight: Flight, last_applied: int) -> None:
         """Redis does not know us: taken for dead, or it came back with an older state. Forget the leases, replay the last
@@ -550,16 +481,15 @@ class Frontier:
             len(lacking),
         )
         self._buffer.drain()
-        self._suspects.clear()
+        self._appetite.start_over()
         self._tasks.clear()
         self.outbox.forget_leases()
         self.outbox.put_first(lacking)
         self._stats_again = [change for one in lacking for change in one.stats]
         self._flushes = [(self._talk.number + 1, done) for _, done in self._flushes]
-        self._last = None
         self._restraint.version = UNKNOWN
         self._talk.start_over()
         self._idle = False
         self._task_idle_since = None
-        self._starving = self._urgent = True
+        self._urgent = True
         self.listeners.fenced()

@@ -25,6 +25,8 @@ class Restraint:
         self.version = ""
         """Of the holds that this process knows."""
         self.holds = Holds()
+        self.paused = False  # as `holds` has it; asked for several times in each exchange
+        self.feeding = True
         self._back: list[str] = []  # lots that are not held any more and have entries, as far as we know
         self._parked = 0  # requests, since the last exchange that leased some
         self._parked_tasks = 0
@@ -33,6 +35,7 @@ class Restraint:
         """Another version of what is held."""
         self.version = held.version
         self.holds = Holds(entries=parsed(held.fields))
+        self.paused, self.feeding = self.holds.paused, self.holds.feeding
         self._back = [lot for lot in held.lots if not self.holds.is_held(lot)]
 
     def park(self, lease_id: str, names: Iterator[str], *, task: bool) -> Park | None:

@@ -11,7 +11,7 @@ from redis_components.nodes import Nodes
 from redis_components.registry import Order, OrderWord, Registry
 from redis_components.rolls import RollNote
 from workers.fleet import desired_fleet, scale
-from workers.holding import stopped_slots, wanted
+from workers.holding import stopped_slots
 from workers.node import NODE
 from workers.reconciler import Forget, ForgetNode, Launch, Retire, plan
 from workers.roll import go_on, start_roll
@@ -48,10 +48,10 @@ def reconcile_fleet() -> list[str]:
     known, now = nodes.all(), registry.now()
     views, strangers = registry.slots(desired, crawlers), [r for r in crawlers if r.number is None]
     held = FleetHolds(client)
-    stopped = stopped_slots(held.fields(), desired)
     if resized := resize(client, desired, views, known, now):
         desired |= resized
         views = registry.slots(desired, crawlers)
+    stopped = stopped_slots(held.fields(), desired)
     actions = plan(desired, views, known, now, strangers, stopped)
     done = [f"hold {service}" for service in held.spread(desired)]
     done += [f"resize {service}={size}" for service, size in resized.items()]
@@ -71,7 +71,7 @@ def reconcile_fleet() -> list[str]:
                 nodes.forget([name])
                 done.append(f"forget node {name}")
     leaving = [action.slot for action in actions if isinstance(action, Retire)]
-    if roll := go_on(registry, RollNote(client), wanted(desired, stopped), views, leaving):
+    if roll := go_on(registry, RollNote(client), desired, views, leaving, stopped):
         done.append(f"roll {roll.state}: {roll.reason or 'goes on'}")
     return done
 

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import socket
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import redis
@@ -144,6 +146,10 @@ class LeaderScheduler(Scheduler):
 
     def _send(self, entry: Entry, due: float, token: int) -> bool:
         """Send one round; False when this beat must not, or cannot reach the broker."""
+        with _uninterrupted():
+            return self._send_once(entry, round(due, 3), token)
+
+    def _send_once(self, entry: Entry, due: float, token: int) -> bool:
         if not self._note(entry.name, token, Run(due=due, sent_at=None, state=RunState.DUE)):
             return False
         try:
@@ -191,3 +197,13 @@ class LeaderScheduler(Scheduler):
     def _back(self, what: str) -> None:
         if self._trouble.pop(what, None) is not None:
             logger.warning("beat: %s is back", what)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """SIGTERM waits: between sending a round and saying so it would leave the round to be sent again."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -9,7 +9,6 @@ from kombu.entity import Exchange, Queue
 
 CONTROL = "control"  # the default queue, of tasks that last seconds
 
-NODES = Exchange("nodes", type="direct")  # type: ignore[no-untyped-call]
 NODE_QUEUE_EXPIRES_S = 60.0  # a queue that nobody consumes for so long is gone from the broker, with what is in it
 SERVICE_PREFIX = "crawlers."
 
@@ -27,9 +26,11 @@ def route(
 def node_queue(name: str) -> Queue:
     """The queue of one node, for launches that were planned for it.
 
-    Celery's own (`worker_direct`) never expires: each node that is gone for good would leave its queue in Redis.
+    Celery's own (`worker_direct`) never expires: each node that is gone for good would leave its queue in Redis. The exchange is
+    one for each node, too: kombu forgets the bindings of a whole exchange, an hour after the last word on any of them.
     """
-    return Queue(f"node.{name}", NODES, routing_key=name, expires=NODE_QUEUE_EXPIRES_S)  # type: ignore[no-untyped-call]
+    queue = f"node.{name}"
+    return Queue(queue, Exchange(queue, type="direct"), routing_key=queue, expires=NODE_QUEUE_EXPIRES_S)  # type: ignore[no-untyped-call]
 
 
 def services_of(queues: Sequence[str]) -> tuple[str, ...]:

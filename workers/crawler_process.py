@@ -44,6 +44,7 @@ RATE_OVER = 6  # heartbeats over which pages per second are measured
 FROZEN_S = 1.0  # a tick that came so much too late was not the reactor's fault: the whole process stood still
 GIVE_BACK_S = 1.0  # after SHUTDOWN_GRACE, for telling Redis which pages were not finished; shorter than the supervisor's margin
 LAST_RESORT_S = 30.0  # after WATCHDOG_TIMEOUT; a supervisor acts earlier, so this is for a process that has none any more
+SUPERVISOR_GONE = "its supervisor is gone"
 
 logger = logging.getLogger(__name__)
 
@@ -158,7 +159,11 @@ class CrawlerProcess:
                 return ExitKind.CRASHED
             if outcome.reason == "refused":
                 return ExitKind.REFUSED
-            return self._stopping.kind if self._stopping else ExitKind.FINISHED
+            if self._stopping is None:
+                return ExitKind.FINISHED
+            # The kernel's signal may come before a supervisor with threads is gone for good.
+            signalled = self._stopping.kind is ExitKind.STOPPED
+            return ExitKind.ORPHANED if signalled and self._orphaned() else self._stopping.kind
         if self._slot and self._frozen_s > self._lease_s:
             logger.error("this process stood still for %.0f s: its leases are others' by now; leaving at once", self._frozen_s)
             return ExitKind.LOST_SLOT
@@ -195,7 +200,7 @@ class CrawlerProcess:
 
     def _reason_to_stop(self) -> tuple[ExitKind, str] | None:
         if self._orphaned():
-            return ExitKind.ORPHANED, "its supervisor is gone"
+            return ExitKind.ORPHANED, SUPERVISOR_GONE
         if self._signals.count:
             return ExitKind.STOPPED, "it got a signal"
         if not self._begun:
@@ -271,7 +276,8 @@ class CrawlerProcess:
         try:
             if self._slot is None or self._orphaned():
                 ended = replace(self._run, ended_at=time.time(), outcome=kind.label, exit_code=kind.exit_code)
-                self._runs.add(replace(ended, reason=self._finish_reason()))
+                why = SUPERVISOR_GONE if kind is ExitKind.ORPHANED else self._finish_reason()
+                self._runs.add(replace(ended, reason=why))
             if self._slot is None:
                 self._registry.forget([self._record.name])
             elif self._orphaned() and kind is not ExitKind.LOST_SLOT:

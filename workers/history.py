@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 
+import msgspec
 import redis
 
 from redis_components.errors import ConfigError
@@ -22,6 +23,7 @@ from .storage.runs import LOST
 BATCH = 200
 LOOK_AGAIN_S = 30.0  # between two looks at the runs without an end
 DOUBT_S = 60.0  # a run that is not heard of is taken for lost when it began that long ago
+UNKNOWN = "unknown"
 ONCE_LONGEST_S = 4000.0  # `crawl_once` is ended by Celery before
 
 _looked_at: dict[str, float] = {}  # by database, of this process
@@ -64,14 +66,30 @@ def store_runs(client: redis.Redis, database: Database) -> int:
 def latest(database: Database | None, client: redis.Redis | None, wanted: Wanted, limit: int) -> list[RunRow]:
     """The latest runs, the youngest first: those in the (open) database, and those that are on their way to it.
 
-    Raises StorageError, `redis.RedisError`.
+    Those that go on have the figures of their last heartbeat; without a Redis to ask, what has no end is `unknown`. Raises
+    StorageError, `redis.RedisError`.
     """
     known = {run.id: run for run in RunHistory(database).latest(wanted, limit)} if database else {}
     for run in _rows(Runs(client).peek(MOST_WAITING)) if client else ():
         if run.id not in known or known[run.id].told_at <= run.told_at:
             known[run.id] = run
-    fitting = [run for run in known.values() if wanted.fits(run)]
-    return sorted(fitting, key=lambda run: (run.started_at, run.id), reverse=True)[:limit]
+    fitting = sorted(filter(wanted.fits, known.values()), key=lambda run: (run.started_at, run.id), reverse=True)[:limit]
+    if client is None:
+        return [run if run.ended_at or run.outcome else msgspec.structs.replace(run, outcome=UNKNOWN) for run in fitting]
+    crawlers, now = Registry(client).crawlers(), Registry(client).now()
+    heard = {_process(one): one for one in crawlers}
+    return [run if run.ended_at else _as_heard(run, heard.get(_process(run)), is_lost(run, crawlers, now)) for run in fitting]
+
+
+def _process(one: CrawlerRecord | RunRow) -> tuple[object, ...]:
+    return one.spider, one.number, one.token, one.pid
+
+
+def _as_heard(run: RunRow, record: CrawlerRecord | None, lost: bool) -> RunRow:
+    if lost or record is None or run.by == RunBy.ONCE:
+        return msgspec.structs.replace(run, outcome=LOST if lost else None)
+    peak = max(run.peak_rss_bytes, record.rss_bytes)
+    return msgspec.structs.replace(run, pages=record.pages, scraped=record.items, peak_rss_bytes=peak)
 
 
 def look_for_lost(history: RunHistory, crawlers: Iterable[CrawlerRecord], now: float) -> None:
@@ -87,10 +105,7 @@ def is_lost(run: RunRow, crawlers: Iterable[CrawlerRecord], now: float) -> bool:
     age_s = now - run.started_at.timestamp()
     if run.by == RunBy.ONCE:
         return age_s > ONCE_LONGEST_S
-    heard = any(
-        (one.spider, one.number, one.pid, one.token) == (run.spider, run.number, run.pid, run.token) and one.alive(now)
-        for one in crawlers
-    )
+    heard = any(_process(one) == _process(run) and one.alive(now) for one in crawlers)
     return age_s > DOUBT_S and not heard
 
 

@@ -10,7 +10,7 @@ import getpass
 import os
 import re
 import socket
-from collections.abc import Collection, Container, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import redis
@@ -135,11 +135,6 @@ def stopped_slots(held: Mapping[str, Hold], desired: Mapping[str, int]) -> dict[
             if stops:
                 found[service, number] = max(stops, key=lambda stop: (stop.at_once, stop.at))
     return found
-
-
-def wanted(desired: Mapping[str, int], stopped: Container[tuple[str, int]]) -> dict[str, int]:
-    """The size of each service, 0 where all of it is stopped."""
-    return {s: n if any((s, number) not in stopped for number in range(n)) else 0 for s, n in desired.items()}
 
 
 def why_not_seeded(client: redis.Redis, service: str, sites: Collection[str]) -> dict[str, Hold]:

@@ -33,6 +33,7 @@ LONGEST_S = 3600.0
 MOST_BYTES = 1024 * 1024  # of items in a result, as JSON
 SLOWEST_PAGE_S = 30.0  # DOWNLOAD_TIMEOUT is at most this: so long may the end of a crawl take
 CLOSING_S = 10.0  # more, for pipelines and extensions to close
+FROZEN_S = 1.0  # a look that came so much too late: the whole process stood still
 STDERR = 2
 SILENCE_S = 15.0  # a reactor that has not answered for so long hangs
 
@@ -108,9 +109,18 @@ def crawl_once(order: Order, *, cancelled: Callable[[], bool] = lambda: False) -
     Raises ConfigError for what cannot be crawled so, and ReactorHung. An exception in this thread, such as Celery's soft time
     limit, comes out of here when the crawl has ended.
     """
-    began = time.monotonic()
     for name in _WORDY:
         logging.getLogger(name).setLevel(logging.WARNING)
+    try:
+        return _crawl(order, cancelled)
+    except ReactorHung as error:
+        logger.error("%s: %s; where every thread stands:", order.spider, error)
+        faulthandler.dump_traceback(STDERR, all_threads=True)  # Celery has put something else into sys.stderr
+        raise
+
+
+def _crawl(order: Order, cancelled: Callable[[], bool]) -> OnceResult:
+    began = time.monotonic()
     crawl = make_crawl(get_project_settings(), order.spider, order.arguments, keep_items=order.items, adapt=_adapter(order))
     try:
         crawl.start()
@@ -161,10 +171,11 @@ def _end(crawl: Crawl) -> None:
 def _tick(crawl: Crawl) -> None:
     crawl.poll()
     if crawl.silent_s() > SILENCE_S:
-        logger.error("the reactor of this worker has not answered for %.0f s; where every thread stands:", crawl.silent_s())
-        faulthandler.dump_traceback(STDERR, all_threads=True)  # Celery has put something else into sys.stderr
         raise ReactorHung(f"the reactor has not answered for {SILENCE_S:.0f} s: a callback blocks it")
+    began = time.monotonic()
     time.sleep(TICK_S)
+    if (late_s := time.monotonic() - began - TICK_S) > FROZEN_S:
+        crawl.excuse(late_s)
 
 
 def _result(order: Order, crawl: Crawl, stopped: OnceOutcome | None, seconds: float) -> OnceResult:

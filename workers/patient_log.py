@@ -10,19 +10,28 @@ import copy
 import logging
 import logging.handlers
 import queue
+import time
 
 MOST_LINES = 10_000  # that wait
+CLOSE_S = 1.0
 
 
 class PatientHandler(logging.handlers.QueueHandler):
     """Hands records to a thread that has the handlers which may block."""
 
     def __init__(self, handlers: list[logging.Handler], most: int = MOST_LINES) -> None:
-        waiting: queue.Queue[logging.LogRecord] = queue.Queue(most)
-        super().__init__(waiting)
+        self._waiting: queue.Queue[logging.LogRecord] = queue.Queue(most)
+        super().__init__(self._waiting)
         self._left_out = 0
-        self._listener = logging.handlers.QueueListener(waiting, *handlers, respect_handler_level=True)
+        self._listener = logging.handlers.QueueListener(self._waiting, *handlers, respect_handler_level=True)
         self._listener.start()
+
+    def close(self) -> None:
+        """At the end of the process: a moment for the last lines."""
+        deadline = time.monotonic() + CLOSE_S
+        while not self._waiting.empty() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        super().close()
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
         """A copy that no longer depends on its arguments, which may change meanwhile. It is formatted in the other thread."""
@@ -32,7 +41,7 @@ class PatientHandler(logging.handlers.QueueHandler):
 
     def enqueue(self, record: logging.LogRecord) -> None:
         try:
-            self.queue.put_nowait(record)
+            self._waiting.put_nowait(record)
         except queue.Full:
             self._left_out += 1
             return

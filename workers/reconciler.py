@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from redis_components.holds import Hold
-from redis_components.nodes import NodeRecord, used_places
+from redis_components.nodes import SILENT_AFTER_S, NodeRecord, used_places
 from redis_components.registry import CrawlerRecord, SlotView
 
 # A slot that was given up is tried again after this: what was missing (a database, a proxy) may be back.
@@ -105,7 +105,8 @@ def _launches(
         places = [node for node in open_nodes.values() if _may_take(node, view, now) and used.get(node.name, 0) < node.capacity]
         if not places:
             continue
-        chosen = min(places, key=lambda node: (used.get(node.name, 0) / node.capacity, node.name))
+        left = _left_lately(view, now)
+        chosen = min(places, key=lambda node: (node.name == left, used.get(node.name, 0) / node.capacity, node.name))
         used[chosen.name] = used.get(chosen.name, 0) + 1
         launches.append(Launch(spider=spider, number=number, node=chosen.name, instead_of=view.launching_on))
     return launches
@@ -120,6 +121,12 @@ def _may_take(node: NodeRecord, view: SlotView, now: float) -> bool:
         return True
     # Where the configuration is another one, whatever was wrong may be mended.
     return now - record.beat_at >= GIVEN_UP_RETRY_S or bool(node.config and record.may_work_with(node.config))
+
+
+def _left_lately(view: SlotView, now: float) -> str | None:
+    """The node that lost this crawler a moment ago: it may be dead, or busy with it, and its last heartbeat does not tell yet."""
+    record = view.record
+    return record.node if record and now - record.beat_at < SILENT_AFTER_S else None
 
 
 def _stop(view: SlotView, stop: Hold) -> Retire:

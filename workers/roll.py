@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 
 from redis_components.errors import ConfigError, FleetBusy
 from redis_components.registry import Order, OrderWord, Registry, SlotView
@@ -41,16 +41,22 @@ def abort_roll(note: RollNote) -> Roll | None:
 
 
 def go_on(
-    registry: Registry, note: RollNote, desired: Mapping[str, int], live: Iterable[SlotView], leaving: Collection[SlotView]
+    registry: Registry,
+    note: RollNote,
+    desired: Mapping[str, int],
+    live: Iterable[SlotView],
+    leaving: Collection[SlotView],
+    stopped: Container[tuple[str, int]],
 ) -> Roll | None:
     """Do what comes next, if a roll is under way: the roll as it is now. Any number of callers at once have the effect of one.
 
-    `leaving` are the slots whose holders are told to retire: a second order would take the place of that one.
+    `leaving` are the slots whose holders are told to retire: a second order would take the place of that one. `stopped` are
+    those that shall be empty although they are desired.
     """
     roll = note.read()
     if roll is None or roll.state is not RollState.ROLLING:
         return None
-    new, slot = advance(roll, desired, live, registry.now())
+    new, slot = advance(roll, desired, live, registry.now(), stopped)
     if not note.write(new):
         return None  # another beat was quicker, or it was aborted
     if slot and slot not in leaving:

@@ -11,7 +11,7 @@ and each supervisor obeys an order once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import replace
 
 from redis_components.registry import CrawlerRecord, CrawlerState, SlotView
@@ -38,12 +38,21 @@ def abort(roll: Roll, why: str) -> Roll:
     return replace(roll, state=RollState.ABORTED, reason=why)
 
 
-def advance(roll: Roll, desired: Mapping[str, int], live: Iterable[SlotView], now: float) -> tuple[Roll, SlotView | None]:
-    """The roll as it is now, and the slot whose holder has to be told to reload (once more, if it was told already)."""
+def advance(
+    roll: Roll,
+    desired: Mapping[str, int],
+    live: Iterable[SlotView],
+    now: float,
+    stopped: Container[tuple[str, int]] = (),
+) -> tuple[Roll, SlotView | None]:
+    """The roll as it is now, and the slot whose holder has to be told to reload (once more, if it was told already).
+
+    `stopped` are slots that shall be empty although they are desired.
+    """
     if roll.state is not RollState.ROLLING:
         return roll, None
     slots = {(view.spider, view.number): view for view in live}
-    roll = _without_unwanted(_without_unseen_time(roll, now), desired, now)
+    roll = _without_unwanted(_without_unseen_time(roll, now), desired, stopped, now)
     if why := _given_up(roll, slots):
         return _failed(roll, why), None
     if roll.current:
@@ -118,11 +127,11 @@ def _given_up(roll: Roll, slots: Slots) -> str | None:
     return None
 
 
-def _without_unwanted(roll: Roll, desired: Mapping[str, int], now: float) -> Roll:
-    """Scaled down, or the service stopped: there is nothing to replace there."""
+def _without_unwanted(roll: Roll, desired: Mapping[str, int], stopped: Container[tuple[str, int]], now: float) -> Roll:
+    """Scaled down, or stopped: there is nothing to replace there."""
 
     def wanted(step: RollStep) -> bool:
-        return step.number < desired.get(step.spider, 0)
+        return step.number < desired.get(step.spider, 0) and (step.spider, step.number) not in stopped
 
     gone = [step.name for step in (*roll.waiting, *([roll.current] if roll.current else [])) if not wanted(step)]
     if not gone and all(map(wanted, roll.replaced)):

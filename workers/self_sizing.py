@@ -9,6 +9,7 @@ import redis
 
 from redis_components.autoscaling import Autoscaling, Policy
 from redis_components.errors import ConfigError
+from redis_components.fleet_holds import FleetHolds, word_of
 from redis_components.inspector import snapshot
 from redis_components.nodes import NodeRecord, used_places
 from redis_components.registry import CrawlerState, Registry, SlotView
@@ -68,6 +69,7 @@ def _look(
         leased=crawl.leased + crawl.leased_tasks,
         acked=crawl.acked,
         room=room_for(service, slots, nodes, now),
+        held=word_of(service, FleetHolds(client).all([service])) is not None,
     )
 
 

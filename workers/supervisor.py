@@ -307,7 +307,9 @@ class Supervisor:
         if not end.kind.clean:
             # What a process said last is the reason only where it ended by itself.
             reason = self._ledger.error() if end.code > 0 else None
-            line = f"{what}; {reason or f'see {self._log.path.name}'}"
+            # Without figures: the same again is counted, not added.
+            line = f"{end}{f', {end.reason}' if end.reason else ''}: {reason or f'see {self._log.path.name}'}"
+            line = line if decision.restart else f"{decision}; {line}"
             self._heartbeat.errand(lambda: self._registry.report_error(self._slot.name, line))
 
     def _tell(self, record: CrawlerRecord) -> None:

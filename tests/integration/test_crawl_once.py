@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -61,17 +62,6 @@ sent = [crawl_once.apply_async(("toy", {"mode": "crawl"}), {"timeout": 2}, queue
 print(json.dumps([one.get(timeout=30)["outcome"] for one in sent]))
 """
 
-NO_ROOM = """
-from tasks import crawl_once
-first = crawl_once.delay("toy", {"mode": "crawl"}, timeout=1.5)
-second = crawl_once.delay("toy", {"mode": "crawl"}, timeout=1.5)
-for sent in (first, second):
-    try:
-        print(sent.get(timeout=30)["outcome"])
-    except Exception as error:
-        print(type(error).__name__, error)
-"""
-
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[ToyFleet]:
@@ -113,22 +103,24 @@ def test_one_process_crawls_as_often_as_wanted_and_every_crawl_can_be_ended(flee
     assert runs[6].pid != runs[5].pid
 
 
-def test_a_worker_of_threads_crawls_several_at_once_on_one_reactor(fleet: ToyFleet) -> None:
+def test_a_worker_of_threads_crawls_several_at_once_on_one_reactor_and_ctrl_c_cancels(fleet: ToyFleet, tmp_path: Path) -> None:
     node = fleet.node("a", "-Q", "once", "--pool=threads", "--concurrency=3", "--loglevel=INFO")
     assert json.loads(fleet.run(SIDE_BY_SIDE)) == ["timeout"] * 3
     runs = runs_of(fleet).values()
     assert len({run.pid for run in runs}) == 1
     assert max(run.started_at for run in runs) < min(run.ended_at or 0 for run in runs)
+
+    command = [sys.executable, "-m", "cli.main", "crawl", "toy", "--worker", "--queue=once", "--json"]
+    log = tmp_path / "cli.log"
+    with log.open("w") as said, subprocess.Popen(command, cwd=ROOT, env=fleet.environment, stdout=said, stderr=said) as process:
+        wait_until(lambda: len(runs_of(fleet)) == 4, fleet.said, 30)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 1, log.read_text()
+    *_, result = log.read_text().splitlines()
+    assert json.loads(result)["outcome"] == "cancelled"
+
     node.process.terminate()
     assert node.wait(8) == 0
-
-
-def test_a_node_of_the_fleet_keeps_its_processes_for_the_fleet(fleet: ToyFleet) -> None:
-    fleet.node()
-    refused, crawled = sorted(fleet.run(NO_ROOM).splitlines())
-    assert crawled == "timeout"
-    assert refused.startswith("NoRoom a@test runs 1 small crawls already")
-    assert "queue='once'" in refused
 
 
 def run(script: str, tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -170,7 +162,7 @@ def test_a_process_does_not_grow_with_its_crawls(tmp_path: Path) -> None:
 HANGS = """
 import os
 from workers import once
-once.SILENCE_S = 1.0
+once.SILENCE_S = 4.0
 try:
     once.crawl_once(once.Order(spider="toy", arguments={"mode": "hang"}))
 except once.ReactorHung as error:
@@ -181,8 +173,8 @@ os._exit(0)
 
 def test_a_crawl_that_blocks_the_reactor_is_noticed_and_named(tmp_path: Path) -> None:
     done = run(HANGS, tmp_path)
-    assert done.stdout == "the reactor has not answered for 1 s: a callback blocks it\n"
-    assert "tests/support/toy/spiders.py" in done.stderr
+    assert done.stdout == "the reactor has not answered for 4 s: a callback blocks it\n"
+    assert done.stderr.count("tests/support/toy/spiders.py") == 1
 
 
 FED = """
@@ -263,15 +255,3 @@ def test_trawl_crawl_runs_a_process_and_says_what_came_of_it(redis_url: str, tmp
 def test_trawl_crawl_refuses_what_it_cannot_do(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["crawl", *words]) == 2
     assert said in capsys.readouterr().err
-
-
-def test_trawl_crawl_in_a_worker_is_cancelled_by_ctrl_c(fleet: ToyFleet, tmp_path: Path) -> None:
-    fleet.node("a", "-Q", "once", "--concurrency=1")
-    command = [sys.executable, "-m", "cli.main", "crawl", "toy", "--worker", "--queue=once", "--json"]
-    log = tmp_path / "cli.log"
-    with log.open("w") as said, subprocess.Popen(command, cwd=ROOT, env=fleet.environment, stdout=said, stderr=said) as process:
-        wait_until(lambda: runs_of(fleet), fleet.said, 30)
-        process.send_signal(2)
-        assert process.wait(20) == 1, log.read_text()
-    *_, result = log.read_text().splitlines()
-    assert json.loads(result)["outcome"] == "cancelled"

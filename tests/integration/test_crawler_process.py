@@ -249,5 +249,5 @@ def test_a_crawler_whose_supervisor_is_killed_ends_and_gives_the_slot_back(
         crawler.wait(8)
     assert "its supervisor is gone" in log.read_text()
     (ended,) = map(Run.from_json, Runs(redis_client).peek(10))  # nobody else can tell
-    assert (ended.id, ended.outcome) == ("toy/0#owner", "orphaned")
+    assert (ended.id, ended.outcome, ended.reason) == ("toy/0#owner", "orphaned", "its supervisor is gone")
     assert not redis_client.exists(SLOT)

@@ -88,6 +88,9 @@ def test_five_beats_at_once_do_what_one_does_and_the_queue_of_a_node_that_is_gon
     assert fleet.run(FIVE_BEATS_AT_ONCE) == "['launch links/0 on x@test', 'launch links/1 on y@test']"
     assert [client.llen(f"node.{name}") for name in ("x@test", "y@test")] == [1, 1]
     assert 0 < client.pttl("node.x@test") <= NODE_QUEUE_EXPIRES_S * 1000
+    assert client.smembers("_kombu.binding.node.x@test")  # with a deadline for all of it, and nothing that lasts
+    assert client.zscore("_kombu.binding_deadlines", "node.x@test")
+    assert not client.exists("_kombu.binding_permanent.node.x@test")
 
     nodes.forget(["x@test"])  # it ends before it has taken the launch
     nodes.beat(NodeRecord(name="y@test", services=("links",), capacity=2))

@@ -52,7 +52,7 @@ def test_an_operators_own_task_is_scheduled_changed_and_removed_while_the_fleet_
     wait_until(lambda: client.llen(NOTES) >= 2, fleet.said)
     assert set(client.lrange(NOTES, 0, 99)) == {b"tick"}
     assert "foreign is left out: cannot be read" in beat.said()
-    assert "wrong: unknown task 'nix'; known are own.note, trawl.reconcile_fleet" in beat.said()
+    assert "wrong: unknown task 'nix'; known are own.note, trawl." in beat.said()
     assert {error.what.split(":")[0] for error in fleet.registry.errors()} == {"foreign is left out", "wrong is left out"}
 
     code, said = trawl(fleet, "list", "--json")

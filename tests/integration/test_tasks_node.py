@@ -82,7 +82,7 @@ def test_a_worker_without_options_starts_without_a_warning(fleet: ToyFleet) -> N
     node = fleet.node()
     assert fleet.ask("reconcile_fleet.apply_async(ignore_result=False).get(timeout=15)") == "['launch toy/0 on a@test']"
     banner, _, after = node.said().partition("node.a@test")
-    assert ".> concurrency: 4 (prefork)" in banner
+    assert ".> concurrency: 5 (prefork)" in banner
     assert not after.partition("\n")[2].strip(), after
 
 

@@ -62,6 +62,16 @@ def test_places_that_are_held_or_promised_are_taken() -> None:
     assert plan({"list": 4}, live, [node("a", 1)], NOW) == []  # it was restarted with less room
 
 
+def test_a_node_that_has_just_lost_a_crawler_gets_it_back_only_if_there_is_no_other() -> None:
+    record = CrawlerRecord(spider="list", number=0, state=CrawlerState.STOPPED, node="a", beat_at=NOW - 1)
+    view = SlotView(spider="list", number=0, record=record)
+    busy = [held("list", n, "b") for n in (1, 2)]
+    assert plan({"list": 3}, [view, *busy], [node("a", 9), node("b", 3)], NOW) == [launch("list", 0, "b")]
+    assert plan({"list": 3}, [view, *busy], [node("a", 9), node("b", 2)], NOW) == [launch("list", 0, "a")]
+    later = replace(view, record=replace(record, beat_at=NOW - SILENT_AFTER_S))
+    assert plan({"list": 3}, [later, *busy], [node("a", 9), node("b", 3)], NOW) == [launch("list", 0, "a")]
+
+
 def test_a_launch_to_a_node_that_has_fallen_silent_or_is_drained_is_sent_elsewhere() -> None:
     view = SlotView(spider="list", number=0, launching_on="a")
     for lost in (node("a", ago_s=SILENT_AFTER_S), node("a", draining=True)):

@@ -28,6 +28,7 @@ class Fleet:
     slots: dict[str, SlotView] = field(default_factory=dict)
     obey: Callable[[Fleet, SlotView], None] = lambda fleet, view: fleet.restart(view)
     told: list[str] = field(default_factory=list)
+    stopped: set[tuple[str, int]] = field(default_factory=set)
     fewest: int = 99
 
     def __post_init__(self) -> None:
@@ -58,8 +59,8 @@ class Fleet:
         for name, view in self.slots.items():
             if view.record and view.token:
                 self.slots[name] = replace(view, record=replace(view.record, beat_at=self.now))
-        new, slot = advance(roll, self.desired, list(self.slots.values()), self.now)
-        again = advance(roll, self.desired, list(self.slots.values()), self.now)
+        new, slot = advance(roll, self.desired, list(self.slots.values()), self.now, self.stopped)
+        again = advance(roll, self.desired, list(self.slots.values()), self.now, self.stopped)
         assert again == (new, slot), "two beats do the same"
         if slot:
             self.told.append(f"{slot.spider}/{slot.number}")
@@ -194,6 +195,16 @@ def test_what_is_scaled_away_is_left_out_and_what_is_scaled_up_is_new_already() 
     assert (roll.total, fleet.told) == (4, ["detail/0", "list/0"])
 
 
+def test_a_slot_that_is_stopped_meanwhile_is_left_out() -> None:
+    fleet = Fleet()
+    roll = fleet.tick(fleet.begin("detail"))
+    fleet.stopped = {("detail", 2)}
+    fleet.slots["detail/2"] = SlotView(spider="detail", number=2)
+    roll = fleet.end(roll)
+    assert (roll.state, roll.left_out) == (RollState.DONE, ("detail/2",))
+    assert fleet.told == ["detail/0", "detail/1"]
+
+
 def test_the_time_in_which_nobody_looked_does_not_count() -> None:
     fleet = Fleet(obey=lambda fleet, view: None)
     roll = fleet.tick(fleet.begin())
@@ -265,7 +276,7 @@ def test_of_two_beats_one_goes_on_and_the_order_reaches_the_holder(registry: Reg
     views = registry.slots(desired, registry.crawlers())
     slow = RollNote(redis_client)
     read = slow.read()
-    now = go_on(registry, RollNote(redis_client), desired, views, [])
+    now = go_on(registry, RollNote(redis_client), desired, views, [], [])
     assert now
     assert (now.current and now.current.name) == "detail/0"
     assert read
@@ -276,7 +287,7 @@ def test_of_two_beats_one_goes_on_and_the_order_reaches_the_holder(registry: Reg
 
     # An order to retire is not written over.
     redis_client.delete("trawl:fleet:orders")
-    assert go_on(registry, RollNote(redis_client), desired, views, [view])
+    assert go_on(registry, RollNote(redis_client), desired, views, [view], [])
     assert not redis_client.exists("trawl:fleet:orders")
 
 

@@ -10,9 +10,11 @@ import redis
 
 from cli.main import main
 from redis_components.autoscaling import Autoscaling, Policy
+from redis_components.holds import HoldWord
 from redis_components.keys import CrawlKeys
 from redis_components.nodes import NodeRecord, Nodes
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry, SlotView
+from workers.holding import Target, hold, resume
 from workers.self_sizing import resize, room_for
 
 KEYS = CrawlKeys.for_spider("detail")
@@ -50,6 +52,18 @@ def test_its_bounds_are_kept_and_slots_that_were_given_up_stay_so(registry: Regi
     Autoscaling(redis_client).set("detail", Policy(min=3, max=4))
     assert look(registry, redis_client) == {"detail": 3}
     assert [r.state for r in registry.crawlers()] == [CrawlerState.REFUSED]
+
+
+@pytest.mark.parametrize("word", HoldWord)
+def test_a_service_that_is_held_does_not_grow(word: HoldWord, registry: Registry, redis_client: redis.Redis) -> None:
+    Autoscaling(redis_client).set("detail", Policy(min=0, max=4))
+    Nodes(redis_client).beat(NodeRecord(name="a", services=("detail",), capacity=4))
+    registry.set_desired("detail", 0)
+    hold(redis_client, Target(services=("detail",)), word)
+    redis_client.rpush(KEYS.start_tasks(), "http://127.0.0.1/1")
+    assert look(registry, redis_client) == {}
+    resume(redis_client, Target(services=("detail",)))
+    assert look(registry, redis_client) == {"detail": 1}
 
 
 def test_figures_that_cannot_be_read_change_nothing(registry: Registry, redis_client: redis.Redis) -> None:

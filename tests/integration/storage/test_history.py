@@ -78,12 +78,16 @@ def test_runs_are_found_by_service_slot_kind_and_time_and_those_on_their_way_too
         return [run.id for run in latest(database, redis_client, Wanted(**wanted), limit)]  # type: ignore[arg-type]
 
     assert found() == ["once-1", HAND.id, BEGUN.id]
+    states = {run.id: run.outcome for run in latest(database, redis_client, Wanted(), 9)}
+    assert states == {"once-1": None, HAND.id: "finished", BEGUN.id: "crashed"}
     assert found(2) == ["once-1", HAND.id]
     assert found(spider="toy") == [HAND.id, BEGUN.id]
     assert found(spider="toy", number=0) == [BEGUN.id]
     assert found(outcome="finished") == [HAND.id]
     assert found(outcome="crashed") == [BEGUN.id]
     assert found(since=datetime.fromtimestamp(NOW - 550, UTC)) == ["once-1", HAND.id]
+    RunHistory(database).write([to_row(replace(HAND, id="hand-2"))])
+    assert [run.outcome for run in latest(database, None, Wanted(), 9)] == ["unknown", "lost", "crashed"]
 
 
 def test_a_run_whose_node_died_is_lost_until_it_is_heard_again_or_its_end_is_told(
