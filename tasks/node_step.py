@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from functools import partial
 from typing import Any
 
 from celery import bootsteps
@@ -16,6 +17,7 @@ from celery.worker import state
 
 from redis_components.connection import connect
 from redis_components.nodes import NodeRecord, Nodes
+from redis_components.registry import Registry
 from workers.node import NODE
 from workers.node_beat import NodeBeat
 from workers.patient_log import never_wait
@@ -43,7 +45,10 @@ class NodeStep(bootsteps.StartStopStep):
     def start(self, worker: Any) -> None:
         NODE.drain.clear()
         if services_of([*worker.app.amqp.queues.consume_from]):
-            self._beat = NodeBeat(Nodes(connect()), lambda: look(worker))
+            client = connect()
+            registry = Registry(client)
+            report = partial(registry.report_error, worker.hostname)
+            self._beat = NodeBeat(Nodes(client), lambda: look(worker), report=report)
             self._beat.start()
             # The step itself is stopped before the pool; a node is gone when its crawlers are.
             worker_shutdown.connect(self._say_goodbye, weak=False)
