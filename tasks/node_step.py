@@ -14,8 +14,10 @@ from typing import Any
 from celery import bootsteps
 from celery.signals import worker_shutdown
 from celery.worker import state
+from click import ClickException
 
 from redis_components.connection import connect
+from redis_components.errors import ConfigError
 from redis_components.nodes import NodeRecord, Nodes
 from redis_components.registry import Registry
 from workers.node import NODE
@@ -36,6 +38,10 @@ class NodeStep(bootsteps.StartStopStep):
         super().__init__(worker, **kwargs)
         queues = worker.app.amqp.queues
         named = set(queues.consume_from)
+        try:
+            check_pool(worker.pool_cls.__module__.rpartition(".")[2], worker.concurrency, named)
+        except ConfigError as error:
+            raise ClickException(str(error)) from error  # Celery's command line shows it as one line, exit code 1
         NODE.crawlers = room_for_crawlers(worker.concurrency, named)
         NODE.once = room_for_small_crawls(worker.concurrency, named)
         if services_of([*named]):
@@ -84,6 +90,21 @@ def look(worker: Any) -> NodeRecord:
         taken=hosted,
         draining=NODE.drain.is_set(),
     )
+
+
+def check_pool(pool: str, processes: int, queues: set[str]) -> None:
+    """Raise ConfigError for a worker that a crawler would take whole, so that it would hear and do nothing else."""
+    if not services_of([*queues]):
+        return
+    if pool == "solo":
+        raise ConfigError(
+            "--pool solo: a crawler would keep its only thread, and nobody would hear SIGTERM; leave --pool out, or take threads"
+        )
+    if processes < 2 and "control" in queues:
+        raise ConfigError(
+            f"--concurrency {processes}: a crawler would keep its only process, and nobody would seed, store and care for the "
+            "fleet; take 2 or more, or let it serve one of both: -Q control, or -Q crawlers.SERVICE"
+        )
 
 
 def room_for_crawlers(processes: int, queues: set[str]) -> int:
