@@ -108,6 +108,8 @@ class _Told:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
         if self._run.ended_at is None:
             by_celery = error is not None and not isinstance(error, TrawlError)  # SystemExit, SoftTimeLimitExceeded
-            self.ended(OnceOutcome.CANCELLED if by_celery else OnceOutcome.CRASHED, f"{type(error).__name__}: {error}")
+            revoked = isinstance(error, SystemExit)  # its number tells nobody anything
+            why = "its task was revoked, or its worker shut down cold" if revoked else f"{type(error).__name__}: {error}"
+            self.ended(OnceOutcome.CANCELLED if by_celery else OnceOutcome.CRASHED, why)
         self._heartbeat.errand(self._tell())
         self._heartbeat.stop()
