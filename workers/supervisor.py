@@ -274,6 +274,8 @@ class Supervisor:
                 return "its slot is another's"
             case Verdict.RETIRED:
                 return order.reason if order else None
+        if reload := self._reload():
+            return f"reload: {reload.reason}"
         return end.reason or (self._ledger.error() if end.code > 0 else None)
 
     # what is told

@@ -264,6 +264,7 @@ def test_an_order_to_reload_is_obeyed_once_by_a_fresh_process_in_the_same_slot(a
         assert (third.reload, third.restarts, third.quick_ends) == ("roll 2", 2, 0)
     assert stage.expired == []
     assert stage.log.path.read_text().count("Spider closed (shutdown)") == 3
+    assert [run.reason for run in stage.runs if run.ended_at] == ["reload: roll 1", "reload: roll 2", "its node is shutting down"]
 
 
 def test_an_order_to_reload_ends_the_wait_of_a_crawler_that_failed(act: Act) -> None:
