@@ -16,7 +16,7 @@ from redis_components.registry import Registry
 from redis_components.schedules import Schedules, StoredEntry
 from tasks import app as celery
 from tasks.due import next_due
-from tasks.leader_scheduler import BROKER_OPTIONS
+from tasks.routing import IMPATIENT
 from tasks.schedule import Entry, changed, checker, defaults_of, effective
 
 from .fleet_screen import duration
@@ -63,7 +63,7 @@ class Desk:
 
     def send(self, entry: Entry) -> Any:
         """Send its task now; returns the `AsyncResult`. Raises kombu's OperationalError, within seconds."""
-        with celery.connection_for_write(transport_options=BROKER_OPTIONS) as broker:
+        with celery.connection_for_write(transport_options=IMPATIENT) as broker:
             options = {**entry.options, "connection": broker, "retry": False, "ignore_result": True}  # nobody waits for it
             return self.tasks[entry.task].apply_async(entry.args, dict(entry.kwargs), **options)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from celery import Celery
 from celery.platforms import SecurityWarning
-from celery.signals import celeryd_after_setup, celeryd_init, worker_process_init
+from celery.signals import celeryd_after_setup, celeryd_init, worker_init, worker_process_init
 
 from workers.patient_log import never_wait
 
@@ -18,6 +18,13 @@ from .routing import CONTROL
 app = Celery("trawl", task_cls=FleetTask)
 app.config_from_object("celeryconfig")  # read when first needed: importing tasks opens nothing
 app.steps["worker"].add(NodeStep)
+
+
+@worker_init.connect
+def _without_neighbours(sender: Any, **_: Any) -> None:
+    # As --without-gossip --without-mingle. Workers need not know each other: each would read all events of all of them, wait a
+    # second for neighbours at its start and at each reconnection, and leave a binding in Redis when it is killed.
+    sender.options.update(without_gossip=True, without_mingle=True)
 
 
 @celeryd_after_setup.connect

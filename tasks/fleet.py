@@ -19,7 +19,7 @@ from workers.self_sizing import resize
 
 from .app import app
 from .flower import CrawlingEvents
-from .routing import node_queue
+from .routing import drop_inbox, node_queue
 
 LAUNCH_EXPIRES_S = 10.0  # a launch that no node has taken by then is sent again
 
@@ -69,6 +69,7 @@ def reconcile_fleet() -> list[str]:
                 done.append(f"forget {name}")
             case ForgetNode(name=name):
                 nodes.forget([name])
+                drop_inbox(app, name)
                 done.append(f"forget node {name}")
     leaving = [action.slot for action in actions if isinstance(action, Retire)]
     if roll := go_on(registry, RollNote(client), desired, views, leaving, stopped):

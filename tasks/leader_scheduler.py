@@ -33,12 +33,12 @@ from redis_components.schedules import Run, RunState, Schedules
 
 from .base import ROUND_HEADER
 from .due import expires_s, needs_anchor, next_due
+from .routing import IMPATIENT
 from .schedule import Entry, Schedule, checker, defaults_of, effective
 
 ANSWER_S = 2.0  # longest wait for Redis; well below the time that the lock lives without renewal
 RENEW_S = 1.0  # how often the leader renews, and how often the others look
 READ_S = 2.0  # how often the leader reads what was changed about the schedule
-BROKER_OPTIONS = {"socket_timeout": 3, "socket_connect_timeout": 2, "max_retries": 0}  # beat has its own way to try again
 
 logger = get_logger("celery.beat")
 
@@ -169,7 +169,7 @@ class LeaderScheduler(Scheduler):
 
     def _publish(self, entry: Entry, due: float, token: int) -> None:
         if self._broker is None:
-            self._broker = self.app.connection_for_write(transport_options=BROKER_OPTIONS)
+            self._broker = self.app.connection_for_write(transport_options=IMPATIENT)
         options = {
             "ignore_result": True,
             **entry.options,

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from celery import Celery
 from kombu.entity import Exchange, Queue
 
 CONTROL = "control"  # the default queue, of tasks that last seconds
+
+# Transport options of a sender that must not wait for a broker that is away: kombu's own tries for ever.
+IMPATIENT = {"socket_timeout": 3, "socket_connect_timeout": 2, "max_retries": 0}
 
 NODE_QUEUE_EXPIRES_S = 60.0  # a queue that nobody consumes for so long is gone from the broker, with what is in it
 SERVICE_PREFIX = "crawlers."
@@ -31,6 +35,18 @@ def node_queue(name: str) -> Queue:
     """
     queue = f"node.{name}"
     return Queue(queue, Exchange(queue, type="direct"), routing_key=queue, expires=NODE_QUEUE_EXPIRES_S)  # type: ignore[no-untyped-call]
+
+
+def drop_inbox(app: Celery, name: str) -> None:
+    """Remove the binding of Celery's remote control for a node that was killed: nothing else does, whatever its age.
+
+    Raises kombu's OperationalError where the broker is away.
+    """
+    inbox = Queue(f"{name}.celery.pidbox", Exchange("celery.pidbox", type="fanout"))  # type: ignore[no-untyped-call]
+    with app.connection_for_write(transport_options=IMPATIENT) as broker:
+        bound: Any = inbox(broker.default_channel)
+        bound.declare()  # kombu removes only bindings that it has made itself
+        bound.delete()
 
 
 def services_of(queues: Sequence[str]) -> tuple[str, ...]:

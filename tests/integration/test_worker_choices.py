@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+import redis
 
+from redis_components.keys import FleetKeys
+from redis_components.nodes import NodeRecord
 from tests.support.fleet import Program, ToyFleet
 from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.usefixtures("no_process_left")
 
 QUEUE = "crawlers.toy"
+INBOXES = "_kombu.binding.celery.pidbox"
 
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[ToyFleet]:
     with ToyFleet(tmp_path, "toy=2") as fleet:
         yield fleet
+
+
+def bound(client: redis.Redis) -> set[str]:
+    """The nodes that the broker knows of."""
+    return set(re.findall(r"[\w-]+@\w+", b" ".join(client.smembers(INBOXES)).decode()))
 
 
 def pool(node: Program) -> set[int]:
@@ -32,8 +42,8 @@ def test_a_crawlers_task_is_neither_stuck_nor_delivered_again_nor_ended_for_its_
 
     # One process for both queues, and a launch that came first: the short tasks go before it, or they would wait for days.
     scaled = fleet.ask("[run_crawler.delay('toy', 0), run_crawler.delay('toy', 1), scale_fleet.delay(toy=2).id][-1]")
-    first = fleet.node("a", "-Q", f"{QUEUE},control", "--concurrency=1")
-    fleet.wait_whole("toy/0")
+    first = fleet.node("a", "-Q", f"{QUEUE},control", "--concurrency=1", "--loglevel=INFO")
+    fleet.wait_whole("toy/0", timeout_s=40)
     assert fleet.ask(f"app.AsyncResult({scaled!r}).get(timeout=10)") == "{'toy': 2}"
 
     # Its only process is taken for days: the second launch stays in the queue, for a node that is free.
@@ -45,12 +55,17 @@ def test_a_crawlers_task_is_neither_stuck_nor_delivered_again_nor_ended_for_its_
 
     # Pool processes are replaced after each task, and for a little memory: those that host a crawler are not.
     second = fleet.node("b", "-Q", f"{QUEUE},control", "--concurrency=4", "--max-tasks-per-child=1", "--max-memory-per-child=1")
-    crawlers = fleet.wait_whole("toy/0", "toy/1")
+    crawlers = fleet.wait_whole("toy/0", "toy/1", timeout_s=40)
     assert {r.node for r in crawlers.values()} == {"a@test", "b@test"}
     hosts = {name: psutil.Process(r.pid).ppid() for name, r in crawlers.items()}
     before = pool(second)
+
+    # What a node that was killed has left in the broker goes with its record.
+    client.hset(FleetKeys().nodes(), "dead@x", NodeRecord(name="dead@x", services=("toy",), capacity=1).to_json())
+    client.sadd(INBOXES, "\x06\x16\x06\x16dead@x.celery.pidbox")
     assert fleet.ask("{scale_fleet.delay(toy=2).get(timeout=10)['toy'] for _ in range(4)}") == "{2}"
     wait_until(lambda: len(before - pool(second)) >= 2, fleet.said)  # the last ones are still being replaced
+    wait_until(lambda: bound(client) == {"a@test", "b@test"}, lambda: f"{bound(client)} are bound; {fleet.said()}")
     assert {name: r.pid for name, r in fleet.wait_whole("toy/0", "toy/1").items()} == {n: r.pid for n, r in crawlers.items()}
     assert {name: psutil.Process(r.pid).ppid() for name, r in crawlers.items()} == hosts
 
@@ -69,4 +84,9 @@ def test_a_crawlers_task_is_neither_stuck_nor_delivered_again_nor_ended_for_its_
     assert answer == "{'toy': 2}", answer + fleet.said()
     assert {name: r.pid for name, r in fleet.wait_whole("toy/0", "toy/1").items()} == {n: r.pid for n, r in crawlers.items()}
     assert first.process.poll() is None
-    assert second.process.poll() is None
+
+    # A node that leaves takes its own along.
+    second.process.terminate()
+    assert second.wait(20) == 0
+    assert "b@test" not in bound(client)
+    assert "mingle" not in first.said()

@@ -44,7 +44,7 @@ class Program:
     def said(self) -> str:
         return self.log.read_text(errors="replace")
 
-    def wait(self, timeout_s: float = 15.0) -> int:
+    def wait(self, timeout_s: float = 30.0) -> int:
         """Its exit code; fails with what it said when it does not end in time."""
         try:
             return self.process.wait(timeout_s)
