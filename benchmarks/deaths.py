@@ -21,11 +21,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.report import Report, options
-from tests.support.deaths import CRAWLER_S, WORKER_S, Death, Toll, play
+from tests.support.deaths import Toll, play
 from tests.support.mortal_fleet import MortalFleet
 from tests.support.processes import none_left
 from tests.support.redis_server import RedisServer
 from tests.support.watched_fleet import MARK
+from tests.support.ways_to_die import CRAWLER_S, WORKER_S, Death
 
 PROTOTYPE_S = {Death.CRAWLER_KILLED: 1.3, Death.POOL_CHILD_KILLED: 3.9, Death.NODE_KILLED: 16.0}
 """Seconds until whole in the prototype that was made before this project."""
@@ -66,7 +67,8 @@ def main() -> int:
     for name in chosen.only:
         for _ in range(chosen.repetitions):
             runs.append(run(known[name], chosen.crawlers, chosen.away))
-            print(runs[-1], file=sys.stderr, flush=True)
+            toll = asdict(runs[-1].toll) | {"death": name, "left": runs[-1].left}
+            print(toll, file=sys.stderr, flush=True)
     report.table(
         [
             "death",

@@ -149,6 +149,8 @@ def _hold(
     *,
     at_once: bool = False,
 ) -> int:
+    from redis_components.beats import Beats
+    from redis_components.holds import HoldWord
     from workers import holding
 
     from .redis_access import redis_client
@@ -156,6 +158,8 @@ def _hold(
     target = _target(services, site, whole)
     with redis_client() as client:
         held = holding.hold(client, target, word, reason=reason, at_once=at_once)
+        if word is HoldWord.STOP and Beats(client).look(client.time()[0]).stalled:
+            print("trawl: no beat is at work, so nobody tells the crawlers yet (celery -A tasks beat)", file=sys.stderr)
         _show(client, held, as_json, f"{_name(target)}: {word.state}; go on with: trawl resume {_words(target)}", "held now")
     return 0
 

@@ -40,10 +40,10 @@ from .terms import Terms
 
 TICK_S = 0.1  # how often the main thread looks at everything
 WATCHDOG_S = 7.0
+STARTING = 4  # times WATCHDOG_TIMEOUT while the crawl is being opened: many that start at once share few cores
 RATE_OVER = 6  # heartbeats over which pages per second are measured
 FROZEN_S = 1.0  # a tick that came so much too late was not the reactor's fault: the whole process stood still
 GIVE_BACK_S = 1.0  # after SHUTDOWN_GRACE, for telling Redis which pages were not finished; shorter than the supervisor's margin
-LAST_RESORT_S = 30.0  # after WATCHDOG_TIMEOUT; a supervisor acts earlier, so this is for a process that has none any more
 SUPERVISOR_GONE = "its supervisor is gone"
 
 logger = logging.getLogger(__name__)
@@ -109,6 +109,9 @@ class CrawlerProcess:
 
     def run(self) -> ExitKind:
         self._write(Terms(grace_s=self._grace_s, memory_hard_bytes=self._limits.memory_hard_bytes).to_line())
+        if why := self._limits.too_low(self._resident()):
+            logger.error("%s", why)
+            return ExitKind.REFUSED
         if self._limits.memory_hard_bytes:
             memory.cap(self._limits.memory_hard_bytes)
         self._crawl.start()
@@ -135,9 +138,6 @@ class CrawlerProcess:
                 self._say()
             if begins:
                 self._heartbeat.now()  # who waits for this crawler need not wait for its next beat
-                if why := self._limits.too_low(self._record.rss_bytes):
-                    logger.error("%s", why)
-                    return ExitKind.REFUSED
             self._tick()
             self._crawl.poll()
         return kind
@@ -170,7 +170,7 @@ class CrawlerProcess:
         if self._heartbeat.lost:
             logger.error("slot %s belongs to another process now; leaving at once", self._slot.name if self._slot else "?")
             return ExitKind.LOST_SLOT
-        if self._crawl.silent_s() > self._watchdog_s:
+        if self._crawl.silent_s() > self._watchdog_s * (1 if self._begun else STARTING):
             logger.error("the reactor has not answered for %.0f s; where every thread stands:", self._crawl.silent_s())
             faulthandler.dump_traceback(all_threads=True)
             return ExitKind.HUNG
@@ -252,8 +252,9 @@ class CrawlerProcess:
         self._run = with_figures(self._run, self._record)
         self._write(self._record.to_json().encode())
         if self._parent:
-            # By C, in a thread that needs no GIL: an orphan whose GIL is held for ever would be there for ever.
-            faulthandler.dump_traceback_later(self._watchdog_s + LAST_RESORT_S, exit=True)
+            # By C, in a thread that needs no GIL: an orphan whose GIL is held for ever would be there for ever. A supervisor that
+            # is alive acts earlier.
+            faulthandler.dump_traceback_later(3 * self._watchdog_s + 2 * self._period_s, exit=True)
 
     def _write(self, line: bytes) -> None:
         if self._pulse_fd is None:

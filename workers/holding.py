@@ -10,8 +10,8 @@ import getpass
 import os
 import re
 import socket
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import redis
 
@@ -24,7 +24,7 @@ from redis_components.keys import CrawlKeys
 from .fleet import default_fleet
 from .sites import load_sites, sites_dir
 
-_SITE = re.compile(r"[^\s\x00-\x1f]{1,253}")
+_SITE = re.compile(r"[^\s\x00-\x1f/]{1,253}")
 _HOST = re.compile(r".*[.:].*|localhost", re.DOTALL)
 
 
@@ -46,16 +46,19 @@ class Target:
         if self.slots and self.site:
             raise ConfigError("--site is held in whole services: leave the slot's number out")
 
-    def check(self, client: redis.Redis) -> None:
-        """Raise ConfigError for a service, slot or site that does not exist."""
-        services = default_fleet()
+    def checked(self, client: redis.Redis, held: Collection[Held] = ()) -> Target:
+        """The same with a site's name as crawlers know it. Raises ConfigError for a service, slot or site that does not exist;
+        what is `held` exists, or did so.
+        """
+        services = {*default_fleet(), *(one.service for one in held)}
         strange = [name for name in self.services if name not in services and not _has_crawl(client, name)]
         strange += [f"{name}/{number}" for name, number in self.slots if name not in services]
         if strange:
             known = ", ".join(sorted(services))
             raise ConfigError(f"unknown service {strange[0]!r}: TRAWL_FLEET names {known}, and Redis has no crawl of that name")
-        if self.site:
-            _check_site(self.site, anything=any(name not in services for name in self.services))
+        if not self.site or self.site in {one.site for one in held}:
+            return self
+        return replace(self, site=_known_site(self.site, anything=any(name not in default_fleet() for name in self.services)))
 
 
 def who() -> str:
@@ -75,11 +78,11 @@ def hold(
     Raises ConfigError for what does not exist or cannot be held so; nothing is changed then.
     """
     _check_word(target, word)
-    target.check(client)
+    target = target.checked(client)
     seconds, micros = client.time()
     new = Hold(word=word, at=seconds + micros / 1e6, by=by or who(), reason=" ".join(reason.split()), at_once=at_once)
     _change(client, target, new)
-    return overview(client)
+    return overview(client, target.services)
 
 
 def resume(client: redis.Redis, target: Target) -> list[Held]:
@@ -87,14 +90,14 @@ def resume(client: redis.Redis, target: Target) -> list[Held]:
 
     What holds for the whole fleet is not ended for one service alone.
     """
-    target.check(client)
+    target = target.checked(client, overview(client, target.services))
     _change(client, target, None)
-    return overview(client)
+    return overview(client, target.services)
 
 
-def overview(client: redis.Redis) -> list[Held]:
-    """Everything that is held, the widest first."""
-    return FleetHolds(client).all(default_fleet())
+def overview(client: redis.Redis, more: Iterable[str] = ()) -> list[Held]:
+    """Everything that is held in the fleet, and in the crawls of `more` spiders, the widest first."""
+    return FleetHolds(client).all(dict.fromkeys((*default_fleet(), *more)))
 
 
 def _change(client: redis.Redis, target: Target, new: Hold | None) -> None:
@@ -177,10 +180,19 @@ def _check_word(target: Target, word: HoldWord) -> None:
         )
 
 
-def _check_site(site: str, *, anything: bool) -> None:
+def _known_site(site: str, *, anything: bool) -> str:
+    """The name of a site file, else a host as URLs have it. Raises ConfigError."""
     if not _SITE.fullmatch(site):
-        raise ConfigError(f"--site {site!r:.100}: the name of a site is text without spaces, at most 253 characters")
+        raise ConfigError(f"site {site!r:.100}: name a site, or a host such as example.com: no URL, no spaces, 253 characters")
     known = sorted(one.name for one in load_sites())
-    if not (anything or site in known or _HOST.fullmatch(site)):
+    if site in known:
+        return site
+    if _HOST.fullmatch(site):
+        try:
+            return site.lower().encode("idna").decode() if not site.isascii() else site.lower()
+        except UnicodeError as error:
+            raise ConfigError(f"site {site!r:.100} is no host: {error}") from error
+    if not anything:
         listed = ", ".join(known) or "none"
         raise ConfigError(f"unknown site {site!r}: sites in {sites_dir()} are {listed}; a host such as example.com is one, too")
+    return site

@@ -33,10 +33,7 @@ from .restarts import Decision, RestartPolicy, decide
 from .run_book import RunBook
 from .slot_ledger import SlotLedger
 from .terms import Terms
-
-TICK_S = 0.1  # how often the crawler is looked at
-FROZEN_S = 1.0  # a look that came so much too late: this node stood still, its crawlers are not to blame
-WEIGH_S = 1.0  # how often its memory is read
+from .watch import TICK_S, Watch
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +101,6 @@ class Supervisor:
         self._book = RunBook(slot, self._around.node, lambda run: self._heartbeat.errand(lambda: self._around.on_run(run)))
         self._heartbeat = Heartbeat(self._beat, period_s=self._config.period_s)
         self._crawler: LaunchedCrawler | None = None
-        self._weigh_at = 0.0
         self._starts = 0
         self._ledger = SlotLedger(
             slot,
@@ -189,6 +185,7 @@ class Supervisor:
         """From one crawler's launch to its end; None when that end was our doing."""
         killed = oom_kills()
         crawler = self._crawler = self._launch()
+        watch = Watch(crawler, silence_s=self._config.silence_s, start_s=self._config.start_s)
         while (code := crawler.poll()) is None:
             if self._verdict():
                 self._end(crawler, ExitKind.DRAINED)
@@ -198,12 +195,9 @@ class Supervisor:
                 return None
             if crawler.pulse() and crawler.record:
                 self._hear(crawler.record, crawler.terms)
-            if trouble := self._trouble(crawler):
+            if trouble := watch.trouble():
                 return self._kill(crawler, *trouble)
-            began = time.monotonic()
-            time.sleep(TICK_S)
-            if (late_s := time.monotonic() - began - TICK_S) > FROZEN_S:
-                crawler.excuse(late_s)
+            watch.tick()
         if code == -signal.SIGKILL and oom_kills() > killed:
             return self._bury(crawler, code, ExitKind.OUT_OF_MEMORY, "by the kernel")
         return self._bury(crawler, code)
@@ -216,16 +210,6 @@ class Supervisor:
             what = f"SHUTDOWN_GRACE = {terms.grace_s:g} in its settings: its worker, shut down itself, does not wait for so long"
             what = f"{what}; start workers with {GRACE_VARIABLE}={terms.grace_s:g} instead"
             self._heartbeat.errand(lambda: self._registry.report_error(self._slot.name, what))
-
-    def _trouble(self, crawler: LaunchedCrawler) -> tuple[ExitKind, str] | None:
-        """Why a crawler has to be killed that cannot see it itself."""
-        if crawler.silent_s > (self._config.silence_s if crawler.record else self._config.start_s):
-            return ExitKind.HUNG, f"it said nothing for {crawler.silent_s:.0f} s"
-        if crawler.terms.memory_hard_bytes and time.monotonic() >= self._weigh_at:
-            self._weigh_at = time.monotonic() + WEIGH_S
-            if (resident := crawler.resident()) > crawler.terms.memory_hard_bytes:
-                return ExitKind.OUT_OF_MEMORY, f"it had {resident >> 20} MiB of memory"
-        return None
 
     def _launch(self) -> LaunchedCrawler:
         order = self._reload()
@@ -290,6 +274,8 @@ class Supervisor:
                 return "its slot is another's"
             case Verdict.RETIRED:
                 return order.reason if order else None
+        if reload := self._reload():
+            return f"reload: {reload.reason}"
         return end.reason or (self._ledger.error() if end.code > 0 else None)
 
     # what is told

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.deaths import Death, Toll, play
+from tests.support.deaths import Toll, play
 from tests.support.mortal_fleet import MortalFleet
 from tests.support.processes import none_left
 from tests.support.watched_fleet import MARK
+from tests.support.ways_to_die import Death
 
 AWAY_S = 4.0  # Redis; a minute in the long form
 SLACK = 2.0  # how fast is the table's business: here a busy machine may take longer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import redis
@@ -20,8 +19,8 @@ from tests.support.owner import Owner
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 
-EFFECT_S = 2.0  # promised
-QUIET_S = 0.7  # for which it is then watched that nothing more comes
+QUIET_S = 1.0  # for so long nothing more comes
+BUSY_MACHINE_S = 8.0  # promised are 2 s: benchmarks/holds.py measures; here it is enough that it falls silent
 SLOW = {"CONCURRENT_REQUESTS_PER_DOMAIN": 2}
 """Most of what a crawler has started then waits in Scrapy's downloader: enough for seconds."""
 
@@ -35,12 +34,17 @@ def reach(run: Crawl, pages: int) -> None:
     wait_until(lambda: len(run.hits()) >= pages, lambda: f"{pages} pages are fetched\n{run.log()}", 60)
 
 
-def falls_silent(count: Callable[[], int]) -> None:
-    """Within the promised time nothing more comes."""
-    time.sleep(EFFECT_S)
-    before = count()
-    time.sleep(QUIET_S)
-    assert count() == before
+def falls_silent(run: Crawl) -> None:
+    """Nothing more comes to the site."""
+    seen, since = -1, time.monotonic()
+
+    def quiet() -> bool:
+        nonlocal seen, since
+        if (now := sum(run.hits().values())) != seen:
+            seen, since = now, time.monotonic()
+        return time.monotonic() - since > QUIET_S
+
+    wait_until(quiet, lambda: f"it falls silent\n{run.log()}", BUSY_MACHINE_S)
 
 
 def each_page_once(run: Crawl) -> None:
@@ -56,17 +60,18 @@ def test_a_paused_crawl_falls_silent_and_goes_on_where_it_was_also_with_other_cr
         first = [run.start(**SLOW), run.start(**SLOW)]
         reach(run, 40)
         hold(run, spider=HoldWord.PAUSE)
-        falls_silent(lambda: sum(run.hits().values()))
+        falls_silent(run)
         with run.client() as client:
+            wait_until(lambda: snapshot(client, run.spider).leased == 0, "pages in flight are finished")
             shot = snapshot(client, run.spider)
-        assert (shot.leased, shot.leased_tasks, shot.owners) == (0, 0, 2), "pages in flight are finished, crawlers stay"
+        assert (shot.leased_tasks, shot.owners) == (0, 2), "crawlers stay"
         assert shot.ready > 20, "among them what had waited in the downloader"
         for process in first:
             process.terminate()
         run.finish(10)
         run.start()
         run.wait_for(1)
-        falls_silent(lambda: sum(run.hits().values()))
+        falls_silent(run)
         hold(run, spider=None)
         run.finish()
         each_page_once(run)
@@ -80,7 +85,7 @@ def test_a_paused_site_falls_silent_and_the_others_go_on(redis_server: RedisServ
         crawlers = [run.start(**SLOW), run.start(**SLOW)]
         reach(run, 30)
         hold(run, **{f"site:{site}": HoldWord.PAUSE})
-        falls_silent(lambda: sum(run.hits().values()))
+        falls_silent(run)
         run.seed(f"{other}/1", f"{run.site}/1")
         wait_until(lambda: len(hits_of(other)) == 200, lambda: f"the other site is crawled to its end\n{run.log()}", 30)
         assert not any(process.poll() for process in crawlers), "what is parked keeps the crawl open"

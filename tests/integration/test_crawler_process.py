@@ -158,7 +158,7 @@ def test_what_is_not_finished_in_the_grace_time_is_given_back_unharmed(
         with program(command, environment, tmp_path / "log") as crawler:
             wait_until(lambda: hits_of(site), crawler.said)
             crawler.process.terminate()
-            assert crawler.wait(5) == ExitKind.ABORTED.exit_code
+            assert crawler.wait() == ExitKind.ABORTED.exit_code
             assert "leaving with pages in flight: the grace time is over" in crawler.said()
     shot = snapshot(redis_client, "links")
     assert (shot.ready, shot.leased, shot.reclaimed) == (1, 0, 0)
@@ -168,11 +168,11 @@ def test_sigterm_while_it_starts_is_not_lost(run: Start) -> None:
     with run("toy") as crawler:
         wait_until(lambda: "Enabled addons" in crawler.said(), crawler.said, every_s=0.001)
         crawler.process.terminate()
-        assert crawler.wait(8) == 0
+        assert crawler.wait() == 0
 
 
 def test_a_hung_reactor_is_noticed_and_its_stacks_are_logged(run: Start) -> None:
-    with run("toy", "-a", "mode=hang", "-s", "WATCHDOG_TIMEOUT=3") as crawler:
+    with run("toy", "-a", "mode=hang", "-s", "WATCHDOG_TIMEOUT=2") as crawler:
         assert crawler.wait() == ExitKind.HUNG.exit_code
         assert "tests/support/toy/spiders.py" in crawler.said()
 
@@ -221,14 +221,14 @@ def test_a_crawler_that_stood_still_for_longer_than_its_leases_live_leaves_thoug
 
 
 SUPERVISOR_THAT_DIES = """
-import os, sys, time
+import json, os, sys, time
 from pathlib import Path
 from redis_components.registry import Slot
 from workers.crawler_options import CrawlerOptions
 from workers.launcher import launch
 from workers.logs import SlotLog
 slot = Slot(spider="toy", number=0, token=int(sys.argv[1]), owner="node-a")
-options = CrawlerOptions(spider="toy", slot=slot, owner="toy/0#owner", settings={"HEARTBEAT_INTERVAL": "0.2"})
+options = CrawlerOptions(spider="toy", slot=slot, owner="toy/0#owner", settings=json.loads(sys.argv[3]))
 launch(options, SlotLog(Path(sys.argv[2])))
 time.sleep(60)
 """
@@ -240,14 +240,28 @@ def test_a_crawler_whose_supervisor_is_killed_ends_and_gives_the_slot_back(
     slot = registry.acquire("toy", 0, "node-a")
     assert slot is not None
     log = tmp_path / "crawler.log"
-    command = ["-c", SUPERVISOR_THAT_DIES, str(slot.token), str(log)]
+    command = ["-c", SUPERVISOR_THAT_DIES, str(slot.token), str(log), '{"HEARTBEAT_INTERVAL": "0.2"}']
     with program(command, toy_environment(redis_url, tmp_path), tmp_path / "log") as supervisor:
         wait_until(lambda: crawling(registry), supervisor.said)
         (record,) = registry.crawlers()
         crawler = psutil.Process(record.pid)
         supervisor.process.kill()
-        crawler.wait(8)
+        crawler.wait(30)
     assert "its supervisor is gone" in log.read_text()
     (ended,) = map(Run.from_json, Runs(redis_client).peek(10))  # nobody else can tell
     assert (ended.id, ended.outcome, ended.reason) == ("toy/0#owner", "orphaned", "its supervisor is gone")
     assert not redis_client.exists(SLOT)
+
+
+def test_an_orphan_that_is_stuck_in_c_code_ends_all_the_same(registry: Registry, redis_url: str, tmp_path: Path) -> None:
+    slot = registry.acquire("toy", 0, "node-a")
+    assert slot is not None
+    log = tmp_path / "crawler.log"
+    settings = '{"HEARTBEAT_INTERVAL": "0.2", "WATCHDOG_TIMEOUT": "2"}'
+    command = ["-c", SUPERVISOR_THAT_DIES, str(slot.token), str(log), settings]
+    with program(command, toy_environment(redis_url, tmp_path, TOY_MODE="freeze"), tmp_path / "log") as supervisor:
+        wait_until(lambda: "INFO: freeze" in log.read_text(), supervisor.said)
+        (crawler,) = psutil.Process(supervisor.process.pid).children()
+        supervisor.process.kill()
+        crawler.wait(30)
+    assert "tests/support/toy/spiders.py" in log.read_text(), "where it stood"

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import redis
 
+from redis_components import holds
+from redis_components.holds import Hold, HoldWord
 from redis_components.inspector import expire_owner, snapshot
-from tests.support.crawl import crawl
+from tests.support.crawl import Crawl, crawl
 from tests.support.processes import wait_until
 
 CLASSES = "tests.support.custom_classes"
@@ -72,3 +74,31 @@ def test_scrapys_own_dupefilter_is_used_when_it_is_named(redis_url: str, redis_c
     stats = snapshot(redis_client, "counting").stats
     assert stats["dupefilter/filtered"] == "42"  # page 1 found 40 times, pages 2 and 3 twice; Scrapy's dupefilter counts itself
     assert redis_client.exists("counting:dupefilter") == 0
+
+
+def test_a_crawl_on_a_queue_of_the_users_own_is_held_and_goes_on(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    def hold(**fields: Hold | None) -> None:
+        holds.change(redis_client, run.keys, fields)
+
+    with crawl(redis_url, tmp_path, pages=60, latency_s=0.1) as run:
+        site = f"site:{run.site.removeprefix('http://')}"
+        run.seed()
+        run.start(SCHEDULER_QUEUE_CLASS=f"{CLASSES}.HighestPageFirst")
+        wait_until(lambda: len(run.hits()) > 10, lambda: f"the crawl is under way\n{run.log()}", 30)
+        hold(spider=Hold(word=HoldWord.PAUSE))
+        wait_until(lambda: not in_flight(run), lambda: f"it falls silent\n{run.log()}")
+        silent = len(run.hits())
+        hold(spider=None, **{site: Hold(word=HoldWord.PAUSE)})
+        wait_until(lambda: snapshot(redis_client, "links").parked > 0, lambda: f"what is taken is set aside\n{run.log()}")
+        assert len(run.hits()) == silent < 60
+        hold(**{site: None})
+        run.finish()
+        assert run.missing() == ([], [])
+        assert set(run.hits().values()) == {1}
+
+
+def in_flight(run: Crawl) -> bool:
+    """Whether items are still to come of the pages that were fetched."""
+    return len(run.items()) < len(run.hits())

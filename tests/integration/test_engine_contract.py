@@ -9,10 +9,15 @@ from unittest.mock import Mock
 
 import pytest
 import scrapy
+from scrapy.core.downloader import Downloader
+from scrapy.core.downloader import Slot as DownloaderSlot
 from scrapy.core.engine import _Slot
 from scrapy.core.scraper import Scraper
+from scrapy.exceptions import IgnoreRequest
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
-from redis_components.engine import InProgress, watch_finished
+from redis_components.engine import InProgress, NotNow, take_back, watch_finished
 from redis_components.errors import IncompatibleEngine
 
 
@@ -65,3 +70,19 @@ def test_requests_are_compared_by_identity_so_that_a_copy_never_acks_the_origina
 
 def test_the_scheduler_is_reachable_while_a_spider_runs() -> None:
     assert isinstance(scrapy.core.engine.ExecutionEngine.scheduler, property)
+
+
+def test_a_request_that_waits_in_the_downloader_stands_in_its_slots_queue_with_the_deferred_that_lets_it_go_on() -> None:
+    waits, other = scrapy.Request("http://127.0.0.1/1"), scrapy.Request("http://127.0.0.1/2")
+    waits.errback = other.errback = lambda failure: None
+    slot = DownloaderSlot(concurrency=1, delay=0)
+    turns: list[Deferred[Any]] = [Deferred(), Deferred()]
+    slot.queue.extend(zip((waits, other), turns, strict=True))
+    ended: list[Failure] = []
+    turns[0].addErrback(ended.append)
+    take_back(Mock(engine=Mock(downloader=Mock(slots={"127.0.0.1": slot}))), lambda request: request is waits)
+    assert [type(failure.value) for failure in ended] == [NotNow]
+    assert (waits.errback, list(slot.queue)) == (None, [(other, turns[1])])
+    assert "slot.queue.append((request, d))" in inspect.getsource(Downloader._enqueue_request)
+    assert "request, queue_dfd = slot.queue.popleft()" in inspect.getsource(Downloader._process_queue)
+    assert issubclass(NotNow, IgnoreRequest), "which Scrapy neither retries nor logs"

@@ -79,6 +79,24 @@ def test_a_site_is_held_everywhere_or_in_one_service(redis_client: redis.Redis) 
     assert obeyed(redis_client, DETAIL) == {}
 
 
+@pytest.mark.parametrize(("typed", "known"), [("Example.COM", "example.com"), ("Bücher.example", "xn--bcher-kva.example")])
+def test_a_host_is_held_as_urls_have_it(redis_client: redis.Redis, typed: str, known: str) -> None:
+    hold(redis_client, Target(site=typed), PAUSE)
+    assert obeyed(redis_client, LIST) == {f"fleet:site:{known}": "pause"}
+    assert resume(redis_client, Target(site=typed)) == []
+
+
+def test_what_is_held_can_be_resumed_also_when_its_site_file_or_service_is_gone(
+    redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold(redis_client, Target(site="one"), PAUSE)
+    hold(redis_client, Target(services=("forum_detail",)), STOP)
+    (tmp_path / "one.toml").unlink()
+    monkeypatch.setenv("TRAWL_FLEET", "forum_list=1")
+    resume(redis_client, Target(site="one"))
+    assert resume(redis_client, Target(services=("forum_detail",))) == []
+
+
 def test_what_holds_for_the_fleet_reaches_a_service_that_comes_later_and_leaves_one_that_has_let_go(
     redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,7 +177,8 @@ def test_posts_are_not_let_in_while_their_service_or_site_is_being_drained(redis
         (Target(services=("nosuch",)), PAUSE, r"unknown service 'nosuch': TRAWL_FLEET names forum_detail, forum_list"),
         (Target(slots=(("nosuch", 1),)), STOP, r"unknown service 'nosuch/1'"),
         (Target(site="onee"), PAUSE, r"unknown site 'onee': sites in .* are one, two; a host such as example.com is one, too"),
-        (Target(site="a b"), PAUSE, r"text without spaces"),
+        (Target(site="a b"), PAUSE, r"no URL, no spaces"),
+        (Target(site="https://example.com/"), PAUSE, r"no URL, no spaces"),
         (Target(site="one"), STOP, r"a site cannot be stopped: pause or drain it"),
         (Target(slots=(("forum_list", 0),)), PAUSE, r"forum_list/0 cannot be held alone: stop it, or name forum_list"),
     ],
@@ -185,7 +204,7 @@ def test_a_target_names_one_thing(arguments: dict[str, object]) -> None:
 def test_a_crawl_outside_of_the_fleet_can_be_paused_and_with_it_any_site(redis_client: redis.Redis) -> None:
     keys = CrawlKeys.for_spider("alone")
     redis_client.hset(keys.counters(), "layout", "1")
-    hold(redis_client, Target(services=("alone",)), PAUSE)
+    assert [one.what for one in hold(redis_client, Target(services=("alone",)), PAUSE)] == ["alone"]
     hold(redis_client, Target(services=("alone",), site="shop"), PAUSE)
     assert obeyed(redis_client, keys) == {"spider": "pause", "site:shop": "pause"}
     with pytest.raises(ConfigError, match="no service of this fleet"):

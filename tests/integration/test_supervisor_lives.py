@@ -28,7 +28,7 @@ from workers.supervisor import Supervisor, SupervisorConfig, Surroundings, Verdi
 
 SLOT, RECORDS = FleetKeys().slot("toy", 0), FleetKeys().crawlers()
 QUICK = SupervisorConfig(
-    margin_s=0.5,
+    margin_s=2.0,
     silence_s=2.5,
     period_s=0.2,
     restarts=RestartPolicy(first_wait_s=0.05, max_quick_failures=2),
@@ -60,7 +60,7 @@ class Stage:
             found[:] = [r for r in self.registry.crawlers() if r.state is CrawlerState.RUNNING and r.pages and r.pid != not_pid]
             return bool(found)
 
-        wait_until(look, lambda: f"a crawler crawls; its log:\n{self.said()}", 15)
+        wait_until(look, lambda: f"a crawler crawls; its log:\n{self.said()}")
         return found[0]
 
     def said(self) -> str:
@@ -196,7 +196,7 @@ def test_an_order_to_retire_is_obeyed(act: Act) -> None:
 
 def test_a_crawler_that_dies_again_and_again_is_given_up_with_its_last_words(act: Act) -> None:
     with act(mode="exit") as stage:
-        wait_until(lambda: stage.verdict is Verdict.CRASH_LOOPING, stage.said, 15)
+        wait_until(lambda: stage.verdict is Verdict.CRASH_LOOPING, stage.said)
     record = stage.last_record()
     assert record.state is CrawlerState.CRASH_LOOPING
     assert record.last_exit == "crashed (exit code 9)"
@@ -208,7 +208,7 @@ def test_a_crawler_that_dies_again_and_again_is_given_up_with_its_last_words(act
 
 def test_a_crawler_that_cannot_run_as_configured_is_not_tried_again(act: Act) -> None:
     with act(spider="nix") as stage:
-        wait_until(lambda: stage.verdict is Verdict.REFUSED, stage.said, 15)
+        wait_until(lambda: stage.verdict is Verdict.REFUSED, stage.said)
     assert stage.last_record().state is CrawlerState.REFUSED
     assert stage.last_record().error == "trawl: nix: unknown spider 'nix'; there are: toy, toy_two"
     assert len(stage.expired) == 1
@@ -264,6 +264,7 @@ def test_an_order_to_reload_is_obeyed_once_by_a_fresh_process_in_the_same_slot(a
         assert (third.reload, third.restarts, third.quick_ends) == ("roll 2", 2, 0)
     assert stage.expired == []
     assert stage.log.path.read_text().count("Spider closed (shutdown)") == 3
+    assert [run.reason for run in stage.runs if run.ended_at] == ["reload: roll 1", "reload: roll 2", "its node is shutting down"]
 
 
 def test_an_order_to_reload_ends_the_wait_of_a_crawler_that_failed(act: Act) -> None:
@@ -303,7 +304,7 @@ def test_a_grace_that_the_node_does_not_count_with_is_reported(act: Act) -> None
 
 def test_a_memory_limit_below_what_an_empty_crawler_needs_is_refused_by_name(act: Act) -> None:
     with act(CRAWLER_MEMORY_SOFT_MB=20) as stage:
-        wait_until(lambda: stage.verdict is Verdict.REFUSED, stage.said, 15)
+        wait_until(lambda: stage.verdict is Verdict.REFUSED, stage.said)
     assert "CRAWLER_MEMORY_SOFT_MB = 20 is less than a crawler needs before its first page" in (stage.last_record().error or "")
 
 
@@ -318,7 +319,7 @@ def test_a_memory_limit_below_what_an_empty_crawler_needs_is_refused_by_name(act
 def test_a_crawler_over_its_hard_memory_limit_is_ended_at_once(act: Act, mode: str, end: str) -> None:
     with act(mode=mode, CRAWLER_MEMORY_HARD_MB=250) as stage:
         stage.supervisor._options.arguments["mb"] = "240" if mode == "swell" else "8"
-        wait_until(lambda: stage.registry.errors(), stage.said, 15)
+        wait_until(lambda: stage.registry.errors(), stage.said)
         assert stage.registry.errors()[0].what.startswith(end), stage.said()
         assert stage.expired
 

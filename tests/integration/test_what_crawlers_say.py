@@ -21,8 +21,8 @@ TRAWL = ["-m", "cli.main"]
 
 NO_ROOM = """
 from tasks import crawl_once
-first = crawl_once.delay("toy", {"mode": "crawl"}, timeout=1.5)
-second = crawl_once.delay("toy", {"mode": "crawl"}, timeout=1.5)
+first = crawl_once.delay("toy", {"mode": "crawl"}, timeout=3)
+second = crawl_once.delay("toy", {"mode": "crawl"}, timeout=3)
 for sent in (first, second):
     try:
         print(sent.get(timeout=30)["outcome"])
@@ -46,17 +46,17 @@ def test_what_crawlers_say_is_in_the_workers_log_and_can_be_followed(fleet: ToyF
     node = fleet.node("a", "--loglevel=INFO")
     logs = Path(fleet.environment["TRAWL_DATA_DIR"]) / "logs"
     fleet.ask("run_crawler.delay('toy', 0).id, run_crawler.delay('toy_two', 0).id")
-    first = fleet.wait_whole("toy/0", "toy_two/0")
+    first = fleet.wait_whole("toy/0", "toy_two/0", timeout_s=60)
 
     def followed(said: Program) -> int:
         return sum("Spider opened" in json.loads(line)["text"] for line in said.said().splitlines())
 
     follow = [*TRAWL, "logs", "toy/0", "-f", "-n", "1000", "--json"]
     with program(follow, fleet.environment, tmp_path / "follow.log") as following:
-        wait_until(lambda: followed(following) == 1, following.said, 20)
+        wait_until(lambda: followed(following) == 1, following.said, 40)
         wait_until(lambda: (logs / "toy-0.log.1").exists(), "the log is rotated while the crawler runs")
         psutil.Process(first["toy/0"].pid).kill()
-        second = fleet.wait_whole("toy/0", "toy_two/0", but_not=[first["toy/0"].pid])
+        second = fleet.wait_whole("toy/0", "toy_two/0", but_not=[first["toy/0"].pid], timeout_s=60)
         wait_until(lambda: followed(following) == 2, following.said)
         following.process.send_signal(2)
         assert following.wait() == 0
@@ -66,7 +66,7 @@ def test_what_crawlers_say_is_in_the_workers_log_and_can_be_followed(fleet: ToyF
         wait_until(lambda line=line: line in node.said(), lambda line=line: f"{line} is in {node.said()}")
 
     # Small crawls have what its crawlers and the fleet's own tasks leave over: one process.
-    refused, crawled = sorted(fleet.run(NO_ROOM).splitlines())
+    refused, crawled = sorted(fleet.run(NO_ROOM, timeout_s=60).splitlines())
     assert crawled == "timeout"
     assert refused.startswith("NoRoom a@test runs 1 small crawls already")
     assert "queue='once'" in refused
@@ -97,7 +97,7 @@ def test_a_worker_whose_terminal_is_stuck_still_supervises(fleet: ToyFleet) -> N
     ) as worker:
         try:
             fleet.ask("run_crawler.delay('toy', 0).id")
-            (first,) = fleet.wait_whole("toy/0").values()
+            (first,) = fleet.wait_whole("toy/0", timeout_s=60).values()
             # Another descriptor of the same pipe: that it does not wait must not count for the worker's.
             full = os.open(f"/proc/self/fd/{theirs}", os.O_WRONLY | os.O_NONBLOCK)
             with pytest.raises(BlockingIOError):
@@ -108,7 +108,7 @@ def test_a_worker_whose_terminal_is_stuck_still_supervises(fleet: ToyFleet) -> N
                     os.write(full, b"x")
             for _ in range(2):
                 psutil.Process(first.pid).kill()
-                (first,) = fleet.wait_whole("toy/0", but_not=[first.pid]).values()
+                (first,) = fleet.wait_whole("toy/0", but_not=[first.pid], timeout_s=60).values()
             log = Path(fleet.environment["TRAWL_DATA_DIR"]) / "logs"
             said = "".join(path.read_text() for path in log.glob("toy-0.log*"))
             assert said.count("Spider opened") == 3, "the file has everything"

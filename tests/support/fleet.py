@@ -44,7 +44,7 @@ class Program:
     def said(self) -> str:
         return self.log.read_text(errors="replace")
 
-    def wait(self, timeout_s: float = 15.0) -> int:
+    def wait(self, timeout_s: float = 30.0) -> int:
         """Its exit code; fails with what it said when it does not end in time."""
         try:
             return self.process.wait(timeout_s)
@@ -104,10 +104,12 @@ class ToyFleet:
         """What `python -c "from tasks import *; print(EXPRESSION)"` prints: a user's shell. An error counts as printed."""
         return self.run(f"from tasks import *; print({expression})")
 
-    def run(self, script: str) -> str:
+    def run(self, script: str, timeout_s: float = 30) -> str:
         """What a Python script prints that runs in the fleet's environment."""
         command = [sys.executable, "-c", script]
-        done = subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(
+            command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=timeout_s, check=False
+        )
         return (done.stdout if done.returncode == 0 else done.stderr).strip()
 
     def crawlers(self) -> dict[str, CrawlerRecord]:

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def wait_until(
-    predicate: Callable[[], T], reason: str | Callable[[], str], timeout_s: float = 10.0, *, every_s: float = 0.02
+    predicate: Callable[[], T], reason: str | Callable[[], str], timeout_s: float = 30.0, *, every_s: float = 0.02
 ) -> T:
     """Call `predicate` until it returns something true, and return that.
 
