@@ -155,19 +155,18 @@ def _name_foreign(foreign: Mapping[str, int]) -> None:
 
 
 def _json(spider: str, entry: DeadEntry) -> dict[str, object]:
-    from .fleet_view import iso
+    from .output import iso
 
     kind = entry.kind.name.lower()
     return {"spider": spider, "at": iso(entry.at_s), "kind": kind, "reason": entry.reason, "url": entry.url}
 
 
 def _table(entries: list[tuple[str, DeadEntry]], now: float) -> object:
-    from rich.table import Table
     from rich.text import Text
 
-    from .fleet_screen import duration
+    from .output import duration, plain_table
 
-    table = Table(box=None, pad_edge=False)
+    table = plain_table()
     for column in ("spider", "kind", "age", "url", "reason"):
         table.add_column(column, overflow="fold")
     for spider, entry in entries:

@@ -46,7 +46,7 @@ def nodes(as_json: Annotated[bool, typer.Option("--json", help="Print one line o
 
 def node_json(node: NodeRecord, now: float) -> dict[str, Any]:
     """A node as `--json` shows it; `now` is Redis's time."""
-    from .fleet_view import iso
+    from .output import iso
 
     fields = asdict(node)
     beat_at, started_at = fields.pop("beat_at"), fields.pop("started_at")
@@ -61,13 +61,12 @@ def node_json(node: NodeRecord, now: float) -> dict[str, Any]:
 
 def nodes_table(found: Iterable[NodeRecord], now: float) -> RenderableType:
     """One line per node."""
-    from rich.table import Table
     from rich.text import Text
 
-    from .fleet_screen import duration
+    from .output import duration, plain_table
 
     styles = {"up": "green", "draining": "yellow", "gone": "bold red"}
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     table.add_column("node", no_wrap=True)
     table.add_column("state", no_wrap=True)
     for name in ("crawlers", "heard", "up for"):

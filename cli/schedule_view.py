@@ -19,8 +19,7 @@ from tasks.due import next_due
 from tasks.routing import IMPATIENT
 from tasks.schedule import Entry, changed, checker, defaults_of, effective
 
-from .fleet_screen import duration
-from .fleet_view import iso
+from .output import duration, iso, plain_table
 from .redis_access import redis_client
 
 if TYPE_CHECKING:
@@ -110,10 +109,9 @@ def row_of(desk: Desk, name: str) -> dict[str, Any]:
 
 def table_of(rows: list[dict[str, Any]]) -> Table:
     """The same for people."""
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     for column in ("entry", "task", "when", "last sent", "next due", "state"):
         table.add_column(column, no_wrap=column in ("entry", "task", "when"))
     for row in rows:
