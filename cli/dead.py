@@ -42,6 +42,7 @@ def dead(
         if spiders or as_json or context.get_parameter_source("limit").name == "COMMANDLINE":  # type: ignore[union-attr]  # it was parsed
             raise typer.BadParameter(f"options of {context.invoked_subcommand} stand behind it")
         return 0
+    from redis_components.answers import server_time
     from redis_components.dead import newest
     from redis_components.keys import CrawlKeys
 
@@ -54,7 +55,7 @@ def dead(
         print_json({"running": False}) if as_json else print(NOTHING)
         return 0
     with redis_client(url) as client:
-        now = client.time()[0]
+        now = server_time(client)
         seen = {name: newest(client, CrawlKeys.for_spider(name), limit) for name in _named(client, spiders)}
         counts = {name: client.llen(CrawlKeys.for_spider(name).dead()) for name in seen}
     entries = sorted(

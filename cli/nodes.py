@@ -27,14 +27,14 @@ def nodes(as_json: Annotated[bool, typer.Option("--json", help="Print one line o
         trawl nodes
         trawl nodes --json | jq '.[] | select(.state == "up") | .name'
     """
+    from redis_components.answers import server_time
     from redis_components.nodes import Nodes
-    from redis_components.registry import Registry
 
     from .output import console, print_json
     from .redis_access import redis_client
 
     with redis_client() as client:
-        found, now = Nodes(client).all(), Registry(client).now()
+        found, now = Nodes(client).all(), server_time(client)
     if as_json:
         print_json([node_json(one, now) for one in found])
     elif found:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import redis
 
+from redis_components.answers import server_time
 from redis_components.beats import Beats
 from redis_components.errors import ConfigError
-from redis_components.registry import Registry
 from redis_components.schedules import Schedules, StoredEntry
 from tasks import app as celery
 from tasks.due import next_due
@@ -34,7 +34,7 @@ class Desk:
         self.tasks = celery.tasks
         self.schedules = Schedules(client)
         self.defaults = defaults_of(celery.conf.beat_schedule)
-        self.now = Registry(client).now()
+        self.now = server_time(client)
         self.beats = Beats(client).look(self.now)
         self.runs = self.schedules.runs()
         self.read()

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import redis
 
+from .answers import as_text, server_time
 from .errors import ConfigError
 from .keys import FleetKeys
 from .scripts import script
@@ -61,14 +62,13 @@ class Schedules:
 
     def stored(self) -> dict[str, StoredEntry | Unreadable]:
         """Everything that was changed or added, by name."""
-        return {_text(name): _entry(raw) for name, raw in self._client.hgetall(self._keys.schedule()).items()}
+        return {as_text(name): _entry(raw) for name, raw in self._client.hgetall(self._keys.schedule()).items()}
 
     def put(self, name: str, entry: StoredEntry) -> None:
         """Add or replace; takes effect within seconds. Raises ConfigError when there are too many."""
         if self._client.hlen(self._keys.schedule()) >= MAX_ENTRIES:
             raise ConfigError(f"there are {MAX_ENTRIES} scheduled tasks already: remove some with `trawl schedule remove`")
-        seconds, micros = self._client.time()
-        stamped = msgspec.structs.replace(entry, changed_at=seconds + micros / 1e6)
+        stamped = msgspec.structs.replace(entry, changed_at=server_time(self._client))
         self._client.hset(self._keys.schedule(), name, msgspec.json.encode(stamped))
 
     def remove(self, name: str) -> bool:
@@ -79,10 +79,10 @@ class Schedules:
         """The last round of each entry; one that cannot be read counts as none."""
         found = {}
         for name, raw in self._client.hgetall(self._keys.beat_runs()).items():  # as many as there are entries
-            due, _, rest = _text(raw).partition("|")
+            due, _, rest = as_text(raw).partition("|")
             sent, _, state = rest.partition("|")
             if due.isdigit() and sent.isdigit() and state in set(RunState):
-                found[_text(name)] = Run(due=int(due) / 1000, sent_at=int(sent) / 1000 or None, state=RunState(state))
+                found[as_text(name)] = Run(due=int(due) / 1000, sent_at=int(sent) / 1000 or None, state=RunState(state))
         return found
 
     def note(self, token: int, name: str, due: float, state: RunState) -> bool:
@@ -108,7 +108,3 @@ def _entry(raw: bytes | str) -> StoredEntry | Unreadable:
         return msgspec.json.decode(raw, type=StoredEntry)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         return Unreadable(reason=f"cannot be read ({error})")
-
-
-def _text(raw: bytes | str) -> str:
-    return raw.decode(errors="replace") if isinstance(raw, bytes) else raw
