@@ -36,7 +36,7 @@ class Desk:
         self.defaults = defaults_of(celery.conf.beat_schedule)
         self.now = server_time(client)
         self.beats = Beats(client).look(self.now)
-        self.runs = self.schedules.runs()
+        self.rounds = self.schedules.rounds()
         self.read()
 
     def read(self) -> None:
@@ -87,10 +87,10 @@ def open_desk() -> Iterator[Desk]:
 
 def row_of(desk: Desk, name: str) -> dict[str, Any]:
     """One entry for `--json`; `refused` says why one, or what was changed about it, is left out."""
-    entry, run = desk.schedule.entries.get(name), desk.runs.get(name)
+    entry, last = desk.schedule.entries.get(name), desk.rounds.get(name)
     row: dict[str, Any] = {"entry": name, "refused": desk.schedule.refused.get(name)}
     if entry is not None:
-        due = next_due(entry, run, desk.now) if entry.enabled else None
+        due = next_due(entry, last, desk.now) if entry.enabled else None
         row |= {
             "task": entry.task,
             "every_s": entry.every_s,
@@ -99,8 +99,8 @@ def row_of(desk: Desk, name: str) -> dict[str, Any]:
             "kwargs": dict(entry.kwargs),
             "enabled": entry.enabled,
             "origin": entry.origin,
-            "last_sent": iso(run.sent_at) if run and run.sent_at else None,
-            "sent_s_ago": round(desk.now - run.sent_at, 1) if run and run.sent_at else None,
+            "last_sent": iso(last.sent_at) if last and last.sent_at else None,
+            "sent_s_ago": round(desk.now - last.sent_at, 1) if last and last.sent_at else None,
             "next_due": iso(due) if due is not None else None,
             "due_in_s": round(due - desk.now, 1) if due is not None else None,
         }

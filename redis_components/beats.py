@@ -87,7 +87,7 @@ class Beats:
         held = self._client.get(self._keys.beat_leader())
         leader = _shown(as_text(held).partition("|")[2]) if held else None
         alive: list[Any] = self._client.zrangebyscore(self._keys.beats(), (now * 1000) - self._ttl_ms, "+inf", start=0, num=100)
-        sent = [run.sent_at for run in Schedules(self._client, self._keys).runs().values() if run.sent_at]
+        sent = [one.sent_at for one in Schedules(self._client, self._keys).rounds().values() if one.sent_at]
         return BeatView(
             leader=leader,
             waiting=tuple(sorted(name for name in (_shown(owner) for owner in alive) if name != leader)),

@@ -67,7 +67,7 @@ def test_an_operators_own_task_is_scheduled_changed_and_removed_while_the_fleet_
     wait_until(lambda: client.lrange(NOTES, 0, 99).count(b"round") == 2, fleet.said)
 
     assert trawl(fleet, "remove", "own") == (0, "own: removed\n")
-    wait_until(lambda: "own" not in Schedules(client).runs(), fleet.said)  # the leader has heard it
+    wait_until(lambda: "own" not in Schedules(client).rounds(), fleet.said)  # the leader has heard it
     client.delete(NOTES)
     code, _ = trawl(fleet, "set", "own", "--cron", "0 3 1 1 *", "--task", "own.note", "--args", '["year"]')
     assert code == 0
