@@ -20,6 +20,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import pytest
+
 from benchmarks.report import Report, options
 from tests.support.deaths import Toll, play
 from tests.support.mortal_fleet import MortalFleet
@@ -41,7 +43,7 @@ class Run:
 
 
 def run(death: Death, crawlers: int, away_s: float) -> Run:
-    """A new fleet, this death, the end. Raises pytest's failure where the fleet does not come back."""
+    """A new fleet, this death, the end. Raises AssertionError or pytest's failure where the fleet does not come back."""
     with (
         tempfile.TemporaryDirectory(prefix="trawl-deaths-") as folder,
         none_left((MARK, folder)),
@@ -64,9 +66,14 @@ def main() -> int:
     with RedisServer() as server:
         report.served_by(server.client())
     runs: list[Run] = []
-    for name in chosen.only:
-        for _ in range(chosen.repetitions):
+    failures: list[str] = []
+    for name in chosen.only * chosen.repetitions:
+        try:
             runs.append(run(known[name], chosen.crawlers, chosen.away))
+        except (AssertionError, pytest.fail.Exception) as error:  # the others go on
+            failures.append(name)
+            print(f"{name} failed: {error}", file=sys.stderr, flush=True)
+        else:
             toll = asdict(runs[-1].toll) | {"death": name, "left": runs[-1].left}
             print(toll, file=sys.stderr, flush=True)
     report.table(
@@ -83,10 +90,12 @@ def main() -> int:
             "lost",
             "twice",
         ],
-        [line(known[name], [one.toll for one in runs if one.toll.death is known[name]]) for name in chosen.only],
+        [line(known[name], tolls) for name in chosen.only if (tolls := [t.toll for t in runs if t.toll.death is known[name]])],
     )
     report.table(["death", "what happens"], [[name, known[name].what] for name in chosen.only])
-    reached = judge(report, runs)
+    came_back = f"every fleet came back: {len(runs)} of {len(runs) + len(failures)}"
+    report.target(f"{came_back}{f', not after {sorted(set(failures))}' if failures else ''}", not failures)
+    reached = bool(runs) and judge(report, runs) and not failures
     report.caveats.append(
         f"{chosen.crawlers} crawlers; Redis away for {chosen.away:g} s. A crawler needs over a second to start."
     )

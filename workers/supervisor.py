@@ -290,7 +290,10 @@ class Supervisor:
         log("%s: crawler %s", self._slot.name, what)
         if decision.restart:
             self._tell(self._ledger.record(CrawlerState.BACKING_OFF, note=what))
-        if not end.kind.clean:
+        if end.kind is ExitKind.RECYCLED and decision.wait_s:
+            line = f"recycled after short lives, again and again: {end.reason}; raise that limit"
+            self._heartbeat.errand(lambda: self._registry.report_error(self._slot.name, line))
+        elif not end.kind.clean:
             # What a process said last is the reason only where it ended by itself.
             reason = self._ledger.error() if end.code > 0 else None
             # Without figures: the same again is counted, not added.
