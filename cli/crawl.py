@@ -246,14 +246,12 @@ def _write(result: OnceResult, output: Path) -> None:
 
 
 def _show(result: dict[str, Any], as_json: bool) -> None:
-    from rich.table import Table
-
-    from .output import console, print_json
+    from .output import console, plain_table, print_json
 
     if as_json:
         print_json(result)
         return
-    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    table = plain_table(show_header=False)
     memory = result.pop("peak_rss_bytes", 0)
     for name, value in result.items():
         if name != "stats" and value not in (None, ""):

@@ -10,10 +10,12 @@ from redis_components.fleet_records import GONE_AFTER_S
 from redis_components.holds import HoldWord
 from redis_components.registry import CrawlerRecord, CrawlerState, ErrorRecord
 from redis_components.rolls import RollState
+from workers.clock import complaint
 
-from .fleet_view import FleetView, ServiceView, iso
+from .fleet_view import FleetView, ServiceView
 from .held_view import held_table
 from .nodes import nodes_table
+from .output import duration, iso, plain_table
 from .roll import sentence
 
 LOG_LINES_SHOWN = 5  # of a crawler that was given up; `--json` has all that its record holds
@@ -52,7 +54,7 @@ def screen(view: FleetView) -> RenderableType:
 
 def services_table(view: FleetView) -> Table:
     """One line per service: crawlers, what waits, what was done."""
-    table = _table()
+    table = plain_table()
     table.add_column("service", no_wrap=True)
     for name in ("crawlers", "tasks", "ready", "leased", "dead", "pages", "pages/s", "items", "to store", "refused"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -90,7 +92,7 @@ def crawlers_table(view: FleetView) -> RenderableType:
     """One line per crawler slot, also of those that are empty at the moment."""
     if not view.crawlers:
         return Text("No crawler has been heard of.", style="dim")
-    table = _table()
+    table = plain_table()
     table.add_column("crawler", no_wrap=True)
     table.add_column("state", no_wrap=True)
     for name in ("pid", "pages/s", "in flight", "memory", "heard", "restarts"):
@@ -139,7 +141,7 @@ def given_up(one: CrawlerRecord) -> Text:
 
 def errors_table(view: FleetView) -> Table:
     """The last errors, newest first."""
-    table = _table()
+    table = plain_table()
     table.add_column("last errors", no_wrap=True)
     table.add_column("", no_wrap=True)
     table.add_column("")
@@ -160,7 +162,13 @@ def _hint(view: FleetView) -> str | None:
     hopeless = {one.spider for one in view.crawlers if one.state.given_up}
     lately = [one for one in view.crawlers if view.now - one.beat_at < GONE_AFTER_S]
     failing = hopeless or any(one.state is CrawlerState.BACKING_OFF for one in lately)
-    if any(one.desired for one in wanted) and not (failing or any(one.alive for one in view.services)):
+    nodes = [node for node in view.nodes if node.alive(view.now)]
+    if wrong := [f"{node.name}: {complaint(node.clock_off_s)}" for node in nodes if node.clock_off_s]:
+        return "; ".join(wrong)
+    dead = any(one.desired for one in wanted) and not (failing or any(one.alive for one in view.services))
+    if dead and nodes and all(node.draining for node in nodes):
+        return "Every node is being drained. Start another one, or `trawl resume --node NAME`."
+    if dead and not nodes:
         return "No crawler is alive. Start the fleet with `trawl up`, or a node with `celery -A tasks worker` (and beat once)."
     if view.shortages:
         sentences = "; ".join(f"{service}: {sentence}" for service, sentence in view.shortages.items())
@@ -175,15 +183,3 @@ def _hint(view: FleetView) -> str | None:
 def headline(view: FleetView, redis_name: str) -> Text:
     """When this was, and whose Redis it is."""
     return Text.assemble(("trawl", "bold"), f"  {iso(view.now)}  {redis_name}", style="")
-
-
-def duration(seconds: float) -> str:
-    """`0.4 s`, `12 s`, `5 min`, `3 h`, `2 d`: as much as an eye needs."""
-    for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
-        if seconds < limit:
-            return f"{max(seconds, 0) / size:.{1 if size == 1 and seconds < 10 else 0}f} {unit}"
-    return f"{seconds / 86_400:.0f} d"
-
-
-def _table() -> Table:
-    return Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))

@@ -100,11 +100,9 @@ def _look(wanted: Wanted, limit: int) -> list[RunRow]:
 
 
 def _table(found: list[RunRow]) -> Table:
-    from rich.table import Table
+    from .output import duration, plain_table
 
-    from .fleet_screen import duration
-
-    shown = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    shown = plain_table()
     for name in ("started", "took", "crawler", "end"):
         shown.add_column(name, no_wrap=True)
     for name in ("pages", "items", "peak"):

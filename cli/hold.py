@@ -149,6 +149,7 @@ def _hold(
     *,
     at_once: bool = False,
 ) -> int:
+    from redis_components.answers import server_time
     from redis_components.beats import Beats
     from redis_components.holds import HoldWord
     from workers import holding
@@ -158,7 +159,7 @@ def _hold(
     target = _target(services, site, whole)
     with redis_client() as client:
         held = holding.hold(client, target, word, reason=reason, at_once=at_once)
-        if word is HoldWord.STOP and Beats(client).look(client.time()[0]).stalled:
+        if word is HoldWord.STOP and Beats(client).look(server_time(client)).stalled:
             print("trawl: no beat is at work, so nobody tells the crawlers yet (celery -A tasks beat)", file=sys.stderr)
         _show(client, held, as_json, f"{_name(target)}: {word.state}; go on with: trawl resume {_words(target)}", "held now")
     return 0
@@ -194,10 +195,12 @@ def _words(target: Target) -> str:
 
 
 def _show(client: redis.Redis, held: Sequence[Held], as_json: bool, said: str, heading: str) -> None:
+    from redis_components.answers import server_time
+
     from .held_view import held_json, held_lines
     from .output import print_json
 
-    now = client.time()[0]
+    now = server_time(client)
     if as_json:
         print_json({"held": [held_json(one) for one in held]})
         return

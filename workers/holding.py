@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import redis
 
 from redis_components import holds
+from redis_components.answers import server_time
 from redis_components.errors import ConfigError, OnHold
 from redis_components.fleet_holds import SERVICE, SLOT, FleetHolds, Held
 from redis_components.holds import FLEET, SITE, SPIDER, Hold, HoldWord
@@ -79,8 +80,7 @@ def hold(
     """
     _check_word(target, word)
     target = target.checked(client)
-    seconds, micros = client.time()
-    new = Hold(word=word, at=seconds + micros / 1e6, by=by or who(), reason=" ".join(reason.split()), at_once=at_once)
+    new = Hold(word=word, at=server_time(client), by=by or who(), reason=" ".join(reason.split()), at_once=at_once)
     _change(client, target, new)
     return overview(client, target.services)
 

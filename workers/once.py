@@ -77,7 +77,7 @@ class ReactorHung(TrawlError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class OnceOrder:
     """What to crawl. Raises ConfigError for what cannot be."""
 
     spider: str
@@ -103,7 +103,7 @@ class Order:
             )
 
 
-def crawl_once(order: Order, *, cancelled: Callable[[], bool] = lambda: False) -> OnceResult:
+def crawl_once(order: OnceOrder, *, cancelled: Callable[[], bool] = lambda: False) -> OnceResult:
     """Crawl in this process until the spider is finished, `cancelled` says so, or the time is over.
 
     Raises ConfigError for what cannot be crawled so, and ReactorHung. An exception in this thread, such as Celery's soft time
@@ -119,7 +119,7 @@ def crawl_once(order: Order, *, cancelled: Callable[[], bool] = lambda: False) -
         raise
 
 
-def _crawl(order: Order, cancelled: Callable[[], bool]) -> OnceResult:
+def _crawl(order: OnceOrder, cancelled: Callable[[], bool]) -> OnceResult:
     began = time.monotonic()
     crawl = make_crawl(get_project_settings(), order.spider, order.arguments, keep_items=order.items, adapt=_adapter(order))
     try:
@@ -130,7 +130,7 @@ def _crawl(order: Order, cancelled: Callable[[], bool]) -> OnceResult:
     return _result(order, crawl, stopped, time.monotonic() - began)
 
 
-def _adapter(order: Order) -> Callable[[Settings, type[Spider]], None]:
+def _adapter(order: OnceOrder) -> Callable[[Settings, type[Spider]], None]:
     def adapt(settings: Settings, spider: type[Spider]) -> None:
         if fed_from_redis(spider):
             raise ConfigError(
@@ -178,7 +178,7 @@ def _tick(crawl: Crawl) -> None:
         crawl.excuse(late_s)
 
 
-def _result(order: Order, crawl: Crawl, stopped: OnceOutcome | None, seconds: float) -> OnceResult:
+def _result(order: OnceOrder, crawl: Crawl, stopped: OnceOutcome | None, seconds: float) -> OnceResult:
     ended = crawl.outcome
     assert ended is not None
     crashed = OnceOutcome.CRASHED if ended.failed else OnceOutcome.FINISHED

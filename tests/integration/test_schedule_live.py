@@ -72,7 +72,7 @@ def test_an_operators_own_task_is_scheduled_changed_and_removed_while_the_fleet_
     wait_until(lambda: client.lrange(NOTES, 0, 99).count(b"round") == 2, fleet.said)
 
     assert trawl(fleet, "remove", "own") == (0, "own: removed\n")
-    wait_until(lambda: "own" not in Schedules(client).runs(), fleet.said)  # the leader has heard it
+    wait_until(lambda: "own" not in Schedules(client).rounds(), fleet.said)  # the leader has heard it
     client.delete(NOTES)
     assert fleet.run(A_CRON_THAT_IS_NOT_DUE_SENT_NOW).splitlines()[-1] == "[0, 0, 2]"
     wait_until(lambda: client.lrange(NOTES, 0, 99) == [b"year"], fleet.said)
