@@ -135,7 +135,7 @@ def given_up(one: CrawlerRecord) -> Text:
     for line in lines[-LOG_LINES_SHOWN:]:
         text.append(f"\n  {line}", style="dim")
     text.append("\n  It is tried again each minute, and at once when its configuration changes,", style="yellow")
-    text.append(f"\n  or by `trawl scale {one.spider}=N`.", style="yellow")
+    text.append(f"\n  or by `trawl resume {one.spider}`.", style="yellow")
     return text
 
 

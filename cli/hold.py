@@ -111,7 +111,8 @@ def stop(
 def resume(services: Slots = None, site: Site = None, node: Node = None, whole: All = False, as_json: AsJson = False) -> int:
     """End pauses, drains and stops: of services, slots, a site, a node, or with --all every one in the fleet (but of nodes).
 
-    What is still held after it is said: a service does not go on while the fleet is paused.
+    What is still held after it is said: a service does not go on while the fleet is paused. Slots of what is named that were
+    given up (crash-looping, refused) are tried again.
 
     **Examples:**
 

@@ -21,6 +21,7 @@ from redis_components.errors import ConfigError, OnHold
 from redis_components.fleet_holds import SERVICE, SLOT, FleetHolds, Held
 from redis_components.holds import FLEET, SITE, SPIDER, Hold, HoldWord
 from redis_components.keys import CrawlKeys
+from redis_components.registry import Registry
 
 from .fleet import default_fleet
 from .sites import load_sites, sites_dir
@@ -46,6 +47,10 @@ class Target:
             raise ConfigError("say what: one or more services, --site NAME, or --all for the whole fleet")
         if self.slots and self.site:
             raise ConfigError("--site is held in whole services: leave the slot's number out")
+
+    def covers(self, service: str, number: int | None) -> bool:
+        """Whether this slot is meant, alone or with others; where a site is named, none is."""
+        return not self.site and (self.whole or service in self.services or (service, number) in self.slots)
 
     def checked(self, client: redis.Redis, held: Collection[Held] = ()) -> Target:
         """The same with a site's name as crawlers know it. Raises ConfigError for a service, slot or site that does not exist;
@@ -88,10 +93,13 @@ def hold(
 def resume(client: redis.Redis, target: Target) -> list[Held]:
     """End every pause, drain and stop of the target; returns what is still held. Raises ConfigError for what does not exist.
 
-    What holds for the whole fleet is not ended for one service alone.
+    What holds for the whole fleet is not ended for one service alone. Slots of the target that were given up (crash-looping,
+    refused) are tried again: who resumes has looked at them.
     """
     target = target.checked(client, overview(client, target.services))
     _change(client, target, None)
+    registry = Registry(client)
+    registry.forget(one.name for one in registry.crawlers() if one.state.given_up and target.covers(one.spider, one.number))
     return overview(client, target.services)
 
 

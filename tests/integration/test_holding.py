@@ -16,6 +16,7 @@ from redis_components.fleet_holds import FleetHolds, word_of
 from redis_components.holds import HoldWord
 from redis_components.keys import CrawlKeys
 from redis_components.nodes import NodeRecord, Nodes
+from redis_components.registry import CrawlerRecord, CrawlerState, Registry
 from workers.holding import Target, hold, overview, resume, stopped_slots
 from workers.seeding import refresh, seed
 
@@ -84,6 +85,26 @@ def test_a_host_is_held_as_urls_have_it(redis_client: redis.Redis, typed: str, k
     hold(redis_client, Target(site=typed), PAUSE)
     assert obeyed(redis_client, LIST) == {f"fleet:site:{known}": "pause"}
     assert resume(redis_client, Target(site=typed)) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "left"),
+    [
+        (Target(services=("forum_detail",)), ["forum_list/0"]),
+        (Target(slots=(("forum_detail", 1),)), ["forum_detail/0", "forum_list/0"]),
+        (EVERYTHING, []),
+        (Target(site="one"), ["forum_detail/0", "forum_detail/1", "forum_list/0"]),
+    ],
+)
+def test_who_resumes_has_slots_that_were_given_up_tried_again(redis_client: redis.Redis, target: Target, left: list[str]) -> None:
+    registry = Registry(redis_client)
+    for spider, number in (("forum_detail", 0), ("forum_detail", 1), ("forum_list", 0)):
+        slot = registry.acquire(spider, number, "a@test")
+        assert slot
+        state = CrawlerState.CRASH_LOOPING if number else CrawlerState.REFUSED
+        registry.release(slot, CrawlerRecord(spider=spider, number=number, pid=0, node="a@test", token=slot.token, state=state))
+    resume(redis_client, target)
+    assert sorted(one.name for one in registry.crawlers()) == left
 
 
 def test_what_is_held_can_be_resumed_also_when_its_site_file_or_service_is_gone(

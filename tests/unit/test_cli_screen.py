@@ -161,7 +161,7 @@ def test_a_slot_that_was_given_up_says_why_and_what_its_crawler_said_last() -> N
     assert text.count("RuntimeError: no key") == 1
     assert "line 8" in text
     assert "line 3" not in text
-    assert "trawl scale forum_list=N" in text
+    assert "trawl resume forum_list" in text
 
 
 def test_a_hundred_columns_are_enough_for_large_numbers() -> None:
