@@ -10,6 +10,7 @@ from redis_components.fleet_records import GONE_AFTER_S
 from redis_components.holds import HoldWord
 from redis_components.registry import CrawlerRecord, CrawlerState, ErrorRecord
 from redis_components.rolls import RollState
+from workers.clock import complaint
 
 from .fleet_view import FleetView, ServiceView
 from .held_view import held_table
@@ -161,7 +162,13 @@ def _hint(view: FleetView) -> str | None:
     hopeless = {one.spider for one in view.crawlers if one.state.given_up}
     lately = [one for one in view.crawlers if view.now - one.beat_at < GONE_AFTER_S]
     failing = hopeless or any(one.state is CrawlerState.BACKING_OFF for one in lately)
-    if any(one.desired for one in wanted) and not (failing or any(one.alive for one in view.services)):
+    nodes = [node for node in view.nodes if node.alive(view.now)]
+    if wrong := [f"{node.name}: {complaint(node.clock_off_s)}" for node in nodes if node.clock_off_s]:
+        return "; ".join(wrong)
+    dead = any(one.desired for one in wanted) and not (failing or any(one.alive for one in view.services))
+    if dead and nodes and all(node.draining for node in nodes):
+        return "Every node is being drained. Start another one, or `trawl resume --node NAME`."
+    if dead and not nodes:
         return "No crawler is alive. Start the fleet with `trawl up`, or a node with `celery -A tasks worker` (and beat once)."
     if view.shortages:
         sentences = "; ".join(f"{service}: {sentence}" for service, sentence in view.shortages.items())

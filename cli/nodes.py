@@ -76,9 +76,10 @@ def nodes_table(found: Iterable[NodeRecord], now: float) -> RenderableType:
     table.add_column("serves", overflow="fold")
     for one in found:
         state = one.state(now)
+        clock = f", clock {one.clock_off_s:+.0f} s" if one.clock_off_s and state != "gone" else ""
         table.add_row(
             one.name,
-            Text(state, style=styles[state]),
+            Text(state + clock, style="bold red" if clock else styles[state]),
             f"{one.taken}/{one.capacity}",
             duration(now - one.beat_at),
             duration(now - one.started_at) if one.started_at else "-",

@@ -37,6 +37,7 @@ class NodeRecord:
     started_at: float = 0.0  # epoch s
     beat_at: float = 0.0  # epoch s by Redis's clock, stamped there
     back_at: float = 0.0  # the same: when Redis, having lost what it knew, heard of this node again
+    clock_off_s: float = 0.0  # its own clock is so much ahead of Redis's, or behind; 0 where they agree
     draining: bool = False  # it takes no crawler any more: it is shutting down, or `Nodes.drain` has named it
 
     def alive(self, now: float) -> bool:
@@ -72,6 +73,7 @@ class NodeAnswer:
 
     draining: bool  # somebody drains it
     back_at: str = "0"  # epoch s; "0": Redis has never forgotten it
+    at: float = 0.0  # epoch s, by Redis's clock
 
 
 class Nodes:
@@ -85,10 +87,10 @@ class Nodes:
         """Say that the node lives; `before` is the answer to its last beat."""
         keys = {"nodes": self._keys.nodes(), "drained": self._keys.drained_nodes()}
         back_at = before.back_at if before else ""
-        draining, back_at = script("node_beat")(
+        draining, back_at, at = script("node_beat")(
             self._client, keys, {"name": record.name, "record": record.to_json(), "back_at": back_at}
         )
-        return NodeAnswer(draining=bool(draining), back_at=as_text(back_at))
+        return NodeAnswer(draining=bool(draining), back_at=as_text(back_at), at=float(at))
 
     def all(self) -> list[NodeRecord]:
         """Every node that was heard of and not forgotten, by name; one that cannot be read is left out."""

@@ -30,6 +30,7 @@ from redis_components.embedded import redis_url
 from redis_components.redis_url import impatient
 from redis_components.registry import Registry
 from redis_components.schedules import Round, RoundState, Schedules
+from workers.clock import complaint, off_by
 
 from .base import ROUND_HEADER
 from .due import expires_s, needs_anchor, next_due
@@ -58,6 +59,7 @@ class LeaderScheduler(Scheduler):
         self._rounds: dict[str, Round] = {}
         self._token: int | None = None  # while it leads
         self._leader = ""  # as it was last heard
+        self._clock_off_s = 0.0
         self._read_at = 0.0  # monotonic
         self._broker: Any = None
         self._trouble: dict[str, str] = {}  # what is away ("Redis", "the broker") -> what was said about it
@@ -65,7 +67,9 @@ class LeaderScheduler(Scheduler):
     def tick(self, *_: Any, **__: Any) -> float:
         """One look: renew, or ask to lead; send what is due. Returns seconds until the next one."""
         try:
+            asked_at = time.time()
             standing = self._beats.lead(self._owner)
+            self._compare(off_by(standing.now, asked_at, time.time()))
             self._back("Redis")
             self._heard(standing)
             if not standing.leads:
@@ -84,6 +88,13 @@ class LeaderScheduler(Scheduler):
             self._token = None
             self._drop_broker()
         super().close()
+
+    def _compare(self, off_s: float) -> None:
+        """A beat that is behind sends messages that no worker takes; one that is ahead does no harm."""
+        before, self._clock_off_s = self._clock_off_s, min(0.0, off_s)
+        if self._clock_off_s and not before:
+            logger.error("beat: %s", complaint(off_s))
+            self._registry.report_error(f"beat {self._owner.partition('#')[0]}", complaint(off_s))
 
     def _heard(self, standing: Standing) -> None:
         if standing.leads and standing.token != self._token:

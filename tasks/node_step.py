@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import logging
 import time
+from functools import partial
 from typing import Any
 
 from celery import bootsteps
 from celery.signals import worker_shutdown
 from celery.worker import state
+from click import ClickException
 
 from redis_components.connection import connect
+from redis_components.errors import ConfigError
 from redis_components.nodes import NodeRecord, Nodes
+from redis_components.registry import Registry
 from workers.node import NODE
 from workers.node_beat import NodeBeat
 from workers.patient_log import never_wait
@@ -34,6 +38,10 @@ class NodeStep(bootsteps.StartStopStep):
         super().__init__(worker, **kwargs)
         queues = worker.app.amqp.queues
         named = set(queues.consume_from)
+        try:
+            check_pool(worker.pool_cls.__module__.rpartition(".")[2], worker.concurrency, named)
+        except ConfigError as error:
+            raise ClickException(str(error)) from error  # Celery's command line shows it as one line, exit code 1
         NODE.crawlers = room_for_crawlers(worker.concurrency, named)
         NODE.once = room_for_small_crawls(worker.concurrency, named)
         if services_of([*named]):
@@ -43,7 +51,10 @@ class NodeStep(bootsteps.StartStopStep):
     def start(self, worker: Any) -> None:
         NODE.drain.clear()
         if services_of([*worker.app.amqp.queues.consume_from]):
-            self._beat = NodeBeat(Nodes(connect()), lambda: look(worker))
+            client = connect()
+            registry = Registry(client)
+            report = partial(registry.report_error, worker.hostname)
+            self._beat = NodeBeat(Nodes(client), lambda: look(worker), report=report)
             self._beat.start()
             # The step itself is stopped before the pool; a node is gone when its crawlers are.
             worker_shutdown.connect(self._say_goodbye, weak=False)
@@ -79,6 +90,21 @@ def look(worker: Any) -> NodeRecord:
         taken=hosted,
         draining=NODE.drain.is_set(),
     )
+
+
+def check_pool(pool: str, processes: int, queues: set[str]) -> None:
+    """Raise ConfigError for a worker that a crawler would take whole, so that it would hear and do nothing else."""
+    if not services_of([*queues]):
+        return
+    if pool == "solo":
+        raise ConfigError(
+            "--pool solo: a crawler would keep its only thread, and nobody would hear SIGTERM; leave --pool out, or take threads"
+        )
+    if processes < 2 and "control" in queues:
+        raise ConfigError(
+            f"--concurrency {processes}: a crawler would keep its only process, and nobody would seed, store and care for the "
+            "fleet; take 2 or more, or let it serve one of both: -Q control, or -Q crawlers.SERVICE"
+        )
 
 
 def room_for_crawlers(processes: int, queues: set[str]) -> int:

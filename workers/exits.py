@@ -92,7 +92,9 @@ class Exit:
         `why` is what its supervisor knows more than the code: `drained` and `recycled` count where it obeyed, others (`hung`,
         `out-of-memory`) are why it was killed.
         """
-        if code < 0:
+        if code == -signal.SIGTERM and why and why.clean:
+            kind = why  # it was told so before it had begun to listen to signals, long before its first lease
+        elif code < 0:
             kind = why if why and not why.clean else ExitKind.KILLED
         elif code == 0 and stopping:
             kind = why if why and why.clean else ExitKind.STOPPED

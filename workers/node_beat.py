@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from redis_components.errors import TrawlError
 from redis_components.nodes import NodeAnswer, NodeRecord, Nodes
 
+from .clock import complaint, off_by
 from .config_digest import config_digest
 from .heartbeat import PERIOD_S, Heartbeat
 
@@ -22,11 +23,21 @@ logger = logging.getLogger(__name__)
 class NodeBeat:
     """Says `look()` every 2 s in a daemon thread, until `stop`; Redis may be away meanwhile, and nobody waits for it.
 
-    `look` gives services, capacity and crawlers of the moment; configuration, version and time are added here.
+    `look` gives services, capacity and crawlers of the moment; configuration, version and time are added here. `report` is told
+    what an operator has to mend.
     """
 
-    def __init__(self, nodes: Nodes, look: Callable[[], NodeRecord], *, period_s: float = PERIOD_S) -> None:
+    def __init__(
+        self,
+        nodes: Nodes,
+        look: Callable[[], NodeRecord],
+        *,
+        report: Callable[[str], object] = lambda _: None,
+        period_s: float = PERIOD_S,
+    ) -> None:
         self._nodes = nodes
+        self._report = report
+        self._clock_off_s = 0.0
         self._look = look
         self._started_at = time.time()
         self._answer: NodeAnswer | None = None
@@ -47,10 +58,18 @@ class NodeBeat:
 
     def _beat(self) -> None:
         record = replace(self._look(), config=_config(), version=_version(), started_at=self._started_at)
-        before, self._answer = self._answer, self._nodes.beat(record, self._answer)
+        asked_at = time.time()
+        before, self._answer = self._answer, self._nodes.beat(replace(record, clock_off_s=self._clock_off_s), self._answer)
+        self._compare(off_by(self._answer.at, asked_at, time.time()))
         drained = self._answer.draining
         if drained != (before is not None and before.draining):
             logger.warning("this node %s", "takes no more crawlers: it is being drained" if drained else "takes crawlers again")
+
+    def _compare(self, off_s: float) -> None:
+        before, self._clock_off_s = self._clock_off_s, off_s
+        if off_s and not before:
+            logger.error("this node: %s", complaint(off_s))
+            self._report(complaint(off_s))
 
 
 def _config() -> str:

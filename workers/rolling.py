@@ -21,7 +21,8 @@ LIVED_S = 3.0  # a new process is well when it has been running for so long, or 
 STEP_S = 120.0  # longest time for one step, and for the rest of the fleet to be well before it: graceful end, start, back-off
 UNSEEN_S = 10.0  # when nobody has looked for longer (Redis or beat was away), that time does not count
 LAG_S = 2.0  # a reactor that takes longer to answer is not well
-_WELL = ("finished", "stopped", "drained", "recycled")  # labels of ends that are none's fault
+# Labels of ends that are no fault of the new process: its node was drained, or died, in the middle of the roll.
+_WELL = ("finished", "stopped", "drained", "recycled", "aborted", "orphaned")
 
 Slots = Mapping[tuple[str, int], SlotView]
 

@@ -5,7 +5,7 @@
 -- ARGV[1] name     (text)  the node's
 -- ARGV[2] record   (JSON object)  stamped here with the time
 -- ARGV[3] back_at  (epoch s)  when Redis, having lost its data, heard of this node again; 0: never; empty: this is its first beat
--- Returns: {1 when it is being drained, else 0; its back_at from now on}
+-- Returns: {1 when it is being drained, else 0; its back_at from now on; the time (epoch s)}
 -- Retry: safe; the same call again changes no more than the time
 local nodes, drained = KEYS[1], KEYS[2]
 local name, record, back_at = ARGV[1], ARGV[2], ARGV[3]
@@ -22,4 +22,4 @@ elseif redis.call('HEXISTS', nodes, name) == 0 then
 end
 put_record(nodes, name, '{"back_at":' .. back_at .. ',' .. string.sub(record, 2))
 if draining == 1 then redis.call('HSET', drained, name, now_s) end
-return { draining, back_at }
+return { draining, back_at, now_s }

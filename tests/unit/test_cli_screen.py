@@ -242,3 +242,18 @@ def test_it_says_which_beat_leads_or_since_when_none_does() -> None:
     assert "beat  none leads, nothing was sent for 754 s: nothing is seeded, launched or stored" in drawn(
         fleet(service(), beats=nobody), width=200
     )
+
+
+def test_where_every_node_is_being_drained_nobody_is_told_to_start_the_fleet() -> None:
+    node = NodeRecord(name="a@host", services=("forum_list",), capacity=4, beat_at=NOW - 1, draining=True)
+    text = drawn(replace(fleet(service(alive=0)), nodes=(node,)))
+    assert "Every node is being drained. Start another one, or `trawl resume --node NAME`." in text
+    assert "Start the fleet" not in text
+    assert "Start the fleet" in drawn(replace(fleet(service(alive=0)), nodes=(replace(node, beat_at=NOW - 20),))), "it is gone"
+
+
+def test_a_node_whose_clock_is_wrong_is_named() -> None:
+    node = NodeRecord(name="a@host", services=("forum_list",), capacity=4, beat_at=NOW - 1, clock_off_s=60.4)
+    text = drawn(replace(fleet(service(alive=0)), nodes=(node,)), width=160)
+    assert "up, clock +60 s" in text
+    assert "a@host: its clock is 60 s ahead of Redis's" in text

@@ -52,6 +52,12 @@ def test_what_its_supervisor_asked_for_counts_where_it_obeyed(asked: ExitKind) -
     assert Exit.of(-9, lived_s=1, stopping=True, why=asked).kind is ExitKind.KILLED
 
 
+@pytest.mark.parametrize("asked", [ExitKind.DRAINED, ExitKind.RECYCLED])
+def test_a_crawler_that_is_told_to_go_while_it_starts_has_obeyed(asked: ExitKind) -> None:
+    assert str(Exit.of(-15, lived_s=0.3, why=asked)) == asked.label
+    assert str(Exit.of(-15, lived_s=0.3)) == "killed (SIGTERM)", "nobody had told it"
+
+
 @pytest.mark.parametrize("seen", [ExitKind.HUNG, ExitKind.OUT_OF_MEMORY])
 def test_why_its_supervisor_killed_it_is_its_kind(seen: ExitKind) -> None:
     assert str(Exit.of(-9, lived_s=1, why=seen)) == f"{seen.label} (SIGKILL)"

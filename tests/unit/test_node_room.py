@@ -6,11 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import pytest
 
+from redis_components.errors import ConfigError
+from tasks.node_step import check_pool
 from tests.support.processes import wait_until
 from workers.logs import LogLimits, SlotLog
 from workers.room import Room
@@ -95,3 +97,21 @@ def test_the_tail_is_the_last_lines_cut_to_a_screens_width(log: SlotLog) -> None
     assert log.tail() == []
     append(log, "".join(f"line {n}\n" for n in range(1000)) + "x" * 500)
     assert log.tail(2) == ["line 999", "x" * 200]
+
+
+@pytest.mark.parametrize(
+    ("pool", "processes", "queues", "said"),
+    [
+        ("solo", 6, {"control", "crawlers.links"}, "--pool solo"),
+        ("solo", 6, {"crawlers.links"}, "--pool solo"),
+        ("prefork", 1, {"control", "crawlers.links"}, "--concurrency 1"),
+        ("prefork", 1, {"crawlers.links"}, None),
+        ("prefork", 2, {"control", "crawlers.links"}, None),
+        ("solo", 1, {"control", "once"}, None),
+    ],
+)
+def test_a_worker_that_one_crawler_would_take_whole_is_refused(
+    pool: str, processes: int, queues: set[str], said: str | None
+) -> None:
+    with pytest.raises(ConfigError, match=said) if said else nullcontext():
+        check_pool(pool, processes, queues)

@@ -166,6 +166,14 @@ def test_an_old_process_that_dies_by_itself_or_with_its_node_counts_as_replaced(
     assert fleet.told == ["detail/2"]
 
 
+@pytest.mark.parametrize("end", ["drained", "aborted", "orphaned"])
+def test_a_new_process_whose_node_goes_away_does_not_end_the_roll(end: str) -> None:
+    fleet = Fleet()
+    roll = fleet.tick(fleet.begin("detail"))
+    fleet.put("detail", 0, token=9, pid=5, restarts=2, last_exit=end)  # the second process after the old one, on another node
+    assert fleet.end(roll).state is RollState.DONE
+
+
 def test_it_waits_for_the_rest_of_the_fleet_to_be_well() -> None:
     fleet = Fleet()
     roll = fleet.begin("detail")
