@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from itertools import starmap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -182,7 +183,9 @@ def _target(services: list[str] | None, site: str | None, whole: bool) -> Target
 
 
 def _name(target: Target) -> str:
-    places = ", ".join([*target.services, *(f"{name}/{number}" for name, number in target.slots)])
+    from redis_components.fleet_records import slot_name
+
+    places = ", ".join([*target.services, *starmap(slot_name, target.slots)])
     if target.site:
         return f"site {target.site} in {places}" if places else f"site {target.site}"
     return places or "the whole fleet"
@@ -190,7 +193,9 @@ def _name(target: Target) -> str:
 
 def _words(target: Target) -> str:
     """The target as it is typed."""
-    words = [*target.services, *(f"{name}/{number}" for name, number in target.slots)]
+    from redis_components.fleet_records import slot_name
+
+    words = [*target.services, *starmap(slot_name, target.slots)]
     words += ["--site", target.site] if target.site else []
     return " ".join(words or ["--all"])
 

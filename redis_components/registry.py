@@ -23,6 +23,7 @@ from .fleet_records import (
     Slot,
     SlotStory,
     SlotView,
+    slot_name,
 )
 from .keys import FleetKeys
 from .scripts import script
@@ -38,6 +39,7 @@ __all__ = [
     "Slot",
     "SlotStory",
     "SlotView",
+    "slot_name",
 ]
 
 SLOT_TTL_S = 10.0  # a node that died is noticed after this; renewals come every 2 s, from the crawler and its supervisor
@@ -84,7 +86,7 @@ class Registry:
 
     def acquire(self, spider: str, number: int, owner: str) -> Slot | None:
         """Take the slot for `owner` (a name for people, such as its node); None when somebody holds it."""
-        name = f"{spider}/{number}"
+        name = slot_name(spider, number)
         outcome, said = script("slot_acquire")(
             self._client,
             self._slot_keys(spider, number),
@@ -124,7 +126,7 @@ class Registry:
     def order(self, view: SlotView, order: Order) -> None:
         """Tell the present holder of a slot what to do; its successor will not hear it."""
         if view.token is not None:
-            self._client.hset(self._keys.orders(), f"{view.spider}/{view.number}", f"{view.token}|{order.word}|{order.reason}")
+            self._client.hset(self._keys.orders(), view.name, f"{view.token}|{order.word}|{order.reason}")
 
     def slots(self, desired: Mapping[str, int], crawlers: Iterable[CrawlerRecord]) -> list[SlotView]:
         """Every slot that is desired or was heard of in `crawlers`: what `workers.reconciler.plan` decides on."""
@@ -186,7 +188,7 @@ class Registry:
 
     def crawler(self, spider: str, number: int) -> CrawlerRecord | None:
         """The last record of one slot; None where there is none that can be read."""
-        raw = self._client.hget(self._keys.crawlers(), f"{spider}/{number}")
+        raw = self._client.hget(self._keys.crawlers(), slot_name(spider, number))
         try:
             return CrawlerRecord.from_json(raw) if raw else None
         except ValueError:

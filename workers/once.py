@@ -20,6 +20,7 @@ from scrapy.utils.project import get_project_settings
 
 from redis_components.errors import ConfigError, TrawlError
 
+from . import standstill
 from .alone import crawl_alone, fed_from_redis
 from .crawl import Crawl, make_crawl
 from .once_outcome import MOST_ITEMS, OnceOutcome, OnceResult
@@ -33,7 +34,6 @@ LONGEST_S = 3600.0
 MOST_BYTES = 1024 * 1024  # of items in a result, as JSON
 SLOWEST_PAGE_S = 30.0  # DOWNLOAD_TIMEOUT is at most this: so long may the end of a crawl take
 CLOSING_S = 10.0  # more, for pipelines and extensions to close
-FROZEN_S = 1.0  # a look that came so much too late: the whole process stood still
 STDERR = 2
 SILENCE_S = 15.0  # a reactor that has not answered for so long hangs
 
@@ -172,10 +172,7 @@ def _tick(crawl: Crawl) -> None:
     crawl.poll()
     if crawl.silent_s() > SILENCE_S:
         raise ReactorHung(f"the reactor has not answered for {SILENCE_S:.0f} s: a callback blocks it")
-    began = time.monotonic()
-    time.sleep(TICK_S)
-    if (late_s := time.monotonic() - began - TICK_S) > FROZEN_S:
-        crawl.excuse(late_s)
+    crawl.excuse(standstill.sleep(TICK_S))
 
 
 def _result(order: OnceOrder, crawl: Crawl, stopped: OnceOutcome | None, seconds: float) -> OnceResult:
