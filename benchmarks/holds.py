@@ -49,14 +49,15 @@ def main() -> None:
     parser = options(__doc__, rounds=10)
     parser.add_argument("--crawlers", type=int, default=4)
     parser.add_argument("--backlog", type=int, default=100_000, help="requests of the paused site (default: %(default)s)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only situations with this in their name")
     chosen = parser.parse_args()
     report = Report(title="Holds", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))
-    delays = {name: _delays(report, name, chosen.rounds, chosen.crawlers) for name in SITUATIONS}
+    delays = {name: _delays(report, name, chosen.rounds, chosen.crawlers) for name in SITUATIONS if chosen.only in name}
     report.table(
         [f"{chosen.crawlers} crawlers", "pauses", "last page started after, s (median)", "longest, s"],
         [[name, len(times), statistics.median(times), max(times)] for name, times in delays.items()],
     )
-    rows = [[f"{n} crawlers", chosen.backlog, *_backlog(chosen.backlog, n)] for n in (1, chosen.crawlers)]
+    rows = [[f"{n} crawlers", chosen.backlog, *_backlog(chosen.backlog, n)] for n in sorted({1, chosen.crawlers})]
     report.table(["paused site", "requests on top", "another site's first page, s", "all parked, s", "all back, s"], rows)
     longest = max(max(times) for times in delays.values())
     report.target(f"no page is started later than {TARGET_S:g} s after the command: {longest:.2f} s", longest <= TARGET_S)
@@ -114,7 +115,7 @@ def _hold(run: Crawl, client: redis.Redis, **changes: HoldWord | None) -> None:
 
 
 def _store(run: Crawl, client: redis.Redis, urls: list[str], priority: int = 0) -> None:
-    codec, seeder = RequestCodec(LinksSpider()), Owner(client, "seeder", keys=run.keys).open()
+    codec, seeder = RequestCodec(LinksSpider()), Owner(client, "seeder", keys=run.keys, ttl_s=600).open()
     for url in urls:
         seeder.frontier.add_request(NewRequest(NO_FILTER, str(-priority), codec.encode(Request(url, priority=priority))))
     seeder.advance(30)

@@ -93,9 +93,9 @@ def autoscaled_json(service: str, one: Autoscaled, size: int | None) -> dict[str
 
 def autoscaled_table(found: dict[str, Autoscaled], desired: dict[str, int]) -> RenderableType:
     """One line per service."""
-    from rich.table import Table
+    from .output import plain_table
 
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     table.add_column("service", no_wrap=True)
     for name in ("crawlers", "min", "max", "target", "each", "comes in"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -18,6 +18,7 @@ import typer
 if TYPE_CHECKING:
     from redis_components.registry import CrawlerRecord
     from workers.once_outcome import OnceResult
+    from workers.pulse import PulseReader
 
 TICK_S = 0.1
 FORMATS = {".jsonl": "jsonlines", ".jl": "jsonlines", ".json": "json", ".csv": "csv", ".xml": "xml"}
@@ -100,6 +101,7 @@ def _in_a_process(
     from redis_components.die_with_parent import tied
     from workers.crawler_options import CrawlerOptions
     from workers.exits import Exit
+    from workers.pulse import pulse_pipe
 
     from .interrupts import Interrupts
 
@@ -110,9 +112,7 @@ def _in_a_process(
         settings = {"FEEDS": json.dumps(feed), **settings}
     interrupts = Interrupts()
     interrupts.listen()
-    read_fd, write_fd = os.pipe()
-    os.set_blocking(read_fd, False)
-    os.set_blocking(write_fd, False)
+    pulse, write_fd = pulse_pipe()
     options = CrawlerOptions(spider=spider, arguments=arguments, settings=settings, pulse_fd=write_fd, alone=True)
     began = time.monotonic()
     with subprocess.Popen(
@@ -123,8 +123,8 @@ def _in_a_process(
         start_new_session=True,  # Ctrl-C reaches it through us, each one once
     ) as process:
         os.close(write_fd)
-        record = _wait(process, read_fd, interrupts)
-    os.close(read_fd)
+        record = _wait(process, pulse, interrupts)
+    pulse.close()
     code = process.returncode
     end = Exit.of(code, lived_s=time.monotonic() - began, stopping=interrupts.asked)
     reason = record.note if record else None
@@ -142,26 +142,20 @@ def _in_a_process(
     }
 
 
-def _wait(process: subprocess.Popen[bytes], pulse_fd: int, interrupts: Any) -> CrawlerRecord | None:
+def _wait(process: subprocess.Popen[bytes], pulse: PulseReader, interrupts: Any) -> CrawlerRecord | None:
     """Until it has ended; returns its last word, with the highest memory of all."""
     import signal
     from dataclasses import replace
 
     from redis_components.registry import CrawlerRecord
 
-    told, unread, last, peak = 0, b"", None, 0
+    told, last, peak = 0, None, 0
     while True:
         ended = process.poll() is not None  # before its last words are read
         while told < interrupts.count and not ended:
             told += 1
             process.send_signal(signal.SIGTERM)
-        try:
-            while data := os.read(pulse_fd, 65_536):
-                unread += data
-        except BlockingIOError:
-            pass
-        *lines, unread = unread.split(b"\n")
-        for line in lines:
+        for line in pulse.read():
             with suppress(ValueError):  # it says other things, too
                 last = CrawlerRecord.from_json(line)
                 peak = max(peak, last.rss_bytes)
@@ -246,14 +240,12 @@ def _write(result: OnceResult, output: Path) -> None:
 
 
 def _show(result: dict[str, Any], as_json: bool) -> None:
-    from rich.table import Table
-
-    from .output import console, print_json
+    from .output import console, plain_table, print_json
 
     if as_json:
         print_json(result)
         return
-    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    table = plain_table(show_header=False)
     memory = result.pop("peak_rss_bytes", 0)
     for name, value in result.items():
         if name != "stats" and value not in (None, ""):

@@ -42,6 +42,7 @@ def dead(
         if spiders or as_json or context.get_parameter_source("limit").name == "COMMANDLINE":  # type: ignore[union-attr]  # it was parsed
             raise typer.BadParameter(f"options of {context.invoked_subcommand} stand behind it")
         return 0
+    from redis_components.answers import server_time
     from redis_components.dead import newest
     from redis_components.keys import CrawlKeys
 
@@ -54,7 +55,7 @@ def dead(
         print_json({"running": False}) if as_json else print(NOTHING)
         return 0
     with redis_client(url) as client:
-        now = client.time()[0]
+        now = server_time(client)
         seen = {name: newest(client, CrawlKeys.for_spider(name), limit) for name in _named(client, spiders)}
         counts = {name: client.llen(CrawlKeys.for_spider(name).dead()) for name in seen}
     entries = sorted(
@@ -155,19 +156,18 @@ def _name_foreign(foreign: Mapping[str, int]) -> None:
 
 
 def _json(spider: str, entry: DeadEntry) -> dict[str, object]:
-    from .fleet_view import iso
+    from .output import iso
 
     kind = entry.kind.name.lower()
     return {"spider": spider, "at": iso(entry.at_s), "kind": kind, "reason": entry.reason, "url": entry.url}
 
 
 def _table(entries: list[tuple[str, DeadEntry]], now: float) -> object:
-    from rich.table import Table
     from rich.text import Text
 
-    from .fleet_screen import duration
+    from .output import duration, plain_table
 
-    table = Table(box=None, pad_edge=False)
+    table = plain_table()
     for column in ("spider", "kind", "age", "url", "reason"):
         table.add_column(column, overflow="fold")
     for spider, entry in entries:

@@ -12,9 +12,10 @@ from redis_components.registry import CrawlerRecord, CrawlerState, ErrorRecord
 from redis_components.rolls import RollState
 from workers.clock import complaint
 
-from .fleet_view import FleetView, ServiceView, iso
+from .fleet_view import FleetView, ServiceView
 from .held_view import held_table
 from .nodes import nodes_table
+from .output import duration, iso, plain_table
 from .roll import sentence
 
 LOG_LINES_SHOWN = 5  # of a crawler that was given up; `--json` has all that its record holds
@@ -53,7 +54,7 @@ def screen(view: FleetView) -> RenderableType:
 
 def services_table(view: FleetView) -> Table:
     """One line per service: crawlers, what waits, what was done."""
-    table = _table()
+    table = plain_table()
     table.add_column("service", no_wrap=True)
     for name in ("crawlers", "tasks", "ready", "leased", "dead", "pages", "pages/s", "items", "to store", "refused"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -91,7 +92,7 @@ def crawlers_table(view: FleetView) -> RenderableType:
     """One line per crawler slot, also of those that are empty at the moment."""
     if not view.crawlers:
         return Text("No crawler has been heard of.", style="dim")
-    table = _table()
+    table = plain_table()
     table.add_column("crawler", no_wrap=True)
     table.add_column("state", no_wrap=True)
     for name in ("pid", "pages/s", "in flight", "memory", "heard", "restarts"):
@@ -140,7 +141,7 @@ def given_up(one: CrawlerRecord) -> Text:
 
 def errors_table(view: FleetView) -> Table:
     """The last errors, newest first."""
-    table = _table()
+    table = plain_table()
     table.add_column("last errors", no_wrap=True)
     table.add_column("", no_wrap=True)
     table.add_column("")
@@ -182,15 +183,3 @@ def _hint(view: FleetView) -> str | None:
 def headline(view: FleetView, redis_name: str) -> Text:
     """When this was, and whose Redis it is."""
     return Text.assemble(("trawl", "bold"), f"  {iso(view.now)}  {redis_name}", style="")
-
-
-def duration(seconds: float) -> str:
-    """`0.4 s`, `12 s`, `5 min`, `3 h`, `2 d`: as much as an eye needs."""
-    for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
-        if seconds < limit:
-            return f"{max(seconds, 0) / size:.{1 if size == 1 and seconds < 10 else 0}f} {unit}"
-    return f"{seconds / 86_400:.0f} d"
-
-
-def _table() -> Table:
-    return Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))

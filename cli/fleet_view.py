@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import redis
@@ -23,6 +22,7 @@ from workers.holding import stopped_slots
 from .autoscale import autoscaled_json
 from .held_view import held_json
 from .nodes import node_json
+from .output import iso
 from .roll import roll_json
 
 ERRORS_SHOWN = 5
@@ -142,11 +142,6 @@ def _service(name: str, desired: int, alive: list[CrawlerRecord], client: redis.
 
 def _in_order_of_work(name: str) -> tuple[bool, str]:
     return name != "forum_list", name  # the list service feeds the others
-
-
-def iso(at: float) -> str:
-    """Epoch seconds as ISO 8601 in UTC."""
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _service_json(view: ServiceView) -> dict[str, Any]:

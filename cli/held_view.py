@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def held_json(held: Held) -> dict[str, Any]:
     """One hold as `--json` shows it; null: all of them."""
-    from .fleet_view import iso
+    from .output import iso
 
     return {
         "service": held.service or None,
@@ -28,19 +28,18 @@ def held_json(held: Held) -> dict[str, Any]:
 
 def held_lines(held: Iterable[Held], now: float) -> list[str]:
     """`forum_detail (12 s): paused by ops@host: the database is moved`; `now` is Redis's time."""
-    from .fleet_screen import duration
+    from .output import duration
 
     return [f"{one.what} ({duration(now - one.hold.at)}): {one.hold}" for one in held]
 
 
 def held_table(held: Iterable[Held], now: float) -> Table:
     """What is held, since when, by whom and why: the first thing that an operator has to know."""
-    from rich.table import Table
     from rich.text import Text
 
-    from .fleet_screen import duration
+    from .output import duration, plain_table
 
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     for name in ("held", "", "for", "by"):
         table.add_column(name, no_wrap=True)
     table.add_column("why")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,29 +74,35 @@ def _kind(text: str | None) -> str | None:
 
 
 def _look(wanted: Wanted, limit: int) -> list[RunRow]:
+    from redis_components.errors import RedisUnavailable
     from workers.history import latest
 
     from .redis_access import redis_client, running_url
     from .stored_data import NoData, stored_data
 
+    url = running_url()
     with ExitStack() as stack:
-        url = running_url()
-        client = stack.enter_context(redis_client(url)) if url else None
         try:
             database = stack.enter_context(stored_data())
         except NoData:
-            if client is None:
+            if url is None:
                 raise
             database = None
-        return latest(database, client, wanted, limit)
+        if url:
+            try:
+                with redis_client(url) as client:
+                    return latest(database, client, wanted, limit)
+            except RedisUnavailable as error:
+                if database is None:
+                    raise
+                print(f"trawl: {error}; this is what is stored", file=sys.stderr)
+        return latest(database, None, wanted, limit)
 
 
 def _table(found: list[RunRow]) -> Table:
-    from rich.table import Table
+    from .output import duration, plain_table
 
-    from .fleet_screen import duration
-
-    shown = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    shown = plain_table()
     for name in ("started", "took", "crawler", "end"):
         shown.add_column(name, no_wrap=True)
     for name in ("pages", "items", "peak"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from itertools import starmap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -150,6 +151,7 @@ def _hold(
     *,
     at_once: bool = False,
 ) -> int:
+    from redis_components.answers import server_time
     from redis_components.beats import Beats
     from redis_components.holds import HoldWord
     from workers import holding
@@ -159,7 +161,7 @@ def _hold(
     target = _target(services, site, whole)
     with redis_client() as client:
         held = holding.hold(client, target, word, reason=reason, at_once=at_once)
-        if word is HoldWord.STOP and Beats(client).look(client.time()[0]).stalled:
+        if word is HoldWord.STOP and Beats(client).look(server_time(client)).stalled:
             print("trawl: no beat is at work, so nobody tells the crawlers yet (celery -A tasks beat)", file=sys.stderr)
         _show(client, held, as_json, f"{_name(target)}: {word.state}; go on with: trawl resume {_words(target)}", "held now")
     return 0
@@ -181,7 +183,9 @@ def _target(services: list[str] | None, site: str | None, whole: bool) -> Target
 
 
 def _name(target: Target) -> str:
-    places = ", ".join([*target.services, *(f"{name}/{number}" for name, number in target.slots)])
+    from redis_components.fleet_records import slot_name
+
+    places = ", ".join([*target.services, *starmap(slot_name, target.slots)])
     if target.site:
         return f"site {target.site} in {places}" if places else f"site {target.site}"
     return places or "the whole fleet"
@@ -189,16 +193,20 @@ def _name(target: Target) -> str:
 
 def _words(target: Target) -> str:
     """The target as it is typed."""
-    words = [*target.services, *(f"{name}/{number}" for name, number in target.slots)]
+    from redis_components.fleet_records import slot_name
+
+    words = [*target.services, *starmap(slot_name, target.slots)]
     words += ["--site", target.site] if target.site else []
     return " ".join(words or ["--all"])
 
 
 def _show(client: redis.Redis, held: Sequence[Held], as_json: bool, said: str, heading: str) -> None:
+    from redis_components.answers import server_time
+
     from .held_view import held_json, held_lines
     from .output import print_json
 
-    now = client.time()[0]
+    now = server_time(client)
     if as_json:
         print_json({"held": [held_json(one) for one in held]})
         return

@@ -129,7 +129,6 @@ def _check(wanted: _Wanted) -> None:
 
 def _crawlers(wanted: _Wanted) -> list[CrawlerRecord]:
     """Those that were asked for and were heard lately, if there is a Redis that knows."""
-    from redis_components.errors import TrawlError
     from redis_components.registry import Registry
 
     from .redis_access import redis_client, running_url

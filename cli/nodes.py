@@ -27,14 +27,14 @@ def nodes(as_json: Annotated[bool, typer.Option("--json", help="Print one line o
         trawl nodes
         trawl nodes --json | jq '.[] | select(.state == "up") | .name'
     """
+    from redis_components.answers import server_time
     from redis_components.nodes import Nodes
-    from redis_components.registry import Registry
 
     from .output import console, print_json
     from .redis_access import redis_client
 
     with redis_client() as client:
-        found, now = Nodes(client).all(), Registry(client).now()
+        found, now = Nodes(client).all(), server_time(client)
     if as_json:
         print_json([node_json(one, now) for one in found])
     elif found:
@@ -46,7 +46,7 @@ def nodes(as_json: Annotated[bool, typer.Option("--json", help="Print one line o
 
 def node_json(node: NodeRecord, now: float) -> dict[str, Any]:
     """A node as `--json` shows it; `now` is Redis's time."""
-    from .fleet_view import iso
+    from .output import iso
 
     fields = asdict(node)
     beat_at, started_at = fields.pop("beat_at"), fields.pop("started_at")
@@ -61,13 +61,12 @@ def node_json(node: NodeRecord, now: float) -> dict[str, Any]:
 
 def nodes_table(found: Iterable[NodeRecord], now: float) -> RenderableType:
     """One line per node."""
-    from rich.table import Table
     from rich.text import Text
 
-    from .fleet_screen import duration
+    from .output import duration, plain_table
 
     styles = {"up": "green", "draining": "yellow", "gone": "bold red"}
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     table.add_column("node", no_wrap=True)
     table.add_column("state", no_wrap=True)
     for name in ("crawlers", "heard", "up for"):

@@ -1,12 +1,14 @@
-"""What commands print: JSON for programs, rich tables for people."""
+"""What commands print: JSON for programs, tables for people, and how both write times."""
 
 from __future__ import annotations
 
 import json
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 
 PIPE_WIDTH = 200  # columns; rich would take 80 where there is no terminal, and cut what somebody wants to grep
 
@@ -21,3 +23,21 @@ def print_json(value: Any) -> None:
     """One line of JSON on standard output."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
     sys.stdout.flush()
+
+
+def plain_table(*columns: str, show_header: bool = True) -> Table:
+    """A table without lines, in the form that all commands have in common."""
+    return Table(*columns, box=None, pad_edge=False, show_header=show_header, header_style="bold", padding=(0, 2, 0, 0))
+
+
+def iso(at: float) -> str:
+    """Epoch seconds as ISO 8601 in UTC."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def duration(seconds: float) -> str:
+    """`0.4 s`, `12 s`, `5 min`, `3 h`, `2 d`: as much as an eye needs."""
+    for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+        if seconds < limit:
+            return f"{max(seconds, 0) / size:.{1 if size == 1 and seconds < 10 else 0}f} {unit}"
+    return f"{seconds / 86_400:.0f} d"

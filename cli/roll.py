@@ -88,7 +88,7 @@ def sentence(roll: Roll) -> str:
 
 def roll_json(roll: Roll) -> dict[str, Any]:
     """A roll as `--json` shows it."""
-    from .fleet_view import iso
+    from .output import iso
 
     return {
         "id": roll.id,

@@ -104,23 +104,13 @@ def change(
 @app.command()
 def enable(name: Name, as_json: AsJson = False) -> int:
     """Send this entry again. What it missed meanwhile is not made up."""
-    from .schedule_view import open_desk
-
-    with open_desk() as desk:
-        desk.known(name)
-        desk.change(name, enabled=True)
-        return _said(desk, name, as_json)
+    return _switch(name, enabled=True, as_json=as_json)
 
 
 @app.command()
 def disable(name: Name, as_json: AsJson = False) -> int:
     """Do not send this entry until it is enabled."""
-    from .schedule_view import open_desk
-
-    with open_desk() as desk:
-        desk.known(name)
-        desk.change(name, enabled=False)
-        return _said(desk, name, as_json)
+    return _switch(name, enabled=False, as_json=as_json)
 
 
 @app.command()
@@ -174,6 +164,15 @@ def parse_span(text: str) -> float:
     if not (found := _SPAN.fullmatch(text.strip())):
         raise ConfigError(f"--every {text!r} is no time: write 10s, 5m, 2h or 1d")
     return float(found[1]) * _UNITS[found[2]]
+
+
+def _switch(name: str, *, enabled: bool, as_json: bool) -> int:
+    from .schedule_view import open_desk
+
+    with open_desk() as desk:
+        desk.known(name)
+        desk.change(name, enabled=enabled)
+        return _said(desk, name, as_json)
 
 
 def _said(desk: Desk, name: str, as_json: bool) -> int:

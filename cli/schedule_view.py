@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import redis
 
+from redis_components.answers import server_time
 from redis_components.beats import Beats
 from redis_components.errors import ConfigError
-from redis_components.registry import Registry
 from redis_components.schedules import Schedules, StoredEntry
 from tasks import app as celery
 from tasks.due import next_due
 from tasks.routing import IMPATIENT
 from tasks.schedule import Entry, changed, checker, defaults_of, effective
 
-from .fleet_screen import duration
-from .fleet_view import iso
+from .output import duration, iso, plain_table
 from .redis_access import redis_client
 
 if TYPE_CHECKING:
@@ -35,9 +34,9 @@ class Desk:
         self.tasks = celery.tasks
         self.schedules = Schedules(client)
         self.defaults = defaults_of(celery.conf.beat_schedule)
-        self.now = Registry(client).now()
+        self.now = server_time(client)
         self.beats = Beats(client).look(self.now)
-        self.runs = self.schedules.runs()
+        self.rounds = self.schedules.rounds()
         self.read()
 
     def read(self) -> None:
@@ -88,10 +87,10 @@ def open_desk() -> Iterator[Desk]:
 
 def row_of(desk: Desk, name: str) -> dict[str, Any]:
     """One entry for `--json`; `refused` says why one, or what was changed about it, is left out."""
-    entry, run = desk.schedule.entries.get(name), desk.runs.get(name)
+    entry, last = desk.schedule.entries.get(name), desk.rounds.get(name)
     row: dict[str, Any] = {"entry": name, "refused": desk.schedule.refused.get(name)}
     if entry is not None:
-        due = next_due(entry, run, desk.now) if entry.enabled else None
+        due = next_due(entry, last, desk.now) if entry.enabled else None
         row |= {
             "task": entry.task,
             "every_s": entry.every_s,
@@ -100,8 +99,8 @@ def row_of(desk: Desk, name: str) -> dict[str, Any]:
             "kwargs": dict(entry.kwargs),
             "enabled": entry.enabled,
             "origin": entry.origin,
-            "last_sent": iso(run.sent_at) if run and run.sent_at else None,
-            "sent_s_ago": round(desk.now - run.sent_at, 1) if run and run.sent_at else None,
+            "last_sent": iso(last.sent_at) if last and last.sent_at else None,
+            "sent_s_ago": round(desk.now - last.sent_at, 1) if last and last.sent_at else None,
             "next_due": iso(due) if due is not None else None,
             "due_in_s": round(due - desk.now, 1) if due is not None else None,
         }
@@ -110,10 +109,9 @@ def row_of(desk: Desk, name: str) -> dict[str, Any]:
 
 def table_of(rows: list[dict[str, Any]]) -> Table:
     """The same for people."""
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     for column in ("entry", "task", "when", "last sent", "next due", "state"):
         table.add_column(column, no_wrap=column in ("entry", "task", "when"))
     for row in rows:

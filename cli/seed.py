@@ -66,12 +66,11 @@ def _somebody_scans(client: redis.Redis) -> bool:
 
 
 def _show(outcomes: Mapping[str, str]) -> None:
-    from rich.table import Table
     from rich.text import Text
 
-    from .output import console
+    from .output import console, plain_table
 
-    table = Table("forum", "outcome", box=None, pad_edge=False, header_style="bold")
+    table = plain_table("forum", "outcome")
     for forum, said in outcomes.items():
         style = "green" if said == "seeded" else "red" if said.startswith(_REFUSED) else "yellow"
         table.add_row(forum, Text(said, style=style))

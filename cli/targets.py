@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from redis_components.errors import ConfigError
+from redis_components.fleet_records import parse_slot
 
 
 def parse_target(text: str) -> tuple[str, int | None]:
     """`("forum_detail", 2)` for `forum_detail/2`, `("forum_detail", None)` for `forum_detail`. Raises ConfigError."""
-    spider, slash, number = text.partition("/")
-    if not spider or (slash and not (number.isascii() and number.isdigit())):
-        raise ConfigError(f"{text!r} is neither a service nor a slot: write for example forum_detail or forum_detail/2")
-    return spider, int(number) if slash else None
+    if text and "/" not in text:
+        return text, None
+    try:
+        return parse_slot(text)
+    except ValueError:
+        raise ConfigError(f"{text!r} is neither a service nor a slot: write for example forum_detail or forum_detail/2") from None

@@ -6,6 +6,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cli.output import plain_table
+
 from .live import clock
 from .place import trawl_command
 from .story import Story
@@ -90,6 +92,6 @@ def _print_whereabouts(console: Console, story: Story) -> None:
 
 
 def _table(title: str, *, header: bool = True) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0), show_header=header)
+    table = plain_table(show_header=header)
     table.add_column(title, no_wrap=True)
     return table

@@ -13,11 +13,13 @@ from typing import Any
 
 import redis
 
+from .answers import as_text, server_time
 from .keys import FleetKeys
 from .schedules import Schedules
 from .scripts import script
 
 LEAD_TTL_S = 6.0  # a leader that died is noticed after this; it renews every second
+MAX_SILENCE_S = 60.0  # a leader that has sent nothing for so long is stalled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +57,6 @@ class BeatView:
         return f"{self.leader} leads{others}"
 
 
-MAX_SILENCE_S = 60.0
-
-
 class Beats:
     """The beats of one fleet. Methods raise `redis.RedisError` when Redis does not answer."""
 
@@ -86,9 +85,9 @@ class Beats:
     def look(self, now: float) -> BeatView:
         """Who leads and who waits; `now` is Redis's time (`Registry.now`)."""
         held = self._client.get(self._keys.beat_leader())
-        leader = _shown(_text(held).partition("|")[2]) if held else None
+        leader = _shown(as_text(held).partition("|")[2]) if held else None
         alive: list[Any] = self._client.zrangebyscore(self._keys.beats(), (now * 1000) - self._ttl_ms, "+inf", start=0, num=100)
-        sent = [run.sent_at for run in Schedules(self._client, self._keys).runs().values() if run.sent_at]
+        sent = [one.sent_at for one in Schedules(self._client, self._keys).rounds().values() if one.sent_at]
         return BeatView(
             leader=leader,
             waiting=tuple(sorted(name for name in (_shown(owner) for owner in alive) if name != leader)),
@@ -97,17 +96,12 @@ class Beats:
 
 
 def _shown(owner: bytes | str) -> str:
-    return _text(owner).rpartition("#")[0]
-
-
-def _text(raw: bytes | str) -> str:
-    return raw.decode(errors="replace") if isinstance(raw, bytes) else raw
+    return as_text(owner).rpartition("#")[0]
 
 
 def check(client: redis.Redis, host: str) -> tuple[bool, str]:
     """Whether a beat on `host` is healthy, and a sentence about it: it spoke to Redis lately, and sends if it leads."""
-    seconds, micros = client.time()
-    view = Beats(client).look(seconds + micros / 1e6)
+    view = Beats(client).look(server_time(client))
     if view.leader is not None and view.leader.rpartition(":")[0] == host:
         return not view.stalled, view.sentence()
     waits = [name for name in view.waiting if name.rpartition(":")[0] == host]

@@ -193,7 +193,7 @@ def all_keys(keys: CrawlKeys, next_keys: CrawlKeys | None) -> list[str]:
     return [key for one in named for key in ([one] if isinstance(one, str) else one)]
 
 
-class Held(NamedTuple):
+class HeldNow(NamedTuple):
     """What is held now: fields and values of the hash of holds, and which lots have entries. `holds.Holds` reads it."""
 
     fields: dict[bytes, bytes]
@@ -228,7 +228,7 @@ class Reply:
     parked: int  # requests set aside for a site that is held
     parked_tasks: int  # start tasks, likewise
     left: int  # entries in the lot from which to put back
-    held: Held | None  # None: what we know is right
+    held: HeldNow | None  # None: what we know is right
 
 
 def decode(raw: list[Any]) -> Reply:
@@ -259,5 +259,5 @@ def decode(raw: list[Any]) -> Reply:
     )
 
 
-def _held(fields: list[bytes], lots: list[bytes]) -> Held:
-    return Held(dict(zip(fields[::2], fields[1::2], strict=True)), [lot.decode("utf-8", "replace") for lot in lots[::2]])
+def _held(fields: list[bytes], lots: list[bytes]) -> HeldNow:
+    return HeldNow(dict(zip(fields[::2], fields[1::2], strict=True)), [lot.decode("utf-8", "replace") for lot in lots[::2]])

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import redis
 
 from . import holds
+from .fleet_records import parse_slot, slot_name
 from .holds import FLEET, FLEET_SITE, SITE, SPIDER, Hold, HoldWord, parsed
 from .keys import CrawlKeys, FleetKeys
-from .scripts import script
 
 SERVICE, SLOT = "service:", "slot:"
 """The beginnings of the fields of what is stopped."""
@@ -33,7 +33,7 @@ class Held:
     @property
     def what(self) -> str:
         """`the fleet`, `forum_detail`, `forum_detail/2`, `site demo`, `site demo in forum_detail`."""
-        where = f"{self.service}/{self.slot}" if self.slot is not None else self.service
+        where = slot_name(self.service, self.slot) if self.slot is not None else self.service
         if self.site:
             return f"site {self.site} in {where}" if where else f"site {self.site}"
         return where or "the fleet"
@@ -54,12 +54,11 @@ class FleetHolds:
 
     def fields(self) -> dict[str, Hold]:
         """What is held in the fleet's own hash, by field."""
-        return parsed(self._client.hgetall(self._keys.holds()))
+        return holds.read(self._client, self._keys)
 
     def change(self, changes: Mapping[str, Hold | None]) -> int:
         """Hold, or with None let go, in the fleet's own hash; how many fields are not what they were."""
-        operands = [text for name, hold in changes.items() for text in (name, hold.to_json() if hold else "")]
-        return int(script("hold")(self._client, {"holds": self._keys.holds()}, {"changes": operands})) if operands else 0
+        return holds.change(self._client, self._keys, changes)
 
     def spread(self, services: Iterable[str]) -> list[str]:
         """Bring what holds for the fleet into the crawls of these services; returns those that were changed. Safe to repeat."""
@@ -104,10 +103,13 @@ def _held_in_fleet(name: str, hold: Hold) -> Held | None:
         return Held(hold=hold, site=name.removeprefix(SITE))
     if name.startswith(SERVICE):
         return Held(hold=hold, service=name.removeprefix(SERVICE))
-    service, slash, number = name.removeprefix(SLOT).rpartition("/")
-    if name.startswith(SLOT) and slash and number.isascii() and number.isdigit():
-        return Held(hold=hold, service=service, slot=int(number))
-    return None
+    if not name.startswith(SLOT):
+        return None
+    try:
+        service, slot = parse_slot(name.removeprefix(SLOT))
+    except ValueError:
+        return None
+    return Held(hold=hold, service=service, slot=slot)
 
 
 def _held_in_crawl(service: str, name: str, hold: Hold) -> Held | None:

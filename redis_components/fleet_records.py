@@ -46,6 +46,19 @@ class SlotStory:
     reload: str | None = None
 
 
+def slot_name(spider: str, number: int) -> str:
+    """`forum_list/0`: the name of a slot, and its field in the hashes of the fleet."""
+    return f"{spider}/{number}"
+
+
+def parse_slot(name: str) -> tuple[str, int]:
+    """`("forum_list", 0)` for `forum_list/0`. Raises ValueError for what names no slot."""
+    spider, slash, number = name.rpartition("/")
+    if not (spider and slash and number.isascii() and number.isdigit()):
+        raise ValueError(f"{name!r} is no slot")
+    return spider, int(number)
+
+
 @dataclass(frozen=True, kw_only=True)
 class CrawlerRecord:
     """The last that was heard of one crawler. Figures are of this process alone, since its start."""
@@ -78,7 +91,7 @@ class CrawlerRecord:
     @property
     def name(self) -> str:
         """`forum_list/0`, or `forum_list/hand-4711`: its field in the hash and its name for people."""
-        return f"{self.spider}/{f'hand-{self.pid}' if self.number is None else self.number}"
+        return f"{self.spider}/hand-{self.pid}" if self.number is None else slot_name(self.spider, self.number)
 
     @property
     def story(self) -> SlotStory:
@@ -118,7 +131,7 @@ class Slot:
     @property
     def name(self) -> str:
         """`forum_list/0`: its field in the hashes of the fleet."""
-        return f"{self.spider}/{self.number}"
+        return slot_name(self.spider, self.number)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +144,11 @@ class SlotView:
     owner: str | None = None
     launching_on: str | None = None  # the node that a launch is on its way to
     record: CrawlerRecord | None = None  # the last that was heard from it
+
+    @property
+    def name(self) -> str:
+        """`forum_list/0`."""
+        return slot_name(self.spider, self.number)
 
 
 class OrderWord(StrEnum):

@@ -18,7 +18,7 @@ from .appetite import Appetite
 from .buffer import Buffer
 from .conversation import Conversation, Flight, Wish
 from .errors import LayoutError, TrawlError
-from .exchange import Burial, Held, KeyedItem, Lease, NewRequest, NextTask, Reply, StatChange
+from .exchange import Burial, HeldNow, KeyedItem, Lease, NewRequest, NextTask, Reply, StatChange
 from .farewell import Farewell
 from .filters import misfit
 from .frontier_config import FrontierConfig, Listeners
@@ -435,7 +435,7 @@ class Frontier:
         if reply.tasks or self._idle or (was_shut and not self._shut):
             self.listeners.tasks()
 
-    def _learn(self, held: Held) -> None:
+    def _learn(self, held: HeldNow) -> None:
         """What is held has changed: what was leased and not started is given back, or set aside."""
         before = str(self.holds)
         self._restraint.learn(held)

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 import redis
 
-from .keys import CrawlKeys
+from .keys import CrawlKeys, FleetKeys
 from .scripts import script
 from .utils import bytes_to_str
 
@@ -160,13 +160,13 @@ def lot_of(site: str, *, task: bool) -> str:
     return f"{TASKS if task else REQUESTS}{site}"
 
 
-def read(client: redis.Redis, keys: CrawlKeys) -> dict[str, Hold]:
-    """What is held in one crawl, by field."""
+def read(client: redis.Redis, keys: CrawlKeys | FleetKeys) -> dict[str, Hold]:
+    """What is held in one crawl, or stands in the fleet's own hash, by field."""
     return parsed(client.hgetall(keys.holds()))
 
 
-def change(client: redis.Redis, keys: CrawlKeys, changes: Mapping[str, Hold | None]) -> int:
-    """Hold, or with None let go; how many fields are not what they were. Safe to repeat."""
+def change(client: redis.Redis, keys: CrawlKeys | FleetKeys, changes: Mapping[str, Hold | None]) -> int:
+    """Hold, or with None let go, in a crawl or in the fleet's own hash; how many fields are not what they were. Repeatable."""
     operands = [text for name, hold in changes.items() for text in (name, hold.to_json() if hold else "")]
     return int(script("hold")(client, {"holds": keys.holds()}, {"changes": operands})) if operands else 0
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 import msgspec
 import redis
 
+from .answers import as_text
 from .fleet_records import GONE_AFTER_S, SlotView
 from .keys import FleetKeys
 from .scripts import script
@@ -89,7 +90,7 @@ class Nodes:
         draining, back_at, at = script("node_beat")(
             self._client, keys, {"name": record.name, "record": record.to_json(), "back_at": back_at}
         )
-        return NodeAnswer(draining=bool(draining), back_at=_text(back_at), at=float(at))
+        return NodeAnswer(draining=bool(draining), back_at=as_text(back_at), at=float(at))
 
     def all(self) -> list[NodeRecord]:
         """Every node that was heard of and not forgotten, by name; one that cannot be read is left out."""
@@ -97,7 +98,7 @@ class Nodes:
             pipe.hvals(self._keys.nodes())  # bounded: who is gone for a minute is forgotten
             pipe.hkeys(self._keys.drained_nodes())
             records, drained = pipe.execute()
-        names = {_text(name) for name in drained}
+        names = {as_text(name) for name in drained}
         found = []
         for raw in records:
             try:
@@ -157,7 +158,3 @@ def shortages(desired: Mapping[str, int], live: Iterable[SlotView], nodes: Itera
 def _is_cared_for(view: SlotView) -> bool:
     """Whether its lack of a crawler, if it lacks one, has another reason than room."""
     return bool(view.token is not None or view.launching_on or (view.record and view.record.state.given_up))
-
-
-def _text(raw: bytes | str) -> str:
-    return raw.decode() if isinstance(raw, bytes) else raw

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 
 import redis
 
+from .answers import as_text, server_time
 from .fleet_records import (
     CrawlerRecord,
     CrawlerState,
@@ -22,6 +23,7 @@ from .fleet_records import (
     Slot,
     SlotStory,
     SlotView,
+    slot_name,
 )
 from .keys import FleetKeys
 from .scripts import script
@@ -37,6 +39,7 @@ __all__ = [
     "Slot",
     "SlotStory",
     "SlotView",
+    "slot_name",
 ]
 
 SLOT_TTL_S = 10.0  # a node that died is noticed after this; renewals come every 2 s, from the crawler and its supervisor
@@ -54,15 +57,14 @@ class Registry:
         self.slot_ttl_s = slot_ttl_s
 
     def now(self) -> float:
-        """The one clock: Redis's time as epoch seconds."""
-        seconds, micros = self._client.time()
-        return float(seconds + micros / 1e6)
+        """Redis's time as epoch seconds."""
+        return server_time(self._client)
 
     # desired state
 
     def desired(self) -> dict[str, int]:
         """Desired number of crawlers for each spider that somebody has scaled; others have their default (`workers.fleet`)."""
-        return {_text(spider): int(n) for spider, n in self._client.hgetall(self._keys.desired()).items()}
+        return {as_text(spider): int(n) for spider, n in self._client.hgetall(self._keys.desired()).items()}
 
     def set_desired(self, spider: str, number: int, *, try_again: bool = True) -> None:
         """Scale one spider; takes effect with the next `reconcile_fleet`.
@@ -84,7 +86,7 @@ class Registry:
 
     def acquire(self, spider: str, number: int, owner: str) -> Slot | None:
         """Take the slot for `owner` (a name for people, such as its node); None when somebody holds it."""
-        name = f"{spider}/{number}"
+        name = slot_name(spider, number)
         outcome, said = script("slot_acquire")(
             self._client,
             self._slot_keys(spider, number),
@@ -106,7 +108,7 @@ class Registry:
                 "record": record.to_json() if record else "",
             },
         )
-        return Renewal(held=outcome == b"renewed", order=_order(_text(order)))
+        return Renewal(held=outcome == b"renewed", order=_order(as_text(order)))
 
     def release(self, slot: Slot, record: CrawlerRecord | None = None) -> bool:
         """Free the slot and store the last record; False, and nothing is changed, when it belongs to somebody else by now."""
@@ -124,7 +126,7 @@ class Registry:
     def order(self, view: SlotView, order: Order) -> None:
         """Tell the present holder of a slot what to do; its successor will not hear it."""
         if view.token is not None:
-            self._client.hset(self._keys.orders(), f"{view.spider}/{view.number}", f"{view.token}|{order.word}|{order.reason}")
+            self._client.hset(self._keys.orders(), view.name, f"{view.token}|{order.word}|{order.reason}")
 
     def slots(self, desired: Mapping[str, int], crawlers: Iterable[CrawlerRecord]) -> list[SlotView]:
         """Every slot that is desired or was heard of in `crawlers`: what `workers.reconciler.plan` decides on."""
@@ -138,14 +140,14 @@ class Registry:
             answers = pipe.execute()
         views = []
         for (spider, number), held, launching in zip(names, answers[::2], answers[1::2], strict=True):
-            token, _, owner = _text(held).partition("|") if held else ("", "", "")
+            token, _, owner = as_text(held).partition("|") if held else ("", "", "")
             views.append(
                 SlotView(
                     spider=spider,
                     number=number,
                     token=int(token) if token else None,
                     owner=owner.rpartition("#")[0] or owner or None,
-                    launching_on=_text(launching) if launching else None,
+                    launching_on=as_text(launching) if launching else None,
                     record=records.get((spider, number)),
                 )
             )
@@ -186,7 +188,7 @@ class Registry:
 
     def crawler(self, spider: str, number: int) -> CrawlerRecord | None:
         """The last record of one slot; None where there is none that can be read."""
-        raw = self._client.hget(self._keys.crawlers(), f"{spider}/{number}")
+        raw = self._client.hget(self._keys.crawlers(), slot_name(spider, number))
         try:
             return CrawlerRecord.from_json(raw) if raw else None
         except ValueError:
@@ -207,7 +209,7 @@ class Registry:
             known = json.loads(line)
             if (known["where"], known["what"]) == (where, what):
                 times = known["times"] + 1
-                self._client.lrem(self._keys.errors(), 1, _text(line))
+                self._client.lrem(self._keys.errors(), 1, as_text(line))
                 break
         with self._client.pipeline() as pipe:
             pipe.lpush(self._keys.errors(), json.dumps({"at": self.now(), "where": where, "what": what, "times": times}))
@@ -226,10 +228,6 @@ class Registry:
             "orders": self._keys.orders(),
             "crawlers": self._keys.crawlers(),
         }
-
-
-def _text(raw: bytes | str) -> str:
-    return raw.decode() if isinstance(raw, bytes) else raw  # a client with decode_responses=True is welcome too
 
 
 def _order(text: str) -> Order | None:

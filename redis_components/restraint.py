@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from .exchange import Held, Park
+from .exchange import HeldNow, Park
 from .holds import Holds, lot_of, parsed
 
 MOST_TASKS = 500
@@ -31,7 +31,7 @@ class Restraint:
         self._parked = 0  # requests, since the last exchange that leased some
         self._parked_tasks = 0
 
-    def learn(self, held: Held) -> None:
+    def learn(self, held: HeldNow) -> None:
         """Another version of what is held."""
         self.version = held.version
         self.holds = Holds(entries=parsed(held.fields))

@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 import redis
 
+from .fleet_records import slot_name
 from .keys import FleetKeys
 from .scripts import script
 
@@ -34,7 +35,7 @@ class RollStep:
     @property
     def name(self) -> str:
         """`forum_detail/2`."""
-        return f"{self.spider}/{self.number}"
+        return slot_name(self.spider, self.number)
 
 
 @dataclass(frozen=True, kw_only=True)

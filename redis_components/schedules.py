@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import redis
 
+from .answers import as_text, server_time
 from .errors import ConfigError
 from .keys import FleetKeys
 from .scripts import script
@@ -35,7 +36,7 @@ class Unreadable:
     reason: str
 
 
-class RunState(StrEnum):
+class RoundState(StrEnum):
     """How far a round has come."""
 
     SEEN = "seen"  # no round yet: a cron entry counts from here
@@ -44,12 +45,12 @@ class RunState(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class Round:
     """The last round of an entry. Times are epoch s by Redis's clock."""
 
     due: float
     sent_at: float | None
-    state: RunState
+    state: RoundState
 
 
 class Schedules:
@@ -61,37 +62,36 @@ class Schedules:
 
     def stored(self) -> dict[str, StoredEntry | Unreadable]:
         """Everything that was changed or added, by name."""
-        return {_text(name): _entry(raw) for name, raw in self._client.hgetall(self._keys.schedule()).items()}
+        return {as_text(name): _entry(raw) for name, raw in self._client.hgetall(self._keys.schedule()).items()}
 
     def put(self, name: str, entry: StoredEntry) -> None:
         """Add or replace; takes effect within seconds. Raises ConfigError when there are too many."""
         if self._client.hlen(self._keys.schedule()) >= MAX_ENTRIES:
             raise ConfigError(f"there are {MAX_ENTRIES} scheduled tasks already: remove some with `trawl schedule remove`")
-        seconds, micros = self._client.time()
-        stamped = msgspec.structs.replace(entry, changed_at=seconds + micros / 1e6)
+        stamped = msgspec.structs.replace(entry, changed_at=server_time(self._client))
         self._client.hset(self._keys.schedule(), name, msgspec.json.encode(stamped))
 
     def remove(self, name: str) -> bool:
         """Forget what was changed or added under this name; False when nothing was."""
         return bool(self._client.hdel(self._keys.schedule(), name))
 
-    def runs(self) -> dict[str, Run]:
+    def rounds(self) -> dict[str, Round]:
         """The last round of each entry; one that cannot be read counts as none."""
         found = {}
         for name, raw in self._client.hgetall(self._keys.beat_runs()).items():  # as many as there are entries
-            due, _, rest = _text(raw).partition("|")
+            due, _, rest = as_text(raw).partition("|")
             sent, _, state = rest.partition("|")
-            if due.isdigit() and sent.isdigit() and state in set(RunState):
-                found[_text(name)] = Run(due=int(due) / 1000, sent_at=int(sent) / 1000 or None, state=RunState(state))
+            if due.isdigit() and sent.isdigit() and state in set(RoundState):
+                found[as_text(name)] = Round(due=int(due) / 1000, sent_at=int(sent) / 1000 or None, state=RoundState(state))
         return found
 
-    def note(self, token: int, name: str, due: float, state: RunState) -> bool:
+    def note(self, token: int, name: str, due: float, state: RoundState) -> bool:
         """Say how far a round is; False when the beat with this token does not lead any more: then it must not send."""
         keys = {"leader": self._keys.beat_leader(), "runs": self._keys.beat_runs()}
         args = {"token": token, "name": name, "due_ms": round(due * 1000), "state": state}
         return bool(script("beat_note")(self._client, keys, args) == b"noted")
 
-    def forget_runs(self, names: list[str]) -> None:
+    def forget_rounds(self, names: list[str]) -> None:
         """Drop the rounds of entries that are no more."""
         if names:
             self._client.hdel(self._keys.beat_runs(), *names)
@@ -108,7 +108,3 @@ def _entry(raw: bytes | str) -> StoredEntry | Unreadable:
         return msgspec.json.decode(raw, type=StoredEntry)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         return Unreadable(reason=f"cannot be read ({error})")
-
-
-def _text(raw: bytes | str) -> str:
-    return raw.decode(errors="replace") if isinstance(raw, bytes) else raw

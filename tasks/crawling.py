@@ -48,10 +48,10 @@ def crawl_once(
     `cancel_crawl(task_id)` stops it gracefully; `app.control.revoke(task_id, terminate=True)` does the same in a prefork worker,
     and takes its result. Raises ConfigError for what cannot be crawled so, NoRoom where the node has no process to spare.
     """
-    from workers.once import Order, ReactorHung  # not before a fork: it brings Twisted
+    from workers.once import OnceOrder, ReactorHung  # not before a fork: it brings Twisted
     from workers.once import crawl_once as crawl
 
-    order = Order(spider=spider, arguments=arguments or {}, settings=settings or {}, timeout_s=timeout, items=items)
+    order = OnceOrder(spider=spider, arguments=arguments or {}, settings=settings or {}, timeout_s=timeout, items=items)
     with NODE.once_room(self.request.hostname).place() as there_is_room:
         if not there_is_room:
             raise NoRoom(

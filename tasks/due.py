@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from redis_components.schedules import Run, RunState
+from redis_components.schedules import Round, RoundState
 
 from .schedule import Entry, cron_of
 
@@ -12,18 +12,18 @@ from .schedule import Entry, cron_of
 MIN_EXPIRES_S = 10.0
 
 
-def next_due(entry: Entry, run: Run | None, now: float) -> float:
-    """When the next round of `entry` is due, after its last one `run`; `now` and the result are epoch s.
+def next_due(entry: Entry, last: Round | None, now: float) -> float:
+    """When the next round of `entry` is due, after `last`; `now` and the result are epoch s.
 
     Rounds that were missed are made up by one, not by all. A round whose sending nobody has confirmed is due again, as the same
     round. Where the clock was set back, an interval starts anew, and a cron entry counts from `now`.
     """
-    return _next_of_cron(entry, run, now) if entry.cron else _next_of_interval(entry.every_s or 0.0, run, now)
+    return _next_of_cron(entry, last, now) if entry.cron else _next_of_interval(entry.every_s or 0.0, last, now)
 
 
-def needs_anchor(entry: Entry, run: Run | None, now: float) -> bool:
+def needs_anchor(entry: Entry, last: Round | None, now: float) -> bool:
     """Whether a cron entry has no time to count from: the leader has to note `now` (state `seen`), or it would never be due."""
-    return entry.cron is not None and (run is None or run.due > now)
+    return entry.cron is not None and (last is None or last.due > now)
 
 
 def expires_s(entry: Entry, now: float) -> float:
@@ -33,17 +33,17 @@ def expires_s(entry: Entry, now: float) -> float:
     return max(MIN_EXPIRES_S, entry.every_s or 0.0)
 
 
-def _next_of_interval(every_s: float, run: Run | None, now: float) -> float:
-    if run is None:
+def _next_of_interval(every_s: float, last: Round | None, now: float) -> float:
+    if last is None:
         return now
-    due = run.due if run.state is RunState.DUE else run.due + every_s
+    due = last.due if last.state is RoundState.DUE else last.due + every_s
     return due if now - every_s < due <= now + every_s else now
 
 
-def _next_of_cron(entry: Entry, run: Run | None, now: float) -> float:
-    if run is not None and run.state is RunState.DUE and run.due <= now:
-        return run.due
-    starts = [at for at in (run.due if run else 0.0, entry.changed_at) if 0.0 < at <= now]
+def _next_of_cron(entry: Entry, last: Round | None, now: float) -> float:
+    if last is not None and last.state is RoundState.DUE and last.due <= now:
+        return last.due
+    starts = [at for at in (last.due if last else 0.0, entry.changed_at) if 0.0 < at <= now]
     due = _following(entry, max(starts, default=now))
     return due if due > now or _following(entry, due) > now else now
 

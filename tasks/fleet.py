@@ -8,7 +8,7 @@ from redis_components.autoscaling import Autoscaling
 from redis_components.connection import connect
 from redis_components.fleet_holds import FleetHolds
 from redis_components.nodes import Nodes
-from redis_components.registry import Order, OrderWord, Registry
+from redis_components.registry import Order, OrderWord, Registry, slot_name
 from redis_components.rolls import RollNote
 from workers.fleet import desired_fleet, scale
 from workers.holding import stopped_slots
@@ -60,10 +60,10 @@ def reconcile_fleet() -> list[str]:
             case Launch(spider=spider, number=number, node=node, instead_of=instead_of):
                 if registry.mark_launch(spider, number, node, not_on=instead_of):
                     run_crawler.apply_async((spider, number), queue=node_queue(node), expires=LAUNCH_EXPIRES_S)
-                    done.append(f"launch {spider}/{number} on {node}")
+                    done.append(f"launch {slot_name(spider, number)} on {node}")
             case Retire(slot=slot, reason=reason, at_once=at_once):
                 registry.order(slot, Order(word=OrderWord.STOP if at_once else OrderWord.RETIRE, reason=reason))
-                done.append(f"retire {slot.spider}/{slot.number}")
+                done.append(f"retire {slot.name}")
             case Forget(name=name):
                 registry.forget([name])
                 done.append(f"forget {name}")

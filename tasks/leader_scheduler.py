@@ -29,7 +29,7 @@ from redis_components.connection import connect, explain
 from redis_components.embedded import redis_url
 from redis_components.redis_url import impatient
 from redis_components.registry import Registry
-from redis_components.schedules import Run, RunState, Schedules
+from redis_components.schedules import Round, RoundState, Schedules
 from workers.clock import complaint, off_by
 
 from .base import ROUND_HEADER
@@ -56,7 +56,7 @@ class LeaderScheduler(Scheduler):
         self._defaults = defaults_of(self.app.conf.beat_schedule)
         self._check = checker(self.app.tasks)
         self._schedule = Schedule(entries={}, refused={})
-        self._runs: dict[str, Run] = {}
+        self._rounds: dict[str, Round] = {}
         self._token: int | None = None  # while it leads
         self._leader = ""  # as it was last heard
         self._clock_off_s = 0.0
@@ -109,10 +109,10 @@ class LeaderScheduler(Scheduler):
 
     def _take_over(self) -> None:
         """Go on where the last leader was. What this process itself has sent counts also where Redis has lost it."""
-        for name, run in self._schedules.runs().items():
-            ours = self._runs.get(name)
-            if ours is None or (run.due, run.state is RunState.SENT) > (ours.due, ours.state is RunState.SENT):
-                self._runs[name] = run
+        for name, last in self._schedules.rounds().items():
+            ours = self._rounds.get(name)
+            if ours is None or (last.due, last.state is RoundState.SENT) > (ours.due, ours.state is RoundState.SENT):
+                self._rounds[name] = last
         self._read_at = 0.0
 
     def _lead(self, standing: Standing) -> float:
@@ -125,11 +125,11 @@ class LeaderScheduler(Scheduler):
             if not entry.enabled:
                 continue
             now = time.monotonic() + ahead
-            due = next_due(entry, self._runs.get(entry.name), now)
+            due = next_due(entry, self._rounds.get(entry.name), now)
             if due <= now:
                 if not self._send(entry, due, standing.token):
                     return RENEW_S
-                due = next_due(entry, self._runs.get(entry.name), now)
+                due = next_due(entry, self._rounds.get(entry.name), now)
             waits.append(due - now)
         return max(0.0, min(waits))
 
@@ -141,18 +141,18 @@ class LeaderScheduler(Scheduler):
                 logger.error("beat: %s is left out: %s", name, reason)
                 self._registry.report_error("beat", f"{name} is left out: {reason}")
         for entry in schedule.entries.values():
-            if needs_anchor(entry, self._runs.get(entry.name), standing.now):
-                self._note(entry.name, standing.token, Run(due=standing.now, sent_at=None, state=RunState.SEEN))
-        gone = [name for name in self._runs if name not in schedule.entries and name not in schedule.refused]
-        self._schedules.forget_runs(gone)
+            if needs_anchor(entry, self._rounds.get(entry.name), standing.now):
+                self._note(entry.name, standing.token, Round(due=standing.now, sent_at=None, state=RoundState.SEEN))
+        gone = [name for name in self._rounds if name not in schedule.entries and name not in schedule.refused]
+        self._schedules.forget_rounds(gone)
         for name in gone:
-            del self._runs[name]
+            del self._rounds[name]
         self._schedule, self._read_at = schedule, time.monotonic() + READ_S
 
-    def _note(self, name: str, token: int, run: Run) -> bool:
-        noted = self._schedules.note(token, name, run.due, run.state)
+    def _note(self, name: str, token: int, last: Round) -> bool:
+        noted = self._schedules.note(token, name, last.due, last.state)
         if noted:
-            self._runs[name] = run
+            self._rounds[name] = last
         return noted
 
     def _send(self, entry: Entry, due: float, token: int) -> bool:
@@ -161,7 +161,7 @@ class LeaderScheduler(Scheduler):
             return self._send_once(entry, round(due, 3), token)
 
     def _send_once(self, entry: Entry, due: float, token: int) -> bool:
-        if not self._note(entry.name, token, Run(due=due, sent_at=None, state=RunState.DUE)):
+        if not self._note(entry.name, token, Round(due=due, sent_at=None, state=RoundState.DUE)):
             return False
         try:
             self._publish(entry, due, token)
@@ -175,8 +175,8 @@ class LeaderScheduler(Scheduler):
         else:
             self._back("the broker")
             logger.debug("beat: sent %s (%s)", entry.name, entry.task)
-        self._runs[entry.name] = Run(due=due, sent_at=None, state=RunState.SENT)  # also if Redis cannot be told
-        return self._schedules.note(token, entry.name, due, RunState.SENT)
+        self._rounds[entry.name] = Round(due=due, sent_at=None, state=RoundState.SENT)  # also if Redis cannot be told
+        return self._schedules.note(token, entry.name, due, RoundState.SENT)
 
     def _publish(self, entry: Entry, due: float, token: int) -> None:
         if self._broker is None:

@@ -24,7 +24,7 @@ from workers.node import NODE
 from workers.node_beat import NodeBeat
 from workers.patient_log import never_wait
 
-from .routing import node_queue, services_of
+from .routing import CONTROL, node_queue, services_of
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ def check_pool(pool: str, processes: int, queues: set[str]) -> None:
         raise ConfigError(
             "--pool solo: a crawler would keep its only thread, and nobody would hear SIGTERM; leave --pool out, or take threads"
         )
-    if processes < 2 and "control" in queues:
+    if processes < 2 and CONTROL in queues:
         raise ConfigError(
             f"--concurrency {processes}: a crawler would keep its only process, and nobody would seed, store and care for the "
             "fleet; take 2 or more, or let it serve one of both: -Q control, or -Q crawlers.SERVICE"
@@ -111,17 +111,17 @@ def room_for_crawlers(processes: int, queues: set[str]) -> int:
     """How many crawlers a pool of that size may host: some processes are kept for tasks that last seconds, if it serves those."""
     from celeryconfig import RESERVED_PROCESSES
 
-    reserved = RESERVED_PROCESSES if "control" in queues else 0
+    reserved = RESERVED_PROCESSES if CONTROL in queues else 0
     return max(1, processes - reserved)
 
 
 def room_for_small_crawls(processes: int, queues: set[str]) -> int:
     """How many `crawl_once` may run at one time: what crawlers and the fleet's own tasks leave over, at least one."""
-    if "control" not in queues:
+    if CONTROL not in queues:
         return processes
     from celeryconfig import FLEET_TASKS
 
-    crawlers = room_for_crawlers(processes, queues) if any(queue.startswith("crawlers.") for queue in queues) else 0
+    crawlers = room_for_crawlers(processes, queues) if services_of([*queues]) else 0
     return max(1, processes - crawlers - FLEET_TASKS)
 
 

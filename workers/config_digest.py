@@ -23,7 +23,7 @@ from .sites import sites_dir
 
 _VARIABLES = ("TRAWL_", "SCRAPY_")
 _OF_ONE_NODE = frozenset(
-    f"TRAWL_{name}" for name in ("DATA_DIR", "FLOWER_AUTH", "NODE", "NODE_CRAWLERS", "OWNER", "REDIS_BIN", "SITES_DIR")
+    f"TRAWL_{name}" for name in ("DATA_DIR", "FLOWER_AUTH", "NODE", "NODE_CRAWLERS", "REDIS_BIN", "SITES_DIR")
 )
 _KINDS = frozenset({".py", ".lua", ".toml", ".cfg"})
 

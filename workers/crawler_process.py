@@ -26,13 +26,13 @@ from redis_components.loading import number_of
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry, Renewal
 from redis_components.runs import Runs
 
-from . import memory
+from . import memory, standstill
 from .alone import crawl_alone
 from .crawl import as_it_is, make_crawl
 from .crawler_options import CrawlerOptions
 from .exits import ExitKind
 from .grace import shutdown_grace
-from .heartbeat import Heartbeat
+from .heartbeat import PERIOD_S, Heartbeat
 from .limits import Limits
 from .parent import Parent
 from .run_book import own_run, with_figures
@@ -42,7 +42,6 @@ TICK_S = 0.1  # how often the main thread looks at everything
 WATCHDOG_S = 7.0
 STARTING = 4  # times WATCHDOG_TIMEOUT while the crawl is being opened: many that start at once share few cores
 RATE_OVER = 6  # heartbeats over which pages per second are measured
-FROZEN_S = 1.0  # a tick that came so much too late was not the reactor's fault: the whole process stood still
 GIVE_BACK_S = 1.0  # after SHUTDOWN_GRACE, for telling Redis which pages were not finished; shorter than the supervisor's margin
 SUPERVISOR_GONE = "its supervisor is gone"
 
@@ -87,7 +86,7 @@ class CrawlerProcess:
         self._signals = signals
         self._watchdog_s = number_of(settings, "WATCHDOG_TIMEOUT", WATCHDOG_S)
         self._grace_s = number_of(settings, "SHUTDOWN_GRACE", shutdown_grace())
-        self._period_s = number_of(settings, "HEARTBEAT_INTERVAL", 2.0)
+        self._period_s = number_of(settings, "HEARTBEAT_INTERVAL", PERIOD_S)
         self._limits = Limits.of(settings)
         adapt = crawl_alone if options.alone else as_it_is
         self._crawl = make_crawl(settings, options.spider, options.arguments, owner=options.owner, adapt=adapt)
@@ -143,12 +142,9 @@ class CrawlerProcess:
         return kind
 
     def _tick(self) -> None:
-        began = time.monotonic()
-        time.sleep(TICK_S)
-        late_s = time.monotonic() - began - TICK_S
-        if late_s > FROZEN_S:
-            self._crawl.excuse(late_s)
-            self._frozen_s = late_s
+        if frozen_s := standstill.sleep(TICK_S):
+            self._crawl.excuse(frozen_s)
+            self._frozen_s = frozen_s
 
     def _ended(self) -> ExitKind | None:
         """Whether, and how, this process has to end now."""

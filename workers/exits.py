@@ -70,9 +70,8 @@ class ExitKind(Enum):
         return self in (ExitKind.FINISHED, ExitKind.DRAINED, ExitKind.STOPPED, ExitKind.RECYCLED)
 
 
-_BY_CODE = {
-    kind.code: kind for kind in reversed(ExitKind) if kind.code is not None
-}  # 0 is `finished` unless it said that it was stopping
+# 0 is `finished`, unless it said that it was stopping.
+_BY_CODE = {kind.code: kind for kind in reversed(ExitKind) if kind.code is not None}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ VARIABLE = "TRAWL_SHUTDOWN_GRACE"
 
 def shutdown_grace() -> float:
     """Seconds for the pages in flight when a crawler is told to stop. Raises ConfigError."""
-    text = os.environ.get("TRAWL_SHUTDOWN_GRACE")
+    text = os.environ.get(VARIABLE)
     try:
         grace_s = SHUTDOWN_GRACE_S if text is None else float(text)
     except ValueError:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 import msgspec
 import redis
 
+from redis_components.answers import server_time
 from redis_components.errors import ConfigError
 from redis_components.registry import CrawlerRecord, Registry
 from redis_components.runs import MOST_WAITING, Run, RunBy, Runs
@@ -56,8 +57,7 @@ def store_runs(client: redis.Redis, database: Database) -> int:
         runs.settle(told)
         stored += len(rows)
     if due:
-        registry = Registry(client)
-        look_for_lost(history, registry.crawlers(), registry.now())
+        look_for_lost(history, Registry(client).crawlers(), server_time(client))
         history.prune(datetime.now(UTC), history_days())
         _looked_at[database.name] = time.monotonic()
     return stored
@@ -76,7 +76,7 @@ def latest(database: Database | None, client: redis.Redis | None, wanted: Wanted
     fitting = sorted(filter(wanted.fits, known.values()), key=lambda run: (run.started_at, run.id), reverse=True)[:limit]
     if client is None:
         return [run if run.ended_at or run.outcome else msgspec.structs.replace(run, outcome=UNKNOWN) for run in fitting]
-    crawlers, now = Registry(client).crawlers(), Registry(client).now()
+    crawlers, now = Registry(client).crawlers(), server_time(client)
     heard = {_process(one): one for one in crawlers}
     return [run if run.ended_at else _as_heard(run, heard.get(_process(run)), is_lost(run, crawlers, now)) for run in fitting]
 

@@ -16,11 +16,12 @@ from dataclasses import dataclass, replace
 import redis
 
 from redis_components import holds
+from redis_components.answers import server_time
 from redis_components.errors import ConfigError, OnHold
 from redis_components.fleet_holds import SERVICE, SLOT, FleetHolds, Held
 from redis_components.holds import FLEET, SITE, SPIDER, Hold, HoldWord
 from redis_components.keys import CrawlKeys
-from redis_components.registry import Registry
+from redis_components.registry import Registry, slot_name
 
 from .fleet import default_fleet
 from .sites import load_sites, sites_dir
@@ -57,7 +58,7 @@ class Target:
         """
         services = {*default_fleet(), *(one.service for one in held)}
         strange = [name for name in self.services if name not in services and not _has_crawl(client, name)]
-        strange += [f"{name}/{number}" for name, number in self.slots if name not in services]
+        strange += [slot_name(name, number) for name, number in self.slots if name not in services]
         if strange:
             known = ", ".join(sorted(services))
             raise ConfigError(f"unknown service {strange[0]!r}: TRAWL_FLEET names {known}, and Redis has no crawl of that name")
@@ -84,8 +85,7 @@ def hold(
     """
     _check_word(target, word)
     target = target.checked(client)
-    seconds, micros = client.time()
-    new = Hold(word=word, at=seconds + micros / 1e6, by=by or who(), reason=" ".join(reason.split()), at_once=at_once)
+    new = Hold(word=word, at=server_time(client), by=by or who(), reason=" ".join(reason.split()), at_once=at_once)
     _change(client, target, new)
     return overview(client, target.services)
 
@@ -132,7 +132,7 @@ def _change(client: redis.Redis, target: Target, new: Hold | None) -> None:
             fleet.change({SERVICE + service: new, **dict.fromkeys(of_slots)})
         if not is_stop:
             holds.change(client, _keys(service), {SPIDER: new})
-    fleet.change({f"{SLOT}{service}/{number}": new for service, number in target.slots})
+    fleet.change({SLOT + slot_name(service, number): new for service, number in target.slots})
     fleet.spread(services)
 
 
@@ -141,7 +141,7 @@ def stopped_slots(held: Mapping[str, Hold], desired: Mapping[str, int]) -> dict[
     found = {}
     for service, size in desired.items():
         for number in range(size):
-            names = (FLEET, SERVICE + service, f"{SLOT}{service}/{number}")
+            names = (FLEET, SERVICE + service, SLOT + slot_name(service, number))
             stops = [held[name] for name in names if name in held and held[name].word is HoldWord.STOP]
             if stops:
                 found[service, number] = max(stops, key=lambda stop: (stop.at_once, stop.at))

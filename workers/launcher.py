@@ -16,6 +16,7 @@ from redis_components.registry import CrawlerRecord
 from .crawler_options import CrawlerOptions
 from .logs import SlotLog
 from .memory import resident
+from .pulse import PulseReader, pulse_pipe
 from .terms import Terms
 
 logger = logging.getLogger(__name__)
@@ -24,10 +25,9 @@ logger = logging.getLogger(__name__)
 class LaunchedCrawler:
     """A crawler process in a session of its own; made by `launch`. Ask `poll` and `pulse` often; neither waits."""
 
-    def __init__(self, process: subprocess.Popen[bytes], pulse_fd: int) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], pulse: PulseReader) -> None:
         self._process = process
-        self._pulse_fd = pulse_fd
-        self._unread = b""
+        self._pulse = pulse
         self._started_at = self._heard_at = time.monotonic()
         self.record: CrawlerRecord | None = None  # what it last said
         self.terms = Terms()
@@ -56,12 +56,7 @@ class LaunchedCrawler:
 
     def pulse(self) -> bool:
         """Read what it has said; True when that was something new (then see `record`)."""
-        try:
-            while data := os.read(self._pulse_fd, 65_536):
-                self._unread += data
-        except BlockingIOError:
-            pass
-        *lines, self._unread = self._unread.split(b"\n")
+        lines = self._pulse.read()
         if not lines:
             return False
         self._heard_at = time.monotonic()
@@ -100,7 +95,7 @@ class LaunchedCrawler:
     def close(self) -> None:
         """After its end: end what it left behind, and release the pipe."""
         self._signal_group(signal.SIGKILL)
-        os.close(self._pulse_fd)
+        self._pulse.close()
 
     def _signal_group(self, number: int) -> None:
         # The group has the crawler's pid as its id: that is not given to anybody else while one member is left.
@@ -113,9 +108,7 @@ def launch(options: CrawlerOptions, log: SlotLog) -> LaunchedCrawler:
 
     Raises OSError when no process can be made.
     """
-    read_fd, write_fd = os.pipe()
-    os.set_blocking(read_fd, False)
-    os.set_blocking(write_fd, False)  # a supervisor that is frozen must not hold up its crawler
+    pulse, write_fd = pulse_pipe()
     line = replace(options, parent=os.getpid(), pulse_fd=write_fd, log_file=str(log.path)).to_arguments()
     log_fd = log.open()
     try:
@@ -128,9 +121,9 @@ def launch(options: CrawlerOptions, log: SlotLog) -> LaunchedCrawler:
             start_new_session=True,  # Ctrl-C in the worker's terminal is for the worker; it tells its crawlers itself
         )
     except OSError:
-        os.close(read_fd)
+        pulse.close()
         raise
     finally:
         os.close(write_fd)
         os.close(log_fd)
-    return LaunchedCrawler(process, read_fd)
+    return LaunchedCrawler(process, pulse)

@@ -20,6 +20,7 @@ from scrapy.utils.project import get_project_settings
 
 from redis_components.errors import ConfigError, TrawlError
 
+from . import standstill
 from .alone import crawl_alone, fed_from_redis
 from .crawl import Crawl, make_crawl
 from .once_outcome import MOST_ITEMS, OnceOutcome, OnceResult
@@ -33,7 +34,6 @@ LONGEST_S = 3600.0
 MOST_BYTES = 1024 * 1024  # of items in a result, as JSON
 SLOWEST_PAGE_S = 30.0  # DOWNLOAD_TIMEOUT is at most this: so long may the end of a crawl take
 CLOSING_S = 10.0  # more, for pipelines and extensions to close
-FROZEN_S = 1.0  # a look that came so much too late: the whole process stood still
 STDERR = 2
 SILENCE_S = 15.0  # a reactor that has not answered for so long hangs
 
@@ -77,7 +77,7 @@ class ReactorHung(TrawlError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class OnceOrder:
     """What to crawl. Raises ConfigError for what cannot be."""
 
     spider: str
@@ -103,7 +103,7 @@ class Order:
             )
 
 
-def crawl_once(order: Order, *, cancelled: Callable[[], bool] = lambda: False) -> OnceResult:
+def crawl_once(order: OnceOrder, *, cancelled: Callable[[], bool] = lambda: False) -> OnceResult:
     """Crawl in this process until the spider is finished, `cancelled` says so, or the time is over.
 
     Raises ConfigError for what cannot be crawled so, and ReactorHung. An exception in this thread, such as Celery's soft time
@@ -119,7 +119,7 @@ def crawl_once(order: Order, *, cancelled: Callable[[], bool] = lambda: False) -
         raise
 
 
-def _crawl(order: Order, cancelled: Callable[[], bool]) -> OnceResult:
+def _crawl(order: OnceOrder, cancelled: Callable[[], bool]) -> OnceResult:
     began = time.monotonic()
     crawl = make_crawl(get_project_settings(), order.spider, order.arguments, keep_items=order.items, adapt=_adapter(order))
     try:
@@ -130,7 +130,7 @@ def _crawl(order: Order, cancelled: Callable[[], bool]) -> OnceResult:
     return _result(order, crawl, stopped, time.monotonic() - began)
 
 
-def _adapter(order: Order) -> Callable[[Settings, type[Spider]], None]:
+def _adapter(order: OnceOrder) -> Callable[[Settings, type[Spider]], None]:
     def adapt(settings: Settings, spider: type[Spider]) -> None:
         if fed_from_redis(spider):
             raise ConfigError(
@@ -172,13 +172,10 @@ def _tick(crawl: Crawl) -> None:
     crawl.poll()
     if crawl.silent_s() > SILENCE_S:
         raise ReactorHung(f"the reactor has not answered for {SILENCE_S:.0f} s: a callback blocks it")
-    began = time.monotonic()
-    time.sleep(TICK_S)
-    if (late_s := time.monotonic() - began - TICK_S) > FROZEN_S:
-        crawl.excuse(late_s)
+    crawl.excuse(standstill.sleep(TICK_S))
 
 
-def _result(order: Order, crawl: Crawl, stopped: OnceOutcome | None, seconds: float) -> OnceResult:
+def _result(order: OnceOrder, crawl: Crawl, stopped: OnceOutcome | None, seconds: float) -> OnceResult:
     ended = crawl.outcome
     assert ended is not None
     crashed = OnceOutcome.CRASHED if ended.failed else OnceOutcome.FINISHED

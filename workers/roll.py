@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Container, Iterable, Mapping
+from dataclasses import replace
 
 from redis_components.errors import ConfigError, FleetBusy
 from redis_components.registry import Order, OrderWord, Registry, SlotView
@@ -14,7 +15,7 @@ from .rolling import abort, advance, begin
 
 
 def start_roll(registry: Registry, note: RollNote, services: Collection[str] = ()) -> Roll:
-    """Begin to replace the crawlers of these services, of all without names.
+    """Begin to replace the crawlers of these services, of all without names; where none runs, there is nothing to begin.
 
     Raises ConfigError for an unknown service, FleetBusy while another roll is under way.
     """
@@ -27,6 +28,8 @@ def start_roll(registry: Registry, note: RollNote, services: Collection[str] = (
         raise FleetBusy(_busy(running))
     views = registry.slots(desired, registry.crawlers())
     roll = begin(secrets.token_hex(4), services or desired, desired, views, registry.now())
+    if not roll.total:
+        return replace(roll, state=RollState.DONE)
     if not note.write(roll):
         raise FleetBusy("somebody else has just begun a roll: look at it with trawl status")
     return roll

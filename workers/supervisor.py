@@ -24,7 +24,7 @@ from .crawler_options import CrawlerOptions
 from .exits import Exit, ExitKind
 from .grace import MARGIN_S, RELEASE_TIMEOUT_S, SHUTDOWN_GRACE_S
 from .grace import VARIABLE as GRACE_VARIABLE
-from .heartbeat import Heartbeat
+from .heartbeat import PERIOD_S, Heartbeat
 from .launcher import LaunchedCrawler, launch
 from .log_stream import LogStream
 from .logs import SlotLog
@@ -57,11 +57,9 @@ class SupervisorConfig:
 
     node_grace_s: float = SHUTDOWN_GRACE_S  # of crawlers, that this node counts with when it is shut down itself
     margin_s: float = MARGIN_S  # from the end of the crawler's own SHUTDOWN_GRACE to SIGKILL
-    silence_s: float = (
-        7.0  # three missed words: a crawler whose main thread has said nothing for so long is killed: frozen, or stuck in C code
-    )
+    silence_s: float = 7.0  # of a crawler's main thread (three missed words) until it is killed: frozen, or stuck in C code
     start_s: float = 60.0  # the same before its first word: a cold disk can be slow
-    period_s: float = 2.0  # between renewals of the slot
+    period_s: float = PERIOD_S  # between renewals of the slot
     restarts: RestartPolicy = field(default_factory=RestartPolicy)
 
 
@@ -290,7 +288,10 @@ class Supervisor:
         log("%s: crawler %s", self._slot.name, what)
         if decision.restart:
             self._tell(self._ledger.record(CrawlerState.BACKING_OFF, note=what))
-        if not end.kind.clean:
+        if end.kind is ExitKind.RECYCLED and decision.wait_s:
+            line = f"recycled after short lives, again and again: {end.reason}; raise that limit"
+            self._heartbeat.errand(lambda: self._registry.report_error(self._slot.name, line))
+        elif not end.kind.clean:
             # What a process said last is the reason only where it ended by itself.
             reason = self._ledger.error() if end.code > 0 else None
             # Without figures: the same again is counted, not added.

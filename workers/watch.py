@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
+from . import standstill
 from .exits import ExitKind
 from .launcher import LaunchedCrawler
 
 TICK_S = 0.1  # how often a crawler is looked at
-FROZEN_S = 1.0  # a look that came so much too late: this node stood still, its crawlers are not to blame
 WEIGH_S = 1.0  # how often its memory is read
 
 
@@ -34,7 +34,4 @@ class Watch:
 
     def tick(self) -> None:
         """Wait until the next look."""
-        began = time.monotonic()
-        time.sleep(TICK_S)
-        if (late_s := time.monotonic() - began - TICK_S) > FROZEN_S:
-            self._crawler.excuse(late_s)
+        self._crawler.excuse(standstill.sleep(TICK_S))

@@ -19,6 +19,7 @@ SHORT = {
     "crawl_speed": ["--rounds=1", "--threads=4", "--slow-threads=1", "--delays", "1", "--without-scrapy-redis"],
     "chains": ["--rounds=1", "--chains", "4", "--pages=24", "--delays", "0"],
     "memory": ["--requests=5000", "--without-scrapy-redis"],
+    "holds": ["--rounds=1", "--crawlers=1", "--backlog=300", "--only=idle"],
     "dupefilters": ["--entries", "10000", "--checked=1000"],
 }
 
@@ -69,6 +70,13 @@ def test_start_tasks_are_all_fetched_and_an_idle_crawler_picks_one_up(results: d
     assert {row["pages"] for row in rows(results["start_tasks"]).values()} == {40}
     picked_up = rows(results["start_tasks"], table=1)["trawl"]
     assert 0 < picked_up["picked up after, s (median)"] <= picked_up["longest, s"] < 10
+
+
+def test_a_pause_and_a_paused_sites_backlog_are_measured(results: dict[str, Future[dict[str, Any]]]) -> None:
+    (row,) = rows(results["holds"]).values()
+    assert 0 <= row["longest, s"] < 3
+    (row,) = rows(results["holds"], table=1).values()
+    assert all(0 < row[name] < 60 for name in ("another site's first page, s", "all parked, s", "all back, s"))
 
 
 def test_every_request_and_fingerprint_takes_memory(results: dict[str, Future[dict[str, Any]]]) -> None:

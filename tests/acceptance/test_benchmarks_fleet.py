@@ -8,7 +8,7 @@ from tests.support.benchmark import lines_of, run_benchmark
 
 
 def test_a_fleet_comes_through_a_death(tmp_path: Path) -> None:
-    (row,) = lines_of(run_benchmark("deaths", ["--repetitions=1", "--only", "SIGKILL crawler"], tmp_path)).values()
+    (row,) = lines_of(run_benchmark("deaths", ["--repetitions=1", "--lived=0", "--only", "SIGKILL crawler"], tmp_path)).values()
     assert (row["in one slot"], row["late"], row["orphans"], row["lost"]) == (1, 0, 0, 0)
     assert 0 < row["whole, s (median)"] == row["worst"] < 30
 

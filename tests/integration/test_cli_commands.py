@@ -104,7 +104,7 @@ def test_wrong_use_is_one_line_that_names_the_help_and_exit_code_2(arguments: tu
 
 def test_every_command_has_a_help_with_an_example(trawl: Trawl) -> None:
     assert "trawl status --watch" in trawl("--help").out
-    for command in ("up", "seed", "scale", "status", "nodes", "export", "dead", "migrate"):
+    for command in ("up", "seed", "scale", "status", "nodes", "roll", "autoscale", "export", "dead", "migrate"):
         said = trawl(command, "--help")
         assert said.code == 0
         assert f"trawl {command}" in said.out.split("Examples")[1], f"{command} shows how it is used"
@@ -169,6 +169,24 @@ def test_scale_sets_what_is_desired_and_prints_all_of_it(trawl: Trawl, redis_cli
     assert trawl("scale", "forum_detail=4").out == "desired: forum_detail=4, forum_list=1\n"
     assert json.loads(trawl("scale", "forum_list=0,forum_detail=2", "--json").out) == {"forum_list": 0, "forum_detail": 2}
     assert Registry(redis_client).desired() == {"forum_list": 0, "forum_detail": 2}
+
+
+def test_a_roll_without_crawlers_is_over_at_once_and_another_one_is_refused_while_it_runs(
+    trawl: Trawl, redis_client: redis.Redis
+) -> None:
+    assert trawl("roll", "--abort").out == "no roll is under way\n"
+    one_line(trawl("roll", "nope"), 2, "unknown service 'nope'", "forum_detail, forum_list")
+    one_line(trawl("roll", "--abort", "forum_list"), 2, "name no services")
+    for _ in range(2):
+        assert trawl("roll").out == "no crawler runs there\n"
+    registry = Registry(redis_client)
+    slot = registry.acquire("forum_list", 0, "a@host")
+    assert slot
+    registry.renew(slot, CrawlerRecord(spider="forum_list", number=0, token=slot.token, state=CrawlerState.RUNNING))
+    assert trawl("roll", "--no-wait").out == "begun: 1 crawlers to replace\n"
+    one_line(trawl("roll", "forum_list"), 1, "a roll of forum_detail, forum_list is under way", "trawl roll --abort")
+    assert json.loads(trawl("roll", "--abort", "--json").out)["state"] == "aborted"
+    assert json.loads(trawl("roll", "forum_list", "--no-wait", "--json").out)["waiting"] == ["forum_list/0"]
 
 
 def test_nodes_are_shown_with_what_they_serve_and_their_room(trawl: Trawl, redis_client: redis.Redis) -> None:

@@ -19,7 +19,7 @@ from redis_components.crawl_config import config_of, name_owner
 from redis_components.runs import Run, Runs
 from tests.support.fleet import ROOT, ToyFleet, toy_environment
 from tests.support.processes import wait_until
-from workers.once import Order
+from workers.once import OnceOrder
 
 pytestmark = pytest.mark.usefixtures("no_process_left")
 
@@ -139,14 +139,14 @@ def run(script: str, tmp_path: Path, **environment: str) -> subprocess.Completed
 MANY = """
 import gc, logging, os, threading
 import psutil
-from workers.once import Order, crawl_once
+from workers.once import OnceOrder, crawl_once
 def look():
     gc.collect()
     return psutil.Process().memory_info().rss, threading.active_count(), len(logging.root.handlers), psutil.Process().num_fds()
 for n in range(28):
     if n == 8:
         before = look()
-    crawl_once(Order(spider="toy", arguments={"mode": ("finish", "finish", "start-error", "raise")[n % 4]}, items=5))
+    crawl_once(OnceOrder(spider="toy", arguments={"mode": ("finish", "finish", "start-error", "raise")[n % 4]}, items=5))
 after = look()
 print((after[0] - before[0]) // 1024, *(a - b for a, b in zip(after[1:], before[1:])), flush=True)
 os._exit(0)
@@ -164,7 +164,7 @@ import os
 from workers import once
 once.SILENCE_S = 4.0
 try:
-    once.crawl_once(once.Order(spider="toy", arguments={"mode": "hang"}))
+    once.crawl_once(once.OnceOrder(spider="toy", arguments={"mode": "hang"}))
 except once.ReactorHung as error:
     print(error, flush=True)
 os._exit(0)
@@ -179,10 +179,10 @@ def test_a_crawl_that_blocks_the_reactor_is_noticed_and_named(tmp_path: Path) ->
 
 FED = """
 from redis_components.errors import ConfigError
-from workers.once import Order, crawl_once
+from workers.once import OnceOrder, crawl_once
 for spider in ("forum_detail", "nix"):
     try:
-        crawl_once(Order(spider=spider))
+        crawl_once(OnceOrder(spider=spider))
     except ConfigError as error:
         print(error)
 """
@@ -213,7 +213,7 @@ def test_an_order_that_cannot_be_is_refused_by_the_name_of_what_is_wrong(wrong: 
     from redis_components.errors import ConfigError
 
     with pytest.raises(ConfigError, match=said):
-        Order(**{"spider": "toy", **wrong})
+        OnceOrder(**{"spider": "toy", **wrong})
 
 
 def test_two_crawls_of_one_process_own_their_leases_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:

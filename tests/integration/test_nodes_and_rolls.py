@@ -12,7 +12,7 @@ import pytest
 
 from redis_components.autoscaling import Autoscaled, Policy
 from redis_components.keys import CrawlKeys, FleetKeys
-from redis_components.nodes import NodeRecord, Nodes
+from redis_components.nodes import Nodes
 from tasks.routing import NODE_QUEUE_EXPIRES_S
 from tests.support.crawl import hits_of, link_site
 from tests.support.fleet import ROOT, ToyFleet
@@ -32,41 +32,48 @@ def fleet(tmp_path: Path) -> Iterator[ToyFleet]:
 
 FIVE_BEATS_AT_ONCE = """
 from concurrent.futures import ThreadPoolExecutor
+from redis_components.connection import connect
+from redis_components.nodes import NodeRecord, Nodes
 from tasks import app, reconcile_fleet
 app.finalize()  # in the thread that imports: it is not made for several
+for name in {names}:  # they are there, but take nothing
+    Nodes(connect()).beat(NodeRecord(name=name, services=("links",), capacity=2))
 with ThreadPoolExecutor(5) as pool:
-    print(sorted({done for one in [pool.submit(reconcile_fleet) for _ in range(5)] for done in one.result()}))
+    print(sorted({{done for one in [pool.submit(reconcile_fleet) for _ in range(5)] for done in one.result()}}))
 """
 
 
 def trawl(fleet: ToyFleet, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "cli.main", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=fleet.environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=ROOT, env=fleet.environment, capture_output=True, text=True, timeout=150, check=False)
 
 
+@pytest.mark.timeout(300)  # half a minute, on a machine that has nothing else to do
 def test_crawlers_are_spread_move_and_are_replaced_without_a_page_lost_or_fetched_twice(fleet: ToyFleet) -> None:
     nodes = Nodes(fleet.redis.client())
     for name in ("a", "b"):
         fleet.node(name)
     wait_until(lambda: len(nodes.all()) == 2, fleet.said, 20)
     fleet.beat()
-    first = fleet.wait_whole("links/0", "links/1")
+    first = fleet.wait_whole("links/0", "links/1", timeout_s=60)
     assert {r.node for r in first.values()} == {"a@test", "b@test"}
 
     with link_site(fleet.folder, pages=PAGES, latency_s=0.5) as site:
-        fleet.redis.client().rpush(CrawlKeys.for_spider("links").start_tasks(), f"{site}/1")
+        fleet.redis.client().rpush(CrawlKeys.for_spider("links").start_tasks(), f"{site}/2")
         wait_until(lambda: len(hits_of(site)) > 10, fleet.said)
 
         done = trawl(fleet, "roll", "--json")
         assert done.returncode == 0, done.stdout + done.stderr + fleet.said()
         roll = json.loads(done.stdout)
         assert (roll["state"], roll["replaced"]) == ("done", ["links/0", "links/1"])
-        second = fleet.wait_whole("links/0", "links/1", but_not=[r.pid for r in first.values()])
+        second = fleet.wait_whole("links/0", "links/1", but_not=[r.pid for r in first.values()], timeout_s=60)
         assert {r.token for r in second.values()} == {r.token for r in first.values()}  # their supervisors stayed
-        assert len(hits_of(site)) < PAGES, "it crawled meanwhile"
+        fleet.redis.client().rpush(CrawlKeys.for_spider("links").start_tasks(), f"{site}/3")  # the other half
 
         nodes.drain("a@test")
-        third = fleet.wait_whole("links/0", "links/1", but_not=[r.pid for r in second.values() if r.node == "a@test"])
+        third = fleet.wait_whole(
+            "links/0", "links/1", but_not=[r.pid for r in second.values() if r.node == "a@test"], timeout_s=60
+        )
         assert {r.node for r in third.values()} == {"b@test"}
         assert fleet.ask("run_crawler.apply_async(('links', 5), queue='node.a@test').get(timeout=10)") == "full"
 
@@ -76,25 +83,24 @@ def test_crawlers_are_spread_move_and_are_replaced_without_a_page_lost_or_fetche
         assert done.stdout.splitlines()[-1].startswith("failed: 0 of 2 replaced, links/0 is refused")
         assert fleet.crawlers()["links/1"].pid == third["links/1"].pid
 
-        wait_until(lambda: len(hits_of(site)) == PAGES, fleet.said, 60)
+        wait_until(lambda: len(hits_of(site)) == PAGES - 1, fleet.said, 60)
         assert set(hits_of(site).values()) == {1}
 
 
 def test_five_beats_at_once_do_what_one_does_and_the_queue_of_a_node_that_is_gone_vanishes(fleet: ToyFleet) -> None:
     client = fleet.redis.client()
-    nodes = Nodes(client)
-    for name in ("x@test", "y@test"):  # they are there, but take nothing
-        nodes.beat(NodeRecord(name=name, services=("links",), capacity=2))
-    assert fleet.run(FIVE_BEATS_AT_ONCE) == "['launch links/0 on x@test', 'launch links/1 on y@test']"
+    both, one = (FIVE_BEATS_AT_ONCE.format(names=names) for names in (["x@test", "y@test"], ["y@test"]))
+    assert fleet.run(both) == "['launch links/0 on x@test', 'launch links/1 on y@test']"
     assert [client.llen(f"node.{name}") for name in ("x@test", "y@test")] == [1, 1]
     assert 0 < client.pttl("node.x@test") <= NODE_QUEUE_EXPIRES_S * 1000
     assert client.smembers("_kombu.binding.node.x@test")  # with a deadline for all of it, and nothing that lasts
     assert client.zscore("_kombu.binding_deadlines", "node.x@test")
     assert not client.exists("_kombu.binding_permanent.node.x@test")
 
-    nodes.forget(["x@test"])  # it ends before it has taken the launch
-    nodes.beat(NodeRecord(name="y@test", services=("links",), capacity=2))
-    assert fleet.run(FIVE_BEATS_AT_ONCE) == "['launch links/0 on y@test']"
+    Nodes(client).forget(["x@test"])  # it ends before it has taken the launch
+    client.set(FleetKeys().launch("links", 1), "y@test")  # however slow this machine is, the other one is on its way
+    assert fleet.run(one) == "['launch links/0 on y@test']"
 
+    client.set(FleetKeys().launch("links", 0), "y@test")
     client.hset(FleetKeys().autoscale(), "links", Autoscaled(policy=Policy(min=3, max=4)).to_json())
-    assert fleet.run(FIVE_BEATS_AT_ONCE) == "['resize links=3']"  # y has no place left
+    assert fleet.run(one) == "['resize links=3']"  # y has no place left

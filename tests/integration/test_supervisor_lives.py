@@ -280,6 +280,10 @@ def test_a_crawler_at_its_number_of_pages_finishes_them_and_is_replaced_at_once(
         first = stage.crawler()
         second = stage.crawler(not_pid=first.pid)
         assert (second.last_exit, second.restarts) == ("recycled", 1)
+        assert stage.registry.errors() == [], "as planned"
+        wait_until(lambda: stage.registry.errors(), stage.said)
+        (error,) = stage.registry.errors()
+        assert "recycled after short lives, again and again: it has fetched" in error.what
         text = stage.log.path.read_text()
     assert "(CRAWLER_MAX_PAGES): pages in flight get" in text
     assert "Spider closed (shutdown)" in text

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from redis_components.keys import CrawlKeys
+from redis_components.nodes import Nodes
 from tests.support.fleet import ToyFleet
 from tests.support.processes import wait_until
 
@@ -109,3 +110,6 @@ def test_a_slot_that_is_given_up_is_a_failed_task_in_flower_and_told_by_trawl_st
         assert "nix/0 is refused: refused" in status
         assert "unknown spider 'nix'" in status
         assert "trawl scale nix=N" in status
+        (record,) = fleet.registry.crawlers()
+        (node,) = Nodes(fleet.redis.client()).all()
+        assert record.failed_configs == (node.config,), "else it would be launched there again and again"

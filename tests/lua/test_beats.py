@@ -7,7 +7,7 @@ import redis
 
 from redis_components.beats import Beats
 from redis_components.keys import FleetKeys
-from redis_components.schedules import Run, RunState, Schedules, StoredEntry, Unreadable
+from redis_components.schedules import Round, RoundState, Schedules, StoredEntry, Unreadable
 from redis_components.scripts import script
 
 KEYS = FleetKeys()
@@ -59,17 +59,17 @@ def test_who_does_not_lead_cannot_give_the_lead_away(beats: Beats) -> None:
 
 def test_only_the_leader_notes_a_round(beats: Beats, schedules: Schedules, redis_client: redis.Redis) -> None:
     old = beats.lead("a:1#x").token
-    assert schedules.note(old, "seed", 1000.25, RunState.DUE)
-    assert schedules.runs() == {"seed": Run(due=1000.25, sent_at=None, state=RunState.DUE)}
-    assert schedules.note(old, "seed", 1000.25, RunState.SENT)
-    sent_at = schedules.runs()["seed"].sent_at
+    assert schedules.note(old, "seed", 1000.25, RoundState.DUE)
+    assert schedules.rounds() == {"seed": Round(due=1000.25, sent_at=None, state=RoundState.DUE)}
+    assert schedules.note(old, "seed", 1000.25, RoundState.SENT)
+    sent_at = schedules.rounds()["seed"].sent_at
     assert sent_at is not None
     redis_client.delete(KEYS.beat_leader())
-    assert not schedules.note(old, "seed", 1005.0, RunState.DUE)  # nobody leads: not this one either
+    assert not schedules.note(old, "seed", 1005.0, RoundState.DUE)  # nobody leads: not this one either
     new = beats.lead("b:2#y").token
-    assert not schedules.note(old, "seed", 1005.0, RunState.DUE)
-    assert schedules.note(new, "seed", 1005.0, RunState.DUE)
-    assert schedules.runs() == {"seed": Run(due=1005.0, sent_at=sent_at, state=RunState.DUE)}  # when it was last sent is kept
+    assert not schedules.note(old, "seed", 1005.0, RoundState.DUE)
+    assert schedules.note(new, "seed", 1005.0, RoundState.DUE)
+    assert schedules.rounds() == {"seed": Round(due=1005.0, sent_at=sent_at, state=RoundState.DUE)}  # the last sending is kept
 
 
 def test_a_round_is_begun_once_and_never_behind_a_newer_leaders(schedules: Schedules) -> None:
@@ -87,7 +87,7 @@ def test_beats_lead_and_begin_while_redis_is_out_of_memory(beats: Beats, schedul
     redis_client.config_set("maxmemory", 1)
     try:
         token = beats.lead("a:1#x").token
-        assert schedules.note(token, "store_items", 1000.0, RunState.DUE)
+        assert schedules.note(token, "store_items", 1000.0, RoundState.DUE)
         assert schedules.begin("store_items", token, 1000.0)
     finally:
         redis_client.config_set("maxmemory", 0)
@@ -100,7 +100,7 @@ def test_who_looks_sees_the_leader_those_that_wait_and_the_silence(
     assert "none leads, nothing was ever sent" in beats.look(now).sentence()
     token = beats.lead("a:1#x").token
     assert "a:1 leads, but nothing was ever sent" in beats.look(now).sentence()
-    schedules.note(token, "seed", now, RunState.SENT)
+    schedules.note(token, "seed", now, RoundState.SENT)
     beats.lead("b:2#y")
     assert beats.look(now).sentence() == "a:1 leads, one more waits"
     assert not beats.look(now).stalled
@@ -134,6 +134,6 @@ def test_a_lead_that_is_asked_for_again_after_a_lost_answer_is_the_same(redis_cl
 
 def test_runs_that_nobody_can_read_count_as_none(schedules: Schedules, redis_client: redis.Redis) -> None:
     redis_client.hset(KEYS.beat_runs(), mapping={"a": "x", "b": "1|2|nix", "c": "1000|2000|sent"})
-    assert schedules.runs() == {"c": Run(due=1.0, sent_at=2.0, state=RunState.SENT)}
-    schedules.forget_runs(["a", "b", "c"])
+    assert schedules.rounds() == {"c": Round(due=1.0, sent_at=2.0, state=RoundState.SENT)}
+    schedules.forget_rounds(["a", "b", "c"])
     assert redis_client.exists(KEYS.beat_runs()) == 0

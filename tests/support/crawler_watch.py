@@ -47,7 +47,6 @@ class CrawlerWatch:
     most: Counter[str] = field(default_factory=Counter)  # slot -> most crawlers at one time
     crowds: dict[Crowd, float] = field(default_factory=dict)  # -> seconds seen
     thawed: dict[int, float] = field(default_factory=dict)  # pids that were frozen -> seconds seen at work since
-    looks: int = 0
 
     def __post_init__(self) -> None:
         self._known: dict[int, Occupant] = {}
@@ -94,7 +93,6 @@ class CrawlerWatch:
             now = time.monotonic()
             self._count(seen, now - last)
             last = now
-            self.looks += 1
 
     def _count(self, seen: Mapping[int, tuple[Occupant, bool]], since_s: float) -> None:
         by_slot: dict[str, list[int]] = {}

@@ -30,12 +30,16 @@ class Toll:
     twice: int  # fetches beyond the first of each page
 
 
-def play(death: Death, fleet: MortalFleet, *, away_s: float = 60.0) -> Toll:
-    """One crawl with this death in its middle, from a whole fleet to a whole fleet; `away_s` is for Redis."""
+def play(death: Death, fleet: MortalFleet, *, away_s: float = 60.0, lived_s: float = 0.0) -> Toll:
+    """One crawl with this death in its middle, from a whole fleet to a whole fleet.
+
+    `away_s` is for Redis; crawlers have crawled for `lived_s` before it: after a quick end the next start has to wait.
+    """
     fleet.wait_ready()
     begun = time.time()
     fleet.begin()
     fleet.wait_crawling(since=begun)
+    time.sleep(lived_s)  # the case itself
     fleet.watch.forget()
     blow = strike(death, fleet, away_s)
     noticed_s, whole_s = _healed(fleet, blow)

@@ -16,6 +16,7 @@ from .processes import arguments, marked, wait_until
 from .redis_server import RedisServer
 
 ROOT = Path(__file__).resolve().parents[2]
+MARK = "TRAWL_TEST_FLEET"  # environment variable of every process of a fleet: its folder
 
 
 def toy_environment(redis_url: str, data: Path, **more: str) -> dict[str, str]:
@@ -82,7 +83,7 @@ class ToyFleet:
     def __enter__(self) -> Self:
         self.redis.start()
         self.registry = Registry(self.redis.client())
-        mark = {"TRAWL_TEST_FLEET": str(self.folder)}
+        mark = {MARK: str(self.folder)}
         self.environment = toy_environment(self.redis.url, self.folder / "data", TRAWL_FLEET=self._sizes, **mark, **self._more)
         return self
 
@@ -132,7 +133,7 @@ class ToyFleet:
 
     def processes(self) -> set[int]:
         """Every crawler process of this fleet, wherever it hangs by now."""
-        return {p.pid for p in marked("TRAWL_TEST_FLEET", str(self.folder)) if "workers.crawler" in arguments(p)}
+        return {p.pid for p in marked(MARK, str(self.folder)) if "workers.crawler" in arguments(p)}
 
     def said(self) -> str:
         return "\n".join(f"--- {p.log.name}\n{p.said()[-3000:]}" for p in self._running)

@@ -23,6 +23,7 @@ LATENCY_S = 0.2
 CHAINS = 40  # requests that wait or run at any time: more than all crawlers together have at work
 SETTINGS = """from tests.support.link_settings import *
 SPIDER_MODULES = ["tests.support.mortal_spider"]
+ITEM_PIPELINES = {}
 CRAWLER_MEMORY_SOFT_MB = 256
 CRAWLER_MEMORY_HARD_MB = 512
 """
@@ -54,8 +55,10 @@ class MortalFleet(WatchedFleet):
         self._written = SETTINGS + settings
         self._settings.write_text(self._written)
         self.fates = folder / "fates"
+        (folder / "sites").mkdir()
         environment = {
             "SCRAPY_SETTINGS_MODULE": "mortal_settings",
+            "TRAWL_SITES_DIR": str(folder / "sites"),
             "PYTHONPATH": str(project),
             FATES_VARIABLE: str(self.fates),
         }

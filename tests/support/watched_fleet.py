@@ -18,10 +18,8 @@ from redis_components.registry import CrawlerRecord
 from workers.fleet import parse_fleet
 
 from .crawler_watch import CrawlerWatch, Occupant
-from .fleet import Program, ToyFleet
+from .fleet import MARK, Program, ToyFleet
 from .processes import wait_until
-
-MARK = "TRAWL_TEST_FLEET"
 
 
 class WatchedFleet(ToyFleet):

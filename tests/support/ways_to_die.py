@@ -180,7 +180,7 @@ def _exit_at_start(fleet: MortalFleet, _: float) -> Blow:
     def given_up() -> bool:
         return any(one.name == victim.name and one.state is CrawlerState.CRASH_LOOPING for one in fleet.registry.crawlers())
 
-    wait_until(given_up, lambda: f"the slot is given up\n{fleet.said()}", 60)
+    wait_until(given_up, lambda: f"the slot is given up\n{fleet.said()}", 90)
     noticed_s = time.time() - begun
     fleet.mend_configuration()
     return Blow(at=time.time(), noticed=None, before=noticed_s, gone=[victim.pid])

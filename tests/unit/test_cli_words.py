@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cli.export import parse_since
-from cli.fleet_screen import duration
 from cli.node_services import FlowerAccess
+from cli.output import duration
 from cli.scale import parse_sizes, sentence
 from redis_components.errors import ConfigError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from redis_components.schedules import Run, RunState
+from redis_components.schedules import Round, RoundState
 from tasks.due import MIN_EXPIRES_S, expires_s, needs_anchor, next_due
 from tasks.schedule import Entry
 
@@ -17,8 +17,8 @@ def at(text: str) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
-def sent(due: float) -> Run:
-    return Run(due=due, sent_at=due, state=RunState.SENT)
+def sent(due: float) -> Round:
+    return Round(due=due, sent_at=due, state=RoundState.SENT)
 
 
 def test_an_interval_without_a_round_is_due_at_once() -> None:
@@ -37,16 +37,16 @@ def test_rounds_that_were_missed_are_made_up_by_one() -> None:
 
 
 def test_a_round_that_nobody_confirmed_is_due_again_as_the_same_round_until_the_next_one() -> None:
-    unsure = Run(due=NOW - 4, sent_at=None, state=RunState.DUE)
+    unsure = Round(due=NOW - 4, sent_at=None, state=RoundState.DUE)
     assert next_due(EVERY, unsure, NOW) == NOW - 4
     assert next_due(EVERY, unsure, NOW + 60) == NOW + 60
-    night = Run(due=at("2026-01-02 03:00"), sent_at=None, state=RunState.DUE)
+    night = Round(due=at("2026-01-02 03:00"), sent_at=None, state=RoundState.DUE)
     assert next_due(CRON, night, at("2026-01-02 03:20")) == at("2026-01-02 03:00")
 
 
 def test_a_clock_that_was_set_back_stops_no_interval() -> None:
     assert next_due(EVERY, sent(NOW + 3600), NOW) == NOW
-    assert next_due(EVERY, Run(due=NOW + 3600, sent_at=None, state=RunState.DUE), NOW) == NOW
+    assert next_due(EVERY, Round(due=NOW + 3600, sent_at=None, state=RoundState.DUE), NOW) == NOW
 
 
 def test_a_clock_that_jumps_ahead_costs_one_round() -> None:
@@ -80,7 +80,7 @@ def test_cron_counts_from_its_change_so_that_changing_or_enabling_starts_nothing
 def test_cron_without_any_round_needs_a_time_to_count_from() -> None:
     now = at("2026-01-05 02:59:59")
     assert needs_anchor(CRON, None, now)
-    anchor = Run(due=now, sent_at=None, state=RunState.SEEN)
+    anchor = Round(due=now, sent_at=None, state=RoundState.SEEN)
     assert not needs_anchor(CRON, anchor, now)
     assert next_due(CRON, anchor, now + 2) == at("2026-01-05 03:00")
     assert needs_anchor(CRON, sent(now + 3600), now)  # the clock was set back

@@ -9,10 +9,15 @@ import pytest
 import redis
 
 from redis_components.keys import FleetKeys
-from redis_components.registry import CrawlerRecord, CrawlerState
+from redis_components.registry import CrawlerRecord, CrawlerState, Renewal, Slot
 from redis_components.runs import Run, RunBy, Runs
+from tests.support.processes import wait_until
+from tests.support.redis_server import RedisServer
 from workers import history
+from workers.exits import Exit
+from workers.heartbeat import Heartbeat
 from workers.history import latest, look_for_lost, store_runs, to_row
+from workers.run_book import RunBook
 from workers.storage import Database, RunHistory, Wanted, crawler_runs
 
 NOW = datetime.now(UTC).timestamp()
@@ -129,3 +134,23 @@ def test_a_database_from_before_there_was_a_history_gets_its_table(database: Dat
     Runs(redis_client).add(HAND)
     store_runs(redis_client, database)
     assert [id for id, _ in shown(database)] == [HAND.id]
+
+
+def test_what_happened_while_redis_was_away_is_told_when_it_is_back() -> None:
+    slot = Slot(spider="toy", number=0, token=1, owner="a@test")
+    with RedisServer() as server:
+        client = server.client()
+        heartbeat = Heartbeat(lambda: Renewal(held=bool(client.ping())), period_s=0.05)
+        book = RunBook(slot, "a@test", lambda run: heartbeat.errand(lambda: Runs(client).add(run)))
+        server.kill()
+        with heartbeat:
+            for n in range(3):
+                book.began(f"toy/0#1.{n}", 11)
+                book.ended(Exit.of(1, lived_s=1.0), "it broke")
+            server.start()
+            wait_until(lambda: len(Runs(client).peek(10)) >= 6, "everything is told")
+        told = [Run.from_json(text) for text in Runs(client).peek(10)]
+        assert list(dict.fromkeys((run.id, run.outcome) for run in told)) == [
+            (f"toy/0#1.{n}", outcome) for n in range(3) for outcome in (None, "crashed")
+        ]
+        client.close()

@@ -1,0 +1,16 @@
+"""What Redis answers, in Python's terms."""
+
+from __future__ import annotations
+
+import redis
+
+
+def as_text(raw: bytes | str) -> str:
+    """An answer as text, also from a client with `decode_responses=True`; bytes that are no UTF-8 do not make it fail."""
+    return raw.decode(errors="replace") if isinstance(raw, bytes) else raw
+
+
+def server_time(client: redis.Redis) -> float:
+    """The one clock: Redis's time as epoch seconds. Raises `redis.RedisError`."""
+    seconds, micros = client.time()
+    return float(seconds + micros / 1e6)
