@@ -32,11 +32,10 @@ from benchmarks.simulated_fleet import NAME, SPIDER
 from redis_components.keys import FleetKeys
 from redis_components.nodes import Nodes
 from redis_components.scripts import script
-from tests.support.fleet import Program, ToyFleet
+from tests.support.fleet import MARK, Program, ToyFleet
 from tests.support.processes import arguments, none_left, wait_until
 from tests.support.redis_server import RedisServer
 
-MARK = "TRAWL_TEST_FLEET"
 FRONTIER = ("exchange", "heartbeat")  # scripts of a crawler that looks for work and keeps its leases
 FLAT = 1.25  # the largest ratio of two sizes' cost for each crawler that still counts as flat
 NOISE = 30.0  # commands in a minute by which a whole fleet may differ from itself

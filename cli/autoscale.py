@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from redis_components.autoscaling import Autoscaled
+    from redis_components.autoscaling import Autoscaled, Policy
 
 
 def autoscale(
@@ -36,7 +37,7 @@ def autoscale(
         trawl autoscale forum_detail --off
         trawl autoscale
     """
-    from redis_components.autoscaling import Autoscaling, Policy
+    from redis_components.autoscaling import Autoscaling
     from redis_components.errors import ConfigError
     from redis_components.registry import Registry
     from workers.fleet import desired_fleet
@@ -55,15 +56,8 @@ def autoscale(
         if service is not None and off and not autoscaling.off(service):
             raise ConfigError(f"{service} does not size itself; trawl autoscale shows which services do")
         if service is not None and given:
-            old = autoscaling.all().get(service)
-            before = old.policy if old else None
-            if most is None and before is None:
-                raise ConfigError(f"{service}: --max is missing: how many crawlers it may have at most")
-            policy = Policy(
-                min=least if least is not None else before.min if before else 1,
-                max=most if most is not None else before.max if before else 1,
-                target_s=target if target is not None else before.target_s if before else 60.0,
-            )
+            before = autoscaling.all().get(service)
+            policy = _changed(service, before.policy if before else None, min=least, max=most, target_s=target)
             autoscaling.set(service, check_policy(service, policy))
         found = autoscaling.all()
     if as_json:
@@ -73,6 +67,19 @@ def autoscale(
     else:
         print("No service sizes itself. Begin with for example: trawl autoscale forum_detail --max 8")
     return 0
+
+
+def _changed(service: str, before: Policy | None, **given: float | None) -> Policy:
+    """The policy with what was given, in place of what it was. Raises ConfigError where a new one lacks its upper bound."""
+    from redis_components.autoscaling import Policy
+    from redis_components.errors import ConfigError
+
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if before:
+        return replace(before, **changes)
+    if "max" not in changes:
+        raise ConfigError(f"{service}: --max is missing: how many crawlers it may have at most")
+    return Policy(**{"min": 1, **changes})
 
 
 def autoscaled_json(service: str, one: Autoscaled, size: int | None) -> dict[str, Any]:

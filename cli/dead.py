@@ -109,7 +109,7 @@ def purge(
     from redis_components import dead
     from redis_components.errors import ConfigError
 
-    from .export import parse_since
+    from .times import parse_since
 
     if older_than is None and not yes:
         raise ConfigError("this forgets requests for good: say which with --older-than 30d, or --yes for all")

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
 
-from redis_components.errors import ConfigError, TrawlError
-
-_AGE = re.compile(r"(\d{1,6})([smhd])")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+from redis_components.errors import TrawlError
 
 
 class Table(StrEnum):
@@ -65,6 +60,7 @@ def export(
 
     from .output import print_json
     from .stored_data import stored_data
+    from .times import parse_since
 
     moment = parse_since(since) if since else None
     with stored_data() as database, _opened(output) as out:
@@ -75,18 +71,6 @@ def export(
     else:  # not into the data
         print(f"{rows:,} {table.value} written to {target}", file=sys.stderr)
     return 0
-
-
-def parse_since(text: str, now: datetime | None = None, *, option: str = "--since") -> datetime:
-    """The moment that `2h`, `2026-01-31` or `2026-01-31T12:00:00Z` names; without a zone it is UTC. Raises ConfigError."""
-    if age := _AGE.fullmatch(text):
-        return (now or datetime.now(UTC)) - timedelta(**{_UNITS[age[2]]: int(age[1])})
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        forms = "2h (s, m, h, d), 2026-01-31 or 2026-01-31T12:00:00Z"
-        raise ConfigError(f"{option} {text!r} is no time: write {forms}") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 @contextmanager

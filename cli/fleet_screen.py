@@ -150,8 +150,7 @@ def errors_table(view: FleetView) -> Table:
 
 
 def _error(one: ErrorRecord, now: float) -> list[Text]:
-    times = f" ({one.times} times)" if one.times > 1 else ""
-    return [Text(f"{duration(now - one.at)} ago", style="dim"), Text(one.where), Text(f"{' '.join(one.what.split())}{times}")]
+    return [Text(f"{duration(now - one.at)} ago", style="dim"), Text(one.where), Text(str(one))]
 
 
 def _hint(view: FleetView) -> str | None:

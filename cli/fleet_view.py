@@ -99,7 +99,7 @@ class FleetView:
             "no_room": dict(self.shortages),
             "roll": roll_json(self.roll) if self.roll else None,
             "autoscaled": [autoscaled_json(name, one, self.size_of(name)) for name, one in self.autoscaled.items()],
-            "errors": [{"at": iso(one.at), "where": one.where, "what": one.what} for one in self.errors],
+            "errors": [{"at": iso(one.at), "where": one.where, "what": one.what, "times": one.times} for one in self.errors],
         }
 
 

@@ -44,9 +44,9 @@ def history(
     """
     from workers.storage import Wanted
 
-    from .export import parse_since
     from .output import console, print_json
     from .targets import parse_target
+    from .times import parse_since
 
     spider, number = parse_target(target) if target else (None, None)
     moment = parse_since(since) if since else None

@@ -58,8 +58,8 @@ def logs(
         trawl logs forum_detail --level WARNING --since 1h
         trawl logs -n 200 --json
     """
-    from .export import parse_since
     from .targets import parse_target
+    from .times import parse_since
 
     spider, number = parse_target(target) if target else (None, None)
     wanted = _Wanted(

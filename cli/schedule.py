@@ -16,9 +16,6 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The entry's name.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)?")
-_UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-
 
 @app.callback()
 def schedule() -> None:
@@ -82,6 +79,7 @@ def change(
     from redis_components.errors import ConfigError
 
     from .schedule_view import open_desk
+    from .times import parse_span
 
     if every is not None and cron is not None:
         raise ConfigError("--every and --cron exclude each other: name one")
@@ -155,15 +153,6 @@ def run(name: Name, as_json: AsJson = False) -> int:
     else:
         print(f"{name}: sent {entry.task} ({sent.id})")
     return 0
-
-
-def parse_span(text: str) -> float:
-    """Seconds in `10s`, `5m`, `2h`, `1d`, or a number of seconds. Raises ConfigError."""
-    from redis_components.errors import ConfigError
-
-    if not (found := _SPAN.fullmatch(text.strip())):
-        raise ConfigError(f"--every {text!r} is no time: write 10s, 5m, 2h or 1d")
-    return float(found[1]) * _UNITS[found[2]]
 
 
 def _switch(name: str, *, enabled: bool, as_json: bool) -> int:

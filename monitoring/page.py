@@ -93,7 +93,7 @@ def _crawlers(reading: Reading) -> str:
 def _crawler(record: CrawlerRecord, now: float) -> str:
     state, alive = state_of(record, now), record.alive(now)
     tone = "good" if state in _GOOD else "bad" if state in _BAD else "wait"
-    speed, memory = f"{record.pages_per_s:.1f}", f"{record.rss_bytes / 1e6:.0f} MB"
+    speed, memory = f"{record.pages_per_s:.1f}", f"{record.rss_bytes / 2**20:,.0f} MiB"
     figures = (speed, record.in_flight, record.pages, record.items, memory) if alive else ("",) * 5
     return (
         f"<th>{escape(record.name)}</th><td>{_badge(state, tone)}</td>{_number(str(record.pid) if alive else '')}"
@@ -141,7 +141,7 @@ def _errors(reading: Reading) -> str:
 def _error(error: ErrorRecord, now: float) -> str:
     return (
         f'<td title="{_clock(error.at)}">{_ago(now - error.at)} ago</td><td>{escape(str(error.where))}</td>'
-        f'<td class="text">{escape(str(error.what))}</td>'
+        f'<td class="text">{escape(str(error))}</td>'
     )
 
 

@@ -183,3 +183,7 @@ class ErrorRecord:
     where: str
     what: str
     times: int = 1  # in a row, or nearly
+
+    def __str__(self) -> str:
+        """What happened, in one line, with how often."""
+        return f"{' '.join(self.what.split())}{f' ({self.times} times)' if self.times > 1 else ''}"

@@ -11,7 +11,7 @@ import redis
 
 from . import filter_access
 from .filter_access import false_positive_rate
-from .holds import REQUESTS
+from .holds import REQUESTS, parked_lots
 from .keys import CrawlKeys
 from .scripts import script
 from .utils import bytes_to_str
@@ -104,8 +104,7 @@ def wipe(client: redis.Redis, keys: CrawlKeys, *, but_not_for: str, fingerprints
         known: Any = pipe.zrange(keys.owners(), 0, 999, withscores=True)
         owners = {bytes_to_str(owner): expires for owner, expires in known}
         others = [owner for owner, expires in owners.items() if expires > now and owner != but_not_for]
-        raw: Any = pipe.hgetall(keys.parked())
-        lots = {bytes_to_str(lot): int(n) for lot, n in raw.items()}
+        lots = parked_lots(pipe, keys)
         pipe.multi()
         if others:
             outcome = f"not done, {others[0]} is crawling with this queue"

@@ -179,7 +179,7 @@ class CrawlKeys:
     def parked(self) -> str:
         """HASH: how many entries each lot of parked requests or start tasks has (`requests:<site>`, `tasks:<site>` -> number).
 
-        Written by `exchange.lua`; read by it and by `trawl status`.
+        Written by `exchange.lua`; read by it, and when a queue is deleted.
         """
         return f"{self.requests}:parked"
 

@@ -13,7 +13,7 @@ from redis_components.rolls import RollNote
 from workers.fleet import desired_fleet, scale
 from workers.holding import stopped_slots
 from workers.node import NODE
-from workers.reconciler import Forget, ForgetNode, Launch, Retire, plan
+from workers.reconciler import Action, Forget, ForgetNode, Launch, Retire, plan
 from workers.roll import go_on, start_roll
 from workers.self_sizing import resize
 
@@ -55,26 +55,31 @@ def reconcile_fleet() -> list[str]:
     actions = plan(desired, views, known, now, strangers, stopped)
     done = [f"hold {service}" for service in held.spread(desired)]
     done += [f"resize {service}={size}" for service, size in resized.items()]
-    for action in actions:
-        match action:
-            case Launch(spider=spider, number=number, node=node, instead_of=instead_of):
-                if registry.mark_launch(spider, number, node, not_on=instead_of):
-                    run_crawler.apply_async((spider, number), queue=node_queue(node), expires=LAUNCH_EXPIRES_S)
-                    done.append(f"launch {slot_name(spider, number)} on {node}")
-            case Retire(slot=slot, reason=reason, at_once=at_once):
-                registry.order(slot, Order(word=OrderWord.STOP if at_once else OrderWord.RETIRE, reason=reason))
-                done.append(f"retire {slot.name}")
-            case Forget(name=name):
-                registry.forget([name])
-                done.append(f"forget {name}")
-            case ForgetNode(name=name):
-                nodes.forget([name])
-                drop_inbox(app, name)
-                done.append(f"forget node {name}")
+    done += [said for action in actions if (said := _apply(action, registry, nodes))]
     leaving = [action.slot for action in actions if isinstance(action, Retire)]
     if roll := go_on(registry, RollNote(client), desired, views, leaving, stopped):
         done.append(f"roll {roll.state}: {roll.reason or 'goes on'}")
     return done
+
+
+def _apply(action: Action, registry: Registry, nodes: Nodes) -> str | None:
+    """What was done; None where another beat was quicker."""
+    match action:
+        case Launch(spider=spider, number=number, node=node, instead_of=instead_of):
+            if not registry.mark_launch(spider, number, node, not_on=instead_of):
+                return None
+            run_crawler.apply_async((spider, number), queue=node_queue(node), expires=LAUNCH_EXPIRES_S)
+            return f"launch {slot_name(spider, number)} on {node}"
+        case Retire(slot=slot, reason=reason, at_once=at_once):
+            registry.order(slot, Order(word=OrderWord.STOP if at_once else OrderWord.RETIRE, reason=reason))
+            return f"retire {slot.name}"
+        case Forget(name=name):
+            registry.forget([name])
+            return f"forget {name}"
+        case ForgetNode(name=name):
+            nodes.forget([name])
+            drop_inbox(app, name)
+            return f"forget node {name}"
 
 
 @app.task(name="trawl.roll_fleet", ignore_result=False)

@@ -41,10 +41,10 @@ class CrawlingEvents:
 
 
 def figures(record: CrawlerRecord) -> str:
-    """`forum_list/0 pid 4711: running, 1234 pages, 45.0/s, 8 in flight, 120 MB`; of one that waits for a restart why it does."""
+    """`forum_list/0 pid 4711: running, 1234 pages, 45.0/s, 8 in flight, 120 MiB`; of one that waits for a restart why it does."""
     if not record.state.has_process:
         return f"{record.name}: {record.state}, {record.note or record.last_exit}"
     return (
         f"{record.name} pid {record.pid}: {record.state}, {record.pages} pages, {record.pages_per_s}/s, "
-        f"{record.in_flight} in flight, {record.rss_bytes // 1_000_000} MB"
+        f"{record.in_flight} in flight, {record.rss_bytes >> 20} MiB"
     )

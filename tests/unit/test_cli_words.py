@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cli.export import parse_since
 from cli.node_services import FlowerAccess
 from cli.output import duration
 from cli.scale import parse_sizes, sentence
+from cli.times import parse_since
 from redis_components.errors import ConfigError
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -58,7 +58,7 @@ def test_since_is_an_age_or_a_time_which_is_utc_unless_it_says_otherwise(text: s
     assert parse_since(text, now=NOON) == moment
 
 
-@pytest.mark.parametrize("text", ["yesterday", "2", "h", "2x", "31.1.2026", "-2h", ""])
+@pytest.mark.parametrize("text", ["yesterday", "2", "h", "2x", "31.1.2026", "-2h", "999999999d", ""])
 def test_since_of_another_form_is_refused_with_the_forms_there_are(text: str) -> None:
     with pytest.raises(ConfigError, match="write 2h"):
         parse_since(text)

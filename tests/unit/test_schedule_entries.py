@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from celery.schedules import crontab, schedule
 
-from cli.schedule import parse_span
+from cli.times import parse_span
 from redis_components.errors import ConfigError
 from redis_components.schedules import StoredEntry, Unreadable
 from tasks.schedule import FLEETS_OWN, Entry, Schedule, changed, checker, defaults_of, effective
