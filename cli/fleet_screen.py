@@ -16,7 +16,6 @@ from .fleet_view import FleetView, ServiceView
 from .held_view import held_table
 from .nodes import nodes_table
 from .output import duration, iso, plain_table
-from .roll import sentence
 
 LOG_LINES_SHOWN = 5  # of a crawler that was given up; `--json` has all that its record holds
 
@@ -44,7 +43,7 @@ def screen(view: FleetView) -> RenderableType:
     for name, sized in view.autoscaled.items():
         parts += [f"{name} sizes itself, {sized.policy.min} to {sized.policy.max}: {sized.memory.why or 'no decision yet'}"]
     if view.roll and view.roll.state in (RollState.ROLLING, RollState.FAILED):
-        parts += [Text(f"roll {sentence(view.roll)}", style="red" if view.roll.state is RollState.FAILED else "yellow")]
+        parts += [Text(f"roll {view.roll.sentence()}", style="red" if view.roll.state is RollState.FAILED else "yellow")]
     if view.errors:
         parts += ["", errors_table(view)]
     if hint := _hint(view):

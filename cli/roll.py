@@ -68,22 +68,17 @@ def _watch(client: redis.Redis, begun: Roll, as_json: bool) -> int:
     while now and now.id == begun.id and now.state is RollState.ROLLING:
         if registry.now() - now.seen_at > STUCK_S:
             raise TrawlError(f"nobody goes on with the roll since {STUCK_S:.0f} s: start beat, and a worker on the queue control")
-        if not as_json and (line := sentence(now)) != said:
+        if not as_json and (line := now.sentence()) != said:
             print(said := line, flush=True)
         time.sleep(LOOK_S)
         now = note.read()
     if now is None or now.id != begun.id:
-        _show(now, as_json, "another roll has begun meanwhile")
+        _show(
+            now, as_json, "another roll has begun meanwhile" if now else "Redis knows of no roll any more: it has lost its data"
+        )
         return 1
-    _show(now, as_json, sentence(now))
+    _show(now, as_json, now.sentence())
     return 0 if now.state is RollState.DONE else 1
-
-
-def sentence(roll: Roll) -> str:
-    """`rolling: 3 of 8 replaced, replaces forum_detail/2`."""
-    done = f"{roll.state}: {len(roll.replaced)} of {roll.total} replaced"
-    left_out = f", {len(roll.left_out)} not wanted any more" if roll.left_out else ""
-    return f"{done}{left_out}{f', {roll.reason}' if roll.reason else ''}"
 
 
 def roll_json(roll: Roll) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def seed(
     forums: Annotated[
         list[str] | None, typer.Argument(help="Forums to scan; none: all that are due.", show_default=False)
     ] = None,
-    site: Annotated[str | None, typer.Option(help="Only forums of this site (sites/<site>.toml).", show_default=False)] = None,
+    site: Annotated[str | None, typer.Option(help="Only forums of this site (sites/NAME.toml).", show_default=False)] = None,
     force: Annotated[bool, typer.Option("--force", help="Also forums that are not due yet.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcomes as one line of JSON.")] = False,
 ) -> int:

@@ -10,6 +10,7 @@ from redis_components.fleet_holds import word_of
 from redis_components.inspector import CrawlSnapshot
 from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerRecord, CrawlerState, ErrorRecord
+from redis_components.rolls import RollState
 
 from .metrics import GONE, state_of, up
 from .page_style import STYLE
@@ -43,7 +44,7 @@ def _tables(reading: Reading) -> str:
     unreadable = "".join(
         f'<p class="alarm bad">{escape(part)} cannot be read: {escape(why)}</p>' for part, why in reading.unreadable.items()
     )
-    sections = (_held, _beat, _services, _crawlers, _nodes, _errors)
+    sections = (_held, _beat, _roll, _services, _crawlers, _nodes, _errors)
     return unreadable + "".join(section(reading) for section in sections)
 
 
@@ -52,6 +53,14 @@ def _beat(reading: Reading) -> str:
     if reading.beats is None or not reading.beats.stalled:
         return ""
     return f'<p class="alarm bad">beat: {escape(reading.beats.sentence())}</p>'
+
+
+def _roll(reading: Reading) -> str:
+    """While one is under way, and when it has failed, until it is cleared away or another one begins."""
+    if reading.roll is None or reading.roll.state not in (RollState.ROLLING, RollState.FAILED):
+        return ""
+    tone = "bad" if reading.roll.state is RollState.FAILED else "wait"
+    return f'<p class="alarm {tone}">roll {escape(reading.roll.sentence())}</p>'
 
 
 def _services(reading: Reading) -> str:

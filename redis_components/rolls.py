@@ -60,6 +60,12 @@ class Roll:
         """Crawlers that it replaces, has replaced or has left out."""
         return len(self.waiting) + len(self.replaced) + len(self.left_out) + (self.current is not None)
 
+    def sentence(self) -> str:
+        """`rolling: 3 of 8 replaced, replaces forum_detail/2`."""
+        done = f"{self.state}: {len(self.replaced)} of {self.total} replaced"
+        left_out = f", {len(self.left_out)} not wanted any more" if self.left_out else ""
+        return f"{done}{left_out}{f', {self.reason}' if self.reason else ''}"
+
     def to_json(self) -> str:
         """One line."""
         return msgspec.json.encode(asdict(self)).decode()

@@ -10,6 +10,7 @@ from monitoring.reading import Reading
 from redis_components.beats import BeatView
 from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerState, ErrorRecord
+from redis_components.rolls import Roll, RollState
 from tests.unit.test_exporter_metrics import CRAWL, CRAWLER, NOW, READING
 
 EVIL = "<script>alert('x')</script>&\""
@@ -119,3 +120,12 @@ def test_an_empty_fleet_says_what_to_do() -> None:
     shown = _Page(page(replace(READING, crawlers=()), "")).text
     assert "celery -A tasks worker" in shown
     assert "0 of 22" in shown
+
+
+def test_a_roll_is_shown_while_it_is_under_way_and_when_it_has_failed() -> None:
+    roll = Roll(id="r1", services=("forum_list",), reason="replaces forum_list/0 & more")
+    html = page(replace(READING, roll=roll), "redis")
+    assert '<p class="alarm wait">roll rolling: 0 of 0 replaced, replaces forum_list/0 &amp; more</p>' in html
+    html = page(replace(READING, roll=replace(roll, state=RollState.FAILED)), "redis")
+    assert '<p class="alarm bad">roll failed' in html
+    assert "roll " not in _Page(page(replace(READING, roll=replace(roll, state=RollState.DONE)), "redis")).text
