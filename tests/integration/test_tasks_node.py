@@ -109,7 +109,7 @@ def test_a_slot_that_is_given_up_is_a_failed_task_in_flower_and_told_by_trawl_st
         status = fleet.run("from cli.main import main; import sys; sys.argv = ['trawl', 'status']; sys.exit(main())")
         assert "nix/0 is refused: refused" in status
         assert "unknown spider 'nix'" in status
-        assert "trawl scale nix=N" in status
+        assert "trawl resume nix" in status
         (record,) = fleet.registry.crawlers()
         (node,) = Nodes(fleet.redis.client()).all()
         assert record.failed_configs == (node.config,), "else it would be launched there again and again"
