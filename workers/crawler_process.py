@@ -92,6 +92,7 @@ class CrawlerProcess:
         self._crawl = make_crawl(settings, options.spider, options.arguments, owner=options.owner, adapt=adapt)
         self._lease_s = number_of(settings, "SCHEDULER_OWNER_TTL", FrontierConfig.ttl_s)
         self._frozen_s = 0.0
+        self._ticked_at = time.monotonic()
         self._parent = Parent(options.parent) if options.parent else None
         self._pulse_fd = options.pulse_fd
         self._slot = options.slot
@@ -116,6 +117,8 @@ class CrawlerProcess:
         self._crawl.start()
         if self._slot is None:
             self._heartbeat.errand(lambda: self._runs.add(self._run))
+        else:
+            signal.signal(signal.SIGCONT, self._thaw)
         self._heartbeat.start()
         kind = self._watch()
         if kind is ExitKind.LOST_SLOT:
@@ -141,7 +144,16 @@ class CrawlerProcess:
             self._crawl.poll()
         return kind
 
+    def _thaw(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the form of a handler
+        """SIGCONT: a tick later is too late, the reactor's thread goes on at once and asks for pages that are others' now."""
+        if (frozen_s := time.monotonic() - self._ticked_at) > self._lease_s + TICK_S:
+            os.write(
+                2, f"this process stood still for {frozen_s:.0f} s: its leases are others' by now; leaving at once\n".encode()
+            )
+            os._exit(ExitKind.LOST_SLOT.exit_code)
+
     def _tick(self) -> None:
+        self._ticked_at = time.monotonic()
         if frozen_s := standstill.sleep(TICK_S):
             self._crawl.excuse(frozen_s)
             self._frozen_s = frozen_s

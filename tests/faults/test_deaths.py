@@ -35,7 +35,9 @@ class Theatre:
     def play(self, death: Death) -> Toll:
         with ExitStack() as after_a_failure:
             after_a_failure.callback(self.close)
-            toll = play(death, self._whole_fleet(), away_s=AWAY_S)
+            fleet = self._whole_fleet()
+            fleet.mend_configuration()  # a new one: quick deaths of the rows before do not count against a slot
+            toll = play(death, fleet, away_s=AWAY_S)
             after_a_failure.pop_all()
         return toll
 

@@ -12,11 +12,9 @@ import redis
 from cli.main import main
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry
 
-NOW = datetime.now().astimezone()
-
 
 def stamp(minutes_ago: float) -> str:
-    return (NOW - timedelta(minutes=minutes_ago)).strftime("%Y-%m-%d %H:%M:%S")
+    return (datetime.now().astimezone() - timedelta(minutes=minutes_ago)).strftime("%Y-%m-%d %H:%M:%S")
 
 
 @pytest.fixture(autouse=True)

@@ -40,14 +40,12 @@ def pool(node: Program) -> set[int]:
 def test_a_crawlers_task_is_neither_stuck_nor_delivered_again_nor_ended_for_its_pools_sake(fleet: ToyFleet) -> None:
     client = fleet.redis.client()
 
-    # One process for both queues, and a launch that came first: the short tasks go before it, or they would wait for days.
-    scaled = fleet.ask("[run_crawler.delay('toy', 0), run_crawler.delay('toy', 1), scale_fleet.delay(toy=2).id][-1]")
-    first = fleet.node("a", "-Q", f"{QUEUE},control", "--concurrency=1", "--loglevel=INFO")
+    # A node with one process: it is taken for days, and the second launch stays in the queue, for a node that is free.
+    fleet.ask("[run_crawler.delay('toy', 0), run_crawler.delay('toy', 1)]")
+    first = fleet.node("a", "-Q", QUEUE, "--concurrency=1", "--loglevel=INFO")
     fleet.wait_whole("toy/0", timeout_s=40)
-    # Its only process is taken for days: the second launch stays in the queue, for a node that is free.
     assert client.llen(QUEUE) >= 1
-    answered = fleet.ask(f"app.AsyncResult({scaled!r}).get(timeout=10), app.control.inspect(timeout=2).reserved()")
-    assert answered == "{'toy': 2} {'a@test': []}"
+    assert fleet.ask("app.control.inspect(timeout=2).reserved()") == "{'a@test': []}"
 
     # Of the first one there is no copy that a visibility timeout could bring back.
     assert not client.exists("unacked", "unacked_index")
