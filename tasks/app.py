@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from celery import Celery
+from celery.exceptions import CPendingDeprecationWarning
 from celery.platforms import SecurityWarning
 from celery.signals import celeryd_after_setup, celeryd_init, worker_init, worker_process_init
 
@@ -35,9 +36,11 @@ def _control_first(instance: Any, **_: Any) -> None:
 
 
 @celeryd_init.connect
-def _root_is_fine(**_: Any) -> None:
+def _without_needless_warnings(**_: Any) -> None:
     # Celery warns root because of messages that could run code. There are none: only JSON is accepted (celeryconfig.py).
     warnings.filterwarnings("ignore", message="You're running the worker with superuser privileges", category=SecurityWarning)
+    # Six lines at each loss of the broker about a setting that celeryconfig.py has decided.
+    warnings.filterwarnings("ignore", message=r"\s*In Celery 5\.1 we introduced", category=CPendingDeprecationWarning)
 
 
 @worker_process_init.connect

@@ -23,7 +23,7 @@ from redis_components.holds import FLEET, SITE, SPIDER, Hold, HoldWord
 from redis_components.keys import CrawlKeys
 from redis_components.registry import Registry, slot_name
 
-from .fleet import default_fleet
+from .fleet import default_fleet, desired_fleet
 from .sites import load_sites, sites_dir
 
 _SITE = re.compile(r"[^\s\x00-\x1f/]{1,253}")
@@ -85,6 +85,7 @@ def hold(
     """
     _check_word(target, word)
     target = target.checked(client)
+    _check_slots(client, target)
     new = Hold(word=word, at=server_time(client), by=by or who(), reason=" ".join(reason.split()), at_once=at_once)
     _change(client, target, new)
     return overview(client, target.services)
@@ -101,6 +102,14 @@ def resume(client: redis.Redis, target: Target) -> list[Held]:
     registry = Registry(client)
     registry.forget(one.name for one in registry.crawlers() if one.state.given_up and target.covers(one.spider, one.number))
     return overview(client, target.services)
+
+
+def _check_slots(client: redis.Redis, target: Target) -> None:
+    """Raise ConfigError for a slot beyond its service's size: nothing could be stopped there, and later something would be."""
+    sizes = desired_fleet(Registry(client)) if target.slots else {}
+    for service, number in target.slots:
+        if number >= sizes[service]:
+            raise ConfigError(f"there is no {slot_name(service, number)}: {service} has {sizes[service]} slots, the first is 0")
 
 
 def overview(client: redis.Redis, more: Iterable[str] = ()) -> list[Held]:

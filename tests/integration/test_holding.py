@@ -148,6 +148,9 @@ def test_a_stop_empties_slots_and_keeps_the_size(redis_client: redis.Redis) -> N
     def stopped() -> set[tuple[str, int]]:
         return set(stopped_slots(FleetHolds(redis_client).fields(), desired))
 
+    with pytest.raises(ConfigError, match=r"no forum_detail/1: forum_detail has 1 slots, the first is 0"):
+        hold(redis_client, Target(slots=(("forum_detail", 1),)), STOP)
+    Registry(redis_client).set_desired("forum_detail", 3)
     hold(redis_client, Target(slots=(("forum_detail", 1),)), STOP)
     assert stopped() == {("forum_detail", 1)}
     hold(redis_client, Target(services=("forum_list",)), STOP)
