@@ -52,8 +52,8 @@ def crawl_once(
     from workers.once import crawl_once as crawl
 
     order = OnceOrder(spider=spider, arguments=arguments or {}, settings=settings or {}, timeout_s=timeout, items=items)
-    with NODE.once_room(self.request.hostname).place() as there_is_room:
-        if not there_is_room:
+    with NODE.once_room(self.request.hostname).place() as place:
+        if place is None:
             raise NoRoom(
                 f"{self.request.hostname} runs {NODE.once} small crawls already and keeps its other processes for the fleet's "
                 "tasks: send it again later, or start a worker for them (celery -A tasks worker -Q once) and send it there "

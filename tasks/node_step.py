@@ -54,7 +54,9 @@ class NodeStep(bootsteps.StartStopStep):
             client = connect()
             registry = Registry(client)
             report = partial(registry.report_error, worker.hostname)
-            self._beat = NodeBeat(Nodes(client), lambda: look(worker), report=report)
+            self._beat = NodeBeat(
+                Nodes(client), lambda: look(worker), before=NODE.room(worker.hostname).end_strays, report=report
+            )
             self._beat.start()
             # The step itself is stopped before the pool; a node is gone when its crawlers are.
             worker_shutdown.connect(self._say_goodbye, weak=False)

@@ -51,12 +51,12 @@ class Node:
         client = connect()
         registry = Registry(client)
         registry.clear_launch(spider, number)
-        with self.room(name).place() as there_is_room:
+        with self.room(name).place() as place:
             if registry.is_held(spider, number):
                 return HELD
             if self.drain.is_set() or Nodes(client).is_draining(name):
                 return FULL
-            if not there_is_room:
+            if place is None:
                 what = f"no place for {spider}/{number}: this node hosts {self.crawlers} crawlers"
                 registry.report_error(name, f"{what}; start another node, or raise TRAWL_NODE_CRAWLERS")
                 return FULL
@@ -66,6 +66,7 @@ class Node:
             surroundings = Surroundings(
                 node=name,
                 draining=self.drain.is_set,
+                on_launch=place.note,
                 on_record=on_record,
                 on_run=Runs(client).add,
                 expire_owner=lambda spider, owner: expire_owner(client, CrawlKeys.for_spider(spider), owner),

@@ -23,8 +23,8 @@ logger = logging.getLogger(__name__)
 class NodeBeat:
     """Says `look()` every 2 s in a daemon thread, until `stop`; Redis may be away meanwhile, and nobody waits for it.
 
-    `look` gives services, capacity and crawlers of the moment; configuration, version and time are added here. `report` is told
-    what an operator has to mend.
+    `look` gives services, capacity and crawlers of the moment; configuration, version and time are added here. `before` is done
+    first each time, `report` is told what an operator has to mend.
     """
 
     def __init__(
@@ -32,10 +32,12 @@ class NodeBeat:
         nodes: Nodes,
         look: Callable[[], NodeRecord],
         *,
+        before: Callable[[], object] = lambda: None,
         report: Callable[[str], object] = lambda _: None,
         period_s: float = PERIOD_S,
     ) -> None:
         self._nodes = nodes
+        self._before = before
         self._report = report
         self._clock_off_s = 0.0
         self._look = look
@@ -57,6 +59,7 @@ class NodeBeat:
         self._heartbeat.stop(STOP_S)
 
     def _beat(self) -> None:
+        self._before()
         record = replace(self._look(), config=_config(), version=_version(), started_at=self._started_at)
         asked_at = time.time()
         before, self._answer = self._answer, self._nodes.beat(replace(record, clock_off_s=self._clock_off_s), self._answer)

@@ -1,13 +1,38 @@
-"""How many crawlers a node may host. The places are file locks: the kernel frees the place of a process that dies."""
+"""How many crawlers a node may host. The places are file locks: the kernel frees the place of a process that dies.
+
+A place knows its crawler's pid, also when its supervisor was killed: a crawler that stood still at that moment (SIGSTOP) heard
+nothing of it and would be there for ever. The node looks for such a one every 2 s, and whoever takes the place does.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import re
+import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import psutil
+
+logger = logging.getLogger(__name__)
+
+
+class Place:
+    """A place that this process holds."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def note(self, pid: int) -> None:
+        """The crawler that is in it now."""
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, str(pid).encode(), 0)
+
+    def close(self) -> None:
+        os.close(self._fd)
 
 
 class Room:
@@ -17,28 +42,50 @@ class Room:
         self._paths = [folder / f"{re.sub(r'[^A-Za-z0-9@._-]', '_', node)}-{n}.lock" for n in range(size)]
 
     @contextmanager
-    def place(self) -> Iterator[bool]:
-        """Hold a place while inside; False when there is none left."""
-        taken = next((fd for path in self._paths if (fd := _lock(path)) is not None), None)
+    def place(self) -> Iterator[Place | None]:
+        """Hold a place while inside; None when there is none left."""
+        place = next((place for path in self._paths if (place := _take(path))), None)
         try:
-            yield taken is not None
+            yield place
         finally:
-            if taken is not None:
-                os.close(taken)
+            if place:
+                place.close()
 
     def taken(self) -> int:
         """Places that somebody holds now."""
-        count = 0
+        free = [place for path in self._paths if (place := _take(path))]
+        for place in free:
+            place.close()
+        return len(self._paths) - len(free)
+
+    def end_strays(self) -> None:
+        """Kill crawlers that stand still and have lost their supervisor; any other ends by itself."""
         for path in self._paths:
-            fd = _lock(path)
-            if fd is None:
-                count += 1
-            else:
-                os.close(fd)
-        return count
+            _end_stray(path)
 
 
-def _lock(path: Path) -> int | None:
+def _end_stray(path: Path) -> None:
+    try:
+        pid = int(path.read_text() or 0)
+    except FileNotFoundError:
+        return
+    if pid and _is_stray(pid):
+        logger.warning("crawler %d stood still when its supervisor died; killing it", pid)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+
+
+def _is_stray(pid: int) -> bool:
+    try:
+        process = psutil.Process(pid)
+        line = process.cmdline()
+        orphaned = "workers.crawler" in line and f"--parent={process.ppid()}" not in line
+        return orphaned and process.status() == psutil.STATUS_STOPPED
+    except psutil.Error:  # it is gone
+        return False
+
+
+def _take(path: Path) -> Place | None:
     path.parent.mkdir(parents=True, exist_ok=True)
     fd = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)  # not inherited by programs that we start
     try:
@@ -46,4 +93,5 @@ def _lock(path: Path) -> int | None:
     except BlockingIOError:
         os.close(fd)
         return None
-    return fd
+    _end_stray(path)
+    return Place(fd)

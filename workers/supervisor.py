@@ -68,6 +68,7 @@ class Surroundings:
     """What a supervisor needs from its node: all of it can be left out in tests."""
 
     draining: Callable[[], bool] = lambda: False  # whether this node is being shut down
+    on_launch: Callable[[int], object] = lambda _: None  # told each crawler's pid
     on_record: Callable[[CrawlerRecord], None] = lambda _: None  # told each new record, in another thread; never raises
     on_run: Callable[[Run], object] = lambda _: None  # told when a crawler began and ended, in another thread; may fail for Redis
     expire_owner: Callable[[str, str], object] = lambda _spider, _owner: None  # take back the leases of a crawler that died (e)
@@ -214,6 +215,7 @@ class Supervisor:
         self._ledger.launches(order.reason if order else None)
         options = replace(self._options, story=self._ledger.story, owner=self._owner())
         crawler = launch(options, self._log)
+        self._around.on_launch(crawler.pid)
         self._stream.new_process(crawler.pid)
         self._book.began(options.owner, crawler.pid)
         self._tell(self._ledger.record(CrawlerState.STARTING, pid=crawler.pid))

@@ -35,6 +35,11 @@ class Death(Enum):
         WORKER_S,
     )
     CRAWLER_FROZEN = ("SIGSTOP crawler", "A crawler stands still.", CRAWLER_S)
+    FROZEN_ORPHAN = (
+        "SIGSTOP crawler, its pool child killed",
+        "A crawler stands still, and so does not hear that the pool process that supervises it is killed; it may not stay.",
+        WORKER_S,
+    )
     REACTOR_HUNG = ("hung reactor", "A callback never returns (time.sleep).", CRAWLER_S)
     INTERPRETER_HELD = ("interpreter held", "A callback calls C code that holds the interpreter and never returns.", CRAWLER_S)
     MEMORY_GROWN = ("memory over its soft limit", "A crawler grows by 8 MB with each page.", CRAWLER_S)
@@ -116,6 +121,14 @@ def _crawler(number: signal.Signals) -> Callable[[MortalFleet, float], Blow]:
 def _pool_child_killed(fleet: MortalFleet, _: float) -> Blow:
     victim = fleet.crawlers()[fleet.slots[0]]
     os.kill(fleet.occupants()[victim.pid].supervisor, signal.SIGKILL)
+    return Blow(at=time.time(), noticed=_changed(fleet, [victim]), gone=[victim.pid])
+
+
+def _frozen_orphan(fleet: MortalFleet, _: float) -> Blow:
+    victim = fleet.crawlers()[fleet.slots[0]]
+    supervisor = fleet.occupants()[victim.pid].supervisor
+    os.kill(victim.pid, signal.SIGSTOP)
+    os.kill(supervisor, signal.SIGKILL)
     return Blow(at=time.time(), noticed=_changed(fleet, [victim]), gone=[victim.pid])
 
 
@@ -240,6 +253,7 @@ def _broker_away(fleet: MortalFleet, away_s: float) -> Blow:
 _ACTS: dict[Death, Callable[[MortalFleet, float], Blow]] = {
     Death.CRAWLER_KILLED: _crawler(signal.SIGKILL),
     Death.CRAWLER_FROZEN: _crawler(signal.SIGSTOP),
+    Death.FROZEN_ORPHAN: _frozen_orphan,
     Death.POOL_CHILD_KILLED: _pool_child_killed,
     Death.WORKER_KILLED: _worker(signal.SIGKILL),
     Death.WORKER_TERMINATED: _worker(signal.SIGTERM),

@@ -6,9 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from redis_components.errors import ConfigError
@@ -23,6 +24,17 @@ from pathlib import Path
 from workers.room import Room
 with Room(Path(sys.argv[1]), "a", 1).place():
     time.sleep(60)
+"""
+LAUNCH_AND_DIE = """
+import os, subprocess, sys
+from pathlib import Path
+from workers.room import Room
+with Room(Path(sys.argv[1]), "a", 1).place() as place:
+    command = [sys.executable, "-c", "import time; time.sleep(60)", "workers.crawler", f"--parent={os.getpid()}"]
+    child = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
+    place.note(child.pid)
+    print(child.pid, flush=True)
+    sys.stdin.read()
 """
 FORK_THEN_SET = """
 import os, sys
@@ -43,7 +55,7 @@ sys.exit(1 if flag.is_set() else code)
 def test_a_node_hosts_as_many_crawlers_as_it_has_places(tmp_path: Path) -> None:
     room = Room(tmp_path / "run", "celery@host/../1", 2)
     with ExitStack() as stack:
-        assert [stack.enter_context(room.place()) for _ in range(3)] == [True, True, False]
+        assert [stack.enter_context(room.place()) is not None for _ in range(3)] == [True, True, False]
         assert room.taken() == 2
         assert {path.parent for path in tmp_path.rglob("*.lock")} == {tmp_path / "run"}  # whatever a node is called
     assert room.taken() == 0
@@ -64,6 +76,32 @@ def test_the_place_of_a_process_that_is_killed_is_free(tmp_path: Path) -> None:
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert room.taken() == 0
+
+
+def test_a_crawler_that_stood_still_when_its_supervisor_was_killed_is_ended(tmp_path: Path) -> None:
+    room = Room(tmp_path, "a", 1)
+    command = [sys.executable, "-c", LAUNCH_AND_DIE, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as supervisor:
+        assert supervisor.stdout
+        crawler = psutil.Process(int(supervisor.stdout.readline()))
+        try:
+            crawler.suspend()
+            wait_until(lambda: crawler.status() == psutil.STATUS_STOPPED, "it stands still")
+            room.end_strays()
+            assert crawler.is_running(), "its supervisor lives"
+            supervisor.kill()
+            supervisor.wait()
+            crawler.resume()
+            wait_until(lambda: crawler.status() != psutil.STATUS_STOPPED, "it goes on")
+            room.end_strays()
+            assert crawler.is_running(), "it ends by itself"
+            crawler.suspend()
+            wait_until(lambda: crawler.status() == psutil.STATUS_STOPPED, "it stands still")
+            room.end_strays()
+            wait_until(lambda: not crawler.is_running() or crawler.status() == psutil.STATUS_ZOMBIE, "it is killed")
+        finally:
+            with suppress(psutil.NoSuchProcess):
+                crawler.kill()
 
 
 def test_a_drain_flag_is_seen_across_a_fork() -> None:
