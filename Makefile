@@ -30,8 +30,8 @@ lint: $(STAMP) ## Style, types and layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-test: lint ## Lint, then every test, three at a time (most of them wait for processes)
-	@$(BIN)/python -m pytest -q -n 3 --dist worksteal
+test: lint ## Lint, then every test, four at a time (most of them wait for processes)
+	@$(BIN)/python -m pytest -q -n 4 --dist worksteal
 
 test-scrapy-redis: $(STAMP) ## scrapy-redis's own tests, downloaded, on redis_components, and a project on both packages (SCRAPY_REDIS_TESTS=path for other tests)
 	@$(BIN)/python -m tests.support.incumbent_suite $(SCRAPY_REDIS_TESTS)
