@@ -339,7 +339,7 @@ class Exchanges(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("filter", "examples"), [(PlainSet(), 80), (Rolling(max_entries=1000), 24)], ids=["set", "rolling"])
+@pytest.mark.parametrize(("filter", "examples"), [(PlainSet(), 60), (Rolling(max_entries=1000), 20)], ids=["set", "rolling"])
 def test_no_request_and_no_item_is_lost_or_leased_twice_in_any_interleaving(filter: Filter, examples: int) -> None:
     with RedisServer() as server:  # its own: it runs out of memory
         machine = type("OnThisRedis", (Exchanges,), {"client": server.client(), "filter": filter})
