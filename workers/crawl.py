@@ -111,8 +111,9 @@ class Crawl:
 
     def poll(self) -> None:
         """Look whether the crawl has ended, and collect what the reactor has said; then ask it again."""
-        self._poll_probe()
-        self._poll_result()  # last: it knows the last figures
+        if self.outcome is None:
+            self._poll_probe()
+            self._poll_result()  # last: it knows the last figures
 
     def silent_s(self) -> float:
         """Seconds since the reactor last answered."""
@@ -195,7 +196,7 @@ class Crawl:
     # in the main thread
 
     def _poll_result(self) -> None:
-        if self._result is None or self.outcome is not None:
+        if self._result is None:
             return
         try:
             self._result.wait(0)
@@ -209,8 +210,6 @@ class Crawl:
         self.figures = Figures(pages=self._pages, items=self._items)  # the last ones; nobody changes them any more
 
     def _poll_probe(self) -> None:
-        if self.outcome is not None:  # an answer that is still under way is older than the last figures
-            return
         if self._probe is None:
             self._asked_at = time.monotonic()
             self._probe = crochet.run_in_reactor(self._look)()

@@ -146,11 +146,14 @@ class CrawlerProcess:
 
     def _thaw(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the form of a handler
         """SIGCONT: a tick later is too late, the reactor's thread goes on at once and asks for pages that are others' now."""
-        if (frozen_s := time.monotonic() - self._ticked_at) > self._lease_s + TICK_S:
-            os.write(
-                2, f"this process stood still for {frozen_s:.0f} s: its leases are others' by now; leaving at once\n".encode()
-            )
+        if why := self._leases_gone(time.monotonic() - self._ticked_at - TICK_S):
+            os.write(2, f"{why}; leaving at once\n".encode())
             os._exit(ExitKind.LOST_SLOT.exit_code)
+
+    def _leases_gone(self, frozen_s: float) -> str | None:
+        if self._slot and frozen_s > self._lease_s:
+            return f"this process stood still for {frozen_s:.0f} s: its leases are others' by now"
+        return None
 
     def _tick(self) -> None:
         self._ticked_at = time.monotonic()
@@ -172,8 +175,8 @@ class CrawlerProcess:
             # The kernel's signal may come before a supervisor with threads is gone for good.
             signalled = self._stopping.kind is ExitKind.STOPPED
             return ExitKind.ORPHANED if signalled and self._orphaned() else self._stopping.kind
-        if self._slot and self._frozen_s > self._lease_s:
-            logger.error("this process stood still for %.0f s: its leases are others' by now; leaving at once", self._frozen_s)
+        if why := self._leases_gone(self._frozen_s):
+            logger.error("%s; leaving at once", why)
             return ExitKind.LOST_SLOT
         if self._heartbeat.lost:
             logger.error("slot %s belongs to another process now; leaving at once", self._slot.name if self._slot else "?")

@@ -44,6 +44,7 @@ class Room:
     @contextmanager
     def place(self) -> Iterator[Place | None]:
         """Hold a place while inside; None when there is none left."""
+        self.end_strays()  # it would not be known any more when its place knows another crawler
         place = next((place for path in self._paths if (place := _take(path))), None)
         try:
             yield place
@@ -53,10 +54,13 @@ class Room:
 
     def taken(self) -> int:
         """Places that somebody holds now."""
-        free = [place for path in self._paths if (place := _take(path))]
-        for place in free:
-            place.close()
-        return len(self._paths) - len(free)
+        count = 0
+        for path in self._paths:
+            if place := _take(path):
+                place.close()
+            else:
+                count += 1
+        return count
 
     def end_strays(self) -> None:
         """Kill crawlers that stand still and have lost their supervisor; any other ends by itself."""
@@ -93,5 +97,4 @@ def _take(path: Path) -> Place | None:
     except BlockingIOError:
         os.close(fd)
         return None
-    _end_stray(path)
     return Place(fd)
