@@ -10,6 +10,11 @@ def as_text(raw: bytes | str) -> str:
     return raw.decode(errors="replace") if isinstance(raw, bytes) else raw
 
 
+def as_bytes(raw: bytes | str) -> bytes:
+    """An answer as it stands in Redis, also from a client with `decode_responses=True`."""
+    return raw.encode() if isinstance(raw, str) else raw
+
+
 def server_time(client: redis.Redis) -> float:
     """The one clock: Redis's time as epoch seconds. Raises `redis.RedisError`."""
     seconds, micros = client.time()

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 import msgspec
 import redis
 
-from .answers import as_text
+from .answers import as_bytes, as_text
 from .keys import FleetKeys
 from .scripts import script
 
@@ -74,7 +74,7 @@ class Autoscaling:
 
     def all(self) -> dict[str, Autoscaled]:
         """By service; what cannot be read is left out."""
-        self._found = {as_text(service): _bytes(raw) for service, raw in self._client.hgetall(self._key).items()}
+        self._found = {as_text(service): as_bytes(raw) for service, raw in self._client.hgetall(self._key).items()}
         services = {}
         for service, raw in sorted(self._found.items()):
             try:
@@ -95,7 +95,3 @@ class Autoscaling:
         """Put it in the place of what `all` has read; False, and nothing is changed, when somebody else has written meanwhile."""
         args = {"field": service, "expected": self._found.get(service, b""), "value": autoscaled.to_json()}
         return bool(script("swap")(self._client, {"notes": self._key}, args))
-
-
-def _bytes(raw: bytes | str) -> bytes:
-    return raw.encode() if isinstance(raw, str) else raw

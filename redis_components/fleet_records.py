@@ -35,15 +35,15 @@ class CrawlerState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class SlotStory:
-    """What the record of a crawler says about its slot: the same fields as there. Supervisors hand it on."""
+    """What a slot has behind it. Part of each crawler's record; supervisors hand it on."""
 
-    restarts: int = 0
-    last_exit: str | None = None
-    quick_ends: int = 0
-    quick_failures: int = 0
-    config: str | None = None
-    failed_configs: tuple[str, ...] = ()
-    reload: str | None = None
+    restarts: int = 0  # processes that filled this slot before it
+    last_exit: str | None = None  # how the process before it ended; once it has ended itself: how that was
+    quick_ends: int = 0  # ends within seconds of their start, in a row, before this process (`workers.restarts`)
+    quick_failures: int = 0  # those of them that were failures
+    config: str | None = None  # digest of what it was configured with (`workers.config_digest`)
+    failed_configs: tuple[str, ...] = ()  # those with which this slot was given up since it last went well
+    reload: str | None = None  # reason of the last order to reload that was obeyed
 
 
 def slot_name(spider: str, number: int) -> str:
@@ -60,7 +60,7 @@ def parse_slot(name: str) -> tuple[str, int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrawlerRecord:
+class CrawlerRecord(SlotStory):
     """The last that was heard of one crawler. Figures are of this process alone, since its start."""
 
     spider: str
@@ -77,13 +77,6 @@ class CrawlerRecord:
     in_flight: int = 0  # requests being downloaded
     rss_bytes: int = 0  # resident memory
     lag_s: float = 0.0  # how long the reactor took to answer
-    restarts: int = 0  # processes that filled this slot before it
-    last_exit: str | None = None  # how the process before it ended; once it has ended itself: how that was
-    quick_ends: int = 0  # ends within seconds of their start, in a row, before this process (`workers.restarts`)
-    quick_failures: int = 0  # those of them that were failures
-    config: str | None = None  # digest of what it was configured with (`workers.config_digest`)
-    failed_configs: tuple[str, ...] = ()  # those with which this slot was given up since it last went well
-    reload: str | None = None  # reason of the last order to reload that was obeyed
     note: str | None = None  # why it is in this state, for people
     error: str | None = None  # given up: the line of its log that tells why
     log: str | None = None  # given up: the last lines of its log

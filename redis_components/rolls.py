@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 import redis
 
+from .answers import as_bytes
 from .fleet_records import slot_name
 from .keys import FleetKeys
 from .scripts import script
@@ -86,8 +87,7 @@ class RollNote:
 
     def read(self) -> Roll | None:
         """The present roll, or the last one; None when there was none that this version can read."""
-        raw = self._client.hget(self._key, "roll") or b""
-        self._found = raw.encode() if isinstance(raw, str) else raw
+        self._found = as_bytes(self._client.hget(self._key, "roll") or b"")
         try:
             return Roll.from_json(self._found) if self._found else None
         except ValueError:
