@@ -145,7 +145,8 @@ def test_requests_that_cannot_be_stored_are_kept_also_while_redis_is_away(
         run.redis_url = redis_server.url.replace(f":{redis_server.port}/", f":{proxy.port}/")
         process = run.start()
         run.redis_url = redis_server.url
-        wait_until(lambda: snapshot(redis_client, "lambdas").leased, lambda: f"the first page is leased\n{run.log()}", 30)
+        # Not only leased in Redis: the crawler must have read that answer before its connection is cut.
+        wait_until(run.hits, lambda: f"the first page is being fetched\n{run.log()}", 30)
         proxy.refuse = True
         wait_until(lambda: len(run.hits()) >= 3, lambda: f"the crawl goes on without Redis\n{run.log()}", 30)
         proxy.refuse = False
