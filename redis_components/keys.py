@@ -242,6 +242,14 @@ class CrawlKeys:
         """
         return f"{self.start_urls}:seeded"
 
+    def forum_states(self) -> str:
+        """HASH: what the policy of freshness knows of each forum (`<site>/<forum>` -> JSON of `workers/freshness/state.py`), and
+        of each site's day (`<site>` -> JSON). One field for each forum, also for those that an index page named.
+
+        Written by `store_items` after the commit; read by the seeder, `trawl forums` and the exporter.
+        """
+        return f"{self.start_urls}:forums"
+
     def item_stream(self) -> str:
         """LIST: scraped items as JSON, oldest first. Where a pipeline overrides `item_key`, its lists are written alike.
 
@@ -396,6 +404,22 @@ class FleetKeys:
         """
         return f"{self.prefix}:schedule"
 
+    def spent(self, site: str) -> str:
+        """HASH with TTL: requests that a site was sent, by what for and when (`<lane>|<start of ten minutes, epoch s>` -> number),
+        of the last hours; `scan`, `detail`, `check`, `backfill`.
+
+        Written by `spend.lua` when scans and checks are stored; read by the seeder, `trawl forums` and the exporter.
+        """
+        return f"{self.prefix}:spent:{site}"
+
+    def counted(self, site: str) -> str:
+        """ZSET with TTL: scans and checks whose requests are in the hash before (score = their end, epoch s), so that none
+        counts twice; of the last hours.
+
+        Written and read by `spend.lua`.
+        """
+        return f"{self.prefix}:spent:{site}:counted"
+
     def errors(self) -> str:
         """LIST: last errors of the fleet as JSON `{"at", "where", "what", "times"}`, newest first, at most 100.
 
@@ -431,7 +455,7 @@ def document() -> str:
     rows = []
     for keys, samples in (
         (crawl, {"owner": "<owner>", "part": "<part>", "number": "<number>", "lot": "<lot>"}),
-        (FleetKeys(prefix="trawl:fleet"), {"spider": "<spider>", "number": "<number>", "task_id": "<task id>"}),
+        (FleetKeys(prefix="trawl:fleet"), {"spider": "<spider>", "number": "<number>", "task_id": "<task id>", "site": "<site>"}),
     ):
         for name, method in vars(type(keys)).items():
             if name.startswith("_") or name == "for_spider" or not callable(method):
