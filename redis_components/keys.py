@@ -169,8 +169,9 @@ class CrawlKeys:
         return f"{self.requests}:dead"
 
     def holds(self) -> str:
-        """HASH: what an operator holds (`spider`, `site:<name>`, and for the whole fleet `fleet`, `fleet:site:<name>` -> JSON
-        with word, at, by, reason), and `version`, another one after each change. Kept when the crawl's keys are removed.
+        """HASH: what an operator holds (`spider`, `site:<name>`, and for the whole fleet `fleet`, `fleet:site:<name>`), and the
+        breaker of a site (`fleet:breaker:<site>`) -> JSON with word, at, by, reason; and `version`, another one after each
+        change. Kept when the crawl's keys are removed.
 
         Written by `hold.lua`; read by `exchange.lua`, which tells a crawler that knows another version, and by `trawl status`.
         """
@@ -360,12 +361,21 @@ class FleetKeys:
         return f"{self.prefix}:autoscale"
 
     def holds(self) -> str:
-        """HASH: what an operator holds in the whole fleet, also in services that come later (`fleet`, `site:<name>`,
-        `service:<spider>`, `slot:<spider>/<number>` -> JSON with word, at, by, reason).
+        """HASH: what an operator, or the breaker of a site, holds in the whole fleet, also in services that come later (`fleet`,
+        `site:<name>`, `breaker:<site>`, `service:<spider>`, `slot:<spider>/<number>` -> JSON with word, at, by, reason).
 
-        Written by `trawl pause`, `drain`, `stop`, `resume` and their tasks; read by `reconcile_fleet` and `trawl status`.
+        Written by `trawl pause`, `drain`, `stop`, `resume` and their tasks, by crawlers and `probe_sites`; read by
+        `reconcile_fleet` and `trawl status`.
         """
         return f"{self.prefix}:holds"
+
+    def breakers(self) -> str:
+        """HASH: breaker of each site that did not answer with pages of its own (site -> JSON with state, cause, reason, since,
+        next probe, evidence); closed ones are kept for a day.
+
+        Written by crawlers, `probe_sites` and `trawl resume` (`swap.lua`); read by these, `trawl status` and the exporter.
+        """
+        return f"{self.prefix}:breakers"
 
     def beat_leader(self) -> str:
         """STRING with TTL: `<token>|<owner>` of the one beat that sends; the token's fence is the field `beat` of the fences.
