@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import exchange
-from .exchange import Message, Reply
+from .exchange import Lane, Message, Reply
 from .frontier_config import FrontierConfig
 from .outbox import Batch
 from .restraint import lots_in
@@ -65,7 +65,8 @@ class Conversation:
         self._config = config
         self._exchanger = exchanger
         self._filter = config.filter.options()
-        self._later = config.next_keys and config.next_keys.later_tasks()
+        fed = config.next_keys
+        self._lanes: dict[Lane, str] = {"later": fed.later_tasks(), "backlog": fed.backlog()} if fed else {}
         self._clock = clock
         self._tell = answered
         self._flight: Flight | None = None
@@ -106,10 +107,9 @@ class Conversation:
         self._send()
 
     def _own_lists(self, batch: Batch) -> dict[str, int]:
-        """The lists that only this message speaks of, with their places (from 1): of items, and the lane of tasks that may wait."""
+        """The lists that only this message speaks of, with their places (from 1): of items, and lanes of tasks that may wait."""
         lists = dict.fromkeys(item.key for item in batch.keyed_items)
-        if self._later is not None and any(task.later for task in batch.tasks):
-            lists[self._later] = None
+        lists |= dict.fromkeys(self._lanes[task.lane] for task in batch.tasks if task.lane)
         return {key: place for place, key in enumerate(lists, 1)}
 
     def _message(self, batch: Batch, wish: Wish, item_keys: dict[str, int], lots: dict[str, int], sizes: list[int]) -> Message:
@@ -131,7 +131,7 @@ class Conversation:
             ask_survives=wish.ask_survives,
             reclaim=self._reclaim,
             requests=[request.score for request in batch.requests],
-            tasks=[(task.id, task.token, item_keys[self._later]) if task.later and self._later else task[:2] for task in batch.tasks],
+            tasks=[(task.id, task.token, item_keys[self._lanes[task.lane]]) if task.lane else task[:2] for task in batch.tasks],
             items=len(batch.items),
             keyed_items=[item_keys[item.key] for item in batch.keyed_items],
             start_keys=len(self._config.keys.more_start_urls),

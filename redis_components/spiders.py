@@ -21,7 +21,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from . import connection, defaults
 from .engine import frontier_of, stop_crawl
 from .errors import ConfigError
-from .exchange import NextTask
+from .exchange import Lane, NextTask
 from .namespace import namespace_of, prefixed
 from .page_book import reason_of
 from .refusal import refusing
@@ -212,13 +212,14 @@ class RedisMixin(SynchronousTasks):
         if self._task_feed is not None:
             self._task_feed.hand_over()
 
-    def feed(self, task_id: str, token: str, data: bytes, *, later: bool = False) -> None:
-        """Make a start task for the service named by `feeds`, unless `token` is the one it last had for `task_id`; with `later`
-        in its second lane, which a spider with `lane_later` reads when the first is empty.
+    def feed(self, task_id: str, token: str, data: bytes, *, lane: Lane = "") -> None:
+        """Make a start task for the service named by `feeds`, unless `token` is the one it last had for `task_id`. In the
+        lane "later" it waits until the service has nothing else to do (`lane_later`), in the "backlog" until somebody moves it
+        there.
 
         Called in a callback, it is stored before or together with the ack of the callback's request.
         """
-        frontier_of(self.crawler).add_task(NextTask(task_id, token, data, later))
+        frontier_of(self.crawler).add_task(NextTask(task_id, token, data, lane))
 
     def set_aside(self, failure: Failure) -> None:
         """An errback: the request is not forgotten but kept among the dead ones with the reason, to be replayed."""

@@ -28,10 +28,15 @@ class ThreadRecord(msgspec.Struct, frozen=True, array_like=True):
 
     token: str
     comments: int = 0
-    last_page: int = 1
+    last_page: int = 1  # 0: the thread was gone
     last_comment: str | None = None
     cursor: str | None = None  # URL of the last page, where its number does not make it
     hour: int = 0  # of the reading, in hours since 1970
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the site had no such thread any more."""
+        return self.last_page == 0
 
     def has_token(self, token: str) -> bool:
         """Whether this is the change token of what was stored."""

@@ -3,7 +3,7 @@
 A list in the order of activity is read until it overlaps what the last complete scan saw: until rows are older than that scan's
 mark, the activity at the top of its first page. Whatever happens after that page was read is above the mark, so the next scan
 finds it. A row can only be missed where a thread above it is removed between two pages, which pulls it to a page that was read
-already. So a scan that needed more than one page has its whole range read once more by the next one (`after`): a row is
+already. So a scan that needed more than one page has its whole range read once more by the next one (`marks.py`): a row is
 lost to the scans only when a removal hides it twice. Deep scans and the re-checks of threads find even that.
 
 Decision 24 says more.
@@ -12,7 +12,7 @@ Decision 24 says more.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -22,17 +22,22 @@ import msgspec
 
 from redis_components.thread_records import ThreadRecord
 
+from .marks import Marks
+
 if TYPE_CHECKING:
     from workers.sites.reading import ListedThread
-    from workers.storage import Scan
 
 Order = Literal["activity", "created", "none"]
+ScanMode = Literal["scan", "deep", "backfill"]
 Stopped = Literal["overlap", "end", "limit"]
 
 TRAIL = 3
 """So many rows at the end of a page must be old: single ones stand where they do not belong, such as a thread that was moved."""
 OUTLIERS = 2
 """So many threads of a page may have a date in the future; the mark is taken behind them."""
+
+GONE_FOR = timedelta(days=1)
+"""A thread that is listed and cannot be opened is asked for so often: it may be hidden for a while only."""
 
 
 class Change(StrEnum):
@@ -43,24 +48,11 @@ class Change(StrEnum):
     UNCHANGED = "unchanged"
 
 
-class Marks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far the complete scans of a forum have come. Times are activities as the site shows them."""
-
-    scanned_at: datetime
-    """Start of the last scan that this knows of."""
-    newest: datetime | None = None
-    """All activity before it was seen by a complete scan; None: the list shows no times."""
-    until: datetime | None = None
-    """Down to where the next scan reads; older than `newest` where a range is to be read twice."""
-    failed_pages: int = 0
-    """Pages read by scans since then that came to no end."""
-
-
 class ScanState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How far a scan has come; travels with its requests."""
 
     started_at: datetime
-    mode: Literal["scan", "deep", "backfill"] = "scan"
+    mode: ScanMode = "scan"
     limit: int
     whatever: bool = False  # read `limit` pages, whatever they hold
     since: datetime | None = None  # backfill: down to where
@@ -91,10 +83,13 @@ class PagePlan(NamedTuple):
     stopped: Stopped | None
 
 
-def change_of(thread: ListedThread, record: ThreadRecord | None) -> Change:
-    """What a row says of its thread."""
+def change_of(thread: ListedThread, record: ThreadRecord | None, at: datetime) -> Change:
+    """What a row says of its thread at this time. One that is listed although it was gone is tried again after a day."""
     if record is None:
         return Change.NEW
+    if record.is_gone:
+        asked = datetime.fromtimestamp(record.hour * 3600, UTC)
+        return Change.UNCHANGED if record.has_token(thread.token) and at - asked < GONE_FOR else Change.NEW
     return Change.UNCHANGED if record.has_token(thread.token) else Change.CHANGED
 
 
@@ -110,7 +105,7 @@ def read_page(
     """The plan for the next list page of a scan. `records` by thread id; `zone` is that of dates without a time."""
     digest = hashlib.blake2b("\n".join(one.id for one in threads).encode(), digest_size=8).hexdigest()
     repeated = bool(threads) and digest == state.page_digest  # some sites show the last page for each number behind it
-    rows = [Listed(one, change_of(one, records.get(one.id)), records.get(one.id)) for one in threads]
+    rows = [Listed(one, change_of(one, records.get(one.id), state.started_at), records.get(one.id)) for one in threads]
     dates = [date for one in threads if not one.sticky and (date := _date(one, order)) is not None]
     page = _Page(rows, order, ZoneInfo(zone))
     state = _counted(state, rows, dates, page, digest)
@@ -129,25 +124,9 @@ def read_page(
 
 def is_gap(state: ScanState, stopped: Stopped, order: Order) -> bool:
     """Whether a scan ended before it came to what the last complete one had seen."""
-    return stopped == "limit" and order == "activity" and state.marks is not None and state.mode != "backfill" and not state.whatever
-
-
-def after(marks: Marks | None, scan: Scan) -> Marks | None:
-    """The marks when the report of a scan is known; the same report twice changes nothing more.
-
-    A scan moves the mark when it came to the last one, or to the list's end, or was the first. A deep scan that did not moves it
-    too: the gap is on record, and without this each scan would go as deep as the limits allow, for ever.
-    """
-    if scan.mode not in ("scan", "deep") or (marks is not None and scan.started_at <= marks.scanned_at):
-        return marks
-    joined = scan.outcome == "complete" and (scan.stopped in ("overlap", "end") or marks is None)
-    if not joined and not (scan.outcome == "gap" and scan.mode == "deep"):
-        read = max(marks.failed_pages, scan.pages) if marks else 0
-        return marks and msgspec.structs.replace(marks, scanned_at=scan.started_at, failed_pages=read)
-    until = scan.newest_at
-    if joined and scan.pages > 1:
-        until = marks.newest if marks and marks.newest else scan.oldest_at
-    return Marks(scanned_at=scan.started_at, newest=scan.newest_at, until=_earlier(until, scan.newest_at))
+    return (
+        stopped == "limit" and order == "activity" and state.marks is not None and state.mode != "backfill" and not state.whatever
+    )
 
 
 class _Page:
@@ -220,13 +199,6 @@ def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
     return min((date for date in (one, other) if date is not None), default=None)
 
 
-def task_ids(site: str, threads: Iterable[ListedThread]) -> list[str]:
-    """The names under which threads are known in Redis."""
-    return [f"{site}/{one.id}" for one in threads]
-
-
-def begun(
-    *, mode: Literal["scan", "deep", "backfill"], limit: int, whatever: bool, since: datetime | None, marks: Marks | None
-) -> ScanState:
-    """The state of a scan that begins now."""
-    return ScanState(started_at=datetime.now(UTC), mode=mode, limit=limit, whatever=whatever, since=since, marks=marks)
+def begun(*, mode: ScanMode, limit: int, whatever: bool, since: datetime | None) -> ScanState:
+    """The state of a scan that begins now; the marks come with its first page."""
+    return ScanState(started_at=datetime.now(UTC), mode=mode, limit=limit, whatever=whatever, since=since)

@@ -1,8 +1,8 @@
 """From which comment page a thread is read on, and when its reading is at its end. Pure.
 
 A thread that is known is read from the page that holds its last stored comment. Where that is not on the page, comments before it
-were removed and the pages have moved: the reading goes back, by steps that double, until it meets what is known, and reads on from
-there. Pages that move while they are read are noticed by the site's own count: it fell, so the page before is read again.
+were removed and the pages have moved: the reading goes back, by steps that double, until it meets what is known, and reads on
+from there. Pages that move while they are read are noticed by the site's own count: it fell, so the page before is read again.
 More comments than were known and found mean that some stand on earlier pages: then the whole thread is read.
 """
 
@@ -14,10 +14,10 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from .spiders.task_data import ReadMode
+
 MOST_REPAIRS = 3
 """So often one reading goes back a page because the site's count fell; a forum that removes more is read again by a check."""
-
-ReadMode = Literal["new", "changed", "check", "backfill"]
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
