@@ -24,21 +24,18 @@ known: its expectation depends on the mean of the estimate alone, so the policy 
 """
 
 from .intervals import Demand, Limits, demand, interval, intervals, price
-from .rates import Estimate, estimate, observe, observe_season
+from .rates import Estimate, estimate, observe
 from .rechecks import next_check
-from .state import ForumState, Observation, Season, decode_season, decode_state, encode_state
+from .state import ForumState, Observation, decode_state, encode_state
 
 __all__ = [  # noqa: RUF022 - in groups
     # what is known
     "ForumState",
-    "Season",
     "Observation",
     "decode_state",
-    "decode_season",
     "encode_state",
     # learning
     "observe",
-    "observe_season",
     "estimate",
     "Estimate",
     # deciding
