@@ -23,17 +23,17 @@ the harmonic numbers. `benchmarks/freshness.py` compares them. The linear penalt
 known: its expectation depends on the mean of the estimate alone, so the policy may act on that as if it were the truth.
 """
 
+from redis_components.forum_states import ForumState
+
 from .intervals import Demand, Limits, demand, interval, intervals, price
+from .observation import Observation
 from .rates import Estimate, estimate, observe
 from .rechecks import next_check
-from .state import ForumState, Observation, decode_state, encode_state
 
 __all__ = [  # noqa: RUF022 - in groups
     # what is known
     "ForumState",
     "Observation",
-    "decode_state",
-    "encode_state",
     # learning
     "observe",
     "estimate",

@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from redis_components.forum_states import ForumState
+
 from .rates import HOUR_S, UNKNOWN_RATE, estimate
-from .state import ForumState
 
 _STEPS = 50  # of the bisection, in powers of two: an error of a billionth
 BACK_OFF = 2.0  # each failed scan in a row waits so many times longer

@@ -17,7 +17,9 @@ import math
 
 import msgspec
 
-from .state import ForumState, Observation
+from redis_components.forum_states import ForumState
+
+from .observation import Observation
 
 DAY_S = 86_400.0
 HOUR_S = 3_600.0
