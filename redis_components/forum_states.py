@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import redis
@@ -21,6 +21,7 @@ class ForumState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     deep_at: float | None = None  # start of the last deep scan
     newest_at: float | None = None  # high-water mark: newest activity that any scan saw
     gap_at: float | None = None  # since when it is known that a scan did not reach what the one before it had seen
+    gap_from: float | None = None  # the gap's older end: the high-water mark before it
     gap_scans: int = 0  # scans since then, the first of them included
     errors: int = 0  # scans that failed, one after the other
     reason: str | None = None  # of the last failure, or of the gap
@@ -54,7 +55,7 @@ class ForumStates:
         """Keep these states."""
         if states:
             encoded = {name: msgspec.json.encode(state) for name, state in states.items()}
-            self._client.hset(self._keys.forum_states(), mapping=cast("dict[str | bytes, bytes | float | int | str]", encoded))
+            self._client.hset(self._keys.forum_states(), mapping=cast("dict[Any, Any]", encoded))
 
     def forget(self, ids: Iterable[str]) -> None:
         """Remove forums that are not watched any more."""
@@ -78,7 +79,7 @@ class ForumStates:
         """Say when forums are due."""
         if dues:
             texts = {name: f"{at:.3f}" for name, at in dues.items()}
-            self._client.hset(self._keys.forum_dues(), mapping=cast("dict[str | bytes, bytes | float | int | str]", texts))
+            self._client.hset(self._keys.forum_dues(), mapping=cast("dict[Any, Any]", texts))
 
 
 def _state(text: bytes | None) -> ForumState:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
@@ -17,7 +17,7 @@ _LANES = {"check": Lane.CHECK, "backfill": Lane.BACKFILL}
 
 
 def learn(client: redis.Redis, items: Sequence[Item]) -> None:
-    """Keep what these items say about forums and budgets. Called after their commit, perhaps twice: the second time has no effect.
+    """Keep what these items say about forums and budgets. Called after their commit; a second time has no effect.
 
     Raises `redis.RedisError`; nothing is lost then, because the batch comes again.
     """
@@ -36,9 +36,8 @@ def _learn_states(states: ForumStates, scans: Sequence[Scan], forums: Sequence[F
         seen = max(forum.fetched_at.timestamp(), before.found_at or 0.0)
         changed[_id(forum)] = msgspec.structs.replace(before, name=forum.name, found_at=seen)
     for scan in scans:
-        if scan.mode != "backfill":
-            name = f"{scan.site}/{scan.forum_id}"
-            changed[name] = observe(changed.get(name) or known[name], observation(scan))
+        name = f"{scan.site}/{scan.forum_id}"
+        changed[name] = observe(changed.get(name) or known[name], observation(scan))
     states.write({name: state for name, state in changed.items() if state != known[name]})
 
 
@@ -51,7 +50,7 @@ def observation(scan: Scan) -> Observation:
         pages=scan.pages,
         mode=scan.mode,
         outcome=scan.outcome,
-        reached=scan.stopped in ("overlap", "end"),
+        whole=scan.stopped == "end",
         newest_at=_epoch(scan.newest_at),
         oldest_at=_epoch(scan.oldest_at),
         reason=scan.reason,
@@ -80,8 +79,3 @@ def _of_check(check: Check) -> Spending:
         ended_at=check.finished_at.timestamp(),
         requests=check.requests,
     )
-
-
-def ids_of(site: str, forums: Iterable[str]) -> list[str]:
-    """`<site>/<forum>`, as states are named."""
-    return [f"{site}/{forum}" for forum in forums]

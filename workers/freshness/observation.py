@@ -13,9 +13,9 @@ class Observation:
     events: int  # threads that were new or had changed
     threads: int = 0  # rows that it read
     pages: int = 1
-    mode: str = "scan"  # scan, deep, index
+    mode: str = "scan"  # scan, deep, index, backfill
     outcome: str = "complete"  # complete, failed, gap
-    reached: bool = True  # it went down to what the last complete scan had seen, or to the end of the list
+    whole: bool = False  # it went down to the end of the list
     newest_at: float | None = None  # newest and oldest activity among the rows
     oldest_at: float | None = None
     reason: str | None = None

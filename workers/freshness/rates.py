@@ -14,6 +14,7 @@ gained nothing (`docs/freshness.md`): what multiplies all rates of a site alike 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import msgspec
 
@@ -51,28 +52,53 @@ def estimate(state: ForumState, now: float, prior: float = UNKNOWN_RATE) -> Esti
 
 
 def observe(state: ForumState, scan: Observation) -> ForumState:
-    """The state after a scan. One that was learned already, or that began before the last one, changes nothing."""
+    """The state after a scan. One that was learned already, or that began before the last one, changes nothing.
+
+    A backfill reads what is old: it may close a gap, and says nothing about rates.
+    """
+    if scan.mode == "backfill":
+        return msgspec.structs.replace(state, **_NO_GAP) if _closes(state, scan) else state
     if state.tried_at is not None and scan.at <= state.tried_at:
         return state
     newest = max((at for at in (state.newest_at, scan.newest_at) if at is not None), default=None)
-    state = msgspec.structs.replace(state, tried_at=scan.at, newest_at=newest)
+    tried = msgspec.structs.replace(state, tried_at=scan.at, newest_at=newest)
     if scan.outcome == "failed":
-        return msgspec.structs.replace(state, errors=state.errors + 1, reason=scan.reason, carried=state.carried + scan.events)
-    learned = _first(scan) if state.scanned_at is None else _counted(state, scan)
-    gap_at = (state.gap_at or scan.at) if scan.outcome == "gap" else None if scan.reached else state.gap_at
+        return msgspec.structs.replace(tried, errors=state.errors + 1, reason=scan.reason, carried=state.carried + scan.events)
     usual = scan.mode == "scan"
     return msgspec.structs.replace(
-        state,
+        tried,
         scanned_at=scan.at,
         deep_at=state.deep_at if usual and state.deep_at is not None else scan.at,
-        gap_at=gap_at,
-        gap_scans=0 if gap_at is None else state.gap_scans + 1,
         errors=0,
-        reason=None if gap_at is None else scan.reason or state.reason,
         carried=0,
-        pages=state.pages + PAGES_WEIGHT * (max(1, scan.pages) - state.pages) if usual else state.pages,
-        **learned,
+        pages=state.pages + PAGES_WEIGHT * (max(1, scan.pages) - state.pages) if usual and state.scanned_at else state.pages,
+        **(_first(scan) if state.scanned_at is None else _counted(state, scan)),
+        **_gap(state, scan),
     )
+
+
+_NO_GAP: dict[str, Any] = {"gap_at": None, "gap_from": None, "gap_scans": 0, "reason": None}
+
+
+def _gap(state: ForumState, scan: Observation) -> dict[str, Any]:
+    if scan.outcome == "gap":
+        first = state.gap_at is None
+        return {
+            "gap_at": scan.at if first else state.gap_at,
+            "gap_from": state.newest_at if first else state.gap_from,
+            "gap_scans": state.gap_scans + 1,
+            "reason": scan.reason,
+        }
+    return {} if state.gap_at is not None and not _closes(state, scan) else _NO_GAP
+
+
+def _closes(state: ForumState, scan: Observation) -> bool:
+    """Whether a scan has read what lay in the gap. Where the list shows no times, any scan that came to what was known has."""
+    if state.gap_at is None or scan.outcome != "complete":
+        return False
+    if scan.whole or state.gap_from is None or scan.oldest_at is None:
+        return scan.whole or scan.mode != "backfill"
+    return scan.oldest_at <= state.gap_from
 
 
 def _slow(state: ForumState, prior: float) -> float:
@@ -83,7 +109,7 @@ def _burst_s(rate: float) -> float:
     return min(max(BURST_EVENTS / rate, BURST_MIN_S), BURST_MAX_S)
 
 
-def _first(scan: Observation) -> dict[str, float]:
+def _first(scan: Observation) -> dict[str, Any]:
     """What the dates on a first list page say: each of its threads has changed since the oldest of them, at least once."""
     if scan.oldest_at is None or scan.threads < 2 or scan.at <= scan.oldest_at:
         return {}
@@ -92,7 +118,7 @@ def _first(scan: Observation) -> dict[str, float]:
     return {"events": events, "exposure": exposure}
 
 
-def _counted(state: ForumState, scan: Observation) -> dict[str, float]:
+def _counted(state: ForumState, scan: Observation) -> dict[str, Any]:
     since = state.scanned_at or scan.at
     elapsed = scan.at - since
     events = scan.events + state.carried
