@@ -69,7 +69,10 @@ def plan(site: Site, states: Mapping[str, ForumState], spent: Spent, now: float)
 def _due(site: Site, forum: str, state: ForumState, wait_s: float, deep_s: float, limits: Limits) -> Due:
     task, cost = ForumTask(site=site.name, forum=forum), max(1.0, state.pages)
     if state.gap_at is not None and state.gap_scans <= GAP_SCANS:
-        task, cost = ForumTask(site=site.name, forum=forum, mode="deep"), float(min(site.limits.deep_pages, 2 * site.limits.pages_per_scan))
+        task, cost = (
+            ForumTask(site=site.name, forum=forum, mode="deep"),
+            float(min(site.limits.deep_pages, 2 * site.limits.pages_per_scan)),
+        )
         wait_s = limits.clamp(limits.min_s if state.gap_scans <= 1 else wait_s * 2**state.gap_scans)
     elif state.deep_at is not None and (state.tried_at or 0.0) + wait_s > state.deep_at + max(deep_s, 4 * wait_s):
         task = ForumTask(site=site.name, forum=forum, mode="deep", pages=site.limits.pages_per_scan)

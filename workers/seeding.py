@@ -79,6 +79,21 @@ def refresh(client: redis.Redis, posts: Sequence[str], site: str) -> int:
     return seeds.push(client, CrawlKeys.for_spider("forum_detail"), [encode(PostTask(site=name, post=post)) for post in posts])
 
 
+def homes_of(client: redis.Redis, site: Site, forums: Sequence[str] | None) -> tuple[list[str], dict[str, str]]:
+    """The forums of a site that are meant (None: all), and what to say of those that it does not have."""
+    _check_names(forums)
+    known = [forum for forum in _watched(client, site) if forum != INDEX]
+    if forums is None:
+        return known, {}
+    strange = {f"{site.name}/{forum}": f"unknown forum: {site.name} has {_some(known)}" for forum in forums if forum not in known}
+    return [forum for forum in dict.fromkeys(forums) if forum in known], strange
+
+
+def _watched(client: redis.Redis, site: Site) -> list[str]:
+    found = ForumStates(client).all(site.name) if site.discover else {}
+    return watched(site, {name.removeprefix(f"{site.name}/"): state for name, state in found.items()})
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Look:
     """What there is to seed at one moment."""
@@ -96,9 +111,7 @@ class _Look:
         spent = Ledger(client).spent([one.name for one in sites], now)
         dues = {}
         for one in sites:
-            found = states.all(one.name) if one.discover else {}
-            known = {name.removeprefix(f"{one.name}/"): state for name, state in found.items()}
-            ids = {f"{one.name}/{forum}": forum for forum in watched(one, known)}
+            ids = {f"{one.name}/{forum}": forum for forum in _watched(client, one)}
             by_forum = {ids[name]: state for name, state in states.read(ids).items()}
             dues[one.name] = {due.forum: due for due in plan(one, by_forum, spent[one.name], now)}
         states.write_dues({f"{name}/{forum}": due.at for name, of_site in dues.items() for forum, due in of_site.items()})
@@ -148,7 +161,7 @@ class _Look:
                 chosen.append(Seed(id=name, data=encode(task), wait_s=one.schedule.min_interval_s))
         keys = CrawlKeys.for_spider("forum_list")
         outcomes = seeds.seed(client, keys, chosen, max_pending=max_pending(), force=force) if chosen else []
-        report |= {one.id: _sentence(outcome, self.now) for one, outcome in zip(chosen, outcomes, strict=True)}
+        report |= {one.id: said(outcome, self.now) for one, outcome in zip(chosen, outcomes, strict=True)}
         return report
 
     def _urgency(self, one: tuple[Site, Due]) -> float:
@@ -171,7 +184,8 @@ def _some(forums: Sequence[str]) -> str:
     return named if len(forums) <= _NAMED_AT_MOST else f"{named} and {len(forums) - _NAMED_AT_MOST} more"
 
 
-def _sentence(outcome: Seeding, now: float) -> str:
+def said(outcome: Seeding, now: float) -> str:
+    """What became of a seed, in words; `now` is Redis's time."""
     if outcome.outcome == "full":
         return f"over the limit of {outcome.at:.0f} pending forums"
     clock = _clock(outcome.at, now)
