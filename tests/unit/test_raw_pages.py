@@ -64,7 +64,8 @@ def test_of_a_response_only_what_decoding_needs_is_kept(tmp_path: Path) -> None:
     response = HtmlResponse("http://forum.test/b", headers=headers, body=b"<p>", request=request, encoding="utf-8")
     kept = RawPage.of(response, "one", PAGE, "2026-11-22T10:00:00.123+00:00")
     assert (kept.url, kept.request_url) == ("http://forum.test/b", "http://forum.test/a")
-    assert sorted(kept.headers) == [(b"content-type", b"text/html"), (b"link", b"<b>; rel=next"), (b"link", b"<c>")]
+    said = [(b"content-type", b"text/html"), (b"date", b"Sun, 22 Nov 2026 10:00:00 GMT")]
+    assert sorted(kept.headers) == [*said, (b"link", b"<b>; rel=next"), (b"link", b"<c>")]
     written(tmp_path, kept)
     (again,) = read(tmp_path)
     assert isinstance(again, RawPage)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,8 +22,8 @@ CONTEXT = "Trawl-Page"
 """Header of a record: our context of the page, as JSON in ASCII."""
 ASKED = "Trawl-Request-URI"
 """Header of a record: the URL that was asked for, where a redirect led elsewhere."""
-KEPT_HEADERS = (b"content-type", b"content-language", b"link", b"last-modified")
-"""What decoding and paging may need; no cookies."""
+KEPT_HEADERS = (b"content-type", b"content-language", b"link", b"last-modified", b"date")
+"""What decoding, paging and relative dates need; no cookies."""
 LEVEL = 4  # of zlib: 9 takes four times as long and saves 3 %
 
 
@@ -43,6 +45,9 @@ class RawPage(msgspec.Struct, frozen=True, kw_only=True):
         request = response.request
         asked = request.meta.get("redirect_urls", [request.url])[0] if request is not None else response.url
         headers = tuple((name, value) for name in KEPT_HEADERS for value in response.headers.getlist(name))
+        if b"date" not in dict(headers):  # "2 hours ago" means as much when the page is read again
+            at = format_datetime(datetime.fromisoformat(fetched_at).astimezone(UTC), usegmt=True)
+            headers += ((b"date", at.encode()),)
         return cls(
             site=site,
             page=dict(page),
