@@ -86,7 +86,7 @@ class Raw(BaseModel):
 
     model_config = _STRICT
 
-    keep_days: float = Field(default=0, ge=0, description="for how long they are kept, days; 0: not at all")
+    keep_days: int = Field(default=0, ge=0, description="for how long they are kept, days; 0: not at all")
 
 
 class Recognise(BaseModel):
@@ -132,6 +132,7 @@ class Site(BaseModel):
     breaker: BreakerOptions = BreakerOptions()
     headers: dict[str, SecretStr] = Field(default={}, description="headers of each request; secrets as `${NAME}`")
     cookies: dict[str, SecretStr] = Field(default={}, description="cookies of each request, each as `${NAME}`")
+    drop_query: tuple[str, ...] = Field(default=(), description="parameters cut from URLs that are read, as session ids")
     language: str | None = Field(
         default=None, description="language of its dates, as `de`, `en-GB` or `zh`; without it all are tried"
     )
