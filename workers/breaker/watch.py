@@ -22,12 +22,12 @@ from redis_components import connection
 from redis_components.engine import frontier_of
 from redis_components.errors import TrawlError
 from redis_components.holds import HoldWord
-from redis_components.scheduler import scheduler_of, set_aside
+from redis_components.scheduler import scheduler_of
+from workers.items import utc_now
 from workers.raw import RawPage, RawStore, raw_dir
 from workers.raw.places import prune
-from workers.sites import Site, SiteError, load_site, load_sites, soft_block
+from workers.sites import Site, SiteError, UnreadablePage, load_site, load_sites, soft_block
 from workers.sites.soft_block import Cause, Verdict
-from workers.spiders.timestamp import utc_now
 
 from .health import SiteHealth, Step
 from .state import open_breaker
@@ -49,6 +49,22 @@ _watches: WeakKeyDictionary[Crawler, SiteWatch] = WeakKeyDictionary()
 
 class SiteBlocked(IgnoreRequest):
     """A page was blocked too often and is given up."""
+
+
+class PageBlocked(Exception):
+    """Raised in a callback: what came is no page of the site, and `again` takes its place."""
+
+    def __init__(self, again: Request) -> None:
+        super().__init__(f"{again.url} is fetched again")
+        self.again = again
+
+
+class BackToTheQueue:
+    """Spider middleware: where a callback finds a page blocked, the request that takes its place is what came out of it."""
+
+    def process_spider_exception(self, response: Response, exception: Exception) -> list[Request] | None:  # noqa: ARG002
+        """The request of a PageBlocked; None for what is none."""
+        return [exception.again] if isinstance(exception, PageBlocked) else None
 
 
 class ReadPage(Protocol):
@@ -100,9 +116,9 @@ class SiteWatch:
         if found is None:
             self._of(site).answered()
             if 200 <= response.status < 300:
-                request.meta["fetched_at"] = fetched_at = utc_now()
+                request.meta["fetched_at"] = fetched_at = _fetched_at(request)
                 if site.raw.keep_days:
-                    self._keep(RawPage.of(response, site.name, page, fetched_at))
+                    self._keep(RawPage.of(response, site.name, _context(request, page), fetched_at))
             return response
         if found.cause is Cause.BUSY and not self._is_last_try(request):
             return self._stumbled(request, site, page, found) or response
@@ -119,20 +135,18 @@ class SiteWatch:
             return self._stumbled(request, site, page, found)
         return self._blocked(request, site, page, found)
 
-    def read(self, response: Response, page: ReadPage) -> Request | None:
-        """A page was read: count what it has. Returns the request that takes its place where it is no page of the site after all.
-
-        Raises SiteBlocked where that happened too often.
-        """
+    def read(self, response: Response, page: ReadPage) -> None:
+        """A page was read: count what it has. Raises PageBlocked, or UnreadablePage, where it is none of the site after all."""
         request, asked = response.request, _asked(response.request)
         if request is None or asked is None:
-            return None
-        site, kind, context = asked[0], asked[1]["kind"], asked[1]
+            return
+        site, context = asked
+        kind, number = context["kind"], context.get("number", 1)
         rows = max((count.rows for count in page.fields.values()), default=0)
-        if not rows and context.get("number", 1) == 1 and (found := self._without_rows(response, site, context)) is not None:
-            return self._blocked(request, site, context, found)
+        if not rows and number == 1 and (found := self._without_rows(response, site, context)) is not None:
+            self._block_again(request, site, context, found)
         self._of(site).good()
-        if kind == "list" and rows and context.get("number", 1) == 1:
+        if kind == "list" and rows and number == 1:
             self._with_rows.add((site.name, str(context.get("forum"))))
         name = f"sites/{site.name}/{kind}"
         self._inc_value(f"{name}/pages")
@@ -144,17 +158,21 @@ class SiteWatch:
                 self._inc_value(f"{name}/empty/{field}", count.empty)
         if first and rows:
             self._counted.add((site.name, kind))
-        return None
 
-    def unreadable(self, response: Response, reason: str) -> Request | None:
-        """A page could not be read as the site file says: the request that takes its place, None for a page that is not watched.
-
-        Raises SiteBlocked where that happened too often.
+    def unreadable(self, response: Response, error: UnreadablePage) -> None:
+        """A page could not be read as the site file says. Raises PageBlocked, or UnreadablePage where that happened too often;
+        returns for a page that is not watched.
         """
-        asked = _asked(response.request)
-        if asked is None or response.request is None:
-            return None
-        return self._blocked(response.request, *asked, soft_block.unreadable(response, reason))
+        request, asked = response.request, _asked(response.request)
+        if request is not None and asked is not None:
+            self._block_again(request, *asked, soft_block.unreadable(response, error.reason))
+
+    def _block_again(self, request: Request, site: Site, page: Mapping[str, Any], found: Verdict) -> None:
+        try:
+            again = self._blocked(request, site, page, found)
+        except SiteBlocked as error:
+            raise UnreadablePage(str(error)) from error
+        raise PageBlocked(again)
 
     def _without_rows(self, response: Response, site: Site, page: Mapping[str, Any]) -> Verdict | None:
         if page["kind"] == "list" and (site.name, str(page.get("forum"))) in self._with_rows:
@@ -185,8 +203,6 @@ class SiteWatch:
         step = health.bad(found, blocks, site.breaker, held=is_held, now=time.monotonic())
         if step is Step.GIVE_UP:
             reason = f"blocked {blocks} times, at last by {found.reason}"
-            if request.errback is None:  # else that decides what is left of it
-                set_aside(self._crawler, request, reason)
             raise SiteBlocked(reason)
         if step is Step.OPEN:
             self._open(request, site, page, found)
@@ -252,6 +268,22 @@ def _asked(request: Request | None) -> tuple[Site, dict[str, Any]] | None:
         return load_site(name), page
     except SiteError:  # its file went away while the page was fetched; the callback says so
         return None
+
+
+def _fetched_at(request: Request) -> str:
+    """Now, and never before the reading of a thread began, also where the clocks of two crawlers differ: what is older than a
+    whole reading counts as removed.
+    """
+    reading = request.cb_kwargs.get("reading")
+    began = reading.get("started_at") if isinstance(reading, dict) else None
+    return max(utc_now(), began) if isinstance(began, str) else utc_now()
+
+
+def _context(request: Request, page: Mapping[str, Any]) -> dict[str, Any]:
+    """What reading the page takes, later too: with the thread's own URL, where the list gave one."""
+    reading = request.cb_kwargs.get("reading")
+    url = reading.get("url") if isinstance(reading, dict) else None
+    return {**page, "url": url} if url else dict(page)
 
 
 def _format(site: Site, page: Mapping[str, Any]) -> str | None:
