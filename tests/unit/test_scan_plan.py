@@ -115,7 +115,9 @@ sizes = {"threads": st.integers(0, 40), "per_page": st.integers(3, 9)}
 
 
 @settings(max_examples=150, deadline=None)
-@given(**sizes, grain_s=st.sampled_from([1, 7, 60]), scans=st.lists(st.tuples(shifts, st.integers(0, 4), st.booleans()), max_size=6))
+@given(
+    **sizes, grain_s=st.sampled_from([1, 7, 60]), scans=st.lists(st.tuples(shifts, st.integers(0, 4), st.booleans()), max_size=6)
+)
 def test_whatever_moves_up_while_it_is_read_the_next_scan_finds_it(
     threads: int, per_page: int, grain_s: int, scans: list[tuple[Any, int, bool]]
 ) -> None:
@@ -151,7 +153,9 @@ def test_a_list_without_times_is_read_until_what_is_known(threads: int, per_page
 
 @settings(max_examples=100, deadline=None)
 @given(**sizes, limit=st.integers(1, 3), scans=st.lists(shifts, max_size=5))
-def test_a_scan_that_reached_too_little_says_so_and_a_deep_one_mends_it(threads: int, per_page: int, limit: int, scans: Any) -> None:
+def test_a_scan_that_reached_too_little_says_so_and_a_deep_one_mends_it(
+    threads: int, per_page: int, limit: int, scans: Any
+) -> None:
     scanner = Scanner(Forum(threads, per_page))
     scanner.scan()
     for events in scans:
