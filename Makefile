@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint test-scrapy-redis chaos deaths bench peers format docs clean
+.PHONY: help install demo test lint test-scrapy-redis test-real-forums chaos deaths bench peers format docs clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ test-scrapy-redis: $(STAMP) ## scrapy-redis's own tests, downloaded, on redis_co
 	@$(BIN)/python -m tests.support.incumbent_suite $(SCRAPY_REDIS_TESTS)
 	@$(BIN)/python -m benchmarks.peers.environment
 	@$(BIN)/python -m pytest -q tests/acceptance/test_scrapy_redis_project.py
+
+test-real-forums: $(STAMP) ## Crawl forum software that others wrote, installed from a registry, against its own database (ONLY="misago" for some)
+	@ONLY="$(ONLY)" $(BIN)/python -m pytest -q -s tests/real_forums
 
 chaos: $(STAMP) ## Ten minutes of random deaths while a living forum is crawled; everything must be stored (CHAOS_SECONDS=600 CHAOS_SEED=n)
 	@CHAOS_SECONDS=$${CHAOS_SECONDS:-600} $(BIN)/python -m pytest -q -s tests/faults/test_chaos.py

@@ -229,6 +229,29 @@ class CrawlKeys:
         """
         return f"{self.start_urls}:tokens"
 
+    def later_tasks(self) -> str:
+        """LIST: start tasks that may wait (re-checks, backfill): taken when `start_tasks` has none.
+
+        Written by `exchange.lua` of the service before, and by the seeder; read by `exchange.lua` of a spider with `lane_later`.
+        """
+        return f"{self.start_urls}:later"
+
+    def threads(self) -> str:
+        """HASH: what is stored of each thread (`<site>/<thread>` -> msgpack: change token, comments, last page, id of the last
+        comment, cursor, hour of the last reading), by which a scan tells new, changed and unchanged threads apart. Bounded by
+        TRAWL_THREAD_RECORDS: then of a few random ones the oldest goes.
+
+        Written by the writer's hook (`remember.lua`); read by the spider `forum_list`.
+        """
+        return f"{self.start_urls}:threads"
+
+    def marks(self) -> str:
+        """HASH: how far the complete scans of each forum have come (`<site>/<forum>` -> JSON), down to which the next one reads.
+
+        Written by the writer's hook; read by the spider `forum_list`.
+        """
+        return f"{self.start_urls}:marks"
+
     def pending(self) -> str:
         """HASH: seeded start tasks whose scan has not ended (task id -> time of seeding, Redis, ms).
 
@@ -376,6 +399,14 @@ class FleetKeys:
         Written by crawlers, `probe_sites` and `trawl resume` (`swap.lua`); read by these, `trawl status` and the exporter.
         """
         return f"{self.prefix}:breakers"
+
+    def drift(self) -> str:
+        """HASH: what pages of each site usually have (`<site>/<kind of page>` -> JSON with the last lots of pages, and what has
+        drifted from them); as many as there are site files, times four.
+
+        Written by `probe_sites`; read by it, by `trawl status` and the exporter.
+        """
+        return f"{self.prefix}:drift"
 
     def beat_leader(self) -> str:
         """STRING with TTL: `<token>|<owner>` of the one beat that sends; the token's fence is the field `beat` of the fences.

@@ -1,0 +1,152 @@
+"""What a forum software has to offer so that a crawl of it can be compared with the truth in its own database."""
+
+from __future__ import annotations
+
+import subprocess
+import urllib.error
+import urllib.request
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+from tests.support.processes import wait_until
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topic:
+    """A topic as a guest may see it. `text` is its opening post's text, without markup; `replies` without the opening post."""
+
+    forum_id: str
+    title: str
+    text: str
+    author: str | None
+    replies: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comment:
+    """A reply that a guest may see, `text` without markup. `parent` where the software keeps one."""
+
+    topic_id: str
+    text: str
+    author: str | None
+    parent: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truth:
+    """Everything that a guest may see now, by the ids that the software shows. What is hidden or deleted is not in it."""
+
+    topics: dict[str, Topic]
+    comments: dict[str, Comment]
+
+    @classmethod
+    def from_json(cls, told: dict[str, dict[str, dict[str, Any]]]) -> Self:
+        """From `{"topics": {id: fields}, "comments": {id: fields}}`, as the scripts in the software's environment print it."""
+        return cls(
+            topics={name: Topic(**fields) for name, fields in told["topics"].items()},
+            comments={name: Comment(**fields) for name, fields in told["comments"].items()},
+        )
+
+
+class Software(ABC):
+    """One forum software on loopback, with data of its own in `folder`.
+
+    with Misago(folder) as forum:   # installs (once), starts
+        forum.populate()
+        ...crawl, compare with forum.truth()...
+        forum.change()              # new, edited, deleted, hidden, moved
+    """
+
+    name: ClassVar[str]
+    profile: ClassVar[str]
+    """The profile of `workers/sites/profiles` that its site file names."""
+    starts_within_s: ClassVar[float] = 60
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.base_url = ""
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    @abstractmethod
+    def install(self) -> None:
+        """Make its environment in the cache, unless it is there."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Make an empty forum and serve it on a free port; sets `base_url`."""
+
+    @abstractmethod
+    def populate(self) -> None:
+        """A few hundred topics and replies through its own models; also edited, deleted, hidden and pinned ones."""
+
+    @abstractmethod
+    def change(self) -> None:
+        """New topics and replies, edits, deletions and hidings, of topics that were already crawled."""
+
+    @abstractmethod
+    def truth(self) -> Truth:
+        """What a guest may see, from its own database."""
+
+    @abstractmethod
+    def forums(self) -> list[str]:
+        """The ids of its forums, as a site file names them."""
+
+    def site_file(self) -> str:
+        """The TOML of its site file: the profile as it is, but without politeness towards ourselves."""
+        names = ", ".join(f'"{forum}"' for forum in self.forums())
+        return (
+            f'profile = "{self.profile}"\nbase_url = "{self.base_url}"\nforums = [{names}]\n'
+            "[politeness]\ndelay_s = 0\nconcurrency = 8\n"
+        )
+
+    def launch(self, command: list[str | Path], *, environment: dict[str, str] | None = None, cwd: Path | None = None) -> None:
+        """A server process of it, ended at the end; what it says is in `log()`."""
+        with (self.folder / "server.log").open("ab") as log:
+            process = subprocess.Popen(command, env=environment, cwd=cwd or self.folder, stdout=log, stderr=log)
+        self._processes.append(process)
+
+    def wait_until_it_answers(self, path: str = "/") -> None:
+        """Until the server answers a request, whatever it answers."""
+        wait_until(lambda: self._answers(path), lambda: f"{self.name} answers; its log:\n{self.log()}", self.starts_within_s)
+
+    def log(self) -> str:
+        """The end of what its servers said."""
+        path = self.folder / "server.log"
+        return path.read_text(errors="replace")[-5000:] if path.exists() else ""
+
+    def stop(self) -> None:
+        """End its processes."""
+        for process in reversed(self._processes):
+            process.terminate()
+        for process in self._processes:
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _answers(self, path: str) -> bool:
+        for process in self._processes:
+            if process.poll() is not None:
+                raise RuntimeError(f"it ended with exit code {process.returncode}")
+        try:
+            with urllib.request.urlopen(f"{self.base_url}{path}", timeout=30):
+                return True
+        except urllib.error.HTTPError as answer:
+            return answer.code < 500
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.install()
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()

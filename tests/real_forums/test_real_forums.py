@@ -1,0 +1,56 @@
+"""Everything that a guest of a real forum can see is stored, and stays right after the forum has changed.
+
+Run by `make test-real-forums` (ONLY="misago" for some of them), not by `make test`: it installs from a registry.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import redis
+
+from .misago import Misago
+from .software import Software, Truth
+from .watching import Watch, differences
+
+KINDS: list[type[Software]] = [Misago]
+ONLY = os.environ.get("ONLY", "").split()
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.usefixtures("no_process_left")
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if not ONLY or kind.name in ONLY], ids=lambda kind: kind.name)
+def test_what_a_guest_can_see_is_stored_and_stays_right(
+    kind: type[Software], tmp_path: Path, redis_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with kind(tmp_path / "forum") as forum:
+        forum.populate()
+        watch = Watch(forum, tmp_path / "trawl", redis_url, redis_client)
+        for name, value in watch.environment.items():
+            monkeypatch.setenv(name, value)
+        first = forum.truth()
+        assert len(first.topics) >= 200, "too little to show anything"
+
+        watch.scan(deep=True)
+        assert (differences(first, watch.stored().seen), watch.dead()) == ([], [])
+
+        forum.change()
+        second = forum.truth()
+        watch.scan()
+        assert [line for line in differences(second, watch.stored().seen) if "missing" in line] == []
+
+        watch.check()
+        stored = watch.stored()
+        assert differences(second, stored.seen) == []
+        assert stored.gone_topics >= first.topics.keys() - second.topics.keys()
+        assert stored.gone_comments >= first.comments.keys() - second.comments.keys()
+        _say(kind.name, first, second)
+
+
+def _say(name: str, first: Truth, second: Truth) -> None:
+    print(  # noqa: T201 - shown by `pytest -s`
+        f"\n{name}: {len(first.topics)} topics and {len(first.comments)} replies, then {len(second.topics)} and "
+        f"{len(second.comments)}: all equal, what went is marked"
+    )
