@@ -139,6 +139,7 @@ class Site(BaseModel):
     breaker: Breaker = Breaker()
     headers: dict[str, SecretStr] = Field(default={}, description="headers of each request; secrets as `${NAME}`")
     cookies: dict[str, SecretStr] = Field(default={}, description="cookies of each request, each as `${NAME}`")
+    drop_query: tuple[str, ...] = Field(default=(), description="parameters cut from URLs that are read, as session ids")
     language: str | None = Field(
         default=None, description="language of its dates, as `de`, `en-GB` or `zh`; without it all are tried"
     )
