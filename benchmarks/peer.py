@@ -46,7 +46,7 @@ class PeerProcess:
         folder = Path(self._folder.name)
         job.save(folder / "job.json")
         # With the fleet's settings a crawler fetches only what a site file names.
-        (folder / "bench.toml").write_text(f'base_url = "{job.site}"\nforums = ["f1"]\n', encoding="utf-8")
+        (folder / "bench.toml").write_text(f'profile = "generic"\nbase_url = "{job.site}"\nforums = ["f1"]\n', encoding="utf-8")
         self._log = folder / "log"
         python = sys.executable
         if job.peer in SCRAPY_REDIS:

@@ -123,7 +123,7 @@ def test_another_place_that_the_site_file_allows_is_fetched(
     private: Private, redis_url: str, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "books.toml").write_text(
-        f'base_url = "http://127.0.0.1:1"\nforums = ["a"]\nalso_allowed = ["{private.url}/images"]\n'
+        f'profile = "generic"\nbase_url = "http://127.0.0.1:1"\nforums = ["a"]\nalso_allowed = ["{private.url}/images"]\n'
     )
     spider = ForumDetailSpider()
     queue = PriorityQueue(redis_client, spider, "%(spider)s:requests")

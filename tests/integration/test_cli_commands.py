@@ -26,7 +26,7 @@ from workers.storage import Database, Item, parse
 
 LISTS = CrawlKeys.for_spider("forum_list")
 DETAILS = CrawlKeys.for_spider("forum_detail")
-SITE = 'base_url = "http://127.0.0.1:1"\nforums = ["news", "help"]\ninterval_s = 300\n'
+SITE = 'profile = "generic"\nbase_url = "http://127.0.0.1:1"\nforums = ["news", "help"]\ninterval_s = 300\n'
 
 
 @dataclass(frozen=True, kw_only=True)

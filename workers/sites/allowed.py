@@ -13,8 +13,8 @@ from scrapy.utils.url import add_http_if_no_scheme
 
 from redis_components.scheduler import set_aside
 
+from .errors import SiteError
 from .load import load_sites
-from .model import SiteError
 
 if TYPE_CHECKING:
     from scrapy import Request

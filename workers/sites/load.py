@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
-from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from pydantic import ValidationError
 
 from redis_components.embedded import project_dir
 
-from .model import Site, SiteError
+from . import faults, layers
+from .errors import SiteError
+from .model import Site
 
-_VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+_Stamp = tuple[tuple[Path, int, int], ...]
+
+
+class _Known(msgspec.Struct, frozen=True):
+    stamp: _Stamp
+    variables: dict[str, str | None]
+    site: Site
+
+
+_known: dict[Path, _Known] = {}
 
 
 def sites_dir() -> Path:
@@ -24,48 +35,58 @@ def sites_dir() -> Path:
 
 def load_site(name: str) -> Site:
     """The site `name`. Raises SiteError, which lists the sites that exist."""
+    return load_file(site_path(name))
+
+
+def site_path(name: str) -> Path:
+    """The file of a site. Raises SiteError where there is none."""
     path = sites_dir() / f"{name}.toml"
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name) or not path.is_file():
         known = ", ".join(sorted(file.stem for file in sites_dir().glob("*.toml"))) or "none"
         raise SiteError(f"unknown site {name!r}: sites in {sites_dir()} are {known}; add {name}.toml or use one of them")
-    return _read(path)
+    return path
 
 
 def load_sites() -> list[Site]:
     """All sites in name order. Raises SiteError for the first file that is wrong."""
-    return [_read(path) for path in sorted(sites_dir().glob("*.toml"))]
+    return [load_file(path) for path in sorted(sites_dir().glob("*.toml"))]
 
 
-def _read(path: Path) -> Site:
-    try:
-        text = path.read_text("utf-8")
-        return _parse(_expand(text, path), path)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
-        raise SiteError(f"{path}: cannot be read as TOML: {exc}") from exc
-
-
-@lru_cache(maxsize=1000)  # spiders ask for their site with each page; a file that was changed has another text
-def _parse(text: str, path: Path) -> Site:
-    fields = tomllib.loads(text)
-    fields.setdefault("name", path.stem)
-    try:
-        site = Site.model_validate(fields)
-    except ValidationError as exc:
-        first = exc.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "file"
-        raise SiteError(f"{path}: {key} = {first.get('input')!r}: {first['msg']}") from exc
-    if site.name != path.stem:
-        raise SiteError(f"{path}: name = {site.name!r}: must be {path.stem!r}, as the file is named")
+def load_file(path: Path) -> Site:
+    """The site of a file. Spiders ask with each page: it is read again when a file of it, or a variable, has changed."""
+    known = _known.get(path)
+    if known and known.variables == {name: os.environ.get(name) for name in known.variables} and _is_current(known.stamp):
+        return known.site
+    read = layers.read(path)
+    stamp = _stamp(read.files)
+    site = site_of(read)
+    _known[path] = _Known(stamp, read.variables, site)
     return site
 
 
-def _expand(text: str, path: Path) -> str:
-    """`${NAME}` and `${NAME:-default}` from the environment, so that addresses and secrets need not be in the file."""
+def site_of(read: layers.Layers) -> Site:
+    """The site that a file and its profiles describe. Raises SiteError with all that is wrong, one line each."""
+    path = read.files[0]
+    fields: dict[str, Any] = {"name": path.stem, **read.values}
+    wrong = faults.secrets(read)
+    try:
+        site = Site.model_validate(fields)
+    except ValidationError as exc:
+        raise SiteError("\n".join(faults.lines(read, exc) + wrong)) from exc
+    if site.name != path.stem:
+        wrong.append(f"{path}: name = {site.name!r}: must be {path.stem!r}, as the file is named")
+    if wrong:
+        raise SiteError("\n".join(wrong))
+    return site
 
-    def value(match: re.Match[str]) -> str:
-        found = os.environ.get(match[1], match[2])
-        if found is None:
-            raise SiteError(f"{path}: ${{{match[1]}}} is not set: set it in the environment, or write ${{{match[1]}:-default}}")
-        return found.replace("\\", "\\\\").replace('"', '\\"')
 
-    return "\n".join(line if line.lstrip().startswith("#") else _VARIABLE.sub(value, line) for line in text.splitlines())
+def _is_current(stamp: _Stamp) -> bool:
+    try:
+        return stamp == _stamp([path for path, _, _ in stamp])
+    except OSError:
+        return False
+
+
+def _stamp(paths: tuple[Path, ...] | list[Path]) -> _Stamp:
+    looks = [(path, path.stat()) for path in paths]
+    return tuple((path, look.st_mtime_ns, look.st_size) for path, look in looks)

@@ -2,66 +2,244 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-from urllib.parse import quote
+import re
+from typing import Annotated, Any, Self
+from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field, HttpUrl, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    HttpUrl,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
-from redis_components.errors import ConfigError
+from . import templates
+from .dates import check_language
+from .errors import SiteError
+from .pages import IndexPageSpec, Page, PageKind, Pages, RowsPage, ThreadPageSpec
+
+_STRICT = ConfigDict(extra="forbid", frozen=True)
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
+ForumId = Annotated[
+    str, Field(pattern=r"^[^\s/][^\s]*$", max_length=200), BeforeValidator(lambda v: str(v) if type(v) is int else v)
+]
 
 
-class SiteError(ConfigError):
-    """A site file is missing or wrong; the message names the file, the key, the value and the fix."""
+class Discover(BaseModel):
+    """Which forums of the index are watched, beside those of `forums`."""
+
+    model_config = _STRICT
+
+    include: tuple[str, ...] = Field(default=("*",), description="patterns of ids or names, as in `news-*`")
+    exclude: tuple[str, ...] = Field(default=(), description="patterns of those that are left out")
 
 
-class Pages(BaseModel):
-    """URL paths of the three interfaces, with `{forum}`, `{post}` and `{page}` (from 1) to be filled in."""
+class Limits(BaseModel):
+    """How deep one look at the site goes."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = _STRICT
 
-    list: str = "/list/{forum}/{page}"
-    post: str = "/post/{post}"
-    comments: str = "/comment/{post}/{page}"
+    pages_per_scan: int = Field(default=20, ge=1, description="list pages of one scan")
+    deep_pages: int = Field(default=200, ge=1, description="list pages of a scan that closes a gap")
+    comments_per_thread: int = Field(default=5000, ge=1, description="comments read of one thread")
 
-    @field_validator("list", "post", "comments")
+
+class Schedule(BaseModel):
+    """How often the site is looked at."""
+
+    model_config = _STRICT
+
+    requests_per_hour: float = Field(default=1200, gt=0, description="the site's budget, over the whole fleet")
+    min_interval_s: float = Field(default=30, gt=0, description="least time between two scans of a forum, s")
+    max_interval_s: float = Field(default=86400, gt=0, description="most time between two scans of a forum, s")
+    recheck_days: float = Field(
+        default=30, ge=0, description="threads are checked for edits and deletions until they are so old, days"
+    )
+    backfill_share: float = Field(default=0.2, ge=0, le=1, description="share of the budget that history may take")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.max_interval_s < self.min_interval_s:
+            raise ValueError(f"max_interval_s must not be below min_interval_s = {self.min_interval_s:g}")
+        return self
+
+
+class Politeness(BaseModel):
+    """How hard the site may be asked."""
+
+    model_config = _STRICT
+
+    delay_s: float = Field(default=0.5, ge=0, description="time between two requests of one crawler, s")
+    concurrency: int = Field(default=2, ge=1, description="requests of one crawler at a time")
+    obey_robots: bool = Field(default=True, description="whether robots.txt is obeyed")
+
+
+class Raw(BaseModel):
+    """Pages as they came."""
+
+    model_config = _STRICT
+
+    keep_days: float = Field(default=0, ge=0, description="for how long they are kept, days; 0: not at all")
+
+
+class Breaker(BaseModel):
+    """What stops the requests to a site that does not answer as it should."""
+
+    model_config = _STRICT
+
+    enabled: bool = Field(default=True, description="whether it may stop them")
+
+
+class Recognise(BaseModel):
+    """Profiles: how `trawl sites new` knows the software from a page."""
+
+    model_config = _STRICT
+
+    html: tuple[str, ...] = Field(default=(), description="regular expressions, each found in the page's source counts 1")
+    headers: tuple[str, ...] = Field(default=(), description="regular expressions over the answer's headers, as `name: value`")
+    cookies: tuple[str, ...] = Field(default=(), description="regular expressions over the names of cookies that are set")
+    base: str | None = Field(default=None, description="regular expression whose first group is the path of the forum's root")
+    about: str | None = Field(default=None, description="one line about the software")
+
+    @field_validator("html", "headers", "cookies")
     @classmethod
-    def _fillable(cls, template: str) -> str:
-        try:
-            template.format(forum="f", post="p", page=1)
-        except (KeyError, ValueError, IndexError) as exc:
-            raise ValueError(f"may only hold {{forum}}, {{post}} and {{page}}: {exc}") from exc
-        if not template.startswith("/"):
-            raise ValueError("must start with /")
-        return template
+    def _are_regexes(cls, expressions: tuple[str, ...]) -> tuple[str, ...]:
+        for expression in expressions:
+            try:
+                re.compile(expression)
+            except re.error as exc:
+                raise ValueError(f"{expression!r} is no regular expression: {exc}") from None
+        return expressions
 
 
 class Site(BaseModel):
-    """One site: where it is, which forums are watched, how often and how deep."""
+    """One site: where it is, which forums are watched, what its pages look like, how often and how deep."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = _STRICT
 
-    name: Name
-    base_url: HttpUrl
+    name: Name = Field(description="the file's name without `.toml`; need not be given")
+    profile: str | None = Field(
+        default=None, description="the software: values are taken from this profile where the file has none"
+    )
+    base_url: HttpUrl = Field(description="where the site is; the paths of `pages` come behind it")
     also_allowed: tuple[HttpUrl, ...] = Field(default=(), description="other places that may be fetched, as after a redirect")
-    forums: tuple[Name, ...] = Field(min_length=1)
-    pages: Pages = Pages()
+    discover: Discover | None = Field(default=None, description="watch what the index page lists, too")
+    forums: tuple[ForumId, ...] = Field(default=(), validate_default=True, description="ids of the forums to watch")
+    pages: Pages = Field(description="what its pages look like")
+    limits: Limits = Limits()
+    schedule: Schedule = Schedule()
+    politeness: Politeness = Politeness()
+    raw: Raw = Raw()
+    breaker: Breaker = Breaker()
+    headers: dict[str, SecretStr] = Field(default={}, description="headers of each request; secrets as `${NAME}`")
+    cookies: dict[str, SecretStr] = Field(default={}, description="cookies of each request, each as `${NAME}`")
+    language: str | None = Field(
+        default=None, description="language of its dates, as `de`, `en-GB` or `zh`; without it all are tried"
+    )
+    time_zone: str = Field(default="UTC", description="time zone of dates that name none, as `Europe/Berlin`")
+    recognise: Recognise = Field(default=Recognise(), description="profiles only: how `trawl sites new` knows the software")
     interval_s: float = Field(default=300, gt=0, description="seconds between two scans of one forum")
     max_pages: int = Field(default=50, ge=1, description="list pages read in one scan")
 
-    def _url(self, template: str, **values: object) -> str:
-        filled = template.format(**{name: quote(str(value), safe="") for name, value in values.items()})
-        return str(self.base_url).rstrip("/") + filled
+    @field_validator("language")
+    @classmethod
+    def _language(cls, language: str | None) -> str | None:
+        return None if language is None else check_language(language)
 
-    def list_url(self, forum: str, page: int) -> str:
+    @field_validator("time_zone")
+    @classmethod
+    def _time_zone(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (KeyError, ValueError, OSError):
+            raise ValueError("is no time zone: write one as `Europe/Berlin`, or `UTC`") from None
+        return name
+
+    @field_validator("forums")
+    @classmethod
+    def _watches_something(cls, forums: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if not forums and info.data.get("discover") is None:
+            raise ValueError('there is nothing to watch: name forums, as in forums = ["news"], or add [discover]')
+        return tuple(dict.fromkeys(forums))
+
+    @field_validator("pages")
+    @classmethod
+    def _can_discover(cls, pages: Pages, info: ValidationInfo) -> Pages:
+        if info.data.get("discover") is not None and pages.index is None:
+            raise ValueError("discover needs [pages.index], the page that lists the forums")
+        return pages
+
+    def page(self, kind: PageKind) -> Page:
+        """What the file says of pages of this kind. Raises SiteError where it says nothing."""
+        page: Page | None = getattr(self.pages, kind)
+        if page is None:
+            raise SiteError(f"site {self.name!r} has no [pages.{kind}]")
+        return page
+
+    def page_of_rows(self, kind: PageKind) -> RowsPage:
+        """The same for a page of rows."""
+        page = self.page(kind)
+        assert isinstance(page, RowsPage)
+        return page
+
+    def index_page(self) -> IndexPageSpec:
+        """The same for the index."""
+        page = self.page("index")
+        assert isinstance(page, IndexPageSpec)
+        return page
+
+    def thread_page(self) -> ThreadPageSpec:
+        """The same for the page of an opening post."""
+        page = self.page("thread")
+        assert isinstance(page, ThreadPageSpec)
+        return page
+
+    def url(
+        self,
+        kind: PageKind,
+        *,
+        forum: str = "",
+        thread: str = "",
+        number: int = 1,
+        cursor: str | None = None,
+        url: str | None = None,
+    ) -> str:
+        """The URL of a page: `number` from 1, `cursor` as the page before gave it, `url` the thread's own from the list."""
+        page = self.page(kind)
+        template, per_page = page.url, None
+        if isinstance(page, RowsPage):
+            per_page = page.per_page
+            if page.first_url is not None and number == 1 and cursor is None:
+                template = page.first_url
+        values: dict[str, Any] = {
+            "forum": forum,
+            "thread": thread,
+            "page": number,
+            "page0": number - 1,
+            "offset": (number - 1) * (per_page or 0),
+            "per_page": per_page or "",
+            "cursor": cursor or "",
+            "url": url or "",
+        }
+        filled = templates.fill(template, values)
+        return str(self.base_url).rstrip("/") + filled if filled.startswith("/") else filled
+
+    def list_url(self, forum: str, page: int = 1) -> str:
         """URL of a list page."""
-        return self._url(self.pages.list, forum=forum, page=page, post="")
+        return self.url("list", forum=forum, number=page)
 
-    def post_url(self, post: str) -> str:
-        """URL of a post."""
-        return self._url(self.pages.post, post=post, forum="", page=1)
+    def thread_url(self, thread: str) -> str:
+        """URL of a thread's opening post: its own page, or the first page of comments."""
+        return self.url("thread" if self.pages.thread else "comments", thread=thread)
 
-    def comments_url(self, post: str, page: int) -> str:
+    post_url = thread_url
+
+    def comments_url(self, thread: str, page: int = 1) -> str:
         """URL of a page of comments."""
-        return self._url(self.pages.comments, post=post, page=page, forum="")
+        return self.url("comments", thread=thread, number=page)

@@ -1,0 +1,99 @@
+"""From what a selector found to a value: text, int, date, url, html, bool, id. What cannot be read is None, never an error."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import html_text
+from lxml import etree
+
+_SPACE = re.compile(r"[\s\u200b\ufeff]+")
+_INT = re.compile(r"([-+]?\d[\d.,'’\s\u00a0\u202f]*)\s*(k|m|b|tys|mio|тыс|млн|万|萬|千|億|亿)?", re.IGNORECASE)
+_FACTORS = {
+    "k": 10**3, "m": 10**6, "b": 10**9, "tys": 10**3, "mio": 10**6, "тыс": 10**3, "млн": 10**6,
+    "千": 10**3, "万": 10**4, "萬": 10**4, "億": 10**8, "亿": 10**8,
+}  # fmt: skip
+_STRING = etree.XPath("string()", smart_strings=False)
+_FALSE = frozenset({"", "0", "false", "no", "off", "none", "null", "n"})
+
+
+def string(found: Any, attribute: str | None = None) -> str | None:
+    """A value of JSON, a string or an element as a string; of an element the named attribute, else its text. None: nothing."""
+    if found is None or isinstance(found, dict):
+        return None
+    if isinstance(found, list):
+        return string(found[0], attribute) if found else None
+    if isinstance(found, etree._Element):
+        value = found.get(attribute) if attribute else None
+        return value if value is not None else str(_STRING(found))
+    if isinstance(found, bool):
+        return "true" if found else "false"
+    if isinstance(found, float) and found.is_integer():
+        return str(int(found))
+    return str(found)
+
+
+def text(value: str | None) -> str | None:
+    """Without the space around it, and one space for each stretch of it."""
+    return _SPACE.sub(" ", value).strip() or None if value else None
+
+
+def number(value: str | None) -> int | None:
+    """`1,234`, `1 234`, `1.234`, `1.2k`, `3.4M`, `1.2万`: a whole number."""
+    match = _INT.search(value or "")
+    if not match:
+        return None
+    digits = re.sub(r"['’\s]", "", match[1]).rstrip(".,")
+    unit = (match[2] or "").lower()
+    after = value[match.end() : match.end() + 1] if value else ""
+    factor = 1 if unit.isascii() and after.isalpha() else _FACTORS.get(unit, 1)  # the m of "3 members" is no million
+    try:
+        if factor == 1 or re.fullmatch(r"[-+]?\d{1,3}(?:[.,]\d{3}){2,}", digits):
+            whole = digits if factor != 1 or re.fullmatch(r"[-+]?\d{1,3}(?:[.,]\d{3})+", digits) else re.split(r"[.,]", digits)[0]
+            return int(re.sub(r"[.,]", "", whole)) * factor
+        return round(float(digits.replace(",", ".")) * factor)
+    except ValueError:
+        return None
+
+
+def url(value: str | None, base: str) -> str | None:
+    """Absolute, against the page's own; None where it leads nowhere (`#`, `javascript:`, `mailto:`)."""
+    value = (value or "").strip()
+    if not value or value.startswith("#"):
+        return None
+    try:
+        absolute = urljoin(base, value)
+        parts = urlsplit(absolute)
+    except ValueError:
+        return None
+    return absolute if parts.scheme in ("http", "https") and parts.netloc else None
+
+
+def truth(found: Any) -> bool:
+    """JSON: what it says; HTML: whether there is such an element, or what its text says."""
+    if isinstance(found, etree._Element):
+        return True
+    if isinstance(found, list | dict):
+        return bool(found)
+    return (string(found) or "").strip().lower() not in _FALSE
+
+
+def source(found: list[Any]) -> str | None:
+    """The HTML of what was found: of an element what is in it, of JSON its text."""
+    parts = [_inner(node) if isinstance(node, etree._Element) else string(node) for node in found]
+    return "\n".join(part for part in parts if part) or None
+
+
+def clean(markup: str | None) -> str | None:
+    """HTML as a person reads it, paragraphs apart."""
+    if not markup:
+        return None
+    return html_text.extract_text(markup) or None
+
+
+def _inner(element: Any) -> str:
+    children = (etree.tostring(child, encoding="unicode", method="html") for child in element)
+    return "".join([escape(element.text or "", quote=False), *children]).strip()

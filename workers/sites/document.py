@@ -1,0 +1,243 @@
+"""A page, opened: rows, and values of fields, with a count of those that are empty."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from copy import deepcopy
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from lxml import etree
+from parsel import Selector
+from scrapy.http import TextResponse
+from w3lib.html import get_base_url
+
+from . import converters, dates
+from .errors import UnreadablePage
+from .fields import FieldSpec, Kind, Select
+from .pages import Page, RowsPage
+from .selectors import Found, compiled
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+
+    from .model import Site
+
+_KINDS: dict[str, Kind] = {
+    "id": "id", "forum_id": "id", "parent_id": "id",
+    "url": "url",
+    "reply_count": "int", "views": "int", "threads": "int", "position": "int",
+    "created_at": "date", "edited_at": "date", "last_activity": "date",
+    "sticky": "bool", "deleted": "bool",
+}  # fmt: skip
+_ATTRIBUTES = {"url": ("href", "src"), "date": ("datetime",)}
+_SHOWN = 60  # characters of a page that an error shows
+
+
+class FieldCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a field was empty on a page: of `rows` rows, `empty` had none."""
+
+    rows: int
+    empty: int
+
+
+class Document:
+    """One page. Raises UnreadablePage where it is not what `page` says."""
+
+    def __init__(self, site: Site, page: Page, response: Response) -> None:
+        self.site = site
+        self.page = page
+        self.url = response.url
+        self.now = _read_at(response)
+        self._filled: dict[str, list[int]] = {}
+        self._lookups: dict[tuple[str, str], dict[str, Any]] = {}
+        if not isinstance(response, TextResponse):
+            raise UnreadablePage(f"no text: {_content_type(response)}, {len(response.body)} bytes")
+        self.root = _json_of(response) if page.format == "json" else _html_of(response)
+        self.base = self.url if page.format == "json" else get_base_url(response.text, response.url, response.encoding)
+        if page.wall and self.find(page.wall):
+            raise UnreadablePage(f"a wall: it has {' or '.join(page.wall.select)}")
+        if page.container and not self.find(page.container):
+            raise UnreadablePage(f"has no {' or '.join(page.container.select)}, as each such page has")
+
+    def find(self, select: Select, node: Any = None) -> Found:
+        """What the first selector that finds something finds in `node`, or in the whole page."""
+        node = self.root if node is None else node
+        for selector in select.select:
+            found = [one for one in compiled(select.syntax, selector)(node) if not _is_blank(one)]
+            if found:
+                return found
+        return []
+
+    def rows(self, page: RowsPage) -> list[Any]:
+        """The rows in their order. Raises UnreadablePage for JSON without them; HTML without rows is an empty page."""
+        if page.format == "html":
+            return [row for row in self.find(page.rows) if isinstance(row, etree._Element)]
+        for selector in page.rows.select:
+            for found in compiled("json", selector)(self.root):
+                if isinstance(found, dict):
+                    return list(found.values())
+                if isinstance(found, list):
+                    return [row for row in found if row is not None]
+        raise UnreadablePage(f"has no list of rows at {' or '.join(page.rows.select)}")
+
+    def values(self, node: Any, fields: Any) -> dict[str, Any]:
+        """Each field that the site file declares, by name; an `html` one twice: clean text, and the original as `<name>_html`."""
+        values: dict[str, Any] = {}
+        for name, field in declared(fields):
+            value, markup = self._convert(name, field, node)
+            values[name] = value
+            if markup is not None:
+                values[f"{name}_html"] = markup
+            count = self._filled.setdefault(name, [0, 0])
+            count[0] += 1
+            count[1] += value is None or value == ""
+        return values
+
+    def value(self, field: FieldSpec | None, kind: Kind) -> Any:
+        """A value of the whole page; None where the site file names none."""
+        return self._convert("", field, self.root, kind)[0] if field else None
+
+    def peek(self, field: FieldSpec, node: Any) -> str | None:
+        """The id of a row, without counting it."""
+        value = self._convert("id", field, node)[0]
+        return None if value is None else str(value)
+
+    def is_fixed_date(self, field: FieldSpec | None, node: Any) -> str | None:
+        """The text of a date that means the same whenever it is read."""
+        text = self._text(field, node, "date") if field else None
+        return (
+            text if text and dates.is_fixed(text, language=self.site.language, formats=field.formats if field else ()) else None
+        )
+
+    def counts(self) -> dict[str, FieldCount]:
+        """How often each field was empty."""
+        return {name: FieldCount(rows=rows, empty=empty) for name, (rows, empty) in self._filled.items()}
+
+    def _convert(self, name: str, field: FieldSpec, node: Any, kind: Kind | None = None) -> tuple[Any, str | None]:
+        kind = field.as_ or kind or _KINDS.get(name) or self._kind_of_text(name)
+        if kind == "html":
+            markup = converters.source(self._looked_up(field, self.find(field, node)))
+            markup = _matched(field.regex, markup)
+            return converters.clean(markup) or field.default, markup if name == "body" else None
+        if kind == "bool" and field.regex is None:
+            found = self._looked_up(field, self.find(field, node))
+            return (converters.truth(found[0]) if found else bool(field.default)), None
+        text = self._text(field, node, kind)
+        value = (text or "").strip() or None if name == "body" else self._read(kind, field, text)
+        return (field.default if value is None else value), None
+
+    def _kind_of_text(self, name: str) -> Kind:
+        return "html" if name == "body" and self.page.format == "html" else "text"
+
+    def _text(self, field: FieldSpec, node: Any, kind: Kind) -> str | None:
+        """The field as a string, with what its regular expression takes of it."""
+        found = self._looked_up(field, self.find(field, node))
+        if not found:
+            return None
+        attribute = next((name for name in _ATTRIBUTES.get(kind, ()) if _has(found[0], name)), None)
+        return _matched(field.regex, converters.string(found[0], attribute))
+
+    def _read(self, kind: Kind, field: FieldSpec, text: str | None) -> Any:
+        if kind == "int":
+            number = converters.number(text)
+            return None if number is None else number + field.add
+        if kind == "date":
+            site = self.site
+            return dates.parse(text, self.now, language=site.language, time_zone=site.time_zone, formats=field.formats)
+        if kind == "url":
+            return converters.url(text, self.base)
+        if kind == "bool":
+            return text is not None and converters.truth(text)
+        return converters.text(text)
+
+    def _looked_up(self, field: FieldSpec, found: Found) -> Found:
+        if field.lookup is None or field.value is None or not found:
+            return found
+        row = self._table(field.lookup, field.key).get(converters.string(found[0]) or "")
+        return [] if row is None else compiled("json", field.value)(row)
+
+    def _table(self, lookup: str, key: str) -> dict[str, Any]:
+        table = self._lookups.get((lookup, key))
+        if table is None:
+            table = self._lookups[lookup, key] = {}
+            for rows in compiled("json", lookup)(self.root):
+                for name, row in _items(rows):
+                    known = compiled("json", key)(row)
+                    table[(converters.string(known[0]) if known else name) or ""] = row
+        return table
+
+
+def declared(fields: Any) -> Iterator[tuple[str, FieldSpec]]:
+    """The fields that a site file declares."""
+    for name in type(fields).model_fields:
+        field = getattr(fields, name)
+        if field is not None:
+            yield name, field
+
+
+def alone(row: Any, rows: frozenset[Any]) -> Any:
+    """A copy of an HTML row without the rows within it, so that their fields are not taken for its own."""
+    inner = [element for element in row.iter() if element is not row and element in rows]
+    if not inner:
+        return row
+    tree = etree.ElementTree(row)
+    paths = [tree.getelementpath(element) for element in inner]
+    copy = deepcopy(row)
+    for element in [copy.find(path) for path in paths]:
+        if element is not None and element.getparent() is not None:
+            element.getparent().remove(element)
+    return copy
+
+
+def _items(rows: Any) -> list[tuple[str, Any]]:
+    if isinstance(rows, dict):
+        return list(rows.items())
+    return [("", row) for row in rows] if isinstance(rows, list) else []
+
+
+def _has(found: Any, attribute: str) -> bool:
+    return isinstance(found, etree._Element) and found.get(attribute) is not None
+
+
+def _is_blank(found: Any) -> bool:
+    return found is None or (isinstance(found, str) and not found.strip())
+
+
+def _matched(regex: str | None, text: str | None) -> str | None:
+    if regex is None or text is None:
+        return text
+    match = re.search(regex, text)
+    if not match:
+        return None
+    return next((group for group in match.groups() if group is not None), None) if match.groups() else match[0]
+
+
+def _json_of(response: TextResponse) -> Any:
+    try:
+        return msgspec.json.decode(response.body)
+    except msgspec.DecodeError:
+        begins = " ".join(response.text[:_SHOWN].split())
+        raise UnreadablePage(f"no JSON: {_content_type(response)} that begins with {begins!r}") from None
+
+
+def _html_of(response: TextResponse) -> Any:
+    if "json" in _content_type(response):
+        raise UnreadablePage(f"no HTML: {_content_type(response)}")
+    return Selector(text=response.text, type="html").root
+
+
+def _content_type(response: Response) -> str:
+    return (response.headers.get("Content-Type") or b"no content type").decode("latin-1").split(";")[0].strip()
+
+
+def _read_at(response: Response) -> datetime:
+    """When the page was made: relative dates refer to it, also when the page is read again later."""
+    try:
+        made = parsedate_to_datetime((response.headers.get("Date") or b"").decode("latin-1"))
+    except (ValueError, TypeError):
+        return datetime.now(UTC)
+    return made if made.tzinfo else made.replace(tzinfo=UTC)

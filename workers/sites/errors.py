@@ -1,0 +1,22 @@
+"""What can be wrong with sites.
+
+ConfigError
+└── SiteError            a site file is missing or wrong
+    └── UnreadablePage   a page is not what the site file says
+"""
+
+from __future__ import annotations
+
+from redis_components.errors import ConfigError
+
+
+class SiteError(ConfigError):
+    """A site file is missing or wrong; the message names the file, the key, the value and the fix, one line each."""
+
+
+class UnreadablePage(SiteError):
+    """Nothing of a page is what the site file says: a login wall, an error page with status 200, another software."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

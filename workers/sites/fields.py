@@ -1,0 +1,77 @@
+"""How one value is taken from a page: the tables of `[pages.….fields]`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from .selectors import Syntax, compiled
+
+Kind = Literal["text", "int", "date", "url", "html", "bool", "id"]
+
+
+class Select(BaseModel):
+    """One selector, or several of which the first that finds something counts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    select: tuple[str, ...] = Field(default=(), description="the selector; a list of them: the first that finds something counts")
+    syntax: Syntax = Field(default="html", exclude=True)
+
+    @model_validator(mode="after")
+    def _compiles(self) -> Self:
+        for selector in self.select:
+            try:
+                compiled(self.syntax, selector)
+            except ValueError as exc:
+                raise ValueError(f"{selector!r} {exc}") from None
+        return self
+
+
+class FieldSpec(Select):
+    """A field: where it is, and what it is to be."""
+
+    as_: Kind | None = Field(default=None, alias="as", description="what it is to be; without it what the field's name says")
+    regex: str | None = Field(default=None, description="the part that counts: the first group of the match, or the whole match")
+    default: str | int | bool | None = Field(default=None, description="the value where the page has none")
+    add: int = Field(default=0, description='added to an `int`, as where "posts" counts the opening post: `add = -1`')
+    formats: tuple[str, ...] = Field(default=(), description='forms of a `date` in Python\'s letters, as in `"%d.%m.%Y, %H:%M"`')
+    lookup: str | None = Field(default=None, description="JSON: rows of the page that the value is the key of, as `users`")
+    key: str = Field(default="id", description="JSON: where a row of `lookup` has its key")
+    value: str | None = Field(default=None, description="JSON: what is taken from the row of `lookup` whose key it is")
+
+    @field_validator("regex")
+    @classmethod
+    def _is_regex(cls, regex: str | None) -> str | None:
+        try:
+            re.compile(regex or "")
+        except re.error as exc:
+            raise ValueError(f"is no regular expression: {exc}") from None
+        return regex
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if not self.select and self.default is None:
+            raise ValueError("has no `select`: write the selector, or a `default`")
+        if self.lookup is not None:
+            if self.syntax != "json":
+                raise ValueError("lookup is for JSON pages")
+            if self.value is None:
+                raise ValueError("lookup needs `value`: what to take from the row that was looked up")
+            for selector in (self.lookup, self.key, self.value):
+                compiled("json", selector)
+        return self
+
+
+def with_syntax(value: Any, syntax: str) -> Any:
+    """A field as it stands in a file (a selector, a list of them, a table) as a table that knows its syntax."""
+    if isinstance(value, str):
+        value = {"select": [value]}
+    elif isinstance(value, list | tuple):
+        value = {"select": value}
+    elif isinstance(value, Mapping) and isinstance(value.get("select"), str):
+        value = {**value, "select": [value["select"]]}
+    return {**value, "syntax": syntax} if isinstance(value, Mapping) else value

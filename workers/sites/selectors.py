@@ -1,0 +1,79 @@
+"""Selectors: JMESPath for JSON, CSS or XPath for HTML, each compiled once.
+
+Fields are many: 20 rows of 8 fields make 160 selections for a page. So CSS is translated by parsel and compiled by lxml once, and
+a plain path of JSON keys is walked without JMESPath (0.2 µs in place of 4 µs for a key).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Literal
+
+import jmespath
+from cssselect import SelectorError
+from lxml import etree
+from parsel.csstranslator import HTMLTranslator
+
+Syntax = Literal["json", "html"]
+Found = list[Any]
+"""What a selector found: values of JSON (never None), or lxml elements and strings."""
+
+_PLAIN_PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_XPATH_START = re.compile(r"/|\.\.?(?:/|$)|\(")
+_REGULAR_EXPRESSIONS = {"re": "http://exslt.org/regular-expressions"}
+
+
+def compiled(syntax: Syntax, selector: str) -> Callable[[Any], Found]:
+    """A function from a node to what `selector` finds in it. Raises ValueError for a selector that does not compile."""
+    return _json(selector) if syntax == "json" else _html(selector)
+
+
+@lru_cache(maxsize=4096)
+def _json(selector: str) -> Callable[[Any], Found]:
+    if _PLAIN_PATH.fullmatch(selector):
+        keys = selector.split(".")
+
+        def walk(node: Any) -> Found:
+            for key in keys:
+                if not isinstance(node, dict):
+                    return []
+                node = node.get(key)
+            return [] if node is None else [node]
+
+        return walk
+    try:
+        search = jmespath.compile(selector).search
+    except jmespath.exceptions.JMESPathError as exc:
+        raise ValueError(f"is no JMESPath: {_first_line(exc)}") from exc
+
+    def find(node: Any) -> Found:
+        try:
+            value = search(node)
+        except jmespath.exceptions.JMESPathError:  # a function met another type than it takes: the field is not there
+            return []
+        return [] if value is None else [value]
+
+    return find
+
+
+@lru_cache(maxsize=4096)
+def _html(selector: str) -> Callable[[Any], Found]:
+    is_xpath = _XPATH_START.match(selector)
+    try:
+        path = selector if is_xpath else HTMLTranslator().css_to_xpath(selector)
+        search = etree.XPath(path, namespaces=_REGULAR_EXPRESSIONS, smart_strings=False)
+        search(etree.Element("probe"))  # an unknown function or prefix is only found when it is evaluated
+    except (SelectorError, etree.XPathError, ValueError) as exc:
+        raise ValueError(f"is no {'XPath' if is_xpath else 'CSS selector'}: {_first_line(exc)}") from exc
+
+    def find(node: Any) -> Found:
+        found = search(node)
+        return found if isinstance(found, list) else [found]  # functions give a string, a number or a truth value
+
+    return find
+
+
+def _first_line(exc: Exception) -> str:
+    return str(exc).split("\n", 1)[0] or type(exc).__name__
