@@ -14,7 +14,7 @@ import redis
 
 from . import holds
 from .fleet_records import parse_slot, slot_name
-from .holds import FLEET, FLEET_SITE, SITE, SPIDER, Hold, HoldWord, parsed
+from .holds import BREAKER, FLEET, FLEET_BREAKER, FLEET_SITE, SITE, SPIDER, Hold, HoldWord, parsed
 from .keys import CrawlKeys, FleetKeys
 
 SERVICE, SLOT = "service:", "slot:"
@@ -29,6 +29,7 @@ class Held:
     service: str = ""  # "": in all of them
     slot: int | None = None  # of the service; None: all
     site: str = ""  # "": all
+    by_breaker: bool = False  # by that of the site, which lets go by itself
 
     @property
     def what(self) -> str:
@@ -70,7 +71,8 @@ class FleetHolds:
             found = pipe.execute()
         changed = []
         for (service, keys), raw in zip(crawls.items(), found, strict=True):
-            present = {name: hold for name, hold in parsed(raw).items() if name == FLEET or name.startswith(FLEET_SITE)}
+            copies = (FLEET_SITE, FLEET_BREAKER)
+            present = {name: hold for name, hold in parsed(raw).items() if name == FLEET or name.startswith(copies)}
             changes: dict[str, Hold | None] = {name: None for name in present if name not in wanted}
             changes |= {name: hold for name, hold in wanted.items() if present.get(name) != hold}
             if changes and holds.change(self._client, keys, changes):
@@ -88,12 +90,12 @@ class FleetHolds:
 
 def _for_crawls(fields: Mapping[str, Hold]) -> dict[str, Hold]:
     """The fields that each crawl has because the fleet has them."""
-    names = {name: FLEET if name == FLEET else FLEET_SITE + name.removeprefix(SITE) for name in fields if _is_for_crawls(name)}
-    return {names[name]: hold for name, hold in fields.items() if name in names and hold.word is not HoldWord.STOP}
+    wanted = {name: hold for name, hold in fields.items() if hold.word is not HoldWord.STOP}
+    return {f"{FLEET}:{name}" if name != FLEET else FLEET: hold for name, hold in wanted.items() if _is_for_crawls(name)}
 
 
 def _is_for_crawls(name: str) -> bool:
-    return name == FLEET or name.startswith(SITE)
+    return name == FLEET or name.startswith((SITE, BREAKER))
 
 
 def _held_in_fleet(name: str, hold: Hold) -> Held | None:
@@ -101,6 +103,8 @@ def _held_in_fleet(name: str, hold: Hold) -> Held | None:
         return Held(hold=hold)
     if name.startswith(SITE):
         return Held(hold=hold, site=name.removeprefix(SITE))
+    if name.startswith(BREAKER):
+        return Held(hold=hold, site=name.removeprefix(BREAKER), by_breaker=True)
     if name.startswith(SERVICE):
         return Held(hold=hold, service=name.removeprefix(SERVICE))
     if not name.startswith(SLOT):

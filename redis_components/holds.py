@@ -27,6 +27,8 @@ SPIDER, FLEET = "spider", "fleet"
 """Fields of a crawl's holds: the whole crawl, held by itself or with the fleet."""
 SITE, FLEET_SITE = "site:", "fleet:site:"
 """The beginnings of the fields that hold one site."""
+BREAKER, FLEET_BREAKER = "breaker:", "fleet:breaker:"
+"""The beginnings of the fields by which its breaker holds a site, in the fleet's own hash and in a crawl's."""
 VERSION = "version"
 REQUESTS, TASKS = "requests:", "tasks:"
 """The beginnings of the names of lots, before that of the site."""
@@ -99,7 +101,7 @@ class Holds:
         whole = {hold.word for name, hold in self.entries.items() if name in (SPIDER, FLEET)}
         sites: dict[str, HoldWord] = {}
         for name, hold in self.entries.items():
-            for prefix in (SITE, FLEET_SITE):
+            for prefix in (SITE, FLEET_SITE, FLEET_BREAKER):
                 if name.startswith(prefix) and sites.get(name[len(prefix) :]) is not HoldWord.PAUSE:
                     sites[name[len(prefix) :]] = hold.word
         for attribute, value in (

@@ -169,8 +169,9 @@ class CrawlKeys:
         return f"{self.requests}:dead"
 
     def holds(self) -> str:
-        """HASH: what an operator holds (`spider`, `site:<name>`, and for the whole fleet `fleet`, `fleet:site:<name>` -> JSON
-        with word, at, by, reason), and `version`, another one after each change. Kept when the crawl's keys are removed.
+        """HASH: what an operator holds (`spider`, `site:<name>`, and for the whole fleet `fleet`, `fleet:site:<name>`), and the
+        breaker of a site (`fleet:breaker:<site>`) -> JSON with word, at, by, reason; and `version`, another one after each
+        change. Kept when the crawl's keys are removed.
 
         Written by `hold.lua`; read by `exchange.lua`, which tells a crawler that knows another version, and by `trawl status`.
         """
@@ -228,6 +229,29 @@ class CrawlKeys:
         """
         return f"{self.start_urls}:tokens"
 
+    def later_tasks(self) -> str:
+        """LIST: start tasks that may wait (re-checks, backfill): taken when `start_tasks` has none.
+
+        Written by `exchange.lua` of the service before, and by the seeder; read by `exchange.lua` of a spider with `lane_later`.
+        """
+        return f"{self.start_urls}:later"
+
+    def threads(self) -> str:
+        """HASH: what is stored of each thread (`<site>/<thread>` -> msgpack: change token, comments, last page, id of the last
+        comment, cursor, hour of the last reading), by which a scan tells new, changed and unchanged threads apart. Bounded by
+        TRAWL_THREAD_RECORDS: then of a few random ones the oldest goes.
+
+        Written by the writer's hook (`remember.lua`); read by the spider `forum_list`.
+        """
+        return f"{self.start_urls}:threads"
+
+    def marks(self) -> str:
+        """HASH: how far the complete scans of each forum have come (`<site>/<forum>` -> JSON), down to which the next one reads.
+
+        Written by the writer's hook; read by the spider `forum_list`.
+        """
+        return f"{self.start_urls}:marks"
+
     def pending(self) -> str:
         """HASH: seeded start tasks whose scan has not ended (task id -> time of seeding, Redis, ms).
 
@@ -241,6 +265,14 @@ class CrawlKeys:
         Written by `seed.lua`; read by the seeder.
         """
         return f"{self.start_urls}:seeded"
+
+    def forum_states(self) -> str:
+        """HASH: what the policy of freshness knows of each forum (`<site>/<forum>` -> JSON of `workers/freshness/state.py`), and
+        of each site's day (`<site>` -> JSON). One field for each forum, also for those that an index page named.
+
+        Written by `store_items` after the commit; read by the seeder, `trawl forums` and the exporter.
+        """
+        return f"{self.start_urls}:forums"
 
     def item_stream(self) -> str:
         """LIST: scraped items as JSON, oldest first. Where a pipeline overrides `item_key`, its lists are written alike.
@@ -352,12 +384,21 @@ class FleetKeys:
         return f"{self.prefix}:autoscale"
 
     def holds(self) -> str:
-        """HASH: what an operator holds in the whole fleet, also in services that come later (`fleet`, `site:<name>`,
-        `service:<spider>`, `slot:<spider>/<number>` -> JSON with word, at, by, reason).
+        """HASH: what an operator, or the breaker of a site, holds in the whole fleet, also in services that come later (`fleet`,
+        `site:<name>`, `breaker:<site>`, `service:<spider>`, `slot:<spider>/<number>` -> JSON with word, at, by, reason).
 
-        Written by `trawl pause`, `drain`, `stop`, `resume` and their tasks; read by `reconcile_fleet` and `trawl status`.
+        Written by `trawl pause`, `drain`, `stop`, `resume` and their tasks, by crawlers and `probe_sites`; read by
+        `reconcile_fleet` and `trawl status`.
         """
         return f"{self.prefix}:holds"
+
+    def breakers(self) -> str:
+        """HASH: breaker of each site that did not answer with pages of its own (site -> JSON with state, cause, reason, since,
+        next probe, evidence); closed ones are kept for a day.
+
+        Written by crawlers, `probe_sites` and `trawl resume` (`swap.lua`); read by these, `trawl status` and the exporter.
+        """
+        return f"{self.prefix}:breakers"
 
     def beat_leader(self) -> str:
         """STRING with TTL: `<token>|<owner>` of the one beat that sends; the token's fence is the field `beat` of the fences.
@@ -396,6 +437,22 @@ class FleetKeys:
         """
         return f"{self.prefix}:schedule"
 
+    def spent(self, site: str) -> str:
+        """HASH with TTL: requests that a site was sent, by what for and when (`<lane>|<start of ten minutes, epoch s>` ->
+        number), of the last hours; `scan`, `detail`, `check`, `backfill`.
+
+        Written by `spend.lua` when scans and checks are stored; read by the seeder, `trawl forums` and the exporter.
+        """
+        return f"{self.prefix}:spent:{site}"
+
+    def counted(self, site: str) -> str:
+        """ZSET with TTL: scans and checks whose requests are in the hash before (score = their end, epoch s), so that none
+        counts twice; of the last hours.
+
+        Written and read by `spend.lua`.
+        """
+        return f"{self.prefix}:spent:{site}:counted"
+
     def errors(self) -> str:
         """LIST: last errors of the fleet as JSON `{"at", "where", "what", "times"}`, newest first, at most 100.
 
@@ -431,7 +488,7 @@ def document() -> str:
     rows = []
     for keys, samples in (
         (crawl, {"owner": "<owner>", "part": "<part>", "number": "<number>", "lot": "<lot>"}),
-        (FleetKeys(prefix="trawl:fleet"), {"spider": "<spider>", "number": "<number>", "task_id": "<task id>"}),
+        (FleetKeys(prefix="trawl:fleet"), {"spider": "<spider>", "number": "<number>", "task_id": "<task id>", "site": "<site>"}),
     ):
         for name, method in vars(type(keys)).items():
             if name.startswith("_") or name == "for_spider" or not callable(method):

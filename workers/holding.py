@@ -1,5 +1,8 @@
 """Pausing, draining, stopping and resuming: the bodies of the commands and tasks, and what the reconciler and the seeder ask.
 
+What the breaker of a site holds (`workers/breaker/`) is shown here and not let go of: it closes by itself, or by
+`trawl resume --breaker`.
+
 A *pause* starts no request; crawlers stay, and what is queued waits. A *drain* lets nothing new in; what is queued is crawled to
 the end. A *stop* ends crawlers gracefully and keeps them away; the size of the service is kept. A *resume* ends all of these.
 """
@@ -19,7 +22,7 @@ from redis_components import holds
 from redis_components.answers import server_time
 from redis_components.errors import ConfigError, OnHold
 from redis_components.fleet_holds import SERVICE, SLOT, FleetHolds, Held
-from redis_components.holds import FLEET, SITE, SPIDER, Hold, HoldWord
+from redis_components.holds import BREAKER, FLEET, SITE, SPIDER, Hold, HoldWord
 from redis_components.keys import CrawlKeys
 from redis_components.registry import Registry, slot_name
 
@@ -123,7 +126,7 @@ def _change(client: redis.Redis, target: Target, new: Hold | None) -> None:
     if target.whole and not target.site:
         changes: dict[str, Hold | None] = {FLEET: new}
         if new is None:
-            changes |= dict.fromkeys(fleet.fields())
+            changes |= dict.fromkeys(name for name in fleet.fields() if not name.startswith(BREAKER))
             for service in services:
                 holds.change(client, _keys(service), dict.fromkeys(holds.read(client, _keys(service))))
         fleet.change(changes)
@@ -162,7 +165,7 @@ def why_not_seeded(client: redis.Redis, service: str, sites: Collection[str]) ->
     held = [*FleetHolds(client).fields().items(), *holds.read(client, _keys(service)).items()]
     found = {}
     for site in sites:
-        names = (FLEET, SERVICE + service, SPIDER, SITE + site)
+        names = (FLEET, SERVICE + service, SPIDER, SITE + site, BREAKER + site)
         if of_site := [hold for name, hold in held if name in names]:
             found[site] = of_site[0]
     return found

@@ -1,4 +1,4 @@
-"""Moving the item stream into the database: read in place, check, upsert, commit, and only then remove from the stream.
+"""Moving the item stream into the database: read in place, check, upsert, commit, tell, and only then remove from the stream.
 
 A writer may die at any instant. Before the commit nothing has changed; after it, and before settling, the next writer stores the
 batch once more, without effect, because rows are upserted by their natural keys. So each item has its effect exactly once.
@@ -9,14 +9,22 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 import redis
 
 from redis_components.items import ItemStream, Lock, Settled, bad_item, new_token
-from workers.storage import Database, InvalidItem, Item, Post, Scan, parse, task_of_scan
+from workers.storage import Check, Comment, Database, Forum, InvalidItem, Item, Post, Scan, parse, task_of_scan
+
+After = Callable[[Sequence[Item]], None]
+"""What is told of the items of each batch, in the stream's order, once they are committed and before they leave the stream.
+
+It may be told of the same items again, when the writer dies in between, so it has to be idempotent.
+"""
+
+_COUNTED: dict[type[Item], str] = {Post: "posts", Comment: "comments", Forum: "forums", Scan: "scans", Check: "checks"}
 
 logger = logging.getLogger(__name__)
 
@@ -39,12 +47,14 @@ class WriteReport:
     batches: int = 0
     posts: int = 0
     comments: int = 0
+    forums: int = 0
     scans: int = 0
+    checks: int = 0
     bad: int = 0  # set aside with their reasons
 
     @property
     def items(self) -> int:
-        return self.posts + self.comments + self.scans + self.bad
+        return self.posts + self.comments + self.forums + self.scans + self.checks + self.bad
 
 
 @dataclass(kw_only=True)
@@ -54,13 +64,17 @@ class _Batch:
     counts: Counter[str] = field(default_factory=Counter)
     bad: list[bytes] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
+    stored: list[Item] = field(default_factory=list)
 
 
-def drain(stream: ItemStream, database: Database, *, batch: int = 1000, budget_s: float = 30.0) -> WriteReport:
+def drain(
+    stream: ItemStream, database: Database, *, batch: int = 1000, budget_s: float = 30.0, after: After | None = None
+) -> WriteReport:
     """Move the stream into the (open) database, `batch` items per transaction, until it is empty or `budget_s` seconds are spent.
 
     At least one batch is moved, whatever the budget. Raises StorageError when the database fails and `redis.RedisError` when
-    Redis does: what was not settled by then is still in the stream.
+    Redis does, also in `after`: what was not settled by then is still in the stream. Any other exception of `after` is logged,
+    and the items leave the stream: they are stored, and what follows from them is never worth more than storing the next ones.
     """
     started = time.monotonic()
     token = new_token()
@@ -68,18 +82,28 @@ def drain(stream: ItemStream, database: Database, *, batch: int = 1000, budget_s
         return WriteReport(outcome=Outcome.BUSY, seconds=time.monotonic() - started)
     totals: Counter[str] = Counter()
     try:
-        outcome = _drain(stream, database, token, batch, started + budget_s, totals)
+        outcome = _drain(stream, database, token, batch, started + budget_s, totals, after)
     finally:
         _unlock(stream, token)
     return WriteReport(outcome=outcome, seconds=time.monotonic() - started, **totals)
 
 
-def _drain(stream: ItemStream, database: Database, token: str, size: int, deadline: float, totals: Counter[str]) -> Outcome:
+def _drain(
+    stream: ItemStream,
+    database: Database,
+    token: str,
+    size: int,
+    deadline: float,
+    totals: Counter[str],
+    after: After | None,
+) -> Outcome:
     while True:
         payloads = stream.peek(size)
         if not payloads:
             return Outcome.EMPTY
         batch = _store(database, payloads)
+        if after and batch.stored:
+            _tell(after, batch.stored)
         if stream.settle(token, len(payloads), batch.bad, batch.done) is Settled.LOCK_LOST:
             logger.warning(
                 "%s: the writer's lock ran out while %d items were stored; they stay and are stored again",
@@ -114,11 +138,21 @@ def _store(database: Database, payloads: Sequence[bytes]) -> _Batch:
         if place in refused:
             batch.bad.append(bad_item(payload, refused[place]))
         else:
-            batch.counts["posts" if isinstance(item, Post) else "scans" if isinstance(item, Scan) else "comments"] += 1
+            batch.stored.append(item)
+            batch.counts[_COUNTED[type(item)]] += 1
         if isinstance(item, Scan):
             batch.done.append(f"{item.site}/{item.forum_id}")
     batch.counts["bad"] = len(batch.bad)
     return batch
+
+
+def _tell(after: After, items: Sequence[Item]) -> None:
+    try:
+        after(items)
+    except redis.RedisError:
+        raise
+    except Exception:
+        logger.exception("what follows from %d stored items failed; the items themselves are stored", len(items))
 
 
 def _unlock(stream: ItemStream, token: str) -> None:

@@ -61,6 +61,43 @@ def scan(forum_id: Any = "f1", **changes: Any) -> dict[str, Any]:
     } | changes
 
 
+def forum(id: Any = "f1", **changes: Any) -> dict[str, Any]:
+    return {
+        "kind": "forum",
+        "site": "demo",
+        "id": id,
+        "name": f"Name of {id}",
+        "url": f"http://127.0.0.1/forum/{id}",
+        "parent_id": None,
+        "threads": 60,
+        "fetched_at": at(10),
+    } | changes
+
+
+def check(id: Any = "p1", **changes: Any) -> dict[str, Any]:
+    return {
+        "kind": "check",
+        "site": "demo",
+        "id": id,
+        "forum_id": "f1",
+        "started_at": at(9),
+        "finished_at": at(11),
+        "mode": "check",
+        "first_page": 1,
+        "last_page": 1,
+        "requests": 2,
+        "comments": 2,
+        "total": 2,
+        "whole": True,
+        "consistent": True,
+        "gone": False,
+        "token": "2@x",
+        "last_comment_id": "c2",
+        "cursor": None,
+        "reason": None,
+    } | changes
+
+
 def wire(item: dict[str, Any]) -> bytes:
     """The item as it travels."""
     return json.dumps(item).encode()

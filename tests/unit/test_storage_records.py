@@ -9,14 +9,16 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.support.items import at, comment, post, scan, wire
-from workers.storage import Comment, InvalidItem, Post, Scan, parse, task_of_scan
+from tests.support.items import at, check, comment, forum, post, scan, wire
+from workers.storage import Check, Comment, Forum, InvalidItem, Post, Scan, parse, task_of_scan
 
 
 def test_each_kind_of_item_becomes_its_record() -> None:
     assert isinstance(parse(wire(post())), Post)
     assert isinstance(parse(wire(comment())), Comment)
     assert isinstance(parse(wire(scan())), Scan)
+    assert isinstance(parse(wire(forum())), Forum)
+    assert isinstance(parse(wire(check())), Check)
 
 
 def test_times_become_aware_datetimes_of_the_same_moment() -> None:
@@ -37,8 +39,8 @@ def test_what_a_site_may_hide_may_be_null(field: str) -> None:
 @pytest.mark.parametrize(
     ("item", "reason"),
     [
-        (post(kind="photo"), "kind: 'photo' is unknown; known are 'post', 'comment' and 'scan'"),
-        (post(kind=7), "kind: 7 is unknown; known are 'post', 'comment' and 'scan'"),
+        (post(kind="photo"), "kind: 'photo' is unknown; known are 'post', 'comment', 'forum', 'scan' and 'check'"),
+        (post(kind=7), "kind: 7 is unknown; known are 'post', 'comment', 'forum', 'scan' and 'check'"),
         ({"site": "demo"}, "Object missing required field kind"),
         ({name: value for name, value in post().items() if name != "url"}, "Object missing required field url"),
         (post(id=12), "id: Expected str, got int; the value is 12"),

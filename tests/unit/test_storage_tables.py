@@ -15,9 +15,9 @@ from workers.storage.upsert import TABLE_OF
 
 
 @pytest.mark.parametrize("record", TABLE_OF, ids=lambda record: record.__name__)
-def test_each_field_of_a_record_is_a_column_of_its_table(record: type) -> None:
-    columns = [column.name for column in TABLE_OF[record].columns if column.name != "first_seen_at"]
-    assert columns == [field.name for field in msgspec.structs.fields(record)]
+def test_each_column_of_a_table_is_a_field_of_its_record(record: type) -> None:
+    columns = {column.name for column in TABLE_OF[record].columns if column.name != "first_seen_at"}
+    assert columns <= {field.name for field in msgspec.structs.fields(record)}
 
 
 @pytest.mark.parametrize("column", [c for t in metadata.sorted_tables for c in t.columns], ids=str)

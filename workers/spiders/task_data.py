@@ -2,21 +2,59 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
+ScanMode = Literal["scan", "deep", "backfill", "index"]
+ReadMode = Literal["new", "changed", "check", "backfill"]
 
-class ForumTask(msgspec.Struct, forbid_unknown_fields=True):
-    """Start task of `forum_list`: scan one forum."""
+INDEX = "*"
+"""Stands for the forum in a task, and in the report, of a scan of the pages that list the forums."""
+
+
+class ForumTask(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Start task of `forum_list`: scan one forum, or with mode "index" the pages that list the site's forums.
+
+    - scan: until it overlaps what the last complete scan saw, at most `limits.pages_per_scan` pages;
+    - deep: likewise, at most `limits.deep_pages`, which closes a gap; where `pages` is given, that many whatever they hold;
+    - backfill: down to `since`, for threads that were there before; they go to the lane "later";
+    - index: `forum` is INDEX.
+    """
 
     site: str
     forum: str
+    mode: ScanMode = "scan"
+    pages: int | None = None
+    """Most list pages; None: what the site's limits say."""
+    since: str | None = None
+    """Backfill: ISO 8601; threads without activity since then are left out. None: all."""
 
 
-class PostTask(msgspec.Struct, forbid_unknown_fields=True):
-    """Start task of `forum_detail`: fetch one post and its comments."""
+class PostTask(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Start task of `forum_detail`: read one thread.
+
+    - new, backfill: the whole thread;
+    - changed: the comment pages from the one that holds the last stored comment on;
+    - check: the whole thread once more, to notice edits and deletions.
+    """
 
     site: str
     post: str
+    forum: str | None = None
+    mode: ReadMode = "new"
+    token: str | None = None
+    """The list row's change token, which the thread's record gets when it is stored."""
+    url: str | None = None
+    """Where the list row led, for sites whose threads have no URL that can be made of the id."""
+    page: int = 1
+    """Comment page to begin with."""
+    after: str | None = None
+    """Id of the last stored comment."""
+    known: int = 0
+    """Comments of the thread that are stored, or that the site told of then."""
+    cursor: str | None = None
+    """URL of the page to begin with, where its number does not make it."""
 
 
 def encode(task: ForumTask | PostTask) -> bytes:

@@ -3,7 +3,7 @@
 from .database import Database, default_url
 from .errors import StorageError
 from .export import export
-from .records import Comment, InvalidItem, Item, Post, RunRow, Scan, parse, task_of_scan
+from .records import Check, Comment, Forum, InvalidItem, Item, Post, RunRow, Scan, parse, task_of_scan
 from .runs import RunHistory, Wanted
 from .tables import comments, crawler_runs, metadata, posts, scans
 from .upsert import Refused
@@ -17,7 +17,9 @@ __all__ = [  # noqa: RUF022 - in groups
     "default_url",
     "export",
     # what it stores
+    "Check",
     "Comment",
+    "Forum",
     "InvalidItem",
     "Item",
     "Post",

@@ -1,7 +1,7 @@
-"""What travels in the item stream: posts, comments and scan reports, checked when they are read.
+"""What travels in the item stream: posts, comments, forums, and the reports of scans and checks, checked when they are read.
 
 The fields are the columns of the tables of the same names (`tables.py`), which say what they mean. Fields that are not known here
-are ignored, so that a newer spider can feed an older writer.
+are ignored, so that a newer spider can feed an older writer, and newer fields have defaults, so that an older one can feed this.
 """
 
 from __future__ import annotations
@@ -41,6 +41,10 @@ class Post(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="pos
     last_reply_at: Moment | None
     url: str
     fetched_at: Moment
+    body_html: str | None = None
+    sticky: bool = False
+    edited_at: Moment | None = None
+    deleted: bool = False  # removed on the site, which still shows that there was one: what is stored of it stays
 
 
 class Comment(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="comment"):
@@ -55,6 +59,22 @@ class Comment(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
     created_at: Moment | None
     url: str
     fetched_at: Moment
+    body_html: str | None = None
+    edited_at: Moment | None = None
+    deleted: bool = False  # as for a post
+    position: BigInt | None = None
+
+
+class Forum(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="forum"):
+    """A forum, as its site's index listed it at `fetched_at`."""
+
+    site: Name
+    id: Name
+    name: str
+    url: str | None = None
+    parent_id: Name | None = None
+    threads: BigInt | None = None
+    fetched_at: Moment
 
 
 class Scan(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="scan"):
@@ -66,11 +86,43 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="sca
     finished_at: Moment
     pages: Count
     threads: Count
-    outcome: Literal["complete", "failed"]
+    outcome: Literal["complete", "failed", "gap"]
     reason: str | None
+    mode: Literal["scan", "deep", "backfill"] = "scan"
+    new: Count = 0
+    changed: Count = 0
+    stopped: Literal["overlap", "end", "limit", "error"] | None = None
+    newest_at: Moment | None = None
+    oldest_at: Moment | None = None
 
 
-Item = Post | Comment | Scan
+class Check(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="check"):
+    """The report of one reading of a thread, sent after its items.
+
+    When it was whole and consistent, what the thread had before and what was not seen in it has been removed on the site.
+    """
+
+    site: Name
+    id: Name  # of the thread
+    forum_id: Name | None = None
+    started_at: Moment
+    finished_at: Moment
+    mode: Literal["new", "changed", "check", "backfill"]
+    first_page: Count
+    last_page: Count
+    requests: Count
+    comments: Count
+    total: BigInt | None = None
+    whole: bool
+    consistent: bool
+    gone: bool = False
+    token: str | None = None
+    last_comment_id: Name | None = None
+    cursor: str | None = None
+    reason: str | None = None
+
+
+Item = Post | Comment | Forum | Scan | Check
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,5 +191,5 @@ def _reason(payload: bytes, error: Exception) -> str:
     if len(value) > _SHOWN:
         value = value[:_SHOWN] + "…"
     if field == "kind":
-        return f"kind: {value} is unknown; known are 'post', 'comment' and 'scan'"
+        return f"kind: {value} is unknown; known are 'post', 'comment', 'forum', 'scan' and 'check'"
     return f"{field}: {found['what'].replace('`', '')}; the value is {value}"

@@ -89,7 +89,7 @@ def upsert(table: Table[Any], dialect: str) -> Insert:
 
 
 def _values(item: Stored, table: Table[Any]) -> dict[str, Any]:
-    values = msgspec.structs.asdict(item)
+    values = {name: value for name, value in msgspec.structs.asdict(item).items() if name in table.c}
     if "first_seen_at" in table.c:
         values["first_seen_at"] = values["fetched_at"]
     return values

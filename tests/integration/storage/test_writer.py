@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import redis
 from redis_components.items import ItemStream
 from redis_components.keys import CrawlKeys
 from tests.support.items import at, comment, post, scan, wire
-from workers.storage import Database, comments, posts, scans
+from workers.storage import Database, Item, comments, posts, scans
 from workers.writer import Outcome, WriteReport, drain
 
 KEYS = CrawlKeys.for_spider("forum_detail")
@@ -83,7 +84,7 @@ def test_a_bad_item_is_set_aside_and_its_neighbours_are_stored(
     assert reasons(redis_client) == [
         "not JSON: JSON is malformed: invalid character (byte 0)",
         "views: Expected int | null, got str; the value is 'many'",
-        "kind: 'photo' is unknown; known are 'post', 'comment' and 'scan'",
+        "kind: 'photo' is unknown; known are 'post', 'comment', 'forum', 'scan' and 'check'",
     ]
 
 
@@ -139,3 +140,38 @@ def test_a_stream_that_is_written_twice_counts_twice_and_is_stored_once(
     send(redis_client, post("p1", fetched_at=at(1)), post("p1", fetched_at=at(2)), post("p1", fetched_at=at(1)))
     assert drain(stream, database).posts == 3
     assert ids(database, posts) == ["p1"]
+
+
+def test_what_was_stored_is_told_before_it_leaves_the_stream(
+    redis_client: redis.Redis, stream: ItemStream, database: Database
+) -> None:
+    send(redis_client, post("p1"), b"{", comment("c1"), scan("f1"))
+    told: list[tuple[list[str], int, int]] = []
+
+    def after(items: Sequence[Item]) -> None:
+        told.append(([type(item).__name__ for item in items], len(ids(database, posts)), len(stream)))
+
+    drain(stream, database, after=after)
+    assert told == [(["Post", "Comment", "Scan"], 1, 4)]
+
+
+def test_a_listener_that_fails_does_not_keep_items_in_the_stream(
+    redis_client: redis.Redis, stream: ItemStream, database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    def after(items: Sequence[Item]) -> None:
+        raise KeyError("token")
+
+    send(redis_client, post("p1"))
+    assert drain(stream, database, after=after).posts == 1
+    assert "what follows from 1 stored items failed" in caplog.text
+
+
+def test_when_redis_fails_the_listener_the_items_stay(redis_client: redis.Redis, stream: ItemStream, database: Database) -> None:
+    def after(items: Sequence[Item]) -> None:
+        raise redis.ConnectionError("gone")
+
+    send(redis_client, post("p1"))
+    with pytest.raises(redis.ConnectionError):
+        drain(stream, database, after=after)
+    assert len(stream) == 1
+    assert drain(stream, database).posts == 1
