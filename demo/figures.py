@@ -23,23 +23,18 @@ class ForumFigures:
 
 
 class ForumGauge:
-    """Asks the forum; its whole truth, which is large, only once."""
+    """Asks the forum."""
 
     def __init__(self, forum: ForumProcess) -> None:
         self._forum = forum
-        self._pieces_at_start: int | None = None
 
     def read(self) -> ForumFigures:
         """The figures of now. Raises ForumError."""
-        if self._pieces_at_start is None:
-            truth = self._forum.truth()
-            self._pieces_at_start = len(truth["posts"]) + len(truth["comments"]) - truth["revision"]
         said = self._forum.stats()
         served: Counter[str] = Counter()
         for by_status in said["served"].values():
             served.update(by_status)
-        # Each event of its life is one post or one comment more.
-        return ForumFigures(pieces=self._pieces_at_start + said["revision"], served=served)
+        return ForumFigures(pieces=said["posts"] + said["comments"], served=served)
 
 
 class Speed:

@@ -33,6 +33,7 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     since: float  # when it opened
     by: str = ""  # the process that opened it
     url: str = ""  # the page that tripped it
+    kind: str = ""  # of that page: `index`, `list`, `thread`, `comments`
     excerpt: str = ""  # the beginning of what stood there, as text; at most 300 characters
     step: int = 0  # of the back-off between probes
     next_probe_at: float = 0.0

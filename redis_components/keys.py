@@ -400,6 +400,14 @@ class FleetKeys:
         """
         return f"{self.prefix}:breakers"
 
+    def drift(self) -> str:
+        """HASH: what pages of each site usually have (`<site>/<kind of page>` -> JSON with the last lots of pages, and what has
+        drifted from them); as many as there are site files, times four.
+
+        Written by `probe_sites`; read by it, by `trawl status` and the exporter.
+        """
+        return f"{self.prefix}:drift"
+
     def beat_leader(self) -> str:
         """STRING with TTL: `<token>|<owner>` of the one beat that sends; the token's fence is the field `beat` of the fences.
 

@@ -47,6 +47,25 @@ def _arguments() -> argparse.Namespace:
         "--comments", type=_number(float, 0, 1_000), default=8.0, help="mean per thread, power law (default: %(default)s)"
     )
     parser.add_argument("--rate", type=_number(float, 0, 5_000), default=0.0, help="events per second; 0 stands still (default)")
+    for name, what in (("edit", "edit something"), ("delete", "delete something"), ("move", "move a thread to another forum")):
+        parser.add_argument(
+            f"--{name}-rate",
+            type=_number(float, 0, 1),
+            default=0.0,
+            help=f"share of the events that {what} (default: %(default)s)",
+        )
+    parser.add_argument(
+        "--skew",
+        type=_number(float, 0, 4),
+        default=0.0,
+        help="exponent of the power law of rates over forums (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--pace",
+        type=_number(float, 0, 86_400),
+        default=0.0,
+        help="seconds of forum time in a second: 60 makes a day of 24 minutes; 0 has no clock, events alone move time (default)",
+    )
     parser.add_argument("--ready-file", type=Path, help='JSON {"url", "pid"}, written whole once the forum listens')
     return parser.parse_args()
 
@@ -56,10 +75,24 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _leave)
     args = _arguments()
-    from demo.forum import run, world  # after the signal handlers: loading takes a while, and a signal may come
+    from demo.forum import behaviour, run, world  # after the signal handlers: loading takes a while, and a signal may come
 
     size = world.Size(forums=args.forums, threads=args.threads, comments=args.comments)
-    options = run.Options(host=args.host, port=args.port, seed=args.seed, size=size, rate=args.rate, ready_file=args.ready_file)
+    rates = ("rate", "edit_rate", "delete_rate", "move_rate", "skew")
+    try:
+        wanted = behaviour.Behaviour().changed({name: getattr(args, name) for name in rates})
+    except behaviour.BadControl as wrong:
+        print(f"forum: {wrong}", file=sys.stderr)
+        return 2
+    options = run.Options(
+        host=args.host,
+        port=args.port,
+        seed=args.seed,
+        size=size,
+        pace=args.pace,
+        behaviour=wanted,
+        ready_file=args.ready_file,
+    )
     return run.main(options)
 
 

@@ -8,13 +8,18 @@ PAGE_SIZE = 20
 
 
 class NoSuchPage(Exception):
-    """There is no such forum, post or page; the message says which and what there is."""
+    """There is no such forum, post or page, or no longer; the message says which and what there is. `status` is HTTP's."""
+
+    def __init__(self, message: str, status: int = 404) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Bodies:
     """Each page is rendered once per revision of its owner (a forum, a thread, the world).
 
-    Bounded by the content: an owner's pages of an older revision are dropped when the first page of a newer one is wanted.
+    Bounded by the content that there ever was: an owner's pages of an older revision are dropped when the first page of a newer
+    one is wanted.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,8 @@
-"""The same forum as HTML, as a person would read it: `/`, `/html/f/{forum_id}?page=N`, `/html/t/{post_id}?page=N`."""
+"""The same forum as HTML, as a person would read it: `/`, `/html/f/{forum_id}?page=N`, `/html/t/{post_id}?page=N`.
+
+With the traps of real ones: the next link of the last page is "#", a page of comments begins with the last one of the page
+before, times are told as "5 minutes ago" (as of when the page was rendered, which is when it last changed), counts as "1.2k".
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ class HtmlPages:
         forum = find_forum(self._world, forum_id)
         pages = page_count(len(forum.activity))
         number = page_number(page, pages, f"forum {forum_id}")
-        return self._bodies.get(forum_id, forum.revision, ("html", number), lambda: _forum(forum, number, pages))
+        return self._bodies.get(forum_id, forum.revision, ("html", number), lambda: _forum(forum, number, pages, self._world.now))
 
     def thread(self, post_id: str, page: str) -> bytes:
         """`/html/t/{post_id}?page=N`: a post and its comments, nested within the page."""
@@ -38,7 +42,9 @@ class HtmlPages:
         forum = self._world.forums[thread.post.forum_id]
         pages = page_count(thread.reply_count)
         number = page_number(page, pages, f"post {post_id}")
-        return self._bodies.get(post_id, thread.revision, ("html", number), lambda: _thread(forum, thread, number, pages))
+        return self._bodies.get(
+            post_id, thread.revision, ("html", number), lambda: _thread(forum, thread, number, pages, self._world.now)
+        )
 
 
 def not_found(message: str) -> bytes:
@@ -48,42 +54,42 @@ def not_found(message: str) -> bytes:
 
 
 def _index(world: World) -> bytes:
-    entries = "\n".join(_forum_entry(row) for row in forum_rows(world))
+    entries = "\n".join(_forum_entry(row, world.now) for row in forum_rows(world))
     main = f'<h1>Forums</h1>\n<ul class="forums">\n{entries}\n</ul>'
     return layout.page(title="Forums", trail=[_HOME], main=main, json="/forums")
 
 
-def _forum_entry(row: dict[str, Any]) -> str:
-    active = f", active {layout.moment(row['last_reply_at'], 'last-reply')}" if row["last_reply_at"] else ""
+def _forum_entry(row: dict[str, Any], now: float) -> str:
+    active = f", active {layout.moment(row['last_reply_at'], 'last-reply', now)}" if row["last_reply_at"] else ""
     return (
         f'<li class="forum" id="{row["id"]}"><a href="/html/f/{row["id"]}">{escape(row["name"])}</a>'
         f'<p>{escape(row["about"])}</p><span class="meta">{row["threads"]} threads{active}</span></li>'
     )
 
 
-def _forum(forum: Forum, number: int, pages: int) -> bytes:
-    entries = "\n".join(_thread_entry(thread) for thread in forum.ordered()[page_slice(number)])
+def _forum(forum: Forum, number: int, pages: int, now: float) -> bytes:
+    entries = "\n".join(_thread_entry(thread, now) for thread in forum.ordered()[page_slice(number)])
     links = layout.pagination(f"/html/f/{forum.id}", number, pages)
     main = f'<h1>{escape(forum.name)}</h1>\n<ol class="threads">\n{entries}\n</ol>\n{links}'
     return layout.page(title=forum.name, trail=[_HOME], main=main, json=f"/list/{forum.id}/{number}")
 
 
-def _thread_entry(thread: Thread) -> str:
+def _thread_entry(thread: Thread, now: float) -> str:
     post = thread.post
     kind, badge = ("thread sticky", '<span class="badge">pinned</span> ') if post.sticky else ("thread", "")
     return (
         f'<li class="{kind}" id="{post.id}">{badge}<a class="title" href="/html/t/{post.id}">{escape(post.title)}</a>'
-        f'<div class="meta">{_byline(post)} · {_replies_count(thread)} · '
-        f"active {layout.moment(thread.last_reply_at, 'last-reply')}</div></li>"
+        f'<div class="meta">{_byline(post, now)} · {_replies_count(thread)} · '
+        f"active {layout.moment(thread.last_reply_at, 'last-reply', now)}</div></li>"
     )
 
 
-def _thread(forum: Forum, thread: Thread, number: int, pages: int) -> bytes:
+def _thread(forum: Forum, thread: Thread, number: int, pages: int, now: float) -> bytes:
     post = thread.post
     main = "\n".join(
         [
-            _post(thread, with_body=number == 1),
-            _replies(thread, number),
+            _post(thread, now, with_body=number == 1),
+            _replies(thread, number, now),
             layout.pagination(f"/html/t/{post.id}", number, pages),
         ]
     )
@@ -91,21 +97,25 @@ def _thread(forum: Forum, thread: Thread, number: int, pages: int) -> bytes:
     return layout.page(title=post.title, trail=trail, main=main, json=f"/comment/{post.id}/{number}")
 
 
-def _post(thread: Thread, *, with_body: bool) -> str:
+def _post(thread: Thread, now: float, *, with_body: bool) -> str:
     """The head of a thread; its body is on the first page only, as in most forums."""
     post = thread.post
     body = f'<div class="body">{layout.paragraphs(post.body)}</div>'
+    views = f'<span class="views">{layout.count(thread.views)}</span> views'
     elsewhere = f'<p class="meta"><a href="/html/t/{post.id}">Read the first post</a></p>'
     return (
         f'<article class="post" id="{post.id}"><h1>{escape(post.title)}</h1>'
-        f'<div class="meta">{_byline(post)} · <span class="views">{thread.views}</span> views · {_replies_count(thread)}</div>'
+        f'<div class="meta">{_byline(post, now)} · {views} · {_replies_count(thread)}</div>'
         f"{body if with_body else elsewhere}</article>"
     )
 
 
-def _replies(thread: Thread, number: int) -> str:
-    """The comments of one page; a comment whose parent is on an earlier page stands at the outermost level."""
-    shown = thread.comments[page_slice(number)]
+def _replies(thread: Thread, number: int, now: float) -> str:
+    """The comments of one page, from the second page on after the last one of the page before. A comment whose parent is on an
+    earlier page stands at the outermost level.
+    """
+    page = page_slice(number)
+    shown = thread.comments[max(0, page.start - 1) : page.stop]
     position = {comment.id: index for index, comment in enumerate(thread.comments)}
     here = {comment.id for comment in shown}
     answers: dict[str | None, list[Comment]] = {}
@@ -114,28 +124,33 @@ def _replies(thread: Thread, number: int) -> str:
 
     def level(parent_id: str | None) -> str:
         entries = "".join(
-            f"<li>{_comment(comment, position)}{level(comment.id)}</li>\n" for comment in answers.get(parent_id, [])
+            f"<li>{_comment(comment, position, now)}{level(comment.id)}</li>\n" for comment in answers.get(parent_id, [])
         )
         return f'<ol class="replies">\n{entries}</ol>' if entries else ""
 
     return level(None)
 
 
-def _comment(comment: Comment, position: dict[str, int]) -> str:
+def _comment(comment: Comment, position: dict[str, int], now: float) -> str:
+    if comment.deleted:
+        return f'<article class="comment deleted" id="{comment.id}"><div class="body"><p>{comment.body}</p></div></article>'
     answers = ""
     if comment.parent_id:
-        page = position[comment.parent_id] // PAGE_SIZE + 1
+        # A parent that was deleted without a trace is still named.
+        page = position.get(comment.parent_id, 0) // PAGE_SIZE + 1
         address = f"/html/t/{comment.post_id}?page={page}#{comment.parent_id}"
         answers = f' · <a class="parent" href="{address}" data-parent="{comment.parent_id}">in reply to</a>'
     return (
-        f'<article class="comment" id="{comment.id}"><div class="meta">{_byline(comment)}{answers}</div>'
+        f'<article class="comment" id="{comment.id}"><div class="meta">{_byline(comment, now)}{answers}</div>'
         f'<div class="body">{layout.paragraphs(comment.body)}</div></article>'
     )
 
 
-def _byline(written: Post | Comment) -> str:
-    return f'<span class="author">{escape(written.author)}</span>, {layout.moment(written.created_at, "created")}'
+def _byline(written: Post | Comment, now: float) -> str:
+    edited = f", edited {layout.moment(written.edited_at, 'edited', now)}" if written.edited_at else ""
+    return f'<span class="author">{escape(written.author)}</span>, {layout.moment(written.created_at, "created", now)}{edited}'
 
 
 def _replies_count(thread: Thread) -> str:
-    return f'<span class="reply-count">{thread.reply_count}</span> {"reply" if thread.reply_count == 1 else "replies"}'
+    replies = "reply" if thread.reply_count == 1 else "replies"
+    return f'<span class="reply-count">{layout.count(thread.reply_count)}</span> {replies}'

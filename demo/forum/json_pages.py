@@ -44,9 +44,19 @@ class JsonPages:
         return self._bodies.get("forums", self._world.revision, "json", lambda: encode({"forums": forum_rows(self._world)}))
 
     def truth(self) -> bytes:
-        """`/truth`: the hash of every post and comment there is now, and the number of events since the start."""
-        world = self._world
-        truth = {"posts": world.post_hashes, "comments": world.comment_hashes, "revision": world.revision}
+        """`/truth`: the hash of every post and comment there is now, the number of events since the start, the forum's pace, and
+        what was `published`, `edited` and `deleted` since then (`history.py` says how).
+        """
+        world, history = self._world, self._world.history
+        truth = {
+            "posts": world.post_hashes,
+            "comments": world.comment_hashes,
+            "revision": world.revision,
+            "pace": world.pace,
+            "published": history.published,
+            "edited": history.edited,
+            "deleted": history.deleted,
+        }
         return self._bodies.get("truth", world.revision, "json", lambda: encode(truth))
 
 
@@ -60,6 +70,8 @@ def find_forum(world: World, forum_id: str) -> Forum:
 
 def find_thread(world: World, post_id: str) -> Thread:
     """The thread of a post, or NoSuchPage."""
+    if status := world.gone.get(post_id):
+        raise NoSuchPage(f"post {post_id} was deleted", status)
     try:
         return world.threads[post_id]
     except KeyError:
@@ -108,6 +120,8 @@ def _post(thread: Thread) -> dict[str, Any]:
         "body": post.body,
         "author": post.author,
         "created_at": post.created_at,
+        "edited_at": post.edited_at,
+        "sticky": post.sticky,
         "views": thread.views,
         "reply_count": thread.reply_count,
         "last_reply_at": thread.last_reply_at,
@@ -124,7 +138,9 @@ def _comment_row(comment: Comment) -> dict[str, Any]:
         "id": comment.id,
         "post_id": comment.post_id,
         "parent_id": comment.parent_id,
-        "author": comment.author,
+        "author": comment.author or None,
         "body": comment.body,
         "created_at": comment.created_at,
+        "edited_at": comment.edited_at,
+        "deleted": comment.deleted,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from html import escape
 
 STYLE = """
@@ -22,6 +23,7 @@ ol, ul { list-style: none; padding: 0; }
 footer { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: .6rem; }
 """
 
+_DAY_S = 86_400
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -48,17 +50,35 @@ def page(*, title: str, trail: Iterable[tuple[str, str]], main: str, json: str) 
 
 
 def pagination(address: str, number: int, pages: int) -> str:
-    """Links to the pages before and after, with the relations that crawlers look for; nothing where there is one page."""
+    """Links to the pages before and after, with the relations that crawlers look for; nothing where there is one page.
+
+    As in many a real forum, the last page has a next link too, which points at "#".
+    """
     if pages == 1:
         return ""
     newer = f'<a rel="prev" href="{address}?page={number - 1}">← Previous</a>' if number > 1 else "<span></span>"
-    older = f'<a rel="next" href="{address}?page={number + 1}">Next →</a>' if number < pages else "<span></span>"
+    following = f"{address}?page={number + 1}" if number < pages else "#"
+    older = f'<a rel="next" href="{following}">Next →</a>'
     return f'<nav class="pages">{newer}<span>Page {number} of {pages}</span>{older}</nav>'
 
 
-def moment(iso: str, kind: str) -> str:
-    """A time that a person reads by the minute and a program to the second."""
-    return f'<time class="{kind}" datetime="{iso}">{iso[:10]} {iso[11:16]}</time>'
+def moment(iso: str, kind: str, now: float) -> str:
+    """A time that a person reads as "5 minutes ago", from a day on as a date, and a program to the second."""
+    age_s = max(0, int(now - datetime.fromisoformat(iso).timestamp()))
+    text = _ago(age_s) if age_s < _DAY_S else f"{iso[:10]} {iso[11:16]}"
+    return f'<time class="{kind}" datetime="{iso}">{text}</time>'
+
+
+def _ago(age_s: int) -> str:
+    for unit, seconds in (("hour", 3600), ("minute", 60), ("second", 1)):
+        if number := age_s // seconds:
+            return f"{number} {unit}{'s' if number > 1 else ''} ago"
+    return "just now"
+
+
+def count(number: int) -> str:
+    """A number as forums show it: 999, then 1.2k."""
+    return str(number) if number < 1_000 else f"{number / 1_000:.1f}k"
 
 
 def paragraphs(text: str) -> str:

@@ -50,9 +50,11 @@ class ForumProcess:
         threads: int | None = None,
         comments: float | None = None,
         rate: float | None = None,
+        pace: float | None = None,
         port: int = 0,
     ) -> None:
-        given = {"seed": seed, "forums": forums, "threads": threads, "comments": comments, "rate": rate, "port": port}
+        sizes = {"forums": forums, "threads": threads, "comments": comments}
+        given = {"seed": seed, **sizes, "rate": rate, "pace": pace, "port": port}
         self._options = [f"--{name}={value}" for name, value in given.items() if value is not None]
         self._errors: BinaryIO | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -97,15 +99,17 @@ class ForumProcess:
         return process.returncode if process else None
 
     def truth(self) -> dict[str, Any]:
-        """`{"posts": {id: hash}, "comments": {id: hash}, "revision": events since the start}`, as of now."""
+        """`{"posts": {id: hash}, "comments": {id: hash}, "revision": events since the start, "pace": …}`, as of now, and what was
+        `published`, `edited` and `deleted` since the start (`history.py`).
+        """
         return self._ask("GET", "/truth")
 
     def stats(self) -> dict[str, Any]:
-        """`{"served": {kind: {status: pages}}, "total": pages, "revision": events since the start}`."""
+        """`{"served": {kind: {status: pages}}, "total": pages, "posts": n, "comments": n, "revision": events}`."""
         return self._ask("GET", "/stats")
 
-    def control(self, **settings: float) -> dict[str, Any]:
-        """Change some of rate, latency_ms, error_rate, throttle_rate, reset_rate, slow_body_rate; returns all of them.
+    def control(self, **settings: float | str) -> dict[str, Any]:
+        """Change some of the settings of `behaviour.Behaviour`; returns all of them.
 
         Raises ForumFailed with the forum's own words where it refuses.
         """

@@ -3,12 +3,13 @@
     Forum 1 ── n Thread 1 ── 1 Post
                       1 ── n Comment ──parent_id──▶ an older Comment of the same thread, or None
 
-A post and a comment never change once written; a thread grows, and its revision counts how often it did.
+The records of a post and a comment are frozen: an edit puts another one in their place. A thread's revision counts its changes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from hashlib import sha1
 from zlib import crc32
 
@@ -17,7 +18,7 @@ from demo.forum.words import Theme
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Post:
-    """The opening of a thread; `created_at` is ISO 8601 in UTC, seconds, with a Z."""
+    """The opening of a thread; `created_at` and `edited_at` are ISO 8601 in UTC, seconds, with a Z."""
 
     id: str
     forum_id: str
@@ -26,11 +27,15 @@ class Post:
     author: str
     created_at: str
     sticky: bool
+    edited_at: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comment:
-    """A reply; `parent_id` is None for a reply to the post itself; `depth` is 0 for those."""
+    """A reply; `parent_id` is None for a reply to the post itself; `depth` is 0 for those.
+
+    `deleted`: only a placeholder is left, with the id, the parent and the date. A parent may have vanished altogether.
+    """
 
     id: str
     post_id: str
@@ -39,6 +44,8 @@ class Comment:
     body: str
     created_at: str
     depth: int
+    edited_at: str | None = None
+    deleted: bool = False
 
 
 @dataclass(kw_only=True, slots=True)
@@ -51,7 +58,7 @@ class Thread:
 
     @property
     def reply_count(self) -> int:
-        """How many comments there are."""
+        """How many comments are shown, placeholders among them."""
         return len(self.comments)
 
     @property
@@ -75,10 +82,19 @@ class Forum:
     activity: dict[str, Thread] = field(default_factory=dict)
     revision: int = 0
 
+    def sink(self) -> None:
+        """Put every thread where its last activity belongs; after a deletion or a move that is no longer where it stood."""
+        self.activity = dict(sorted(self.activity.items(), key=lambda entry: entry[1].last_reply_at))
+
     def ordered(self) -> list[Thread]:
         """The threads as a list page shows them: sticky ones first, then the newest reply first."""
         newest_first = list(reversed(self.activity.values()))
         return [t for t in newest_first if t.post.sticky] + [t for t in newest_first if not t.post.sticky]
+
+
+def iso(at: float) -> str:
+    """A time in seconds since 1970 as the forum writes it, to the second."""
+    return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def post_hash(post: Post) -> str:

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from aiohttp import web
 from demo.forum.behaviour import Behaviour
 from demo.forum.life import live
 from demo.forum.server import ForumServer
+from demo.forum.tempo import liveliness
 from demo.forum.world import Size, World
 from redis_components.errors import TrawlError
 
@@ -29,13 +31,14 @@ class CannotServe(TrawlError):
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the command line says; `port` 0 is any free one, `rate` in events per second."""
+    """What the command line says; `port` 0 is any free one. `pace` 0: no clock, events alone move time (`world.py`)."""
 
     host: str = "127.0.0.1"
     port: int = 0
     seed: int = 1
     size: Size = field(default_factory=Size)
-    rate: float = 0.0
+    pace: float = 0.0
+    behaviour: Behaviour = field(default_factory=Behaviour)
     ready_file: Path | None = None
 
 
@@ -44,7 +47,7 @@ async def run(world: World, options: Options) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    forum = ForumServer(world, Behaviour(rate=options.rate), options.seed)
+    forum = ForumServer(world, options.behaviour, options.seed)
     runner = web.AppRunner(forum.application(), access_log=None, shutdown_timeout=_GOODBYE_S)
     await runner.setup()
     try:
@@ -53,7 +56,7 @@ async def run(world: World, options: Options) -> None:
             _write_ready(options.ready_file, url)
         counts = f"{len(world.forums)} forums, {len(world.threads)} threads, {len(world.comment_hashes)} comments"
         print(f"forum at {url}: {counts} (seed {options.seed})", flush=True)
-        life = asyncio.create_task(live(lambda: forum.behaviour.rate, world.advance))
+        life = asyncio.create_task(live(lambda: _rate(forum, options.seed), lambda: world.advance(forum.behaviour.mix)))
         stopped = asyncio.create_task(stop.wait())
         # An error in the forum's life ends the process instead of leaving a forum that silently stands still.
         await asyncio.wait({life, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -64,6 +67,12 @@ async def run(world: World, options: Options) -> None:
             await life
     finally:
         await runner.cleanup()
+
+
+def _rate(forum: ForumServer, seed: int) -> float:
+    """Events per second now: day, night and bursts come with a clock."""
+    world, rate = forum.world, forum.behaviour.rate
+    return rate * liveliness(seed, world.forum_s) if rate and world.pace else rate
 
 
 async def _listen(runner: web.AppRunner, options: Options) -> str:
@@ -95,7 +104,8 @@ def _write_ready(path: Path, url: str) -> None:
 
 def main(options: Options) -> int:
     """Run the server; returns the exit code, 0 after a signal and 1 where it cannot serve."""
-    world = World(options.seed, options.size)  # before the loop: a signal may end it at once
+    clock = time.time if options.pace else None
+    world = World(options.seed, options.size, options.pace, clock)  # before the loop: a signal may end it at once
     gc.collect()
     gc.freeze()  # the content stays: no collection needs to look at it again
     try:

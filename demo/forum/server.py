@@ -21,12 +21,23 @@ from demo.forum.bodies import Bodies, NoSuchPage
 from demo.forum.html_pages import HtmlPages, not_found
 from demo.forum.json_pages import JsonPages, encode
 from demo.forum.misbehave import Mischief, Spoilt, send_half_and_reset, send_slowly
+from demo.forum.walls import wall, walled
 from demo.forum.world import World
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 View = Callable[[web.Request], bytes]
 _JSON = {"Content-Type": "application/json"}
 _HTML = {"Content-Type": "text/html; charset=utf-8"}
+_WALLED = {
+    "forums": "index",
+    "html_index": "index",
+    "list": "list",
+    "html_forum": "list",
+    "post": "thread",
+    "comment": "comments",
+    "html_thread": "comments",
+}
+"""What each kind of page is for a wall; other addresses have none."""
 
 
 class ForumServer:
@@ -66,13 +77,19 @@ class ForumServer:
         return app
 
     def _page(self, kind: str, headers: dict[str, str], view: View) -> Handler:
-        """A handler for one kind of page: waits, draws its fate, renders what is true *then*, sends it, counts it."""
+        """A handler for one kind of page: waits, draws its fate, renders what is true *then*, sends it, counts it.
+
+        A soft block counts as status "wall".
+        """
         served = self._served.setdefault(kind, Counter())
 
         async def handle(request: web.Request) -> web.StreamResponse:
             if self.behaviour.latency_ms:
                 await asyncio.sleep(self.behaviour.latency_ms / 1000)
             fate = self._mischief.next(self.behaviour)
+            if blocked := self._wall(kind, request, headers):
+                served["wall"] += 1
+                return blocked
             response = _spoilt(fate) or _rendered(view, request, headers)
             if fate is Spoilt.RESET:
                 served["reset"] += 1
@@ -82,13 +99,30 @@ class ForumServer:
 
         return handle
 
+    def _wall(self, kind: str, request: web.Request, headers: dict[str, str]) -> web.Response | None:
+        """The soft block that this page is behind."""
+        page = _WALLED.get(kind)
+        if page is None or not walled(self.behaviour, page, self._forum_of(page, request)):
+            return None
+        body, as_json = wall(self.behaviour, page, as_json=headers is _JSON)
+        return web.Response(body=body, headers=_JSON if as_json else _HTML)
+
+    def _forum_of(self, page: str, request: web.Request) -> str | None:
+        """The forum that a page belongs to."""
+        if page == "list":
+            return _id(request)
+        thread = self.world.threads.get(request.match_info.get("id", ""))
+        return thread.post.forum_id if thread else None
+
     async def _show_truth(self, _: web.Request) -> web.Response:
         return web.Response(body=self._json.truth(), headers=_JSON)
 
     async def _show_stats(self, _: web.Request) -> web.Response:
         served = {kind: dict(by_status) for kind, by_status in self._served.items() if by_status}
         total = sum(by_status.total() for by_status in self._served.values())
-        return _answer({"served": served, "total": total, "revision": self.world.revision})
+        world = self.world
+        counts = {"posts": len(world.post_hashes), "comments": len(world.comment_hashes), "revision": world.revision}
+        return _answer({"served": served, "total": total, **counts})
 
     async def _show_control(self, _: web.Request) -> web.Response:
         return _answer(self.behaviour)
@@ -120,8 +154,8 @@ def _rendered(view: View, request: web.Request, headers: dict[str, str]) -> web.
         return web.Response(body=view(request), headers=headers)
     except NoSuchPage as missing:
         if headers is _HTML:
-            return web.Response(body=not_found(str(missing)), status=404, headers=_HTML)
-        return _answer({"error": str(missing)}, status=404)
+            return web.Response(body=not_found(str(missing)), status=missing.status, headers=_HTML)
+        return _answer({"error": str(missing)}, status=missing.status)
 
 
 def _spoilt(fate: Spoilt) -> web.Response | None:

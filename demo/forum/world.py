@@ -1,19 +1,29 @@
 """The forum's content: grown from a seed, changed by one event at a time.
 
-No wall clock and no other randomness: the same seed and sizes and the same number of events give the same content, to the
-byte. The threads that are there from the start are dated in the `HISTORY_S` before `OPENING`; each event then
-moves the simulated clock forward by at least a second, so that no two of them have the same time.
+The same seed and sizes and the same events (number and mix) give the same content, to the byte, but for the dates of a forum
+with a clock. Without a clock events alone move time: each by at least a second, so that no two of them have the same. The threads
+that are there from the start are dated in the `HISTORY_S` before the opening.
+
+**With a clock** (`pace` above 0) the forum lives `pace` times faster than the wall: a day of forum time, with its night, takes
+86,400 / pace seconds, and its 60 days of history reach 60 / pace days back. What it *shows* as dates, and what `/truth` says, are
+dates of the wall: a crawler that compares them with its own clock sees ages that are right, and "published → stored" can be
+measured. So one second of a crawler's schedule is `pace` seconds of the forum's time, and whoever tests a schedule with such a
+forum divides its durations by `pace`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from random import Random
 
+from demo.forum.changes import Changes
+from demo.forum.history import History
 from demo.forum.prose import Prose
-from demo.forum.records import Comment, Forum, Post, Thread, comment_hash, post_hash
+from demo.forum.records import Comment, Forum, Post, Thread, comment_hash, iso, post_hash
+from demo.forum.tempo import popularity
 from demo.forum.words import THEMES
 
 OPENING = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
@@ -33,33 +43,80 @@ class Size:
     comments: float = 8.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Mix:
+    """What an event may be: the shares that edit, delete or move something (the others publish), and the skew over forums."""
+
+    edit: float = 0.0
+    delete: float = 0.0
+    move: float = 0.0
+    skew: float = 0.0
+
+
 class World:
     """All forums, and the truth about them.
 
-    `revision` counts the events since the start. `post_hashes` and `comment_hashes` map each id to the hash of its content.
+    `revision` counts the events since the start. `post_hashes` and `comment_hashes` map the id of each piece that lives to the
+    hash of its content; `history` knows what was edited and deleted; `gone` the HTTP status of each deleted thread's address.
     """
 
-    def __init__(self, seed: int, size: Size) -> None:
+    def __init__(self, seed: int, size: Size, pace: float = 0.0, clock: Callable[[], float] | None = None) -> None:
         self.revision = 0
+        self.pace = pace
         self.forums: dict[str, Forum] = {}
         self.threads: dict[str, Thread] = {}
         self.post_hashes: dict[str, str] = {}
         self.comment_hashes: dict[str, str] = {}
-        self._now = OPENING
+        self.history = History()
+        self.gone: dict[str, int] = {}
+        self._clock = clock
+        self.opening: float = clock() if clock else OPENING
+        self._events_at: float = self.opening
+        self._posts = self._comments = 0
         self._rng = Random(f"forum content {seed}")
         self._prose = Prose(self._rng)
+        self._changes = Changes(self, seed)
         for number in range(1, size.forums + 1):
             self._found_forum(number, size)
 
-    def advance(self) -> None:
-        """One event: a new thread (one in ten), or a reply, most likely to a thread that was active lately."""
-        self._now += self._rng.randint(1, 120)
+    @property
+    def now(self) -> float:
+        """The time in seconds since 1970: the clock's, or that of the last event."""
+        return self._clock() if self._clock else self._events_at
+
+    @property
+    def forum_s(self) -> float:
+        """Seconds of forum time since the opening."""
+        return (self.now - self.opening) * (self.pace or 1)
+
+    def advance(self, mix: Mix = Mix()) -> None:
+        """One event: a new thread (one in ten), or a reply, most likely to a thread that was active lately; or a change.
+
+        A change that has nothing to happen to (no comment left to delete) becomes a publication.
+        """
+        step = self._rng.randint(1, 120)
+        self._events_at = max(self._clock(), self._events_at) if self._clock else self._events_at + step
         self.revision += 1
-        forum = self._rng.choice(list(self.forums.values()))
-        if not forum.activity or self._rng.random() < _NEW_THREAD_SHARE:
-            self._open_thread(forum, self._now, sticky=False)
+        forums = list(self.forums.values())
+        if mix.skew:
+            (forum,) = self._rng.choices(forums, popularity(len(forums), mix.skew, self.forum_s))
         else:
-            self._reply(forum, self._recently_active(forum), self._now)
+            forum = self._rng.choice(forums)
+        if not self._changes.happen(forum, mix, self._events_at):
+            self._publish(forum)
+
+    def recently_active(self, forum: Forum, rng: Random) -> Thread:
+        """Four times in five one of the last dozen or so, else any, so that old threads come back to the top too."""
+        rank = int(rng.expovariate(1 / 6)) if rng.random() < 0.8 else rng.randrange(len(forum.activity))
+        return next(islice(reversed(forum.activity.values()), rank % len(forum.activity), None))
+
+    def _publish(self, forum: Forum) -> None:
+        at = self._events_at
+        if not forum.activity or self._rng.random() < _NEW_THREAD_SHARE:
+            self.history.publish("posts", self._open_thread(forum, at, sticky=False).post.id, at)
+        else:
+            comment = self._reply(forum, self.recently_active(forum, self._rng), at)
+            self.history.publish("comments", comment.id, at)
 
     def _found_forum(self, number: int, size: Size) -> None:
         theme = THEMES[(number - 1) % len(THEMES)]
@@ -68,33 +125,33 @@ class World:
         forum = self.forums[f"f{number}"] = Forum(id=f"f{number}", theme=theme, name=name)
         sticky = min(3, -(-size.threads // 40))
         for index in range(size.threads):
-            created = OPENING - self._rng.randint(60, HISTORY_S)
-            thread = self._open_thread(forum, created, sticky=index < sticky)
+            age = self._rng.randint(60, HISTORY_S)
+            thread = self._open_thread(forum, self._past(age), sticky=index < sticky)
             # Early replies are dense and late ones sparse; each is dated before the opening.
             delays = sorted(self._rng.random() ** 3 for _ in range(self._power_law(size.comments)))
             for delay in delays:
-                self._reply(forum, thread, created + 1 + int(delay * (OPENING - created - 2)))
+                self._reply(forum, thread, self._past(age - 1 - int(delay * (age - 2))))
         by_activity = sorted(forum.activity.values(), key=lambda t: (t.last_reply_at, int(t.post.id[1:])))
         forum.activity = {thread.post.id: thread for thread in by_activity}
+
+    def _past(self, age_s: float) -> float:
+        """When the clock showed a time that is this many seconds of forum time before the opening."""
+        return self.opening - age_s / (self.pace or 1)
 
     def _power_law(self, mean: float) -> int:
         """A comment count from a Lomax distribution (a shifted Pareto), whose mean is scale / (tail - 1)."""
         drawn = mean * (_TAIL - 1) * (self._rng.paretovariate(_TAIL) - 1)
         return round(min(drawn, _LONGEST * mean))
 
-    def _recently_active(self, forum: Forum) -> Thread:
-        """Four times in five one of the last dozen or so, else any, so that old threads come back to the top too."""
-        rank = int(self._rng.expovariate(1 / 6)) if self._rng.random() < 0.8 else self._rng.randrange(len(forum.activity))
-        return next(islice(reversed(forum.activity.values()), rank % len(forum.activity), None))
-
-    def _open_thread(self, forum: Forum, at: int, *, sticky: bool) -> Thread:
+    def _open_thread(self, forum: Forum, at: float, *, sticky: bool) -> Thread:
+        self._posts += 1
         post = Post(
-            id=f"p{len(self.threads) + 1}",
+            id=f"p{self._posts}",
             forum_id=forum.id,
             title=self._prose.title(forum.theme),
             body=self._prose.post_body(forum.theme),
             author=self._prose.author(),
-            created_at=_iso(at),
+            created_at=iso(at),
             sticky=sticky,
         )
         thread = self.threads[post.id] = forum.activity[post.id] = Thread(post=post)
@@ -102,15 +159,16 @@ class World:
         self.post_hashes[post.id] = post_hash(post)
         return thread
 
-    def _reply(self, forum: Forum, thread: Thread, at: int) -> None:
+    def _reply(self, forum: Forum, thread: Thread, at: float) -> Comment:
         parent = self._answered(thread)
+        self._comments += 1
         comment = Comment(
-            id=f"c{len(self.comment_hashes) + 1}",
+            id=f"c{self._comments}",
             post_id=thread.post.id,
             parent_id=parent.id if parent else None,
             author=self._prose.author(),
             body=self._prose.comment_body(forum.theme),
-            created_at=_iso(at),
+            created_at=iso(at),
             depth=parent.depth + 1 if parent else 0,
         )
         thread.comments.append(comment)
@@ -118,6 +176,7 @@ class World:
         forum.activity[thread.post.id] = forum.activity.pop(thread.post.id)
         forum.revision += 1
         self.comment_hashes[comment.id] = comment_hash(comment)
+        return comment
 
     def _answered(self, thread: Thread) -> Comment | None:
         """The comment that a reply answers, or None for the post; late comments are answered more often than early ones."""
@@ -125,8 +184,4 @@ class World:
             return None
         position = int(len(thread.comments) * self._rng.random() ** 0.5)
         parent = thread.comments[position]
-        return parent if parent.depth < MAX_DEPTH else None
-
-
-def _iso(at: int) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return parent if parent.depth < MAX_DEPTH and not parent.deleted else None

@@ -246,9 +246,9 @@ def _crawl_json(forum: ForumProcess) -> tuple[Hashes, Hashes]:
 
 
 def _follow(forum: ForumProcess, path: str) -> Iterator[Selector]:
-    """A page and all that follow it by rel="next"; each but the first must link back."""
+    """A page and all that follow it by rel="next", which is "#" on the last one; each but the first must link back."""
     previous, following = None, path
-    while following:
+    while following.strip("#"):
         page = _html(forum, following)
         back = page.css("a[rel=prev]::attr(href)").get()
         assert back in ((None,) if previous is None else (previous, f"{previous}?page=1"))

@@ -1,0 +1,135 @@
+"""Events that are no publication: something is edited, deleted or moved, mostly what is young and where people are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+from demo.forum.prose import Prose
+from demo.forum.records import Comment, Forum, Thread, comment_hash, iso, post_hash
+from demo.forum.words import Theme
+
+if TYPE_CHECKING:
+    from demo.forum.world import Mix, World
+
+_OF_POSTS = 0.25  # share of the edits that concern a thread's opening post, half of them its title
+_OF_THREADS = 0.1  # share of the deletions that take a whole thread
+_PLACEHOLDERS = 0.5  # share of the deleted comments that leave "[deleted]" behind
+_YOUNG = 5.0  # how far from the newest comment of a thread the one is that changes, in the mean
+_FEWEST = 5  # a forum of so few threads loses none
+
+
+class Changes:
+    """Changes `world`. Has a random sequence of its own, so that a forum without changes is the same as ever."""
+
+    def __init__(self, world: World, seed: int) -> None:
+        self._world = world
+        self._rng = Random(f"forum changes {seed}")
+        self._prose = Prose(self._rng)
+
+    def happen(self, forum: Forum, mix: Mix, at: float) -> bool:
+        """Draw whether a change happens instead of a publication; False where none does, or nothing is there to change."""
+        if not (mix.edit or mix.delete or mix.move) or not forum.activity:
+            return False
+        draw = self._rng.random()
+        if draw < mix.edit:
+            return self._edit(forum, at)
+        if draw < mix.edit + mix.delete:
+            return self._delete(forum, at)
+        return draw < mix.edit + mix.delete + mix.move and self._move(forum, at)
+
+    def _edit(self, forum: Forum, at: float) -> bool:
+        thread = self._world.recently_active(forum, self._rng)
+        comment = None if self._rng.random() < _OF_POSTS else self._young(thread)
+        if comment:
+            self._edit_comment(forum.theme, thread, comment, at)
+        else:
+            self._edit_post(forum, thread, at)
+        return True
+
+    def _edit_comment(self, theme: Theme, thread: Thread, comment: Comment, at: float) -> None:
+        world = self._world
+        edited = replace(comment, body=self._amended(comment.body, theme), edited_at=iso(at))
+        thread.comments[thread.comments.index(comment)] = edited
+        thread.revision += 1
+        world.history.edit("comments", comment.id, at, before=world.comment_hashes[comment.id], after=comment_hash(edited))
+        world.comment_hashes[comment.id] = comment_hash(edited)
+
+    def _edit_post(self, forum: Forum, thread: Thread, at: float) -> None:
+        post = thread.post
+        if self._rng.random() < 0.5:
+            thread.post = replace(post, title=self._retitled(post.title, forum.theme), edited_at=iso(at))
+        else:
+            thread.post = replace(post, body=self._amended(post.body, forum.theme), edited_at=iso(at))
+        self._post_changed(thread, at)
+        forum.revision += 1
+
+    def _amended(self, body: str, theme: Theme) -> str:
+        """Another body: each edit adds a paragraph, a second one replaces the first."""
+        original, _, before = body.partition("\n\nEdit ")
+        number = int(before.partition(":")[0]) + 1 if before else 1
+        return f"{original}\n\nEdit {number}: {self._prose.comment_body(theme)}"
+
+    def _retitled(self, title: str, theme: Theme) -> str:
+        while (other := self._prose.title(theme)) == title:
+            pass
+        return other
+
+    def _post_changed(self, thread: Thread, at: float) -> None:
+        """The history and the hashes of a post that is another one now."""
+        world, post = self._world, thread.post
+        world.history.edit("posts", post.id, at, before=world.post_hashes[post.id], after=post_hash(post))
+        world.post_hashes[post.id] = post_hash(post)
+        thread.revision += 1
+
+    def _delete(self, forum: Forum, at: float) -> bool:
+        thread = self._world.recently_active(forum, self._rng)
+        if self._rng.random() < _OF_THREADS and len(forum.activity) > _FEWEST and not thread.post.sticky:
+            self._delete_thread(forum, thread, at)
+            return True
+        if comment := self._young(thread):
+            self._delete_comment(forum, thread, comment, at)
+        return comment is not None
+
+    def _delete_thread(self, forum: Forum, thread: Thread, at: float) -> None:
+        world, post = self._world, thread.post.id
+        del forum.activity[post], world.threads[post], world.post_hashes[post]
+        forum.revision += 1
+        world.gone[post] = self._rng.choice((404, 410))
+        world.history.delete("posts", post, at, "thread")
+        for comment in thread.comments:
+            if not comment.deleted:
+                del world.comment_hashes[comment.id]
+                world.history.delete("comments", comment.id, at, "thread")
+
+    def _delete_comment(self, forum: Forum, thread: Thread, comment: Comment, at: float) -> None:
+        position = thread.comments.index(comment)
+        keeps_place = self._rng.random() < _PLACEHOLDERS
+        if keeps_place:
+            thread.comments[position] = replace(comment, author="", body="[deleted]", deleted=True)
+        else:
+            del thread.comments[position]
+            forum.sink()
+            forum.revision += 1
+        thread.revision += 1
+        del self._world.comment_hashes[comment.id]
+        self._world.history.delete("comments", comment.id, at, "placeholder" if keeps_place else "vanished")
+
+    def _move(self, forum: Forum, at: float) -> bool:
+        elsewhere = [other for other in self._world.forums.values() if other is not forum]
+        if not elsewhere or len(forum.activity) <= _FEWEST:
+            return False
+        thread, other = self._world.recently_active(forum, self._rng), self._rng.choice(elsewhere)
+        other.activity[thread.post.id] = forum.activity.pop(thread.post.id)
+        other.sink()
+        thread.post = replace(thread.post, forum_id=other.id)
+        self._post_changed(thread, at)
+        forum.revision += 1
+        other.revision += 1
+        return True
+
+    def _young(self, thread: Thread) -> Comment | None:
+        """A comment that is still there, most likely one of the newest."""
+        there = [comment for comment in thread.comments if not comment.deleted]
+        return there[-1 - int(self._rng.expovariate(1 / _YOUNG)) % len(there)] if there else None

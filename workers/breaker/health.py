@@ -1,0 +1,67 @@
+"""When a site counts as broken, from what this process was answered. Pure: told the time."""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import StrEnum
+
+from workers.sites.breaker_options import BreakerOptions
+from workers.sites.soft_block import Verdict
+
+WINDOW = 40
+"""Answers among which the share of blocked ones counts."""
+LEAST_BLOCKED = 10
+"""Fewer blocked answers than this in the window open nothing by their share."""
+SETTLING_S = 30.0
+"""After it was opened, answers to what was under way are not counted: until the site is held everywhere, and some more."""
+MOST_TURNS = 3
+"""How many times `attempts` a page may be blocked in all, over any number of openings, before it is given up."""
+
+
+class Step(StrEnum):
+    """What becomes of a page that was blocked."""
+
+    AGAIN = "again"  # back to the queue
+    OPEN = "open"  # back to the queue, and the site is held
+    GIVE_UP = "give up"  # to the dead ones, with the reason
+
+
+class SiteHealth:
+    """What one process has seen of one site."""
+
+    def __init__(self) -> None:
+        self.in_a_row = 0  # blocked, and no page of the site since
+        self.opened_at = float("-inf")
+        self._last: deque[bool] = deque(maxlen=WINDOW)  # True: blocked
+
+    def good(self) -> None:
+        """A page of the site."""
+        self.in_a_row = 0
+        if self._last:  # nothing to weigh before the first one that was blocked
+            self._last.append(False)
+
+    def bad(self, verdict: Verdict, blocks: int, options: BreakerOptions, *, held: bool, now: float) -> Step:
+        """A blocked answer: what becomes of the page, which was blocked `blocks` times with this one. `held`: the site is.
+
+        A site-wide wall opens the breaker after `in_a_row`. What may concern one page alone, such as a private thread, needs
+        twice as many in a row. A page that was blocked `attempts` times while nothing else came speaks for the whole site, too.
+        """
+        if blocks >= MOST_TURNS * options.attempts:
+            return Step.GIVE_UP
+        if held or now - self.opened_at < SETTLING_S:
+            return Step.AGAIN
+        self.in_a_row += 1
+        self._last.append(True)
+        if options.enabled and self._is_broken(verdict, blocks, options):
+            self.opened_at = now
+            self.in_a_row = 0
+            self._last.clear()
+            return Step.OPEN
+        return Step.GIVE_UP if blocks >= options.attempts else Step.AGAIN
+
+    def _is_broken(self, verdict: Verdict, blocks: int, options: BreakerOptions) -> bool:
+        needed = options.in_a_row * (2 if verdict.this_page_only else 1)
+        blocked = sum(self._last)
+        by_share = blocked >= LEAST_BLOCKED and blocked >= options.share * len(self._last) and len(self._last) == WINDOW
+        alone = blocks >= options.attempts and self.in_a_row >= options.attempts and not verdict.this_page_only
+        return self.in_a_row >= needed or by_share or alone
