@@ -9,6 +9,7 @@ from urllib.parse import urljoin, urlsplit
 
 import html_text
 from lxml import etree
+from w3lib.url import url_query_cleaner
 
 _SPACE = re.compile(r"[\s\u200b\ufeff]+")
 _INT = re.compile(r"([-+]?\d[\d.,'’\s\u00a0\u202f]*)\s*(k|m|b|tys|mio|тыс|млн|万|萬|千|億|亿)?", re.IGNORECASE)
@@ -59,8 +60,10 @@ def number(value: str | None) -> int | None:
         return None
 
 
-def url(value: str | None, base: str) -> str | None:
-    """Absolute, against the page's own; None where it leads nowhere (`#`, `javascript:`, `mailto:`)."""
+def url(value: str | None, base: str, dropped: tuple[str, ...] = ()) -> str | None:
+    """Absolute, against the page's own, without the query's parameters that are to be dropped; None where it leads nowhere (`#`,
+    `javascript:`, `mailto:`).
+    """
     value = (value or "").strip()
     if not value or value.startswith("#"):
         return None
@@ -69,7 +72,13 @@ def url(value: str | None, base: str) -> str | None:
         parts = urlsplit(absolute)
     except ValueError:
         return None
-    return absolute if parts.scheme in ("http", "https") and parts.netloc else None
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        return None
+    return (
+        url_query_cleaner(absolute, dropped, remove=True, unique=False, keep_fragments=True)
+        if dropped and parts.query
+        else absolute
+    )
 
 
 def truth(found: Any) -> bool:
