@@ -10,11 +10,11 @@ from importlib.util import find_spec
 
 from redis_components.embedded import redis_url
 from redis_components.namespace import fleet_namespace
+from workers.user_agent import USER_AGENT as USER_AGENT
 
 BOT_NAME = "trawl"
 SPIDER_MODULES = ["workers.spiders"]
 NEWSPIDER_MODULE = "workers.spiders"
-USER_AGENT = "trawl/0.1 (+a crawl fleet; set USER_AGENT to something that says who you are)"
 
 # The shared frontier.
 REDIS_URL = redis_url()  # read when a crawl begins; starts the embedded server where no TRAWL_REDIS_URL is given

@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from . import templates
+from .breaker_options import BreakerOptions
 from .dates import check_language
 from .errors import SiteError
 from .pages import IndexPageSpec, Page, PageKind, Pages, RowsPage, ThreadPageSpec
@@ -85,15 +86,7 @@ class Raw(BaseModel):
 
     model_config = _STRICT
 
-    keep_days: float = Field(default=0, ge=0, description="for how long they are kept, days; 0: not at all")
-
-
-class Breaker(BaseModel):
-    """What stops the requests to a site that does not answer as it should."""
-
-    model_config = _STRICT
-
-    enabled: bool = Field(default=True, description="whether it may stop them")
+    keep_days: int = Field(default=0, ge=0, description="for how long they are kept, days; 0: not at all")
 
 
 class Recognise(BaseModel):
@@ -136,7 +129,7 @@ class Site(BaseModel):
     schedule: Schedule = Schedule()
     politeness: Politeness = Politeness()
     raw: Raw = Raw()
-    breaker: Breaker = Breaker()
+    breaker: BreakerOptions = BreakerOptions()
     headers: dict[str, SecretStr] = Field(default={}, description="headers of each request; secrets as `${NAME}`")
     cookies: dict[str, SecretStr] = Field(default={}, description="cookies of each request, each as `${NAME}`")
     drop_query: tuple[str, ...] = Field(default=(), description="parameters cut from URLs that are read, as session ids")
