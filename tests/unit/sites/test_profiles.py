@@ -32,7 +32,7 @@ BASE = "https://forum.example"
 
 
 @pytest.fixture
-def _sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
     return tmp_path
 
@@ -60,17 +60,17 @@ def read(site: Site, page: Path, told: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("profile", sorted(path.stem for path in PROFILES.glob("*.toml")))
-def test_a_site_file_needs_no_more_than_a_profile_an_address_and_forums(profile: str, _sites: Path) -> None:
-    site = site_of(profile, _sites)
+def test_a_site_file_needs_no_more_than_a_profile_an_address_and_forums(profile: str, sites: Path) -> None:
+    site = site_of(profile, sites)
     assert site.url("list", forum="1").startswith(BASE)
     assert profile == "generic" or profile in EXPECTED, f"make pages for it in {PAGES}"
 
 
 @pytest.mark.parametrize(("profile", "stem"), CASES, ids=[f"{profile}-{stem}" for profile, stem in CASES])
-def test_a_page_is_read_as_a_person_reads_it(profile: str, stem: str, _sites: Path) -> None:
+def test_a_page_is_read_as_a_person_reads_it(profile: str, stem: str, sites: Path) -> None:
     told = EXPECTED[profile][stem]
     page = next(path for path in (PAGES / profile).iterdir() if path.stem == stem)
-    site = site_of(profile, _sites)
+    site = site_of(profile, sites)
     if "unreadable" in told:
         with pytest.raises(UnreadablePage, match=told["unreadable"]):
             read(site, page, told)
