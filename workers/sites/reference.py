@@ -17,24 +17,25 @@ from .pages import CommentFields, IndexFields, ListFields, PostFields
 _HEAD = """\
 # Every key of a site file
 
-Generated from the model (`make docs`); [sites.md](sites.md) explains how they work together. A value that is no table replaces the
-profile's; `false` takes away what the profile has. *selector* is a JMESPath (JSON) or a CSS selector or XPath (HTML), or a list of
-them of which the first that finds something counts; *field* is a selector too, or a table of [field](#a-field).
+Generated from the model (`make docs`); [sites.md](sites.md) explains how they work together. A value that is no table
+replaces the profile's; `false` takes away what the profile has. A *selector* is a JMESPath (JSON), or a CSS selector or an
+XPath (HTML), or a list of them of which the first that finds something counts; a *field* is a selector, too, or a table
+as in [A field](#a-field).
 """
 _FIELD_MODELS = (IndexFields, ListFields, PostFields, CommentFields)
 _KINDS = """
 ## Converters
 
-`as` need not be given where the field's name says it: `id`, `forum_id`, `parent_id` are `id`; `url` is `url`; `reply_count`, `views`,
-`threads`, `position` are `int`; `created_at`, `edited_at`, `last_activity` are `date`; `sticky`, `deleted` are `bool`; `body` is `html` on
-HTML pages and `text` on JSON pages; all others are `text`.
+`as` need not be given where the field's name says it: `id`, `forum_id`, `parent_id` are `id`; `url` is `url`; `reply_count`,
+`views`, `threads`, `position` are `int`; `created_at`, `edited_at`, `last_activity` are `date`; `sticky`, `deleted` are
+`bool`; `body` is `html` on HTML pages and `text` on JSON pages; all others are `text`.
 
 | `as` | makes | of an HTML element |
 |---|---|---|
 | `text` | text without the space around it; one space for each stretch of it (`body`: lines as they are) | its text |
 | `id` | the same | its text |
 | `int` | a whole number: `1,234`, `1 234`, `1.234`, `1.2k`, `3.4M`, `1.2万` | of its text |
-| `date` | a moment in UTC: ISO 8601, epoch s or ms, dates in words, "2 hours ago", "yesterday, 14:02" | of its `datetime`, else its text |
+| `date` | UTC: ISO 8601, epoch s or ms, dates in words, "2 hours ago", "yesterday, 14:02" | of its `datetime`, else its text |
 | `url` | an absolute URL; none for `#`, `javascript:`, `mailto:` | of its `href`, else `src`, else its text |
 | `html` | clean text, and for `body` the original as `body_html` | what is in it |
 | `bool` | whether it is there; of JSON, and of text: not for `0`, `false`, `no`, `off`, `none`, `null` | true |
@@ -63,7 +64,7 @@ def _tables(model: type[BaseModel], path: str) -> Iterator[tuple[str, str, type[
 
 
 def _section(title: str, path: str, model: type[BaseModel]) -> str:
-    lines = [f"## {title}", "", _about(model, path), "", "| key | value | default | meaning |", "|---|---|---|---|"]
+    lines = [f"## {title}", "", _about(model), "", "| key | value | default | meaning |", "|---|---|---|---|"]
     for name, field in model.model_fields.items():
         if field.exclude:
             continue
@@ -76,9 +77,8 @@ def _section(title: str, path: str, model: type[BaseModel]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _about(model: type[BaseModel], path: str) -> str:
-    text = (model.__doc__ or "").split("\n\n")[0].replace("\n", " ").strip()
-    return text
+def _about(model: type[BaseModel]) -> str:
+    return " ".join((model.__doc__ or "").split("\n\n")[0].split())
 
 
 def _model(annotation: Any) -> type[BaseModel] | None:
