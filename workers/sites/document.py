@@ -8,6 +8,7 @@ from copy import deepcopy
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import msgspec
 from lxml import etree
@@ -153,6 +154,8 @@ class Document:
             return converters.url(text, self.base, self.site.drop_query)
         if kind == "bool":
             return text is not None and converters.truth(text)
+        if kind == "id" and self.page.format == "html":
+            text = unquote(text or "")  # out of an address; it is quoted again when it becomes one
         return converters.text(text)
 
     def _found(self, field: FieldSpec, node: Any) -> Found:
