@@ -55,11 +55,11 @@ def test_each_version_of_what_was_edited_is_known_and_the_last_one_is_shown(worl
 
 
 def test_what_was_deleted_is_gone_from_every_page(world: World) -> None:
-    ways = {how for _, how in world.history.deleted["comments"].values()}
+    ways = {how for _, how, _ in world.history.deleted["comments"].values()}
     assert ways == {"vanished", "placeholder", "thread"}
     assert {404, 410} == set(world.gone.values())
     shown = {c.id: c for t in world.threads.values() for c in t.comments}
-    for comment, (_, how) in world.history.deleted["comments"].items():
+    for comment, (_, how, _) in world.history.deleted["comments"].items():
         if how == "placeholder" and comment in shown:  # its thread may have been deleted later
             assert (shown[comment].deleted, shown[comment].body, shown[comment].author) == (True, "[deleted]", "")
         else:
