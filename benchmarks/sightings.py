@@ -73,6 +73,16 @@ def delays(truth: Mapping[str, Any], seen: Sightings) -> Delays:
     return Delays(published=published, edited=edited, deleted=deleted, unseen=unseen)
 
 
+def noticed_after(truth: Mapping[str, Any], seen: Sightings, since: float) -> int:
+    """How many edits and deletions were in the database only after this time; each piece's last edit counts."""
+    times = []
+    for kind in KINDS:
+        edits = truth["edited"][kind].items()
+        times += [seen.versions.get((kind, piece, versions[-1][1]), 0.0) for piece, versions in edits]
+        times += [seen.tombstones.get((kind, piece), 0.0) for piece in truth["deleted"][kind]]
+    return sum(at > since for at in times)
+
+
 def _delay(at: float, noticed: Iterable[float | None]) -> list[float]:
     """One delay, or none where it was not noticed."""
     times = [one for one in noticed if one is not None]

@@ -140,8 +140,8 @@ def main() -> None:
         asyncio.run(rescan.run(chosen.seconds))
         pages.append(pages_of(forum.stats()))
         found = delays(forum.truth(), rescan.seen)
-    computed = requests_per_s(pages, mean(found.all)) * chosen.seconds
-    print(f"{rescan.requests} requests, computed {computed:.0f} for the mean delay of {mean(found.all):.1f} s")
+    computed = requests_per_s(pages, mean(found.published)) * chosen.seconds
+    print(f"{rescan.requests} requests, computed {computed:.0f} for the mean delay of {mean(found.published):.1f} s")
 
 
 if __name__ == "__main__":
