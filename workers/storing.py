@@ -10,6 +10,7 @@ from redis_components.items import ItemStream
 from redis_components.keys import CrawlKeys
 
 from .history import store_runs
+from .remembering import remember
 from .storage import Database, StorageError
 from .storage.database import default_url
 from .writer import WriteReport, drain
@@ -23,7 +24,7 @@ def store(client: redis.Redis, services: Iterable[str], *, budget_s: float = 10.
     try:
         database = _databases.get(url) or _databases.setdefault(url, Database.from_url(url).open())
         streams = {service: ItemStream(client, CrawlKeys.for_spider(service)) for service in services}
-        reports = {service: drain(stream, database, budget_s=budget_s) for service, stream in streams.items()}
+        reports = {service: drain(stream, database, budget_s=budget_s, after=lambda items: remember(client, items)) for service, stream in streams.items()}
         store_runs(client, database)  # last: it must never keep items waiting
         return reports
     except StorageError:

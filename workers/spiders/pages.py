@@ -1,0 +1,43 @@
+"""What the callbacks of both spiders have in common: the request for a page of a site, and reading the page that came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from scrapy import Request
+
+from workers.sites import Site, load_site
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+
+    from workers.sites.pages import PageKind
+
+Read = TypeVar("Read")
+
+
+def page_request(
+    site: Site,
+    kind: PageKind,
+    url: str,
+    callback: Callable[..., Any],
+    errback: Callable[..., Any],
+    *,
+    forum: str = "",
+    thread: str = "",
+    number: int = 1,
+    priority: int = 0,
+    **kwargs: Any,
+) -> Request:
+    """The request for a page. `kwargs` are for the callback. Each page is asked for whenever somebody asks: no dupefilter."""
+    meta = {
+        "site": site.name,  # the name by which `trawl pause --site` knows it, and whose manners it follows
+        "page": {"kind": kind, "forum": forum, "thread": thread, "number": number},
+    }
+    return Request(url, callback=callback, errback=errback, cb_kwargs=kwargs, meta=meta, dont_filter=True, priority=priority)
+
+
+def read_page(response: Response, read: Callable[[Site, Response], Read]) -> Read:
+    """What the page holds. Every page that a callback gets goes through here. Raises UnreadablePage for what is none."""
+    return read(load_site(response.meta["site"]), response)
