@@ -94,7 +94,8 @@ class Scanner:
         for event in events:
             self.forum.act(*event)
         report = Scan(
-            site="s", forum_id="f", started_at=scan.started_at, finished_at=scan.started_at, pages=scan.pages, threads=scan.threads,
+            site="s", forum_id="f", started_at=scan.started_at, finished_at=scan.started_at,
+            pages=scan.pages, threads=scan.threads,
             outcome=outcome, reason=None, mode=scan.mode, new=scan.new, changed=scan.changed, stopped=stopped,
             newest_at=scan.newest_at, oldest_at=scan.oldest_at,
         )  # type: ignore[arg-type]  # fmt: skip
