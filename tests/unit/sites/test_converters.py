@@ -84,7 +84,8 @@ def test_a_language_that_is_spelt_wrong_is_answered_with_those_that_look_like_it
     ("link", "absolute"),
     [
         ("/t/1", "http://forum.example/t/1"), ("?page=2", "http://forum.example/b/?page=2"), ("#", None), ("#post3", None),
-        ("", None), ("javascript:void(0)", None), ("mailto:a@b.example", None), ("http://[", None), (" /a b ", "http://forum.example/a b"),
+        ("", None), ("javascript:void(0)", None), ("mailto:a@b.example", None), ("http://[", None),
+        (" /a b ", "http://forum.example/a b"),
         ("/t?f=1&sid=abc&p=2#x", "http://forum.example/t?f=1&p=2#x"),
     ],
 )  # fmt: skip

@@ -147,7 +147,10 @@ def test_pinned_threads_and_titles_with_markup(make: MakeSite) -> None:
 
 def test_the_first_row_is_the_opening_post_of_the_first_page_alone(make: MakeSite) -> None:
     site = make(HTML.replace("first_is_post = true", 'first_is_post = true\nper_page = 2\npost = { title = "h1" }'))
-    rows = '<h1>Title</h1><div class="post" id="p1"><div class="body">a<br>b</div></div><div class="post" id="p2"><p class="body">c</p></div>'
+    rows = (
+        '<h1>Title</h1><div class="post" id="p1"><div class="body">a<br>b</div></div>'
+        '<div class="post" id="p2"><p class="body">c</p></div>'
+    )
     first = read_comments(site, page(rows), "77", 1)
     assert first.post is not None
     assert (first.post.id, first.post.title, first.post.body, first.post.body_html) == ("77", "Title", "a\nb", "a<br>b")
@@ -181,17 +184,15 @@ def test_comments_nested_in_json_are_read_however_deep(make: MakeSite) -> None:
 
 
 def test_what_json_refers_to_is_looked_up(make: MakeSite) -> None:
-    author = 'author = { select = "user.id", lookup = "included[?type==\'users\']", value = "attributes.name" }'
-    site = make(JSON + "[pages.comments.post]\ntitle = 'title'\n" + author)
+    author = """{ select = "user.id", lookup = "included[?type=='users']", value = "attributes.name" }"""
+    site = make(JSON.replace('body = "text"', f'body = "text", author = {author}'))
     body = {
-        "posts": [], "title": "x", "user": {"id": 5},
-        "included": [{"type": "groups", "id": 5, "attributes": {"name": "g"}}, {"type": "users", "id": "5", "attributes": {"name": "ann"}}],
-    }  # fmt: skip
-    site = make(
-        JSON.replace('fields = { id = "id", body = "text" }', "").strip()
-        + f'\n[pages.comments.fields]\nid = "id"\nbody = "text"\n{author}\n'
-    )
-    body["posts"] = [{"id": 1, "text": "t", "user": {"id": 5}}, {"id": 2, "text": "t", "user": {"id": 6}}, {"id": 3, "text": "t"}]
+        "posts": [{"id": 1, "text": "t", "user": {"id": 5}}, {"id": 2, "text": "t", "user": {"id": 6}}, {"id": 3, "text": "t"}],
+        "included": [
+            {"type": "groups", "id": 5, "attributes": {"name": "g"}},
+            {"type": "users", "id": "5", "attributes": {"name": "ann"}},
+        ],
+    }
     assert [one.author for one in read_comments(site, api(body), "77").comments] == ["ann", None, None]
 
 
@@ -216,7 +217,10 @@ def test_what_is_cut_out_is_in_neither_form(make: MakeSite) -> None:
 
 def test_a_removed_post_keeps_its_place(make: MakeSite) -> None:
     site = make(HTML + 'deleted = ".removed"\n')
-    html = '<p class="post" id="1"><b class="body">a</b><p class="post" id="2"><b class="removed">gone</b><p class="post" id="3"><b class="body">c</b>'
+    html = (
+        '<p class="post" id="1"><b class="body">a</b><p class="post" id="2"><b class="removed">gone</b>'
+        '<p class="post" id="3"><b class="body">c</b>'
+    )
     assert [(one.id, one.body, one.deleted, one.position) for one in read_comments(site, page(html), "7").comments] == [
         ("2", "", True, 1), ("3", "c", False, 2)
     ]  # fmt: skip
