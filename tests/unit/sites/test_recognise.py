@@ -32,8 +32,12 @@ def test_a_page_without_marks_shows_how_its_links_are_made() -> None:
 
 @pytest.mark.parametrize(
     ("url", "name"),
-    [("https://www.forum.example/x", "forum.example"), ("http://127.0.0.1:8080", "127.0.0.1-8080"), ("http://bücher.example", "b-cher.example")],
-)  # fmt: skip
+    [
+        ("https://www.forum.example/x", "forum.example"),
+        ("http://127.0.0.1:8080", "127.0.0.1-8080"),
+        ("http://bücher.example", "b-cher.example"),
+    ],
+)
 def test_a_name_from_an_address(url: str, name: str) -> None:
     assert name_of(url) == name
 

@@ -20,7 +20,10 @@ GOOD = 'profile = "generic"\nbase_url = "http://forum.example/api/"\nforums = ["
 
 
 def test_a_site_builds_its_urls_from_the_templates(folder: Path) -> None:
-    text = '[pages.comments]\nurl = "/t/{thread}.json?page={page}"\nfirst_url = "/t/{thread}.json"\n[pages.list]\nurl = "/f/{forum:path}"\n'
+    text = (
+        '[pages.comments]\nurl = "/t/{thread}.json?page={page}"\nfirst_url = "/t/{thread}.json"\n'
+        '[pages.list]\nurl = "/f/{forum:path}"\n'
+    )
     (folder / "books.toml").write_text(GOOD + text)
     site = load_site("books")
     assert site.list_url("a b/../2") == "http://forum.example/api/f/a%20b/../2"
@@ -33,8 +36,10 @@ def test_a_profile_is_overridden_key_by_key(folder: Path, tmp_path: Path, monkey
     profiles = tmp_path / "profiles"
     profiles.mkdir()
     (profiles / "old.toml").write_text(
-        '[recognise]\nhtml = ["x"]\n[pages.list]\nurl = "/l/{forum}"\nrows = "li"\nfields = { id = "a::attr(href)", title = "a", author = "b" }\n'
-        '[pages.comments]\nurl = "/t/{thread}"\nrows = "div"\nfields = { id = "./@id", body = "p" }\n[limits]\npages_per_scan = 3\n'
+        '[recognise]\nhtml = ["x"]\n[pages.list]\nurl = "/l/{forum}"\nrows = "li"\n'
+        'fields = { id = "a::attr(href)", title = "a", author = "b" }\n'
+        '[pages.comments]\nurl = "/t/{thread}"\nrows = "div"\nfields = { id = "./@id", body = "p" }\n'
+        "[limits]\npages_per_scan = 3\n"
     )
     (profiles / "new.toml").write_text(
         'profile = "old"\n[pages.list.fields]\nid = { regex = "/([0-9]+)" }\n[limits]\ndeep_pages = 7\n'
@@ -114,7 +119,8 @@ def test_a_wrong_file_is_one_line_that_names_file_key_and_value(folder: Path, te
 def test_all_that_is_wrong_is_said_at_once_and_stops_no_other_site(folder: Path) -> None:
     (folder / "books.toml").write_text(
         GOOD
-        + 'colour = "red"\ncookies.a = "b"\n[limits]\ndeep_pages = "many"\n[pages.list]\nrows = "li["\nfields.id = { rgex = "x" }\n'
+        + 'colour = "red"\ncookies.a = "b"\n[limits]\ndeep_pages = "many"\n'
+        + '[pages.list]\nrows = "li["\nfields.id = { rgex = "x" }\n'
     )
     (folder / "good.toml").write_text(GOOD)
     sites, wrong = load_all()
@@ -142,7 +148,10 @@ def test_a_fault_in_a_profile_names_the_profile(folder: Path, tmp_path: Path, mo
 
 def test_secrets_come_from_the_environment_and_are_never_shown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BOOKS_TOKEN", "abc123")
-    text = '[headers]\nAuthorization = "Bearer ${BOOKS_TOKEN}"\nUser-Agent = "books/1"\n[cookies]\na = "${BOOKS_TOKEN}"\nb = "${BOOKS_TOKEN}2"\n'
+    text = (
+        '[headers]\nAuthorization = "Bearer ${BOOKS_TOKEN}"\nUser-Agent = "books/1"\n'
+        '[cookies]\na = "${BOOKS_TOKEN}"\nb = "${BOOKS_TOKEN}2"\n'
+    )
     (folder / "books.toml").write_text(GOOD + text)
     site = load_site("books")
     assert headers_of(site) == {"Authorization": "Bearer abc123", "User-Agent": "books/1", "Cookie": "a=abc123; b=abc1232"}
