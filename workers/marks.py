@@ -38,9 +38,7 @@ def after(marks: Marks | None, scan: Scan) -> Marks | None:
         return marks
     joined = scan.outcome == "complete" and (scan.stopped in ("overlap", "end") or marks is None)
     if not joined and not (scan.outcome == "gap" and scan.mode == "deep"):
-        return marks and msgspec.structs.replace(
-            marks, scanned_at=scan.started_at, failed_pages=marks.failed_pages + scan.pages
-        )
+        return marks and msgspec.structs.replace(marks, scanned_at=scan.started_at, failed_pages=marks.failed_pages + scan.pages)
     until = scan.newest_at
     if joined and scan.pages > 1:
         until = marks.newest if marks and marks.newest else scan.oldest_at

@@ -94,10 +94,21 @@ class Scanner:
         for event in events:
             self.forum.act(*event)
         report = Scan(
-            site="s", forum_id="f", started_at=scan.started_at, finished_at=scan.started_at, pages=scan.pages, threads=scan.threads,
-            outcome=outcome, reason=None, mode=scan.mode, new=scan.new, changed=scan.changed, stopped=stopped,
-            newest_at=scan.newest_at, oldest_at=scan.oldest_at,
-        )  # type: ignore[arg-type]  # fmt: skip
+            site="s",
+            forum_id="f",
+            started_at=scan.started_at,
+            finished_at=scan.started_at,
+            pages=scan.pages,
+            threads=scan.threads,
+            outcome=outcome,  # type: ignore[arg-type]
+            reason=None,
+            mode=scan.mode,
+            new=scan.new,
+            changed=scan.changed,
+            stopped=stopped,  # type: ignore[arg-type]
+            newest_at=scan.newest_at,
+            oldest_at=scan.oldest_at,
+        )
         self.marks = after(self.marks, report)
         return report
 
@@ -115,7 +126,9 @@ sizes = {"threads": st.integers(0, 40), "per_page": st.integers(3, 9)}
 
 
 @settings(max_examples=150, deadline=None)
-@given(**sizes, grain_s=st.sampled_from([1, 7, 60]), scans=st.lists(st.tuples(shifts, st.integers(0, 4), st.booleans()), max_size=6))
+@given(
+    **sizes, grain_s=st.sampled_from([1, 7, 60]), scans=st.lists(st.tuples(shifts, st.integers(0, 4), st.booleans()), max_size=6)
+)
 def test_whatever_moves_up_while_it_is_read_the_next_scan_finds_it(
     threads: int, per_page: int, grain_s: int, scans: list[tuple[Any, int, bool]]
 ) -> None:
@@ -151,7 +164,9 @@ def test_a_list_without_times_is_read_until_what_is_known(threads: int, per_page
 
 @settings(max_examples=100, deadline=None)
 @given(**sizes, limit=st.integers(1, 3), scans=st.lists(shifts, max_size=5))
-def test_a_scan_that_reached_too_little_says_so_and_a_deep_one_mends_it(threads: int, per_page: int, limit: int, scans: Any) -> None:
+def test_a_scan_that_reached_too_little_says_so_and_a_deep_one_mends_it(
+    threads: int, per_page: int, limit: int, scans: Any
+) -> None:
     scanner = Scanner(Forum(threads, per_page))
     scanner.scan()
     for events in scans:
