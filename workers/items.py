@@ -24,12 +24,12 @@ def _stamp(moment: datetime | None) -> str | None:
 
 
 def post_item(read: ReadPost, *, site: str, thread: str, forum: str | None, url: str, fetched_at: str) -> dict[str, Any]:
-    """An opening post. `forum` is the one on whose list it stood; without it, what the page says."""
+    """An opening post of a thread in `forum`."""
     return {
         "kind": "post",
         "site": site,
         "id": thread,
-        "forum_id": forum or read.forum_id,
+        "forum_id": forum,
         "title": read.title or "",
         "body": read.body,
         "body_html": read.body_html,
