@@ -83,7 +83,7 @@ class ForumDetailSpider(RedisSpider):
         read = _with_requests(reading, response)
         site = load_site(response.meta["site"])
         try:
-            post = read_page(response, lambda site, response: read_thread(site, response, read.thread)).post
+            post = read_page(self, response, lambda site, response: read_thread(site, response, read.thread)).post
         except UnreadablePage as error:
             yield self._unreadable(response, read, error)
             return
@@ -93,7 +93,7 @@ class ForumDetailSpider(RedisSpider):
             thread=read.thread,
             forum=read.forum,
             url=read.url or response.url,
-            fetched_at=_fetched_at(read),
+            fetched_at=_fetched_at(read, response),
         )
         read = msgspec.structs.replace(read, forum=read.forum or post.forum_id)
         if post.reply_count == 0:
@@ -108,6 +108,7 @@ class ForumDetailSpider(RedisSpider):
         spec = site.pages.comments
         try:
             page = read_page(
+                self,
                 response,
                 lambda site, response: read_comments(
                     site, response, read.thread, read.page, forum=read.forum or "", url=read.url
@@ -116,7 +117,7 @@ class ForumDetailSpider(RedisSpider):
         except UnreadablePage as error:
             yield self._unreadable(response, read, error)
             return
-        fetched_at = _fetched_at(read)
+        fetched_at = _fetched_at(read, response)
         if page.post is not None:
             url = read.url or response.url
             yield post_item(page.post, site=site.name, thread=read.thread, forum=read.forum, url=url, fetched_at=fetched_at)
@@ -168,7 +169,12 @@ def _with_requests(reading: dict[str, Any], response: Response) -> Reading:
     return msgspec.structs.replace(read, requests=read.requests + 1 + int(response.meta.get("retry_times", 0)))
 
 
-def _fetched_at(read: Reading) -> str:
+def _fetched_at(read: Reading, response: Response) -> str:
+    """When the page came, as its raw page says too (`workers/breaker/watch.py`)."""
+    return str(response.meta.get("fetched_at") or _now(read))
+
+
+def _now(read: Reading) -> str:
     """Never before the reading began, also where the clocks of two crawlers differ: what is older than a whole reading, and was
     not seen in it, counts as removed.
     """
@@ -184,7 +190,7 @@ def _check(site: str, read: Reading, *, reason: str | None = None, gone: bool = 
         "id": read.thread,
         "forum_id": read.forum,
         "started_at": read.started_at,
-        "finished_at": _fetched_at(read),
+        "finished_at": _now(read),
         "mode": read.mode,
         "first_page": read.first,
         "last_page": read.last_page,

@@ -82,7 +82,7 @@ class ForumListSpider(RedisSpider):
         state = msgspec.convert(scan, ScanState)
         site = load_site(response.meta["site"])
         try:
-            listing: ListPage = read_page(response, lambda site, response: read_list(site, response, forum, number))
+            listing: ListPage = read_page(self, response, lambda site, response: read_list(site, response, forum, number))
         except UnreadablePage as error:
             yield self._failed(site.name, forum, state, f"page {number}: {error}")
             return
@@ -156,11 +156,11 @@ class ForumListSpider(RedisSpider):
         """The forums that the site has."""
         site, number = load_site(response.meta["site"]), response.meta["page"]["number"]
         try:
-            page = read_page(response, lambda site, response: read_index(site, response, number))
+            page = read_page(self, response, lambda site, response: read_index(site, response, number))
         except UnreadablePage as error:
             yield self._index_report(site.name, number, index, "failed", f"page {number}: {error}")
             return
-        fetched_at = utc_now()
+        fetched_at = str(response.meta.get("fetched_at") or utc_now())
         for forum in page.forums:
             yield forum_item(forum, site=site.name, fetched_at=fetched_at)
         index = {**index, "forums": index["forums"] + len(page.forums)}

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy import Request
 
-from workers.sites import Site, load_site
+from workers.breaker.watch import ReadPage, watch_of
+from workers.sites import Site, UnreadablePage, load_site
 
 if TYPE_CHECKING:
+    from scrapy import Spider
     from scrapy.http import Response
 
     from workers.sites.pages import PageKind
 
-Read = TypeVar("Read")
+Read = TypeVar("Read", bound=ReadPage)
 
 
 def page_request(
@@ -38,6 +40,19 @@ def page_request(
     return Request(url, callback=callback, errback=errback, cb_kwargs=kwargs, meta=meta, dont_filter=True, priority=priority)
 
 
-def read_page(response: Response, read: Callable[[Site, Response], Read]) -> Read:
-    """What the page holds. Every page that a callback gets goes through here. Raises UnreadablePage for what is none."""
-    return read(load_site(response.meta["site"]), response)
+def read_page(spider: Spider, response: Response, read: Callable[[Site, Response], Read]) -> Read:
+    """What the page holds. Every page that a callback gets goes through here.
+
+    Raises UnreadablePage for what is none and is given up, and PageBlocked, which no callback need catch, for what is none and
+    is to be fetched again (`workers/breaker/watch.py`).
+    """
+    site, watch = load_site(response.meta["site"]), watch_of(spider.crawler)
+    try:
+        page = read(site, response)
+    except UnreadablePage as error:
+        if watch is not None:
+            watch.unreadable(response, error)
+        raise
+    if watch is not None:
+        watch.read(response, page)
+    return page
