@@ -21,6 +21,7 @@ from workers.sites import Site, load_site, load_sites
 from workers.spiders.task_data import ForumTask, PostTask, encode
 from workers.storage import Database
 from workers.storage.due_checks import DueThread, take_due
+from workers.storage.records import BACKFILL, scan_task
 
 GRANTED_S = 60.0
 """A round may spend what the share grants in this time, so that it is spread over the hour; beat sends one every 30 s."""
@@ -30,8 +31,6 @@ WAITING_MOST = 500
 LEASE = timedelta(hours=6)
 """A check that was sent and never came back is due again after this."""
 AT_ONCE = 1000
-BACKFILL_MARK = "#backfill"
-"""Ends the pending id of a forum's backfill, so that its scans go on beside it."""
 
 
 def recheck(client: redis.Redis, database: Database, site: str | None = None, force: bool = False) -> dict[str, str]:
@@ -80,7 +79,7 @@ def backfill(
     tasks = [Seed(id=f"{one.name}/{forum}{BACKFILL_MARK}", data=_history(one, forum, since), wait_s=0.0) for forum in wanted]
     now = server_time(client)
     outcomes = seed(client, CrawlKeys.for_spider("forum_list"), tasks, max_pending=max_pending(), force=True) if tasks else []
-    return report | {task.id.removesuffix(BACKFILL_MARK): said(end, now) for task, end in zip(tasks, outcomes, strict=True)}
+    return report | {task.id.removesuffix(BACKFILL): said(end, now) for task, end in zip(tasks, outcomes, strict=True)}
 
 
 def _granted(site: Site) -> float:

@@ -15,10 +15,11 @@ from sqlalchemy import update
 from redis_components.holds import HoldWord
 from redis_components.keys import CrawlKeys
 from redis_components.spending import Lane, Ledger, Spending
+from tests.support.items import post
 from workers.holding import Target, hold
 from workers.rechecking import WAITING_MOST, backfill, recheck
 from workers.seeding import seed
-from workers.storage import Database
+from workers.storage import Database, parse
 from workers.storage.tables import posts
 
 DETAIL, LIST = CrawlKeys.for_spider("forum_detail"), CrawlKeys.for_spider("forum_list")
@@ -36,17 +37,11 @@ def _sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def database(tmp_path: Path) -> Iterator[Database]:
     """With three threads of site one: two are due, the second one longer, and one is not."""
     with Database.from_url(f"sqlite:///{tmp_path}/trawl.sqlite") as opened:
+        opened.write(
+            [parse(json.dumps(post(f"p{n}", site="one", forum_id="a", url=f"http://x/{n}")).encode()) for n in (1, 2, 3)]
+        )
         with opened.engine.begin() as connection:
             for number, due_in_h in ((1, -1), (2, -5), (3, 5)):
-                values = {
-                    "site": "one",
-                    "id": f"p{number}",
-                    "forum_id": "a",
-                    "title": "",
-                    "body": "",
-                    "url": f"http://x/{number}",
-                }
-                connection.execute(posts.insert().values(**values, fetched_at=NOW))
                 due = NOW + timedelta(hours=due_in_h)
                 connection.execute(update(posts).where(posts.c.id == f"p{number}").values(next_check_at=due, checked_at=due))
         yield opened
