@@ -86,7 +86,7 @@ def test_a_forum_is_due_by_its_rate_and_the_time_is_told(redis_client: redis.Red
     report = seed_forums(redis_client, site="one")
     assert report["one/a"] == "seeded"
     assert report["one/b"].startswith("not due until")
-    dues = ForumStates(redis_client).dues(["one/a", "one/b"])
+    dues = ForumStates(redis_client).dues("one")
     assert dues["one/a"] < now < dues["one/b"] < now + 86_400
 
 
