@@ -25,8 +25,8 @@ def seed(
 ) -> int:
     """Queue forums for a scan, which finds their new and changed threads, and say what became of each and why.
 
-    What you name is scanned now; without names, every forum that is due by its learned rate, within its site's requests an hour. A
-    forum that waits already, or is being scanned, is never queued twice. While `trawl up` runs, beat seeds by itself.
+    What you name is scanned now; without names, every forum that is due by its learned rate, within its site's requests an hour.
+    A forum that waits already, or is being scanned, is never queued twice. While `trawl up` runs, beat seeds by itself.
 
     **Examples:**
 
