@@ -200,7 +200,7 @@ class SiteWatch:
         blocks = request.meta.get(BLOCKED, 0) + 1
         self._inc_value(f"sites/{site.name}/{page['kind']}/blocked/{found.cause}")
         health, is_held = self._of(site), self._is_held(site)
-        step = health.bad(found, blocks, site.breaker, held=is_held, now=time.monotonic())
+        step = health.bad(found, request.url, blocks, site.breaker, held=is_held, now=time.monotonic())
         if step is Step.GIVE_UP:
             reason = f"blocked {blocks} times, at last by {found.reason}"
             raise SiteBlocked(reason)
