@@ -274,12 +274,19 @@ class CrawlKeys:
         return f"{self.start_urls}:seeded"
 
     def forum_states(self) -> str:
-        """HASH: what the policy of freshness knows of each forum (`<site>/<forum>` -> JSON of `workers/freshness/state.py`), and
-        of each site's day (`<site>` -> JSON). One field for each forum, also for those that an index page named.
+        """HASH: what the policy of freshness knows of each forum (`<site>/<forum>` -> JSON of `forum_states.py`), also of those
+        that an index page named; `<site>/*` is the index page itself.
 
         Written by `store_items` after the commit; read by the seeder, `trawl forums` and the exporter.
         """
         return f"{self.start_urls}:forums"
+
+    def forum_dues(self) -> str:
+        """HASH: when each forum is due by that policy (`<site>/<forum>` -> epoch seconds, Redis).
+
+        Written by the seeder; read by `trawl forums` and the exporter: a time that lies far behind is a board that went stale.
+        """
+        return f"{self.start_urls}:dues"
 
     def item_stream(self) -> str:
         """LIST: scraped items as JSON, oldest first. Where a pipeline overrides `item_key`, its lists are written alike.

@@ -25,7 +25,7 @@ class Marks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     until: datetime | None = None
     """Down to where the next scan reads; older than `newest` where a range is to be read twice."""
     failed_pages: int = 0
-    """Pages read by scans since then that came to no end."""
+    """Pages read since then by scans that did not get so far."""
 
 
 def after(marks: Marks | None, scan: Scan) -> Marks | None:
@@ -38,8 +38,7 @@ def after(marks: Marks | None, scan: Scan) -> Marks | None:
         return marks
     joined = scan.outcome == "complete" and (scan.stopped in ("overlap", "end") or marks is None)
     if not joined and not (scan.outcome == "gap" and scan.mode == "deep"):
-        read = max(marks.failed_pages, scan.pages) if marks else 0
-        return marks and msgspec.structs.replace(marks, scanned_at=scan.started_at, failed_pages=read)
+        return marks and msgspec.structs.replace(marks, scanned_at=scan.started_at, failed_pages=marks.failed_pages + scan.pages)
     until = scan.newest_at
     if joined and scan.pages > 1:
         until = marks.newest if marks and marks.newest else scan.oldest_at

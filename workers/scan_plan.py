@@ -63,6 +63,7 @@ class ScanState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     changed: int = 0
     newest_at: datetime | None = None
     oldest_at: datetime | None = None
+    known_pages: int = 0  # pages without news
     proven: bool = False  # it has read below the mark of the last complete scan
     page_digest: str = ""  # of the ids of the last page
 
@@ -160,7 +161,8 @@ def _counted(state: ScanState, rows: Sequence[Listed], dates: Sequence[datetime]
         changed=state.changed + since.count(Change.CHANGED),
         newest_at=state.newest_at or (by_age[min(OUTLIERS, len(by_age) - 1)] if by_age else None),
         oldest_at=_earlier(state.oldest_at, by_age[-1] if by_age else None),
-        proven=state.proven or (mark is not None and page.is_older_than(mark)),
+        proven=state.proven or (mark is not None and page.order == "activity" and page.is_older_than(mark)),
+        known_pages=state.known_pages + page.is_known(),
         page_digest=digest,
     )
 
@@ -175,8 +177,8 @@ def _reached(state: ScanState, page: _Page) -> bool:
         return False
     if state.marks.until is not None and page.is_older_than(state.marks.until):
         return True
-    # No times on the page: behind what incomplete scans have read, a page without news is what the last complete one saw.
-    return page.is_known() and state.pages > state.marks.failed_pages
+    # A list without times: more pages without news than incomplete scans have read hold something that the last complete one saw.
+    return page.is_known() and state.known_pages > state.marks.failed_pages
 
 
 def _is_wanted(state: ScanState, row: Listed, order: Order, zone: ZoneInfo) -> bool:

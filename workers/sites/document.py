@@ -8,6 +8,7 @@ from copy import deepcopy
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import msgspec
 from lxml import etree
@@ -18,6 +19,7 @@ from w3lib.html import get_base_url
 from . import converters, dates
 from .errors import UnreadablePage
 from .fields import FieldSpec, Kind, Select
+from .html_text import text_of
 from .pages import Page, RowsPage
 from .selectors import Found, compiled
 
@@ -122,7 +124,7 @@ class Document:
         if kind == "html":
             markup = converters.source(self._found(field, node))
             markup = _matched(field.regex, markup)
-            return converters.clean(markup) or field.default, markup if name == "body" else None
+            return text_of(markup) or field.default, markup if name == "body" else None
         if kind == "bool" and field.regex is None:
             found = self._found(field, node)
             return (converters.truth(found[0]) if found else bool(field.default)), None
@@ -152,6 +154,8 @@ class Document:
             return converters.url(text, self.base, self.site.drop_query)
         if kind == "bool":
             return text is not None and converters.truth(text)
+        if kind == "id" and self.page.format == "html":
+            text = unquote(text or "")  # out of an address; it is quoted again when it becomes one
         return converters.text(text)
 
     def _found(self, field: FieldSpec, node: Any) -> Found:
