@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint test-scrapy-redis test-real-forums chaos deaths bench peers format docs clean
+.PHONY: help install demo test lint test-scrapy-redis test-real-forums chaos deaths living bench peers format docs clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ chaos: $(STAMP) ## Ten minutes of random deaths while a living forum is crawled;
 
 deaths: $(STAMP) ## Each way to die, of a crawler, a Redis, a fleet, and what it costs, into benchmarks/results/ (about 45 minutes)
 	@$(BIN)/python -m benchmarks kill_table deaths
+
+living: $(STAMP) ## A fleet follows a living forum, undisturbed and with SIGKILLs: coverage, delays, requests, into benchmarks/results/ (about 30 minutes)
+	@$(BIN)/python -m benchmarks living
 
 bench: $(STAMP) ## Every benchmark, one after the other, into benchmarks/results/ (about 60 minutes; ONLY="chains memory" for some)
 	@$(BIN)/python -m benchmarks $(ONLY)

@@ -110,7 +110,7 @@ def drained(stream: ItemStream, database: Database) -> None:
 
 def empty(database: Database) -> None:
     with database.engine.begin() as connection:
-        for name in ("posts", "comments", "scans"):
+        for name in ("posts", "comments", "scans", "forums", "sites", "revisions", "checks", "gaps"):
             connection.execute(metadata.tables[name].delete())
 
 

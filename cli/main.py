@@ -39,6 +39,7 @@ from . import (
     scale,
     schedule,
     seed,
+    sites,
     status,
     up,
 )
@@ -96,6 +97,7 @@ app.command("export")(export.export)
 app.command("dupefilter")(dupefilter.dupefilter)
 app.add_typer(dead.app, name="dead")
 app.add_typer(schedule.app, name="schedule")
+app.add_typer(sites.app, name="sites")
 app.add_typer(migrate.app, name="migrate")
 
 

@@ -47,8 +47,6 @@ def store_runs(client: redis.Redis, database: Database) -> int:
     """
     history, runs = RunHistory(database), Runs(client)
     due = time.monotonic() - _looked_at.get(database.name, -LOOK_AGAIN_S) >= LOOK_AGAIN_S
-    if due:
-        history.complete()
     stored = 0
     while told := runs.peek(BATCH):
         rows = _rows(told)

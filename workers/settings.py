@@ -61,7 +61,9 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # a request can switch it off
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,  # the next one in its place
     "workers.downloads.RedirectWithoutReferer": 600,
+    "workers.breaker.watch.SiteWatch": 560,  # a wall is no page; behind redirects and decompression, before a retry hides it
 }
+SPIDER_MIDDLEWARES = {"workers.breaker.watch.BackToTheQueue": 10}  # pages that a callback finds blocked
 # Both of these would let whoever reaches the port run code in the crawler, and Scrapy has them on.
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from demo.forum.process import ForumProcess
-from tests.support.chaos import BOARDS, Chaos, ForumFleet, choices
+from tests.support.chaos import Chaos, choices
+from tests.support.forum_fleet import BOARDS, ForumFleet
 from tests.support.processes import none_left
 from tests.support.watched_fleet import MARK
 

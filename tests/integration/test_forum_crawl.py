@@ -108,10 +108,16 @@ def test_bad_start_tasks_are_set_aside_and_the_good_one_is_scanned(redis_url: st
 
 
 @pytest.mark.usefixtures("_demo_site")
-def test_a_post_that_is_gone_is_kept_with_the_reason(redis_url: str, redis_client: redis.Redis) -> None:
+def test_a_thread_that_is_gone_is_reported_so_and_what_fails_is_kept_with_the_reason(
+    redis_url: str, redis_client: redis.Redis
+) -> None:
     with ForumProcess(seed=3, forums=4, threads=5, comments=1) as forum:
         redis_client.rpush(DETAILS.start_tasks(), encode(PostTask(site="demo", post="p99999")))
         crawl(redis_url, forum, "forum_detail")
-    shot = snapshot(redis_client, "forum_detail")
-    assert (shot.dead, shot.items) == (1, 0)
-    assert b"HTTP 404" in redis_client.lrange(DETAILS.dead(), 0, 0)[0]
+        forum.control(error_rate=1.0)
+        redis_client.rpush(DETAILS.start_tasks(), encode(PostTask(site="demo", post="p1")))
+        crawl(redis_url, forum, "forum_detail")
+    checks = [(check["id"], check["gone"], check["whole"], check["reason"]) for check in stored(redis_client, DETAILS)]
+    assert checks == [("p99999", True, False, "HTTP 404"), ("p1", False, False, "HTTP 500")]
+    assert snapshot(redis_client, "forum_detail").dead == 1
+    assert b"HTTP 500" in redis_client.lrange(DETAILS.dead(), 0, 0)[0]

@@ -14,6 +14,8 @@ LEAST_BLOCKED = 10
 """Fewer blocked answers than this in the window open nothing by their share."""
 SETTLING_S = 30.0
 """After it was opened, answers to what was under way are not counted: until the site is held everywhere, and some more."""
+STUMBLES = 4
+"""So many times `in_a_row` failed tries open it: each page is tried five times."""
 MOST_TURNS = 3
 """How many times `attempts` a page may be blocked in all, over any number of openings, before it is given up."""
 
@@ -31,8 +33,25 @@ class SiteHealth:
 
     def __init__(self) -> None:
         self.in_a_row = 0  # blocked, and no page of the site since
+        self.stumbles = 0  # tries without a useful answer, and no answer since
         self.opened_at = float("-inf")
         self._last: deque[bool] = deque(maxlen=WINDOW)  # True: blocked
+
+    def answered(self) -> None:
+        """Anything that is an answer, such as a page or a 404."""
+        self.stumbles = 0
+
+    def stumbled(self, options: BreakerOptions, *, now: float) -> bool:
+        """A try that failed and is made again: no answer, or a busy site. Whether the site is held from now on: a site that hangs
+        would take the time of all others until the tries of each page are spent.
+        """
+        if now - self.opened_at < SETTLING_S:
+            return False
+        self.stumbles += 1
+        if not options.enabled or self.stumbles < STUMBLES * options.in_a_row:
+            return False
+        self._begin_anew(now)
+        return True
 
     def good(self) -> None:
         """A page of the site."""
@@ -53,11 +72,14 @@ class SiteHealth:
         self.in_a_row += 1
         self._last.append(True)
         if options.enabled and self._is_broken(verdict, blocks, options):
-            self.opened_at = now
-            self.in_a_row = 0
-            self._last.clear()
+            self._begin_anew(now)
             return Step.OPEN
         return Step.GIVE_UP if blocks >= options.attempts else Step.AGAIN
+
+    def _begin_anew(self, now: float) -> None:
+        self.opened_at = now
+        self.in_a_row = self.stumbles = 0
+        self._last.clear()
 
     def _is_broken(self, verdict: Verdict, blocks: int, options: BreakerOptions) -> bool:
         needed = options.in_a_row * (2 if verdict.this_page_only else 1)

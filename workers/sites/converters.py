@@ -7,7 +7,6 @@ from html import escape
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-import html_text
 from lxml import etree
 from w3lib.url import url_query_cleaner
 
@@ -94,13 +93,6 @@ def source(found: list[Any]) -> str | None:
     """The HTML of what was found: of an element what is in it, of JSON its text."""
     parts = [_inner(node) if isinstance(node, etree._Element) else string(node) for node in found]
     return "\n".join(part for part in parts if part) or None
-
-
-def clean(markup: str | None) -> str | None:
-    """HTML as a person reads it, paragraphs apart."""
-    if not markup:
-        return None
-    return html_text.extract_text(markup) or None
 
 
 def _inner(element: Any) -> str:

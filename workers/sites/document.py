@@ -19,6 +19,7 @@ from w3lib.html import get_base_url
 from . import converters, dates
 from .errors import UnreadablePage
 from .fields import FieldSpec, Kind, Select
+from .html_text import text_of
 from .pages import Page, RowsPage
 from .selectors import Found, compiled
 
@@ -123,7 +124,7 @@ class Document:
         if kind == "html":
             markup = converters.source(self._found(field, node))
             markup = _matched(field.regex, markup)
-            return converters.clean(markup) or field.default, markup if name == "body" else None
+            return text_of(markup) or field.default, markup if name == "body" else None
         if kind == "bool" and field.regex is None:
             found = self._found(field, node)
             return (converters.truth(found[0]) if found else bool(field.default)), None

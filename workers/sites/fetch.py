@@ -51,9 +51,10 @@ def fetch(url: str, *, site: Site | None = None) -> TextResponse:
 
 
 class Visitor:
-    """Fetches several pages, one after the other. Without a site: as a stranger, with the default delay and robots.txt."""
+    """Fetches several pages, one after the other. Without a site: as a stranger, with the default delay."""
 
-    def __init__(self, site: Site | None = None) -> None:
+    def __init__(self, site: Site | None = None, *, obey_robots: bool = True) -> None:
+        self._obey_robots = site.politeness.obey_robots if site else obey_robots
         self._site = site
         self._places = places_of(site) if site else frozenset()
         self._robots: dict[str, Protego | None] = {}
@@ -75,11 +76,9 @@ class Visitor:
         asked = url
         for _ in range(_MAX_REDIRECTS):
             self._refuse_foreign(asked, url)
-            if (self._site is None or self._site.politeness.obey_robots) and not await self._robots_allow(url):
-                raise FetchFailed(
-                    f"{url}: robots.txt forbids it: ask the site's owners, and if they agree, "
-                    "set obey_robots = false under [politeness]"
-                )
+            if self._obey_robots and not await self._robots_allow(url):
+                how = "set obey_robots = false under [politeness]" if self._site else "say --ignore-robots"
+                raise FetchFailed(f"{url}: robots.txt forbids it: ask the site's owners, and if they agree, {how}")
             status, headers, body = await self._request(url)
             target = headers.get("Location")
             if status not in _REDIRECTS or not target:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Self
 from zoneinfo import ZoneInfo
 
@@ -23,6 +22,7 @@ from .breaker_options import BreakerOptions
 from .dates import check_language
 from .errors import SiteError
 from .pages import IndexPageSpec, Page, PageKind, Pages, RowsPage, ThreadPageSpec
+from .recognise import Recognise
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 
@@ -87,28 +87,6 @@ class Raw(BaseModel):
     model_config = _STRICT
 
     keep_days: int = Field(default=0, ge=0, description="for how long they are kept, days; 0: not at all")
-
-
-class Recognise(BaseModel):
-    """Profiles: how `trawl sites new` knows the software from a page."""
-
-    model_config = _STRICT
-
-    html: tuple[str, ...] = Field(default=(), description="regular expressions, each found in the page's source counts 1")
-    headers: tuple[str, ...] = Field(default=(), description="regular expressions over the answer's headers, as `name: value`")
-    cookies: tuple[str, ...] = Field(default=(), description="regular expressions over the names of cookies that are set")
-    base: str | None = Field(default=None, description="regular expression whose first group is the path of the forum's root")
-    about: str | None = Field(default=None, description="one line about the software")
-
-    @field_validator("html", "headers", "cookies")
-    @classmethod
-    def _are_regexes(cls, expressions: tuple[str, ...]) -> tuple[str, ...]:
-        for expression in expressions:
-            try:
-                re.compile(expression)
-            except re.error as exc:
-                raise ValueError(f"{expression!r} is no regular expression: {exc}") from None
-        return expressions
 
 
 class Site(BaseModel):

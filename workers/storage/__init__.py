@@ -5,7 +5,7 @@ from .errors import StorageError
 from .export import export
 from .records import Check, Comment, Forum, InvalidItem, Item, Post, RunRow, Scan, parse, task_of_scan
 from .runs import RunHistory, Wanted
-from .tables import comments, crawler_runs, metadata, posts, scans
+from .tables import checks, comments, crawler_runs, forums, gaps, metadata, posts, revisions, scans, sites
 from .upsert import Refused
 
 __all__ = [  # noqa: RUF022 - in groups
@@ -29,9 +29,14 @@ __all__ = [  # noqa: RUF022 - in groups
     "parse",
     "task_of_scan",
     # its tables, for queries
+    "checks",
     "comments",
     "crawler_runs",
+    "forums",
+    "gaps",
     "metadata",
     "posts",
+    "revisions",
     "scans",
+    "sites",
 ]

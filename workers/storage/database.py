@@ -9,8 +9,9 @@ Open it in the process that uses it, not before a fork.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,8 +20,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from redis_components.embedded import data_dir
 
+from .checks import RECHECK_S, Recheck
 from .engine import WRITING, build, file_identity, sqlite_file
 from .errors import file_gone, masked, not_a_url, storage_error, wrong_kind
+from .mentions import store_site_files
 from .records import Stored
 from .schema import prepare
 from .upsert import Refused, store
@@ -39,6 +42,7 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self.recheck: Recheck = lambda site: RECHECK_S
         self._file: tuple[int, int] | None = None
 
     @classmethod
@@ -67,13 +71,16 @@ class Database:
         """The URL for people, its password masked."""
         return masked(self.engine.url)
 
-    def open(self) -> Self:
-        """Connect, and create folder, file and tables where they are missing. Calling it again does no harm."""
+    def open(self, *, upgrade: bool = True) -> Self:
+        """Connect, create folder, file and tables where they are missing, and upgrade older tables (else they are refused).
+
+        Calling it again does no harm.
+        """
         try:
             with self.translated():
                 if path := sqlite_file(self.engine.url):
                     path.parent.mkdir(parents=True, exist_ok=True)
-                prepare(self.engine)
+                prepare(self.engine, upgrade=upgrade)
                 self._file = file_identity(self.engine.url)
         except BaseException:
             self.close()  # there may be a connection in the pool, and nobody will close what did not open
@@ -94,10 +101,19 @@ class Database:
             self.engine.connect().execution_options(**WRITING) as connection,
             connection.begin(),
         ):
-            refused = store(connection, items)
+            refused = store(connection, items, self.recheck)
         if file_identity(self.engine.url) != self._file:  # SQLite went on in a file that has no name any more
             raise file_gone(self.engine.url)
         return refused
+
+    def describe_sites(self, described: Mapping[str, tuple[str | None, str]]) -> None:
+        """Write down profile and address of each site, by its name."""
+        with (
+            self.translated(),
+            self.engine.connect().execution_options(**WRITING) as connection,
+            connection.begin(),
+        ):
+            store_site_files(connection, described, datetime.now(UTC))
 
     def stream(self, query: Select[*tuple[Any, ...]]) -> Generator[Row[*tuple[Any, ...]], None, None]:
         """The rows of `query`, a thousand in memory at a time (a server-side cursor in PostgreSQL), all of one moment.

@@ -88,7 +88,7 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="sca
     threads: Count
     outcome: Literal["complete", "failed", "gap"]
     reason: str | None
-    mode: Literal["scan", "deep", "backfill"] = "scan"
+    mode: Literal["scan", "deep", "backfill", "index"] = "scan"
     new: Count = 0
     changed: Count = 0
     stopped: Literal["overlap", "end", "limit", "error"] | None = None

@@ -12,7 +12,6 @@ from sqlalchemy import Connection, Select, delete, select, update
 from .database import Database
 from .engine import WRITING
 from .records import RunRow
-from .schema import complete, has_runs
 from .tables import crawler_runs as runs
 from .upsert import Refused
 
@@ -45,11 +44,6 @@ class RunHistory:
     def write(self, rows: Sequence[RunRow]) -> list[Refused]:
         """Upsert by id; of two states the later one stays."""
         return self._database.write(rows)
-
-    def complete(self) -> None:
-        """Add the table where an older Trawl has made the database."""
-        with self._database.translated():
-            complete(self._database.engine)
 
     def latest(self, wanted: Wanted, limit: int) -> list[RunRow]:
         """The latest runs that are wanted, the youngest first."""
@@ -85,8 +79,6 @@ class RunHistory:
 
     def _select(self, query: Select[*tuple[Any, ...]]) -> list[RunRow]:
         with self._database.translated(), self._database.engine.connect() as connection:
-            if not has_runs(connection):
-                return []
             return [RunRow(**row._mapping) for row in connection.execute(query)]
 
     def _writing(self) -> Connection:

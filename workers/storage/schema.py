@@ -1,50 +1,42 @@
-"""Creating the tables once, and refusing those of another version.
+"""Making the tables, bringing older ones up to date, and refusing newer ones.
 
-The row in `trawl_schema` is what migrations will start from: a database without Alembic's own table and with version 1 is stamped
-with the first revision.
+A database is at a version, counted from 1: the last of Alembic's scripts that ran on it. The table `trawl_schema` repeats the
+number, because every Trawl that there was reads it there, and refuses what is newer than itself.
 """
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime
 
 from sqlalchemy import Connection, Engine, inspect, select, text
+from sqlalchemy.schema import SetColumnComment
 
 from .engine import WRITING
 from .errors import StorageError, masked
-from .tables import DATA, crawler_runs, metadata, trawl_schema
+from .tables import metadata, trawl_schema
 
-VERSION = 1
-_ADVISORY_LOCK = 0x7472_6177_6C  # "trawl": one process at a time creates tables in a PostgreSQL database
+VERSION = 2
+_FIRST = 1
+_ADVISORY_LOCK = 0x7472_6177_6C  # "trawl": one process at a time makes or changes tables in a PostgreSQL database
+_ALEMBIC = threading.Lock()  # `alembic.op` and `alembic.context` are of the process: one thread at a time
+_LOCK_WAIT = "30s"  # PostgreSQL: an export that is under way delays a migration, and a migration that waits delays everybody
 
 
-def prepare(engine: Engine) -> None:
-    """Create the tables where there are none. Raises StorageError when they are of another version or of another program.
+def prepare(engine: Engine, *, upgrade: bool = True) -> None:
+    """Bring the tables to this Trawl's version, from none or from an older one. Two processes may do this at once.
 
-    A database that is ready is only read, so that an export works with read-only rights. Two processes may do this at once.
+    A database that is ready is only read, so that an export works with read-only rights. Without `upgrade` older tables are
+    refused: who only reads must not change what a running fleet of an older Trawl writes.
+    Raises StorageError when they are newer, of another program, or older and not to be upgraded.
     """
     with engine.connect() as connection:
         version = stored_version(connection)
-    if version is None:
+    if version is None or (version < VERSION and upgrade):
         with engine.connect().execution_options(**WRITING) as connection, connection.begin():
-            version = _create(connection)
+            version = _upgrade(connection)
     if problem := mismatch(version):
         raise StorageError(f"database {masked(engine.url)}: {problem}")
-
-
-def complete(engine: Engine) -> None:
-    """Add the table of crawler runs to a database that was made before there was one. Older versions do not mind it."""
-    with engine.connect() as connection:
-        if has_runs(connection):
-            return
-    with engine.connect().execution_options(**WRITING) as connection, connection.begin():
-        _lock(connection)
-        crawler_runs.create(connection, checkfirst=True)
-
-
-def has_runs(connection: Connection) -> bool:
-    """Whether there is a table of crawler runs."""
-    return inspect(connection).has_table(crawler_runs.name)
 
 
 def stored_version(connection: Connection) -> int | None:
@@ -60,26 +52,57 @@ def mismatch(version: int) -> str | None:
         return f"its tables have version {version}, this Trawl knows {VERSION}; upgrade Trawl here, or name another database"
     if version < VERSION:
         return (
-            f"its tables have version {version}, this Trawl needs {VERSION}; name another database, or use the Trawl that made it"
+            f"its tables have version {version}, this Trawl reads {VERSION}; upgrade them by `trawl db upgrade`, or by a fleet of"
+            " this Trawl (trawl up), which does so when it first stores items; older Trawls refuse them from then on"
         )
     return None
 
 
-def _create(connection: Connection) -> int:
+def _upgrade(connection: Connection) -> int:
+    """Run the scripts that are missing; returns the version afterwards, which is another one only where it is newer than ours."""
     _lock(connection)
     version = stored_version(connection)  # again: another process may have been here first
-    if version is not None:
+    if version is not None and version >= VERSION:
         return version
-    foreign = sorted(set(inspect(connection).get_table_names()) & set(DATA))
+    if version is None or version == _FIRST:
+        _refuse_foreign(connection, version)
+    _run_scripts(connection, version)
+    now = datetime.now(UTC)
+    if version is None:
+        connection.execute(trawl_schema.insert().values(id=1, version=VERSION, created_at=now))
+    else:
+        connection.execute(trawl_schema.update().values(version=VERSION))
+    if connection.dialect.supports_comments:
+        for table in metadata.sorted_tables:
+            for column in table.columns:
+                connection.execute(SetColumnComment(column))
+    return VERSION
+
+
+def _run_scripts(connection: Connection, version: int | None) -> None:
+    from alembic import command  # costs 0.2 s, and a database that is ready does not need it
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", "workers.storage:migrations")
+    config.attributes["connection"] = connection
+    with _ALEMBIC:
+        if version == _FIRST:  # it was made before there was Alembic
+            command.stamp(config, f"{_FIRST:04}")
+        command.upgrade(config, f"{VERSION:04}")
+
+
+def _refuse_foreign(connection: Connection, version: int | None) -> None:
+    """Raise StorageError where a table that is going to be made is there already, and not ours."""
+    ours = {"posts", "comments", "scans", "crawler_runs", trawl_schema.name} if version else set()
+    foreign = sorted((set(inspect(connection).get_table_names()) & set(metadata.tables)) - ours)
     if foreign:
         raise StorageError(
             f"database {masked(connection.engine.url)}: its table {foreign[0]} was not made by Trawl; name another database"
         )
-    metadata.create_all(connection, checkfirst=False)
-    connection.execute(trawl_schema.insert().values(id=1, version=VERSION, created_at=datetime.now(UTC)))
-    return VERSION
 
 
 def _lock(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
+        connection.execute(text(f"SET LOCAL lock_timeout = '{_LOCK_WAIT}'"))
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})

@@ -18,7 +18,7 @@ from workers.exits import Exit
 from workers.heartbeat import Heartbeat
 from workers.history import latest, look_for_lost, store_runs, to_row
 from workers.run_book import RunBook
-from workers.storage import Database, RunHistory, Wanted, crawler_runs
+from workers.storage import Database, RunHistory, Wanted
 
 NOW = datetime.now(UTC).timestamp()
 BEGUN = Run(id="toy/0#1.0", spider="toy", by=RunBy.FLEET, number=0, token=1, node="a@test", pid=11, started_at=NOW - 600, pages=3)
@@ -126,14 +126,6 @@ def test_the_history_is_kept_for_its_days_and_within_its_number(database: Databa
     assert runs_of.prune(now, days=6) == 0
     assert [id for id, _ in shown(database)] == [f"toy/0#{day}.0" for day in range(4)]
     assert runs_of.prune(now, days=1) == 3
-
-
-def test_a_database_from_before_there_was_a_history_gets_its_table(database: Database, redis_client: redis.Redis) -> None:
-    crawler_runs.drop(database.engine)
-    assert shown(database) == []
-    Runs(redis_client).add(HAND)
-    store_runs(redis_client, database)
-    assert [id for id, _ in shown(database)] == [HAND.id]
 
 
 def test_what_happened_while_redis_was_away_is_told_when_it_is_back() -> None:

@@ -13,9 +13,10 @@ from sqlalchemy import inspect, text
 from tests.support.items import post, wire
 from tests.support.postgres_server import PostgresServer
 from workers.storage import Database, StorageError, parse
+from workers.storage.schema import VERSION
 from workers.storage.tables import metadata, trawl_schema
 
-TABLES = {"posts", "comments", "scans", "crawler_runs", "trawl_schema"}
+TABLES = {*metadata.tables, "trawl_migrations"}
 
 
 def message_of(url: str) -> str:
@@ -29,7 +30,7 @@ def message_of(url: str) -> str:
 def test_an_empty_database_gets_its_tables_and_their_version(database: Database) -> None:
     assert set(inspect(database.engine).get_table_names()) == TABLES
     with database.engine.connect() as connection:
-        assert [(row.id, row.version) for row in connection.execute(trawl_schema.select())] == [(1, 1)]
+        assert [(row.id, row.version) for row in connection.execute(trawl_schema.select())] == [(1, VERSION)]
 
 
 def test_opening_again_keeps_what_is_stored(database: Database, database_url: str) -> None:
@@ -41,12 +42,13 @@ def test_opening_again_keeps_what_is_stored(database: Database, database_url: st
 def test_tables_of_a_newer_trawl_are_refused(database: Database, database_url: str) -> None:
     with database.engine.begin() as connection:
         connection.execute(trawl_schema.update().values(version=7))
-    assert "its tables have version 7, this Trawl knows 1; upgrade Trawl here" in message_of(database_url)
+    assert "its tables have version 7, this Trawl knows 2; upgrade Trawl here" in message_of(database_url)
 
 
 def test_tables_of_another_program_are_refused_and_left_alone(database: Database, database_url: str) -> None:
     with database.engine.begin() as connection:
         metadata.drop_all(connection)
+        connection.execute(text("DROP TABLE trawl_migrations"))
         connection.execute(text("CREATE TABLE comments (text TEXT)"))
     assert "its table comments was not made by Trawl; name another database" in message_of(database_url)
     assert inspect(database.engine).get_table_names() == ["comments"]

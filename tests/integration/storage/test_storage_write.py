@@ -11,6 +11,7 @@ from sqlalchemy import text
 
 from tests.support.items import START, at, comment, post, scan, wire
 from workers.storage import Database, StorageError, comments, parse, posts, scans
+from workers.storage.contents import content_hash
 
 
 def write(database: Database, *items: dict[str, Any]) -> list[tuple[int, str]]:
@@ -26,7 +27,9 @@ def test_what_is_written_is_read_back_exactly(database: Database) -> None:
     [stored] = rows(database, posts)
     expected = post() | {name: datetime.fromisoformat(post()[name]) for name in ("created_at", "last_reply_at", "fetched_at")}
     del expected["kind"]
-    assert stored == expected | {"first_seen_at": START + timedelta(minutes=10)}
+    seen = dict.fromkeys(("fetched_at", "first_seen_at", "changed_at"), START + timedelta(minutes=10))
+    nulls = dict.fromkeys(("body_html", "edited_at", "deleted_at", "checked_at", "next_check_at"))
+    assert stored == expected | seen | nulls | {"sticky": False, "content_hash": content_hash(post()["title"], post()["body"])}
     assert rows(database, comments)[0]["parent_id"] == "c0"
     assert rows(database, scans)[0]["threads"] == 60
 

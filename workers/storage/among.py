@@ -1,0 +1,21 @@
+"""Looking up many ids with one statement and one parameter, however many there are: databases limit the number of parameters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import ARRAY, Column, ColumnElement, Text, any_, bindparam, func, select
+
+
+def among(column: Column[str], dialect: str, name: str = "among") -> ColumnElement[bool]:
+    """Whether `column` is among the values of the parameter `name`, which `listed` makes."""
+    if dialect == "postgresql":
+        return column == any_(bindparam(name, type_=ARRAY(Text)))
+    return column.in_(select(func.json_each(bindparam(name, type_=Text)).table_valued("value").c.value))
+
+
+def listed(values: Collection[str], dialect: str) -> Any:
+    """The parameter for `among`."""
+    return list(values) if dialect == "postgresql" else json.dumps(list(values), ensure_ascii=False)

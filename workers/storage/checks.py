@@ -1,0 +1,143 @@
+"""Readings of threads: what they missed is removed, and when to look again.
+
+A reading that saw the whole thread, and nothing moving in it, shows by what is missing what was removed since. Of each thread
+only the newest reading is kept, and the time of the newest whole one, so that a comment that is stored late is measured by it
+too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Column, Connection, Insert, Row, Select, Table, Update, and_, bindparam, func, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from workers.freshness import next_check
+
+from .among import among, listed
+from .records import Check
+from .tables import checks, comments, posts
+
+Recheck = Callable[[str], float]
+"""For how many seconds after its last post a site's threads are looked at again, by the site's name."""
+
+RECHECK_S = 30 * 86_400.0
+"""Where no site file says otherwise."""
+
+_COPIED = [name for name in Check.__struct_fields__ if name not in ("site", "id", "forum_id")]
+
+
+def store_checks(connection: Connection, items: Sequence[Check], recheck: Recheck) -> None:
+    """Store `items`, mark what they show to be removed, and set when their threads are to be checked again."""
+    rows = [{"site": check.site, "post_id": check.id} | {name: getattr(check, name) for name in _COPIED} for check in items]
+    connection.execute(_newest(connection.dialect.name), rows)
+    gone = [_miss(check) for check in items if check.gone]
+    whole = [_miss(check) for check in items if check.gone or (check.whole and check.consistent)]
+    if whole:
+        connection.execute(_latest(checks.c.whole_at), whole)
+        connection.execute(_removed(comments, comments.c.post_id), whole)
+    if gone:
+        connection.execute(_latest(checks.c.gone_at), gone)
+        connection.execute(_removed(posts, posts.c.id), gone)
+    schedule(connection, {(check.site, check.id) for check in items}, recheck)
+
+
+def schedule(connection: Connection, threads: Iterable[tuple[str, str]], recheck: Recheck) -> None:
+    """Set the next check of those of `threads` (site, id) that were checked, by their newest check."""
+    by_site: dict[str, list[str]] = defaultdict(list)
+    for site, id_ in threads:
+        by_site[site].append(id_)
+    dialect = connection.dialect.name
+    planned = []
+    for site, ids in by_site.items():
+        given = {"site": site, "among": listed(ids, dialect)}
+        checked = connection.execute(_checked(dialect), given).all()
+        whole = [row.id for row in checked if row.whole]
+        changes: dict[str, int] = {}
+        if whole:
+            found = connection.execute(_changes(dialect), {"site": site, "among": listed(whole, dialect)})
+            changes = {thread: count for thread, count in found}  # noqa: C416 - rows are not pairs for the type checker
+        planned += [_plan(site, row, changes.get(row.id, 0), recheck(site)) for row in checked]
+    if planned:
+        connection.execute(_PLAN, sorted(planned, key=lambda plan: (plan["of_site"], plan["of_id"])))
+
+
+def _plan(site: str, row: Row[*tuple[Any, ...]], changes: int, recheck_s: float) -> dict[str, Any]:
+    """When the thread of a row of `_checked` is due. One that was gone already, and is gone again, is left alone."""
+    changes += row.changed_at is not None and row.changed_at >= row.started_at and row.changed_at > row.first_seen_at
+    last = max(filter(None, (row.created_at, row.last_reply_at)), default=row.first_seen_at)
+    wait_s = None
+    if not (row.gone and row.deleted_at is not None and row.deleted_at < row.started_at):
+        age_s = max(0.0, (row.finished_at - last).total_seconds())
+        wait_s = next_check(age_s, changes, recheck_s=recheck_s)
+    due = None if wait_s is None else row.finished_at + timedelta(seconds=wait_s)
+    return {"of_site": site, "of_id": row.id, "checked_at": row.finished_at, "next_check_at": due}
+
+
+def _miss(check: Check) -> dict[str, Any]:
+    return {"of_site": check.site, "of_id": check.id, "at": check.started_at}
+
+
+@cache
+def _newest(dialect: str) -> Insert:
+    insert = postgresql.insert(checks) if dialect == "postgresql" else sqlite.insert(checks)
+    insert = insert.values({name: bindparam(name) for name in ("site", "post_id", *_COPIED)})
+    return insert.on_conflict_do_update(
+        index_elements=list(checks.primary_key.columns),
+        set_={name: insert.excluded[name] for name in _COPIED},
+        where=insert.excluded.finished_at >= checks.c.finished_at,
+    )
+
+
+@cache
+def _latest(column: Column[Any]) -> Update:
+    thread = and_(checks.c.site == bindparam("of_site"), checks.c.post_id == bindparam("of_id"))
+    older = or_(column.is_(None), column < bindparam("at"))
+    return update(checks).where(thread, older).values({column.name: bindparam("at")})
+
+
+@cache
+def _removed(table: Table[Any], thread: Column[Any]) -> Update:
+    """What a reading did not show is removed, since the first reading that did not."""
+    unseen = and_(table.c.site == bindparam("of_site"), thread == bindparam("of_id"), table.c.fetched_at < bindparam("at"))
+    sooner = or_(table.c.deleted_at.is_(None), table.c.deleted_at > bindparam("at"))
+    return update(table).where(unseen, sooner).values(deleted_at=bindparam("at"))
+
+
+@cache
+def _checked(dialect: str) -> Select[*tuple[Any, ...]]:
+    times = [posts.c[name] for name in ("id", "created_at", "last_reply_at", "first_seen_at", "changed_at", "deleted_at")]
+    of_check = [checks.c[name] for name in ("started_at", "finished_at", "whole", "gone")]
+    same = and_(checks.c.site == posts.c.site, checks.c.post_id == posts.c.id)
+    return (
+        select(*times, *of_check)
+        .join_from(posts, checks, same)
+        .where(posts.c.site == bindparam("site"), among(posts.c.id, dialect))
+    )
+
+
+@cache
+def _changes(dialect: str) -> Select[*tuple[Any, ...]]:
+    """How many edits and deletions the newest reading of each thread found. Only asked for readings of whole threads, which
+    fetched those comments from the site: counting them here is the smaller part.
+    """
+    same = and_(checks.c.site == comments.c.site, checks.c.post_id == comments.c.post_id)
+    edited = and_(comments.c.changed_at >= checks.c.started_at, comments.c.changed_at > comments.c.first_seen_at)
+    return (
+        select(comments.c.post_id, func.count())
+        .join_from(comments, checks, same)
+        .where(comments.c.site == bindparam("site"), among(comments.c.post_id, dialect))
+        .where(or_(comments.c.deleted_at >= checks.c.started_at, edited))
+        .group_by(comments.c.post_id)
+    )
+
+
+_PLAN: Update = (
+    update(posts)
+    .where(posts.c.site == bindparam("of_site"), posts.c.id == bindparam("of_id"))
+    .values(checked_at=bindparam("checked_at"), next_check_at=bindparam("next_check_at"))
+)

@@ -1,0 +1,136 @@
+"""What a stored post or comment becomes when more states of it arrive: a pure function of the states, whatever their order.
+
+- The present text is that of the newest state; each other text that was seen is one revision, from its first sight to its last.
+- It is removed when it was found to be removed after the newest state that showed it. What is stored of it stays.
+- A state of the very time of the present one is no edit but a better reading of the same page: it overwrites, without a revision.
+
+One thing depends on the order: `deleted_at`, in rows that were removed, came back and were removed again, when a state of the
+time between arrives last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from .contents import NO_TEXT, content_hash
+from .records import Comment, Post
+
+
+@dataclass(kw_only=True)
+class Revision:
+    """A text that is not the present one."""
+
+    first: datetime
+    last: datetime
+    text: Text | None  # None: as it is stored
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """What a revision keeps."""
+
+    title: str | None
+    body: str
+    body_html: str | None
+    author: str | None
+    edited_at: datetime | None
+
+
+@dataclass(kw_only=True, slots=True)
+class Entry:
+    """A post or comment: as it is stored, and then, after `add`, as it has to be stored."""
+
+    hash: str
+    fetched_at: datetime
+    first_seen_at: datetime
+    changed_at: datetime | None
+    deleted_at: datetime | None
+    text: Text | None = None  # the stored one, where it is known that it may become a revision
+    revisions: dict[str, Revision] = field(default_factory=dict)
+    item: Post | Comment | None = None  # whose fields the row gets; None: those that it has
+    touched: set[str] = field(default_factory=set)  # hashes of revisions that have to be written, or removed
+
+
+def text_of(item: Post | Comment) -> Text:
+    title = item.title if isinstance(item, Post) else None
+    return Text(title=title, body=item.body, body_html=item.body_html, author=item.author, edited_at=item.edited_at)
+
+
+def hash_of(item: Post | Comment) -> str:
+    return content_hash(item.title, item.body) if isinstance(item, Post) else content_hash(None, item.body)
+
+
+def first_entry(item: Post | Comment, digest: str) -> Entry:
+    """The row of something that is not stored yet."""
+    at = item.fetched_at
+    if item.deleted:
+        return Entry(hash=NO_TEXT, fetched_at=at, first_seen_at=at, changed_at=None, deleted_at=at, item=item)
+    return Entry(hash=digest, fetched_at=at, first_seen_at=at, changed_at=at, deleted_at=None, item=item)
+
+
+def add(entry: Entry, item: Post | Comment, digest: str) -> None:
+    """Take one more state into account. `digest` is its hash."""
+    at = item.fetched_at
+    entry.first_seen_at = min(entry.first_seen_at, at)
+    if item.deleted:
+        _removed_state(entry, item)
+    elif entry.hash == NO_TEXT:
+        entry.hash, entry.item, entry.fetched_at, entry.changed_at = digest, item, at, at
+    elif at < entry.fetched_at:
+        _older(entry, item, digest)
+    else:
+        _newer(entry, item, digest)
+    if not item.deleted and entry.deleted_at is not None and at >= entry.deleted_at:
+        entry.deleted_at = None
+
+
+def missed(entry: Entry, at: datetime | None) -> None:
+    """A reading of the whole thread that began at `at` did not show it, unless a state that is as new did."""
+    if at is not None and at > entry.fetched_at and (entry.deleted_at is None or at < entry.deleted_at):
+        entry.deleted_at = at
+
+
+def _removed_state(entry: Entry, item: Post | Comment) -> None:
+    at = item.fetched_at
+    if entry.hash == NO_TEXT and at >= entry.fetched_at:  # the newest of what the site shows instead
+        entry.item, entry.fetched_at = item, at
+    if entry.hash == NO_TEXT or at > entry.fetched_at:
+        entry.deleted_at = at if entry.deleted_at is None else min(entry.deleted_at, at)
+
+
+def _older(entry: Entry, item: Post | Comment, digest: str) -> None:
+    at = item.fetched_at
+    if digest == entry.hash:
+        entry.changed_at = min(entry.changed_at or entry.fetched_at, at)
+        return
+    for other, revision in list(entry.revisions.items()):
+        if other != digest and revision.last == at:  # a better reading of that page
+            del entry.revisions[other]
+            entry.touched.add(other)
+    known = entry.revisions.get(digest)
+    entry.touched.add(digest)
+    if known is None:
+        entry.revisions[digest] = Revision(first=at, last=at, text=text_of(item))
+        return
+    known.first = min(known.first, at)
+    if at >= known.last:
+        known.last, known.text = at, text_of(item)
+
+
+def _newer(entry: Entry, item: Post | Comment, digest: str) -> None:
+    at = item.fetched_at
+    if digest != entry.hash:
+        since = entry.changed_at or entry.fetched_at
+        if at > entry.fetched_at:
+            text = text_of(entry.item) if entry.item else entry.text
+            entry.revisions[entry.hash] = Revision(first=since, last=entry.fetched_at, text=text)
+            entry.touched.add(entry.hash)
+            since = at
+        entry.changed_at, entry.hash = since, digest
+        if earlier := entry.revisions.pop(digest, None):  # it is the text of before again
+            entry.touched.add(digest)
+            entry.changed_at = min(since, earlier.first)
+    elif entry.changed_at is None:
+        entry.changed_at = entry.fetched_at
+    entry.item, entry.fetched_at = item, at
