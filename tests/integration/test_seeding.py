@@ -24,7 +24,7 @@ def _sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
     for site, forums in (("one", ["a", "b"]), ("two", ["b", "c"])):
         (tmp_path / f"{site}.toml").write_text(
-            f'profile = "generic"\nbase_url = "http://127.0.0.1:1"\nforums = {json.dumps(forums)}\ninterval_s = 60\n'
+            f'profile = "generic"\nbase_url = "http://127.0.0.1:1"\nforums = {json.dumps(forums)}\n'
         )
 
 

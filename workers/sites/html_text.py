@@ -23,6 +23,7 @@ _LINES = frozenset(
         "fieldset", "form", "figcaption", "summary", "caption", "legend", "option",
     }
 )  # fmt: skip
+# and a cite within a blockquote: boards write "somebody wrote:" into it
 _CELLS = frozenset({"td", "th"})
 _SPACES = re.compile(r"[ \t\n\r\f\u200b]+")
 
@@ -54,24 +55,24 @@ class _Writer:
             element, coming, kept = waiting.pop()
             tag = element.tag if isinstance(element.tag, str) else None  # None: a comment
             if not coming:
-                self._edge(tag)
+                self._edge(tag, element)
                 self._write(element.tail, kept)
                 continue
             inner = kept or tag == "pre"
             waiting.append((element, False, kept))
             if tag is None or tag in _HIDDEN:
                 continue
-            self._edge(tag)
+            self._edge(tag, element)
             if tag == "br":
                 self._breaks += 1
             self._write(element.text, inner)
             waiting.extend((child, True, inner) for child in reversed(element))
 
-    def _edge(self, tag: str | None) -> None:
+    def _edge(self, tag: str | None, element: Any) -> None:
         """The beginning or the end of an element."""
         if tag in _PARAGRAPHS:
             self._breaks = max(self._breaks, 2)
-        elif tag in _LINES:
+        elif tag in _LINES or (tag == "cite" and next(element.iterancestors("blockquote"), None) is not None):
             self._breaks = max(self._breaks, 1)
         elif tag in _CELLS:
             self._space = True
