@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -125,7 +127,8 @@ def crawled_forum(plan: Plan) -> Iterator[tuple[ForumProcess, ForumFleet]]:
         sites = site_file(folder, plan.boards, plan.pace)
         sizes = "forum_list=1,forum_detail=2"
         with ForumFleet(folder, forum, sizes=sizes, nodes="ab", beats=1, boards=plan.boards, sites=sites) as fleet:
-            Schedules(fleet.client).put("seed_forums", StoredEntry(every_s=1.0))
+            for task in ("seed_forums", "recheck_threads"):
+                Schedules(fleet.client).put(task, StoredEntry(every_s=1.0))
             forum.control(latency_ms=20, error_rate=0.01)
             fleet.wait_whole_again()
             fleet.wait_crawled(SETTLE_S)
@@ -164,6 +167,9 @@ def run(plan: Plan, *, killed: bool, say: Callable[[str], None]) -> Run:
             given_up=fleet.given_up(),
             dealt=dict(chaos.dealt) if chaos else {},
         )
+        if os.environ.get("LIVING_KEEP"):
+            shutil.copytree(fleet.folder, os.environ["LIVING_KEEP"], dirs_exist_ok=True)
+            Path(os.environ["LIVING_KEEP"], "truth.json").write_text(json.dumps(happened))
         left = fleet.stop()
         assert not left, left
         return found
