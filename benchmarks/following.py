@@ -20,7 +20,7 @@ from benchmarks.uniform import pages_of, requests_per_s
 from demo.forum.process import ForumProcess
 from demo.truth import Coverage
 from redis_components.schedules import Schedules, StoredEntry
-from tests.support.chaos import Blow, Chaos
+from tests.support.chaos import Blow, Chaos, choices
 from tests.support.fleet import ROOT
 from tests.support.forum_fleet import SITE, ForumFleet
 from tests.support.processes import none_left
@@ -29,6 +29,7 @@ from workers.sites.model import Schedule
 from workers.storage import Database
 
 KILLS = (Blow.CRAWLER_KILLED, Blow.POOL_CHILD_KILLED, Blow.WORKER_KILLED, Blow.NODE_KILLED)
+PAUSE_S = (5.0, 25.0)  # between two deaths
 MIX = {"edit_rate": 0.15, "delete_rate": 0.08, "move_rate": 0.01, "skew": 1.0}
 SAMPLE_S = 5.0
 SETTLE_S = 300.0
@@ -143,7 +144,7 @@ def run(plan: Plan, *, killed: bool, say: Callable[[str], None]) -> Run:
         begun = time.monotonic()
         with Watch(fleet.database_url, SITE) as watch:
             forum.control(rate=plan.rate, **MIX)
-            chaos = Chaos(fleet, plan.seed, say, KILLS) if killed else None
+            chaos = Chaos(fleet, choices(plan.seed, KILLS, PAUSE_S), say) if killed else None
             pages = _live(forum, plan.seconds, chaos)
             forum.control(rate=0)
             lived, still_since, stats = time.monotonic() - begun, time.time(), forum.stats()
