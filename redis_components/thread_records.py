@@ -55,8 +55,10 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def most_records() -> int:
-    """Threads of which is known what is stored (TRAWL_THREAD_RECORDS, default 2,000,000, about 150 bytes each). Raises
-    ConfigError."""
+    """Threads of which is known what is stored (TRAWL_THREAD_RECORDS, default 2,000,000 of about 100 bytes each).
+
+    Raises ConfigError.
+    """
     text = os.environ.get("TRAWL_THREAD_RECORDS", "2000000")
     if not text.isdigit() or text == "0":
         raise ConfigError(f"TRAWL_THREAD_RECORDS = {text!r}: must be a whole number from 1")
