@@ -30,6 +30,7 @@ from . import (
     dead,
     dupefilter,
     export,
+    forget,
     forums,
     history,
     hold,
@@ -86,6 +87,7 @@ app.command("seed")(seed.seed)
 app.command("forums")(forums.forums)
 app.command("rescan")(rescan.rescan)
 app.command("backfill")(rescan.backfill)
+app.command("forget")(forget.forget)
 app.command("scale")(scale.scale)
 app.command("autoscale")(autoscale.autoscale)
 app.command("roll")(roll.roll)

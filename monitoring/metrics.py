@@ -164,6 +164,11 @@ METRICS: tuple[MetricSpec, ...] = (
     # The frontier.
     _crawl("trawl_leased_requests", "gauge", "Requests that crawlers work on now.", lambda c: c.leased),
     _crawl("trawl_parked_requests", "gauge", "Requests set aside, because their site is held.", lambda c: c.parked),
+    _crawl(
+        "trawl_backlog_start_tasks", "gauge", "Start tasks of a backfill that wait for the site's budget.", lambda c: c.backlog
+    ),
+    _crawl("trawl_thread_records", "gauge", "Threads of which is known what is stored.", lambda c: c.thread_records),
+    _crawl("trawl_start_tokens", "gauge", "Threads whose last start task was not carried out yet.", lambda c: c.start_tokens),
     _crawl("trawl_parked_start_tasks", "gauge", "Start tasks set aside, because their site is held.", lambda c: c.parked_tasks),
     _crawl("trawl_leased_start_tasks", "gauge", "Start tasks that are becoming requests.", lambda c: c.leased_tasks),
     _crawl("trawl_dead_requests", "gauge", "Requests and start tasks given up, kept with their reasons.", lambda c: c.dead),
