@@ -12,10 +12,11 @@ import pytest
 import redis
 
 from .misago import Misago
+from .nodebb import NodeBB
 from .software import Software, Truth
 from .watching import Watch, differences
 
-KINDS: list[type[Software]] = [Misago]
+KINDS: list[type[Software]] = [Misago, NodeBB]
 ONLY = os.environ.get("ONLY", "").split()
 
 
