@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint test-scrapy-redis test-real-forums chaos deaths bench peers format docs clean
+.PHONY: help install demo test lint test-scrapy-redis test-real-forums chaos deaths living bench peers format docs clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ chaos: $(STAMP) ## Ten minutes of random deaths while a living forum is crawled;
 deaths: $(STAMP) ## Each way to die, of a crawler, a Redis, a fleet, and what it costs, into benchmarks/results/ (about 45 minutes)
 	@$(BIN)/python -m benchmarks kill_table deaths
 
+living: $(STAMP) ## A fleet follows a living forum, undisturbed and with SIGKILLs: coverage, delays, requests, into benchmarks/results/ (about 30 minutes)
+	@$(BIN)/python -m benchmarks living
+
 bench: $(STAMP) ## Every benchmark, one after the other, into benchmarks/results/ (about 60 minutes; ONLY="chains memory" for some)
 	@$(BIN)/python -m benchmarks $(ONLY)
 
@@ -58,6 +61,7 @@ format: $(STAMP) ## Put the code into its standard form
 
 docs: $(STAMP) ## Write the generated parts of docs/ again
 	@$(BIN)/python -m redis_components.keys > docs/redis-keys.md
+	@$(BIN)/python -m workers.sites.reference > docs/site-keys.md
 
 clean: ## Remove .venv and caches (not data/)
 	rm -rf $(VENV) .venv-peers .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info

@@ -18,14 +18,16 @@ SPEED = ("crawl_speed", "settings_share", "scaling", "chains", "start_tasks", "m
 """What `make bench` runs."""
 DEATHS = ("kill_table", "deaths")
 """What `make deaths` runs."""
+LIVING = ("living",)
+"""What `make living` runs."""
 
 
 def main() -> int:
     """Run what is named, or all of SPEED."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"among {', '.join((*SPEED, *DEATHS))}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"among {', '.join((*SPEED, *DEATHS, *LIVING))}")
     names = parser.parse_args().names or SPEED
-    if unknown := set(names) - {*SPEED, *DEATHS}:
+    if unknown := set(names) - {*SPEED, *DEATHS, *LIVING}:
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
     failed = []
     for name in names:

@@ -30,15 +30,18 @@ from . import (
     dead,
     dupefilter,
     export,
+    forums,
     history,
     hold,
     logs,
     migrate,
     nodes,
+    rescan,
     roll,
     scale,
     schedule,
     seed,
+    sites,
     status,
     up,
 )
@@ -80,6 +83,9 @@ def trawl(
 
 app.command("up")(up.up)
 app.command("seed")(seed.seed)
+app.command("forums")(forums.forums)
+app.command("rescan")(rescan.rescan)
+app.command("backfill")(rescan.backfill)
 app.command("scale")(scale.scale)
 app.command("autoscale")(autoscale.autoscale)
 app.command("roll")(roll.roll)
@@ -96,6 +102,7 @@ app.command("export")(export.export)
 app.command("dupefilter")(dupefilter.dupefilter)
 app.add_typer(dead.app, name="dead")
 app.add_typer(schedule.app, name="schedule")
+app.add_typer(sites.app, name="sites")
 app.add_typer(migrate.app, name="migrate")
 
 

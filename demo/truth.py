@@ -6,63 +6,109 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha1
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 
 from workers.storage import Database, comments, posts
 
 
+class Piece(NamedTuple):
+    """A post or comment as it is stored: `hash` is the forum's, made of the row, and empty where only a removed state was ever
+    seen; `deleted` whether it has a tombstone.
+    """
+
+    id: str
+    hash: str
+    deleted: bool
+
+
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """How one table compares with the truth."""
+    """How one table compares with the truth. Tuples hold ids."""
 
     table: str
-    expected: int
+    expected: int  # what the forum shows
     stored: int  # rows, whatever is in them
-    missing: tuple[str, ...]  # ids
+    missing: tuple[str, ...]  # shown, not stored
     duplicates: int  # rows beyond the first of each id
-    wrong: tuple[str, ...]  # ids whose content is not the forum's
-    unknown: tuple[str, ...]  # ids that the forum never had
+    wrong: tuple[str, ...]  # shown, and stored with another content
+    unknown: tuple[str, ...]  # the forum never had it
+    undeleted: tuple[str, ...] = ()  # the forum deleted it, the row has no tombstone
+    buried: tuple[str, ...] = ()  # the forum shows it, the row has a tombstone
+    spoilt: tuple[str, ...] = ()  # the forum deleted it, what is kept of it is nothing that it ever showed
+    edited: int = 0  # pieces that the forum shows in another version than the first
+    deleted: int = 0  # stored pieces that the forum deleted
 
     @property
     def complete(self) -> bool:
-        return not (self.missing or self.duplicates or self.wrong or self.unknown)
+        return not (self.duplicates or self.faults)
+
+    @property
+    def faults(self) -> frozenset[str]:
+        """Every id with which something is wrong."""
+        return frozenset(self.missing + self.wrong + self.unknown + self.undeleted + self.buried + self.spoilt)
 
     @property
     def share(self) -> float:
-        """Share of what the forum has that is stored as it is there, 0 to 1."""
-        return (self.expected - len(self.missing) - len(self.wrong)) / self.expected if self.expected else 1.0
+        """Share of what the forum shows that is stored as it is there, 0 to 1."""
+        wrong = {*self.missing, *self.wrong, *self.buried}
+        return max(0.0, 1 - len(wrong) / self.expected) if self.expected else 1.0
 
 
 def compare(database: Database, truth: Mapping[str, Any], site: str) -> tuple[Coverage, Coverage]:
     """Posts and comments of `site`, each row's content hashed anew, against the forum's `/truth`. Raises StorageError."""
-    post, comment = posts.c, comments.c
-    stored_posts = database.stream(
-        select(post.id, post.forum_id, post.title, post.body, post.author, post.created_at).where(post.site == site)
-    )
-    stored_comments = database.stream(
-        select(comment.id, comment.post_id, comment.parent_id, comment.author, comment.body, comment.created_at).where(
-            comment.site == site
-        )
-    )
-    return _coverage("posts", stored_posts, truth["posts"]), _coverage("comments", stored_comments, truth["comments"])
+    return judge("posts", stored_posts(database, site), truth), judge("comments", stored_comments(database, site), truth)
 
 
-def _coverage(table: str, rows: Iterable[Any], truth: Mapping[str, str]) -> Coverage:
-    found: dict[str, str] = {}
+def stored_posts(database: Database, site: str, since: datetime | None = None) -> Iterable[Piece]:
+    """The posts of a site, or those of them that were fetched or found to be deleted since then."""
+    c = posts.c
+    query = select(c.id, c.forum_id, c.title, c.body, c.author, c.created_at, c.content_hash, c.deleted_at).where(c.site == site)
+    return _pieces(database.stream(query.where(or_(c.fetched_at >= since, c.deleted_at >= since)) if since else query))
+
+
+def stored_comments(database: Database, site: str, since: datetime | None = None) -> Iterable[Piece]:
+    """The comments of a site, likewise."""
+    c = comments.c
+    query = select(c.id, c.post_id, c.parent_id, c.author, c.body, c.created_at, c.content_hash, c.deleted_at).where(
+        c.site == site
+    )
+    return _pieces(database.stream(query.where(or_(c.fetched_at >= since, c.deleted_at >= since)) if since else query))
+
+
+def _pieces(rows: Iterable[Any]) -> Iterable[Piece]:
+    for *fields, stored_hash, deleted_at in rows:
+        yield Piece(fields[0], content_hash(fields) if stored_hash != "" else "", deleted_at is not None)
+
+
+def judge(table: str, pieces: Iterable[Piece], truth: Mapping[str, Any]) -> Coverage:
+    """What is stored of one table (`posts` or `comments`), against the forum's `/truth`."""
+    found: dict[str, Piece] = {}
     count = 0
-    for count, row in enumerate(rows, 1):  # noqa: B007 - the last one is the number of rows
-        found[row[0]] = content_hash(row)
+    for count, piece in enumerate(pieces, 1):  # noqa: B007 - the last one is the number of rows
+        found[piece.id] = piece
+    shown, edited, deleted = truth[table], truth["edited"][table], truth["deleted"][table]
+    alive, gone = found.keys() & shown.keys(), found.keys() & deleted.keys()
     return Coverage(
         table=table,
-        expected=len(truth),
+        expected=len(shown),
         stored=count,
-        missing=tuple(sorted(truth.keys() - found.keys())),
+        missing=tuple(sorted(shown.keys() - found.keys())),
         duplicates=count - len(found),
-        wrong=tuple(sorted(one for one in found.keys() & truth.keys() if found[one] != truth[one])),
-        unknown=tuple(sorted(found.keys() - truth.keys())),
+        wrong=tuple(sorted(one for one in alive if found[one].hash != shown[one])),
+        unknown=tuple(sorted(found.keys() - shown.keys() - deleted.keys())),
+        undeleted=tuple(sorted(one for one in gone if not found[one].deleted)),
+        buried=tuple(sorted(one for one in alive if found[one].deleted)),
+        spoilt=tuple(sorted(one for one in gone if found[one].hash not in _versions(deleted[one], edited.get(one, ())))),
+        edited=len(edited.keys() & shown.keys()),
+        deleted=len(gone),
     )
+
+
+def _versions(deleted: tuple[float, str, str], edits: Iterable[tuple[float | None, str]]) -> set[str]:
+    """The hashes of every version that a deleted piece had, and that of none: it may have been gone before it was read."""
+    return {"", deleted[2], *(version for _, version in edits)}
 
 
 def content_hash(values: Iterable[str | datetime | None]) -> str:

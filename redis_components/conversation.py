@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import exchange
-from .exchange import Message, Reply
+from .exchange import Lane, Message, Reply
 from .frontier_config import FrontierConfig
 from .outbox import Batch
 from .restraint import lots_in
@@ -65,6 +65,8 @@ class Conversation:
         self._config = config
         self._exchanger = exchanger
         self._filter = config.filter.options()
+        fed = config.next_keys
+        self._lanes: dict[Lane, str] = {"later": fed.later_tasks(), "backlog": fed.backlog()} if fed else {}
         self._clock = clock
         self._tell = answered
         self._flight: Flight | None = None
@@ -86,7 +88,7 @@ class Conversation:
         self.busy = True
         self.number += 1
         blobs = batch.blobs()
-        item_keys = {key: place for place, key in enumerate(dict.fromkeys(item.key for item in batch.keyed_items), 1)}
+        item_keys = self._own_lists(batch) if batch.keyed_items or batch.tasks else {}
         lots = lots_in(batch.parks, wish.unpark) if batch.parks or wish.unpark else {}
         self._flight = Flight(
             number=self.number,
@@ -103,6 +105,12 @@ class Conversation:
             started=self._clock.now(),
         )
         self._send()
+
+    def _own_lists(self, batch: Batch) -> dict[str, int]:
+        """The lists that only this message speaks of, with their places (from 1): of items, and lanes of tasks that may wait."""
+        lists = dict.fromkeys(item.key for item in batch.keyed_items)
+        lists |= dict.fromkeys(self._lanes[task.lane] for task in batch.tasks if task.lane)
+        return {key: place for place, key in enumerate(lists, 1)}
 
     def _message(self, batch: Batch, wish: Wish, item_keys: dict[str, int], lots: dict[str, int], sizes: list[int]) -> Message:
         return Message(
@@ -123,7 +131,7 @@ class Conversation:
             ask_survives=wish.ask_survives,
             reclaim=self._reclaim,
             requests=[request.score for request in batch.requests],
-            tasks=[(task.id, task.token) for task in batch.tasks],
+            tasks=[(task.id, task.token, item_keys[self._lanes[task.lane]]) if task.lane else task[:2] for task in batch.tasks],
             items=len(batch.items),
             keyed_items=[item_keys[item.key] for item in batch.keyed_items],
             start_keys=len(self._config.keys.more_start_urls),

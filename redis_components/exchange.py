@@ -52,6 +52,10 @@ def score_of(priority: int) -> str:
     return str(score)
 
 
+Lane = Literal["", "later", "backlog"]
+"""Where a start task waits: at the first start key, at the one that is read when that is empty, or in front of that one."""
+
+
 class NewRequest(NamedTuple):
     """A request to store: `fingerprint` (NO_FILTER: always), `score` (`score_of` its priority), `payload`."""
 
@@ -61,11 +65,14 @@ class NewRequest(NamedTuple):
 
 
 class NextTask(NamedTuple):
-    """A start task for the next service: stored only when `token` differs from the last one stored for `id`."""
+    """A start task for the next service: stored only when `token` differs from the last one stored for `id`. `lane`: a
+    list beside the first start key.
+    """
 
     id: str
     token: str
     data: bytes
+    lane: Lane = ""
 
 
 class KeyedItem(NamedTuple):
@@ -131,7 +138,8 @@ class Message(msgspec.Struct, kw_only=True, omit_defaults=True):
     ask_survives: bool  # say whether what Redis holds survives a crash of it
     reclaim: str  # dead owner whose leases this exchange gives back, or ""
     requests: list[str]  # their scores; fingerprints and payloads are blobs
-    tasks: list[tuple[str, str]]  # their ids and tokens; their data are blobs
+    tasks: list[tuple[str, str] | tuple[str, str, int]]  # ids, tokens, and for a lane the place (from 1) of its list among
+    # those after the lots; their data are blobs
     items: int  # how many blobs are items
     keyed_items: list[int]  # places (from 1) of their lists among the keys; their data are blobs
     start_keys: int  # how many of `more_keys` are start keys
@@ -189,7 +197,7 @@ def keys_of(
 
 def all_keys(keys: CrawlKeys, next_keys: CrawlKeys | None) -> list[str]:
     """Every key that an exchange may touch, but for the lists of an overridden `item_key`."""
-    named = keys_of(keys, next_keys, "", "").values()
+    named = [*keys_of(keys, next_keys, "", "").values(), *([next_keys.later_tasks(), next_keys.backlog()] if next_keys else [])]
     return [key for one in named for key in ([one] if isinstance(one, str) else one)]
 
 

@@ -184,7 +184,7 @@ class Frontier:
         """Store a start task for the next service."""
         if self.config.next_keys is None:
             raise TypeError("this spider feeds no other service: set `feeds` on the spider class")
-        self._add("tasks", NextTask(_unicode(task.id), _unicode(task.token), task.data), len(task.data))
+        self._add("tasks", task._replace(id=_unicode(task.id), token=_unicode(task.token)), len(task.data))
 
     def add_item(self, item: bytes) -> None:
         """Store an item; it is in Redis before, or together with, the ack of its request."""

@@ -232,14 +232,21 @@ class CrawlKeys:
     def later_tasks(self) -> str:
         """LIST: start tasks that may wait (re-checks, backfill): taken when `start_tasks` has none.
 
-        Written by `exchange.lua` of the service before, and by the seeder; read by `exchange.lua` of a spider with `lane_later`.
+        Written by the seeder; read by `exchange.lua` of a spider with `lane_later`.
         """
         return f"{self.start_urls}:later"
 
+    def backlog(self) -> str:
+        """LIST: start tasks of a backfill that wait until the site's budget has room for them.
+
+        Written by `exchange.lua` of the service before; moved into `later_tasks` by the seeder.
+        """
+        return f"{self.start_urls}:backlog"
+
     def threads(self) -> str:
-        """HASH: what is stored of each thread (`<site>/<thread>` -> msgpack: change token, comments, last page, id of the last
-        comment, cursor, hour of the last reading), by which a scan tells new, changed and unchanged threads apart. Bounded by
-        TRAWL_THREAD_RECORDS: then of a few random ones the oldest goes.
+        """HASH: what is stored of each thread (`<site>/<thread>` -> msgpack: change token, comments, last page or 0 if it was
+        gone, id of the last comment, cursor, hour of the last reading), by which a scan tells new, changed and unchanged threads
+        apart. Bounded by TRAWL_THREAD_RECORDS: then of a few random ones the oldest goes.
 
         Written by the writer's hook (`remember.lua`); read by the spider `forum_list`.
         """
@@ -267,12 +274,19 @@ class CrawlKeys:
         return f"{self.start_urls}:seeded"
 
     def forum_states(self) -> str:
-        """HASH: what the policy of freshness knows of each forum (`<site>/<forum>` -> JSON of `workers/freshness/state.py`), and
-        of each site's day (`<site>` -> JSON). One field for each forum, also for those that an index page named.
+        """HASH: what the policy of freshness knows of each forum (`<site>/<forum>` -> JSON of `forum_states.py`), also of those
+        that an index page named; `<site>/*` is the index page itself.
 
         Written by `store_items` after the commit; read by the seeder, `trawl forums` and the exporter.
         """
         return f"{self.start_urls}:forums"
+
+    def forum_dues(self) -> str:
+        """HASH: when each forum is due by that policy (`<site>/<forum>` -> epoch seconds, Redis).
+
+        Written by the seeder; read by `trawl forums` and the exporter: a time that lies far behind is a board that went stale.
+        """
+        return f"{self.start_urls}:dues"
 
     def item_stream(self) -> str:
         """LIST: scraped items as JSON, oldest first. Where a pipeline overrides `item_key`, its lists are written alike.
@@ -399,6 +413,13 @@ class FleetKeys:
         Written by crawlers, `probe_sites` and `trawl resume` (`swap.lua`); read by these, `trawl status` and the exporter.
         """
         return f"{self.prefix}:breakers"
+
+    def probing(self) -> str:
+        """STRING with TTL: the one process that probes sites now.
+
+        Written and read by `probe_sites`.
+        """
+        return f"{self.prefix}:probing"
 
     def drift(self) -> str:
         """HASH: what pages of each site usually have (`<site>/<kind of page>` -> JSON with the last lots of pages, and what has

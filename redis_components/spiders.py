@@ -21,7 +21,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from . import connection, defaults
 from .engine import frontier_of, stop_crawl
 from .errors import ConfigError
-from .exchange import NextTask
+from .exchange import Lane, NextTask
 from .namespace import namespace_of, prefixed
 from .page_book import reason_of
 from .refusal import refusing
@@ -51,6 +51,8 @@ class RedisMixin(SynchronousTasks):
     spider_idle_start_time = int(time.time())
     feeds: ClassVar[str | None] = None
     """Name of the spider whose start tasks this one makes; None: it makes none."""
+    lane_later: ClassVar[bool] = False
+    """Read a second start key, `<key>:later`, when the first one (or the several of `redis_key`) has no tasks."""
     setup_error: ConfigError | None = None
     _task_feed: TaskFeed | None = None
     _beside: Deferred[None] | None = None
@@ -84,6 +86,8 @@ class RedisMixin(SynchronousTasks):
         if self.redis_key is None:
             self.redis_key = settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY)
         first, several = self._normalize_redis_key(self.redis_key)
+        if self.lane_later:
+            several = [*(several or [first]), f"{first}:later"]
         namespace = namespace_of(settings)
         self.redis_key = prefixed(first, namespace)
         self._redis_keys = several and [prefixed(key, namespace) for key in several]
@@ -208,12 +212,14 @@ class RedisMixin(SynchronousTasks):
         if self._task_feed is not None:
             self._task_feed.hand_over()
 
-    def feed(self, task_id: str, token: str, data: bytes) -> None:
-        """Make a start task for the service named by `feeds`, unless `token` is the one it last had for `task_id`.
+    def feed(self, task_id: str, token: str, data: bytes, *, lane: Lane = "") -> None:
+        """Make a start task for the service named by `feeds`, unless `token` is the one it last had for `task_id`. In the
+        lane "later" it waits until the service has nothing else to do (`lane_later`), in the "backlog" until somebody moves it
+        there.
 
         Called in a callback, it is stored before or together with the ack of the callback's request.
         """
-        frontier_of(self.crawler).add_task(NextTask(task_id, token, data))
+        frontier_of(self.crawler).add_task(NextTask(task_id, token, data, lane))
 
     def set_aside(self, failure: Failure) -> None:
         """An errback: the request is not forgotten but kept among the dead ones with the reason, to be replayed."""

@@ -1,20 +1,29 @@
-"""Seeding the forums that are due, and single posts: the bodies of the tasks `seed_forums` and `refresh_posts`."""
+"""Seeding: the forums that are due, those that somebody names, and single posts. The bodies of the tasks and of `trawl seed`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import redis
 
 from redis_components import seeds
+from redis_components.answers import server_time
 from redis_components.errors import ConfigError
+from redis_components.forum_states import ForumStates
 from redis_components.keys import CrawlKeys
 from redis_components.seeds import Seed, Seeding
+from redis_components.spending import Ledger, Spent
+from workers import budget
 from workers.holding import refuse_if_draining, why_not_seeded
-from workers.sites import Site, load_site, load_sites
-from workers.spiders.task_data import ForumTask, PostTask, encode
+from workers.seed_plan import Due, plan, watched
+from workers.sites import Site, load_all, load_site
+from workers.spiders.task_data import INDEX, ForumTask, PostTask, encode
+
+_NAMED_AT_MOST = 10  # forums that an error lists
 
 
 def max_pending() -> int:
@@ -30,39 +39,35 @@ def max_pending() -> int:
 def seed(
     client: redis.Redis, forums: Sequence[str] | None = None, site: str | None = None, force: bool = False
 ) -> dict[str, str]:
-    """Seed forums: those named, or without names all that are due.
+    """Seed forums: those named, or without names all that are due by the policy and within their site's budget.
 
-    `site` may be left out where only one site has the forums; `force` also seeds what is not due. A pending forum is never
-    seeded twice, one that is paused, draining or stopped not before it is resumed. Returns "<site>/<forum>" -> what happened and
-    why. Raises SiteError for an unknown site, ConfigError for bad arguments.
+    `site` may be left out where only one site has the forums. What is named is seeded now, and with `force` everything is,
+    whatever is due and was spent. A pending forum is never seeded twice, one that is paused, draining or stopped not before it is
+    resumed. Returns "<site>/<forum>" -> what happened and why; "<site>/*" is the index page that lists a site's forums.
+    Raises SiteError for an unknown site, ConfigError for bad arguments.
     """
-    if isinstance(forums, str) or (forums is not None and not all(isinstance(forum, str) for forum in forums)):
-        raise ConfigError(f'forums = {forums!r}: must be a list of names, as in ["f1", "f2"]')
-    sites = [load_site(site)] if site else load_sites()
-    report: dict[str, str] = {}
-    wanted: list[tuple[Site, str]] = []
+    _check_names(forums)
+    look = _Look.at(client, site)
     if forums is None:
-        wanted = [(one, forum) for one in sites for forum in one.forums]
-    for forum in dict.fromkeys(forums or ()):
-        homes = [one for one in sites if forum in one.forums]
-        if len(homes) == 1:
-            wanted.append((homes[0], forum))
-        else:
-            report[f"{site or '?'}/{forum}"] = _unclear(sites, homes)
-    held = why_not_seeded(client, "forum_list", {one.name for one, _ in wanted})
-    report |= {f"{one.name}/{forum}": str(held[one.name]) for one, forum in wanted if one.name in held}
-    due = [
-        Seed(id=f"{one.name}/{forum}", data=encode(ForumTask(site=one.name, forum=forum)), interval_s=one.interval_s)
+        every = [(one, forum) for one in look.sites for forum in look.dues[one.name]]
+        return look.wrong | look.seed(client, every, force=force)
+    wanted, unclear = look.homes(forums, site)
+    return unclear | look.seed(client, wanted, force=True)
+
+
+def rescan(client: redis.Redis, forums: Sequence[str], site: str | None = None, depth: int | None = None) -> dict[str, str]:
+    """Scan forums now and deep: `depth` list pages whatever they hold, else down to what was seen before. Returns as `seed`."""
+    _check_names(forums)
+    if depth is not None and depth < 1:
+        raise ConfigError(f"depth = {depth!r}: must be a number of list pages, from 1")
+    look = _Look.at(client, site)
+    wanted, unclear = look.homes(forums, site)
+    deep = {
+        f"{one.name}/{forum}": ForumTask(site=one.name, forum=forum, mode="deep", pages=depth)
         for one, forum in wanted
-        if one.name not in held
-    ]
-    outcomes = (
-        seeds.seed(client, CrawlKeys.for_spider("forum_list"), due, max_pending=max_pending(), force=force or forums is not None)
-        if due
-        else []
-    )
-    report.update({one.id: _sentence(outcome) for one, outcome in zip(due, outcomes, strict=True)})
-    return report
+        if forum != INDEX
+    }
+    return unclear | look.seed(client, wanted, force=True, tasks=deep)
 
 
 def refresh(client: redis.Redis, posts: Sequence[str], site: str) -> int:
@@ -76,15 +81,125 @@ def refresh(client: redis.Redis, posts: Sequence[str], site: str) -> int:
     return seeds.push(client, CrawlKeys.for_spider("forum_detail"), [encode(PostTask(site=name, post=post)) for post in posts])
 
 
-def _unclear(sites: list[Site], homes: list[Site]) -> str:
-    if homes:
-        return f"several sites have it ({', '.join(one.name for one in homes)}): name the site"
-    known = "; ".join(f"{one.name} has {', '.join(one.forums)}" for one in sites) or "there is no site file"
-    return f"unknown forum: {known}"
+def homes_of(client: redis.Redis, site: Site, forums: Sequence[str] | None) -> tuple[list[str], dict[str, str]]:
+    """The forums of a site that are meant (None: all), and what to say of those that it does not have."""
+    _check_names(forums)
+    known = [forum for forum in _watched(client, site) if forum != INDEX]
+    if forums is None:
+        return known, {}
+    strange = {f"{site.name}/{forum}": f"unknown forum: {site.name} has {_some(known)}" for forum in forums if forum not in known}
+    return [forum for forum in dict.fromkeys(forums) if forum in known], strange
 
 
-def _sentence(outcome: Seeding) -> str:
+def _watched(client: redis.Redis, site: Site) -> list[str]:
+    found = ForumStates(client).all(site.name) if site.discover else {}
+    return watched(site, {name.removeprefix(f"{site.name}/"): state for name, state in found.items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Look:
+    """What there is to seed at one moment."""
+
+    now: float
+    sites: list[Site]
+    spent: Mapping[str, Spent]
+    dues: Mapping[str, Mapping[str, Due]]  # site -> forum -> its next scan
+    wrong: dict[str, str]  # what to say of site files that cannot be read
+
+    @classmethod
+    def at(cls, client: redis.Redis, site: str | None) -> _Look:
+        """Read sites, states and spending; say when each forum is due. Raises SiteError where no site file is right."""
+        sites, errors = ([load_site(site)], []) if site else load_all()
+        if errors and not sites:
+            raise errors[0]
+        now, states = server_time(client), ForumStates(client)
+        spent = Ledger(client).spent([one.name for one in sites], now)
+        dues = {}
+        for one in sites:
+            ids = {f"{one.name}/{forum}": forum for forum in _watched(client, one)}
+            by_forum = {ids[name]: state for name, state in states.read(ids).items()}
+            dues[one.name] = {due.forum: due for due in plan(one, by_forum, spent[one.name], now)}
+        watch = {f"{name}/{forum}": due.at for name, of_site in dues.items() for forum, due in of_site.items()}
+        states.say_when_due(watch, now, whole=site is None and not errors)
+        wrong = {f"{Path(str(error).partition(':')[0]).stem}/?": str(error) for error in errors}
+        return cls(now=now, sites=sites, spent=spent, dues=dues, wrong=wrong)
+
+    def homes(self, forums: Iterable[str], site: str | None) -> tuple[list[tuple[Site, str]], dict[str, str]]:
+        """The site of each named forum, and what to say of those that have none or several."""
+        wanted, unclear = [], {}
+        for forum in dict.fromkeys(forums):
+            homes = [one for one in self.sites if forum in self.dues[one.name]]
+            if len(homes) == 1:
+                wanted.append((homes[0], forum))
+            else:
+                unclear[f"{site or '?'}/{forum}"] = self._unclear(homes)
+        return wanted, unclear
+
+    def seed(
+        self,
+        client: redis.Redis,
+        wanted: Sequence[tuple[Site, str]],
+        *,
+        force: bool,
+        tasks: Mapping[str, ForumTask] | None = None,
+    ) -> dict[str, str]:
+        """Seed what may be seeded of `wanted`; `tasks` in place of what is due, by id. Returns a sentence for each."""
+        report = {f"{one.name}/{forum}": "" for one, forum in wanted}
+        held = why_not_seeded(client, "forum_list", {one.name for one, _ in wanted})
+        pending = seeds.pending(client, CrawlKeys.for_spider("forum_list"), list(report), self.now)
+        chosen: list[Seed] = []
+        room = {one.name: budget.scans_now(one, self.spent[one.name]) for one in self.sites}
+        for name in pending:
+            room[name.partition("/")[0]] -= 1
+        for one, due in sorted(((one, self.dues[one.name][forum]) for one, forum in wanted), key=self._urgency):
+            name = f"{one.name}/{due.forum}"
+            if one.name in held:
+                report[name] = str(held[one.name])
+            elif name in pending:
+                report[name] = f"pending since {_clock(pending[name], self.now)}"
+            elif not force and due.at > self.now:
+                report[name] = f"not due until {_clock(due.at, self.now)}"
+            elif not force and room[one.name] < 1:
+                whole, sent = one.schedule.requests_per_hour, self.spent[one.name].total
+                report[name] = f"over budget: {sent:.0f} of {whole:g} requests in the last hour"
+            else:
+                room[one.name] -= due.cost
+                task = (tasks or {}).get(name, due.task)
+                chosen.append(Seed(id=name, data=encode(task), wait_s=one.schedule.min_interval_s))
+        keys = CrawlKeys.for_spider("forum_list")
+        outcomes = seeds.seed(client, keys, chosen, max_pending=max_pending(), force=force) if chosen else []
+        report |= {one.id: said(outcome, self.now) for one, outcome in zip(chosen, outcomes, strict=True)}
+        return report
+
+    def _urgency(self, one: tuple[Site, Due]) -> float:
+        return -one[1].overdue(self.now)
+
+    def _unclear(self, homes: Sequence[Site]) -> str:
+        if homes:
+            return f"several sites have it ({', '.join(one.name for one in homes)}): name the site"
+        known = "; ".join(f"{one.name} has {_some(list(self.dues[one.name]))}" for one in self.sites) or "there is no site file"
+        return f"unknown forum: {known}"
+
+
+def _check_names(forums: Sequence[str] | None) -> None:
+    if isinstance(forums, str) or (forums is not None and not all(isinstance(forum, str) for forum in forums)):
+        raise ConfigError(f'forums = {forums!r}: must be a list of names, as in ["f1", "f2"]')
+
+
+def _some(forums: Sequence[str]) -> str:
+    named = ", ".join(forums[:_NAMED_AT_MOST])
+    return named if len(forums) <= _NAMED_AT_MOST else f"{named} and {len(forums) - _NAMED_AT_MOST} more"
+
+
+def said(outcome: Seeding, now: float) -> str:
+    """What became of a seed, in words; `now` is Redis's time."""
     if outcome.outcome == "full":
         return f"over the limit of {outcome.at:.0f} pending forums"
-    clock = datetime.fromtimestamp(outcome.at, UTC).strftime("%H:%M:%S UTC")
+    clock = _clock(outcome.at, now)
     return {"seeded": "seeded", "pending": f"pending since {clock}", "early": f"not due until {clock}"}[outcome.outcome]
+
+
+def _clock(at: float, now: float) -> str:
+    """The time, and the date where it is not near."""
+    form = "%H:%M:%S UTC" if abs(at - now) < 12 * 3600 else "%Y-%m-%d %H:%M UTC"
+    return datetime.fromtimestamp(at, UTC).strftime(form)

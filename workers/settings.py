@@ -10,11 +10,11 @@ from importlib.util import find_spec
 
 from redis_components.embedded import redis_url
 from redis_components.namespace import fleet_namespace
+from workers.user_agent import USER_AGENT as USER_AGENT
 
 BOT_NAME = "trawl"
 SPIDER_MODULES = ["workers.spiders"]
 NEWSPIDER_MODULE = "workers.spiders"
-USER_AGENT = "trawl/0.1 (+a crawl fleet; set USER_AGENT to something that says who you are)"
 
 # The shared frontier.
 REDIS_URL = redis_url()  # read when a crawl begins; starts the embedded server where no TRAWL_REDIS_URL is given
@@ -25,8 +25,8 @@ STATS_CLASS = "redis_components.stats.RedisStatsCollector"
 ITEM_PIPELINES = {"redis_components.pipelines.RedisPipeline": 300}
 SCHEDULER_PERSIST = True  # a continuous crawl is never over: closing one crawler must not delete what the others work on
 
-# Politeness towards one site, until limits are shared by the whole fleet.
-ROBOTSTXT_OBEY = False  # the demo's forum has none; a site file will say so for each site
+# Politeness towards one site is in its file (`politeness`); these are the bounds of a crawler.
+ROBOTSTXT_OBEY = True  # a site file may say otherwise (`politeness.obey_robots`)
 CONCURRENT_REQUESTS = 32
 CONCURRENT_REQUESTS_PER_DOMAIN = 32  # a fleet crawls few sites, each with many pages; Scrapy's 8 is for one crawler of many sites
 DOWNLOAD_TIMEOUT = 30  # s; a forum page that takes longer is tried again, Scrapy's 180 s would hold a place for minutes
@@ -56,10 +56,14 @@ DOWNLOAD_HANDLERS = {
 }
 DOWNLOADER_MIDDLEWARES = {
     "workers.sites.allowed.AllowedSites": 50,  # nor fetch what no site file names, such as an address of the private network
+    "workers.sites.manners.Manners": 60,  # the site's pace; before robots.txt is asked (100)
+    "workers.sites.manners.SiteHeaders": 950,  # innermost: what it adds may be secret, and retries are written to Redis
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # a request can switch it off
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,  # the next one in its place
     "workers.downloads.RedirectWithoutReferer": 600,
+    "workers.breaker.watch.SiteWatch": 560,  # a wall is no page; behind redirects and decompression, before a retry hides it
 }
+SPIDER_MIDDLEWARES = {"workers.breaker.watch.BackToTheQueue": 10}  # pages that a callback finds blocked
 # Both of these would let whoever reaches the port run code in the crawler, and Scrapy has them on.
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False

@@ -6,6 +6,7 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
+from demo.forum.history import How
 from demo.forum.prose import Prose
 from demo.forum.records import Comment, Forum, Thread, comment_hash, iso, post_hash
 from demo.forum.words import Theme
@@ -94,14 +95,13 @@ class Changes:
 
     def _delete_thread(self, forum: Forum, thread: Thread, at: float) -> None:
         world, post = self._world, thread.post.id
-        del forum.activity[post], world.threads[post], world.post_hashes[post]
+        del forum.activity[post], world.threads[post]
         forum.revision += 1
         world.gone[post] = self._rng.choice((404, 410))
-        world.history.delete("posts", post, at, "thread")
+        world.history.delete("posts", post, at, "thread", world.post_hashes.pop(post))
         for comment in thread.comments:
             if not comment.deleted:
-                del world.comment_hashes[comment.id]
-                world.history.delete("comments", comment.id, at, "thread")
+                world.history.delete("comments", comment.id, at, "thread", world.comment_hashes.pop(comment.id))
 
     def _delete_comment(self, forum: Forum, thread: Thread, comment: Comment, at: float) -> None:
         position = thread.comments.index(comment)
@@ -113,8 +113,8 @@ class Changes:
             forum.sink()
             forum.revision += 1
         thread.revision += 1
-        del self._world.comment_hashes[comment.id]
-        self._world.history.delete("comments", comment.id, at, "placeholder" if keeps_place else "vanished")
+        how: How = "placeholder" if keeps_place else "vanished"
+        self._world.history.delete("comments", comment.id, at, how, self._world.comment_hashes.pop(comment.id))
 
     def _move(self, forum: Forum, at: float) -> bool:
         elsewhere = [other for other in self._world.forums.values() if other is not forum]

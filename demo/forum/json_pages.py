@@ -43,6 +43,15 @@ class JsonPages:
         """`/forums`: every forum with its name, its number of threads and its last activity."""
         return self._bodies.get("forums", self._world.revision, "json", lambda: encode({"forums": forum_rows(self._world)}))
 
+    def sizes(self) -> dict[str, int]:
+        """How many pages of each kind there are now."""
+        threads = self._world.threads.values()
+        return {
+            "list": sum(page_count(len(forum.activity)) for forum in self._world.forums.values()),
+            "post": len(threads),
+            "comment": sum(page_count(thread.reply_count) for thread in threads),
+        }
+
     def truth(self) -> bytes:
         """`/truth`: the hash of every post and comment there is now, the number of events since the start, the forum's pace, and
         what was `published`, `edited` and `deleted` since then (`history.py` says how).

@@ -105,7 +105,9 @@ class ForumProcess:
         return self._ask("GET", "/truth")
 
     def stats(self) -> dict[str, Any]:
-        """`{"served": {kind: {status: pages}}, "total": pages, "posts": n, "comments": n, "revision": events}`."""
+        """`{"served": {kind: {status: pages}}, "total": pages served, "pages": {kind: how many there are}, "posts": n,
+        "comments": n, "revision": events since the start}`.
+        """
         return self._ask("GET", "/stats")
 
     def control(self, **settings: float | str) -> dict[str, Any]:

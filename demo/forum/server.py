@@ -122,7 +122,7 @@ class ForumServer:
         total = sum(by_status.total() for by_status in self._served.values())
         world = self.world
         counts = {"posts": len(world.post_hashes), "comments": len(world.comment_hashes), "revision": world.revision}
-        return _answer({"served": served, "total": total, **counts})
+        return _answer({"served": served, "total": total, "pages": self._json.sizes(), **counts})
 
     async def _show_control(self, _: web.Request) -> web.Response:
         return _answer(self.behaviour)

@@ -23,7 +23,7 @@
 -- KEYS[18] holds        (hash)   what an operator holds, and its version
 -- KEYS[19] parked       (hash)   lots of parked requests and start tasks -> how many they hold
 -- KEYS[20] more_keys    (any number) message.start_keys further start keys of this spider, the most urgent first (list, set or zset); then the lots in
---                       message.lots (list); then lists for items
+--                       message.lots (list); then lists for items, and for start tasks of the service that this one feeds that may wait
 -- ARGV[1] message       (msgpack map)  see redis_components/exchange.py, class Message
 -- ARGV[2] blobs         (binary)       end to end, for each of message.requests its fingerprint ('' = no filter) and payload, for each of message.tasks
 --                       its data, then the items, then those with a key of their own; apart from the message because Redis's cmsgpack does not know the binary type
@@ -55,6 +55,7 @@ local MEND = '; trawl migrate scrapy-redis imports it if it is of scrapy-redis, 
 -- include: tasks
 -- include: reclaim
 -- include: settling
+-- include: tokens
 -- include: parking
 -- include: stats
 -- include: filter_form
@@ -216,9 +217,10 @@ else
     local id, token, data = task[1], task[2], next_blob()
     if redis.call('HGET', next_tokens, id) ~= token then
       redis.call('HSET', next_tokens, id, token)
-      redis.call('RPUSH', next_tasks, data)
+      redis.call('RPUSH', task[3] and item_keys[task[3]] or next_tasks, data)
     end
   end
+  if #message.tasks > 0 then bound_tokens(next_tokens, #message.tasks) end
 
   for _ = 1, message.items do redis.call('RPUSH', items, next_blob()) end
   for _, place in ipairs(message.keyed_items) do redis.call('RPUSH', item_keys[place], next_blob()) end

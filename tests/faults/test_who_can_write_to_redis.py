@@ -136,4 +136,4 @@ def test_another_place_that_the_site_file_allows_is_fetched(
         timeout=90,
         check=True,
     )
-    assert private.asked == ["/allowed"]
+    assert private.asked == ["/robots.txt", "/allowed"]

@@ -20,6 +20,7 @@ class Misago(Software):
 
     name: ClassVar[str] = "misago"
     profile: ClassVar[str] = "misago"
+    obeys_robots: ClassVar[bool] = False
     requirements: ClassVar[tuple[str, ...]] = ("misago==0.39.6",)
 
     def install(self) -> None:

@@ -63,6 +63,8 @@ class Software(ABC):
     name: ClassVar[str]
     profile: ClassVar[str]
     """The profile of `workers/sites/profiles` that its site file names."""
+    obeys_robots: ClassVar[bool] = True
+    """False where its own robots.txt forbids what the profile reads: it is our forum, and we allow it."""
     starts_within_s: ClassVar[float] = 60
 
     def __init__(self, folder: Path) -> None:
@@ -99,7 +101,7 @@ class Software(ABC):
         names = ", ".join(f'"{forum}"' for forum in self.forums())
         return (
             f'profile = "{self.profile}"\nbase_url = "{self.base_url}"\nforums = [{names}]\n'
-            "[politeness]\ndelay_s = 0\nconcurrency = 8\n"
+            f"[politeness]\ndelay_s = 0\nconcurrency = 8\nobey_robots = {str(self.obeys_robots).lower()}\n"
         )
 
     def launch(self, command: list[str | Path], *, environment: dict[str, str] | None = None, cwd: Path | None = None) -> None:

@@ -7,26 +7,16 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import Enum
-from pathlib import Path
 
-from sqlalchemy import func, select
-
-from demo.forum.process import ForumProcess
-from demo.truth import Coverage, compare
-from workers.storage import Database, scans
-
-from .fleet import ROOT, Program
+from .fleet import Program
+from .forum_fleet import ForumFleet
 from .processes import wait_until
-from .watched_fleet import WatchedFleet, family_of, send_all
+from .watched_fleet import family_of, send_all
 
-BOARDS = 4  # as many as sites/demo.toml names
-SITE = "demo"
-SPIDERS = ("forum_list", "forum_detail")
-QUIET_LOOKS = 3  # figures of one look are not of one instant: nothing may have moved over so many
+PAUSE_S = (1.0, 6.0)  # between two blows, from and to
 
 
 class Blow(Enum):
@@ -58,74 +48,13 @@ class Choice:
     back_s: float  # until a worker or a beat is started again, as systemd would
 
 
-def choices(seed: int) -> Iterator[Choice]:
-    """The plan, the same for the same seed."""
+def choices(seed: int, blows: Sequence[Blow] = tuple(Blow), pause_s: tuple[float, float] = PAUSE_S) -> Iterator[Choice]:
+    """The plan of these blows, the same for the same seed."""
     dice = random.Random(seed)
-    blows, weights = list(Blow), [blow.weight for blow in Blow]
+    weights = [blow.weight for blow in blows]
     while True:
         (blow,) = dice.choices(blows, weights)
-        yield Choice(wait_s=dice.uniform(1, 6), blow=blow, share=dice.random(), back_s=dice.uniform(0.5, 4))
-
-
-class ForumFleet(WatchedFleet):
-    """Three nodes, two beats, one list and three detail crawlers, the demo's forum, a database."""
-
-    def __init__(self, folder: Path, forum: ForumProcess) -> None:
-        self.database_url = f"sqlite:///{folder / 'trawl.sqlite'}"
-        environment = {
-            "SCRAPY_SETTINGS_MODULE": "workers.settings",
-            "TRAWL_SITES_DIR": str(ROOT / "sites"),
-            "TRAWL_DEMO_URL": forum.url,
-            "TRAWL_DATABASE_URL": self.database_url,
-        }
-        super().__init__(folder, "forum_list=1,forum_detail=3", nodes="abc", beats=2, **environment)
-        self.forum = forum
-
-    def whole(self) -> bool:
-        return self.at_work().keys() == set(self.slots)
-
-    def wait_whole_again(self, timeout_s: float = 60.0) -> None:
-        wait_until(self.whole, lambda: f"every slot crawls; {self.watch.look()}\n{self.said()}", timeout_s, every_s=0.1)
-
-    def settle(self, timeout_s: float) -> tuple[Coverage, Coverage]:
-        """Let the forum stand still, wait until everything is crawled and stored, and compare the database with the forum."""
-        self.forum.control(rate=0)
-        still_since = datetime.now(UTC)
-        with Database.from_url(self.database_url) as database:
-            wait_until(lambda: self._scanned(database, still_since), lambda: self._waits("a scan of each board"), timeout_s)
-            seen: list[tuple[int, ...]] = []
-
-            def settled() -> bool:
-                figures = self._figures()
-                if seen and (seen[-1] != figures or any(figures[:-2])):
-                    seen.clear()
-                seen.append(figures)
-                return len(seen) >= QUIET_LOOKS and not any(figures[:-2])
-
-            wait_until(settled, lambda: self._waits("an idle frontier"), timeout_s, every_s=0.5)
-            return compare(database, self.forum.truth(), SITE)
-
-    def given_up(self) -> int:
-        """Requests that were set aside as dead, and items that the database refused."""
-        shots = [self.frontier(spider) for spider in SPIDERS]
-        return sum(shot.dead + shot.bad_items for shot in shots)
-
-    def _figures(self) -> tuple[int, ...]:
-        """What waits or is worked on, the detail service first; at the end what was finished. Scans go on for ever."""
-        detail, lists = self.frontier("forum_detail"), self.frontier("forum_list")
-        waiting = (detail.start_tasks, detail.ready, detail.leased, detail.leased_tasks, detail.items)
-        return (*waiting, detail.acked, lists.dead)
-
-    def _scanned(self, database: Database, since: datetime) -> bool:
-        """Whether each board has been scanned to its end by a scan that began after this time."""
-        query = select(func.count(func.distinct(scans.c.forum_id))).where(
-            scans.c.site == SITE, scans.c.started_at > since, scans.c.outcome == "complete"
-        )
-        (scanned,) = next(database.stream(query))
-        return bool(scanned >= BOARDS)
-
-    def _waits(self, what: str) -> str:
-        return f"{what}; {[self.frontier(spider) for spider in SPIDERS]}\n{self.said()}"
+        yield Choice(wait_s=dice.uniform(*pause_s), blow=blow, share=dice.random(), back_s=dice.uniform(0.5, 4))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,9 +70,9 @@ class Back:
 class Chaos:
     """Deals blows to a fleet and starts again what has no supervisor of its own."""
 
-    def __init__(self, fleet: ForumFleet, seed: int, say: Callable[[str], None]) -> None:
+    def __init__(self, fleet: ForumFleet, plan: Iterator[Choice], say: Callable[[str], None]) -> None:
         self._fleet = fleet
-        self._choices = choices(seed)
+        self._choices = plan
         self._say = say
         self._begun = time.monotonic()
         self._back: list[Back] = []

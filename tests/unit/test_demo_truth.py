@@ -6,15 +6,16 @@ import io
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from demo.forum.records import comment_hash, post_hash
-from demo.forum.world import Size, World
+from demo.forum.world import Mix, Size, World
 from demo.options import DemoOptions
 from demo.report import print_coverage
-from demo.truth import Coverage, compare
+from demo.truth import Coverage, Piece, compare, judge
 from redis_components.errors import ConfigError
 from workers.storage import Comment, Database, Post, comments, posts
 
@@ -66,8 +67,14 @@ def stored_comments(world: World) -> list[Comment]:
     ]
 
 
-def truth(world: World) -> dict[str, object]:
-    return {"posts": dict(world.post_hashes), "comments": dict(world.comment_hashes), "revision": world.revision}
+def truth(world: World) -> dict[str, Any]:
+    return {"posts": dict(world.post_hashes), "comments": dict(world.comment_hashes), **vars(world.history)}
+
+
+def shown(world: World, kind: str) -> dict[str, Piece]:
+    """What a perfect crawl has stored of it."""
+    hashes = world.post_hashes if kind == "posts" else world.comment_hashes
+    return {piece: Piece(piece, content, False) for piece, content in hashes.items()}
 
 
 def test_a_database_that_has_everything_is_complete(database: Database, world: World) -> None:
@@ -108,6 +115,57 @@ def test_a_row_that_the_forum_never_had_is_unknown_and_one_of_another_site_does_
     of_posts, _ = compare(database, truth(world), "demo")
     assert of_posts.unknown == ("p999",)
     assert not of_posts.complete
+
+
+CHANGES = Mix(edit=0.3, delete=0.3)
+
+
+@pytest.fixture
+def changed(world: World) -> tuple[dict[str, Piece], World]:
+    """Comments as they were stored at some time, of a forum that has changed meanwhile: each edit and deletion was noticed."""
+    stored = shown(world, "comments")
+    for _ in range(60):
+        world.advance(CHANGES)
+        stored |= shown(world, "comments")
+    for piece in world.history.deleted["comments"]:
+        stored[piece] = stored[piece]._replace(deleted=True)
+    return stored, world
+
+
+def test_edits_and_deletions_that_were_noticed_are_complete(changed: tuple[dict[str, Piece], World]) -> None:
+    stored, world = changed
+    verdict = judge("comments", stored.values(), truth(world))
+    assert verdict.complete, verdict
+    assert verdict.edited > 3
+    assert verdict.deleted == len(world.history.deleted["comments"]) > 3
+
+
+def test_a_deletion_that_was_not_noticed_a_wrong_tombstone_and_a_body_that_was_not_kept_are_faults(
+    changed: tuple[dict[str, Piece], World],
+) -> None:
+    stored, world = changed
+    gone, emptied = sorted(world.history.deleted["comments"])[:2]
+    alive = min(world.comment_hashes)
+    stored[gone] = stored[gone]._replace(deleted=False)
+    stored[emptied] = stored[emptied]._replace(hash="of [deleted]")
+    stored[alive] = stored[alive]._replace(deleted=True)
+    verdict = judge("comments", stored.values(), truth(world))
+    assert (verdict.undeleted, verdict.spoilt, verdict.buried) == ((gone,), (emptied,), (alive,))
+    assert not verdict.complete
+    assert verdict.share == pytest.approx(1 - 1 / verdict.expected)
+
+
+def test_an_edit_that_was_not_noticed_is_wrong_content_and_what_was_deleted_before_it_was_read_is_no_fault(
+    changed: tuple[dict[str, Piece], World],
+) -> None:
+    stored, world = changed
+    edited, versions = next(
+        (one, v) for one, v in sorted(world.history.edited["comments"].items()) if one in world.comment_hashes
+    )
+    stored[edited] = stored[edited]._replace(hash=versions[0][1])
+    del stored[min(world.history.deleted["comments"])]
+    verdict = judge("comments", stored.values(), truth(world))
+    assert verdict.faults == {edited} == set(verdict.wrong)
 
 
 def test_hashes_are_those_of_the_forum(world: World) -> None:

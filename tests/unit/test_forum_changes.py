@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from statistics import mean
 
 import pytest
+from scrapy.http import JsonResponse
 
-from demo.forum.bodies import Bodies, NoSuchPage
+from demo.forum.bodies import Bodies, NoSuchPage, page_count
 from demo.forum.html_pages import HtmlPages
 from demo.forum.json_pages import JsonPages
 from demo.forum.records import comment_hash, post_hash
 from demo.forum.tempo import BURST_S, DAY_S, liveliness, popularity
 from demo.forum.world import Mix, Size, World
+from workers.sites import load_site
+from workers.sites.reading import ReadComment, read_comments, read_thread
 
 SIZE = Size(forums=3, threads=40, comments=6)
 MIX = Mix(edit=0.2, delete=0.2, move=0.05, skew=1.0)
@@ -55,11 +59,11 @@ def test_each_version_of_what_was_edited_is_known_and_the_last_one_is_shown(worl
 
 
 def test_what_was_deleted_is_gone_from_every_page(world: World) -> None:
-    ways = {how for _, how in world.history.deleted["comments"].values()}
+    ways = {how for _, how, _ in world.history.deleted["comments"].values()}
     assert ways == {"vanished", "placeholder", "thread"}
     assert {404, 410} == set(world.gone.values())
     shown = {c.id: c for t in world.threads.values() for c in t.comments}
-    for comment, (_, how) in world.history.deleted["comments"].items():
+    for comment, (_, how, _) in world.history.deleted["comments"].items():
         if how == "placeholder" and comment in shown:  # its thread may have been deleted later
             assert (shown[comment].deleted, shown[comment].body, shown[comment].author) == (True, "[deleted]", "")
         else:
@@ -94,6 +98,26 @@ def test_the_pages_of_a_deleted_thread_say_so_and_the_others_can_be_read(world: 
     for post in world.threads:
         as_json.comments(post, "1")
         as_html.thread(post, "1")
+
+
+def test_the_site_file_of_the_demo_reads_edits_deletions_and_sticky_threads(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(Path(__file__).parents[2] / "sites"))
+    site, pages = load_site("demo"), JsonPages(world, Bodies())
+    read: dict[str, ReadComment] = {}
+    for post, thread in world.threads.items():
+        opening = read_thread(site, JsonResponse(site.thread_url(post), body=pages.post(post)), post).post
+        said = (opening.title, opening.body, opening.forum_id, opening.sticky)
+        assert said == (thread.post.title, thread.post.body, thread.post.forum_id, thread.post.sticky)
+        assert (opening.edited_at is None) == (thread.post.edited_at is None)
+        for number in range(1, page_count(thread.reply_count) + 1):
+            url, body = site.comments_url(post, number), pages.comments(post, str(number))
+            read |= {comment.id: comment for comment in read_comments(site, JsonResponse(url, body=body), post, number).comments}
+    shown = [comment for thread in world.threads.values() for comment in thread.comments]
+    assert {c.id: (c.body, c.deleted) for c in shown} == {c.id: (c.body, c.deleted) for c in read.values()}
+    assert {c.id for c in shown if c.edited_at} == {c.id for c in read.values() if c.edited_at}
+    assert all(c.author is None for c in read.values() if c.deleted)
 
 
 def test_a_forum_with_a_clock_dates_by_it_and_its_history_is_as_much_nearer_as_it_lives_faster() -> None:

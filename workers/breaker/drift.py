@@ -38,7 +38,7 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     counted: Totals = Totals()  # at the end of the last lot
     lots: tuple[dict[str, float], ...] = ()  # normal ones, the oldest first
     suspicious: dict[str, int] = {}  # figure -> lots in a row that were worse than normal
-    drifted: dict[str, str] = {}  # figure -> what it is and what it was, for people
+    drifted: dict[str, tuple[float, float]] = {}  # figure -> what it is, and what is normal
 
 
 def observe(drift: Drift, totals: Totals) -> Drift:
@@ -59,7 +59,7 @@ def observe(drift: Drift, totals: Totals) -> Drift:
         counted=totals,
         lots=(*lots, sane)[-KNOWN:],
         suspicious={name: n for name, n in suspicious.items() if name not in accepted},
-        drifted={name: text for name, text in drifted.items() if name not in accepted},
+        drifted={name: figures for name, figures in drifted.items() if name not in accepted},
     )
 
 
@@ -75,12 +75,20 @@ def baseline(drift: Drift) -> dict[str, float]:
 def broken(drift: Drift, required: tuple[str, ...]) -> str | None:
     """Why nothing of use is read any more: a required figure is at its worst, no rows or a field that is always empty."""
     for name in required:
-        text = drift.drifted.get(name, "")
-        if name == ROWS and text.startswith("0.0 "):
-            return text
-        if name != ROWS and text.startswith("100 %"):
-            return f"{name} is empty in {text}"
+        value, usual = drift.drifted.get(name, (0.0, 1.0))
+        if name == ROWS and name in drift.drifted and value == 0.0:
+            return words(drift, name)
+        if name != ROWS and value == 1.0 and usual <= WORSE:
+            return words(drift, name)
     return None
+
+
+def words(drift: Drift, name: str) -> str:
+    """What has drifted, for people: `body is empty in 100 % of the rows, usually 0 %`."""
+    value, usual = drift.drifted[name]
+    if name == ROWS:
+        return f"{value:.1f} rows a page, usually {usual:.1f}"
+    return f"{name} is empty in {100 * value:.0f} % of the rows, usually in {100 * usual:.0f} %"
 
 
 def forgiven(drift: Drift) -> Drift:
@@ -97,20 +105,22 @@ def _figures(before: Totals, now: Totals) -> dict[str, float]:
     return figures
 
 
-def _judge(drift: Drift, lot: Mapping[str, float], normal: Mapping[str, float]) -> tuple[dict[str, int], dict[str, str]]:
+def _judge(
+    drift: Drift, lot: Mapping[str, float], normal: Mapping[str, float]
+) -> tuple[dict[str, int], dict[str, tuple[float, float]]]:
     """How many lots in a row each figure was worse, and what has drifted, after this lot."""
     suspicious, drifted = dict(drift.suspicious), dict(drift.drifted)
     for name, value in lot.items():
-        if name not in normal:
+        usual = drifted[name][1] if name in drifted else normal.get(name)  # what was normal, however long ago
+        if usual is None:
             continue
-        usual = normal[name]
         if _is_worse(name, value, usual):
             suspicious[name] = suspicious.get(name, 0) + 1
         elif name not in drifted or _is_well(name, value, usual):
             suspicious.pop(name, None)
             drifted.pop(name, None)
         if suspicious.get(name, 0) >= 2 or (name in drifted and name in suspicious):
-            drifted[name] = _words(name, value, usual)
+            drifted[name] = (value, usual)
     return suspicious, drifted
 
 
@@ -120,9 +130,3 @@ def _is_worse(name: str, value: float, usual: float) -> bool:
 
 def _is_well(name: str, value: float, usual: float) -> bool:
     return value >= ENOUGH * usual if name == ROWS else value <= usual + WELL
-
-
-def _words(name: str, value: float, usual: float) -> str:
-    if name == ROWS:
-        return f"{value:.1f} rows a page, usually {usual:.1f}"
-    return f"{value:.0%} of the rows, usually {usual:.0%}".replace("%", " %")

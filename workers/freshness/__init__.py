@@ -23,22 +23,19 @@ the harmonic numbers. `benchmarks/freshness.py` compares them. The linear penalt
 known: its expectation depends on the mean of the estimate alone, so the policy may act on that as if it were the truth.
 """
 
+from redis_components.forum_states import ForumState
+
 from .intervals import Demand, Limits, demand, interval, intervals, price
-from .rates import Estimate, estimate, observe, observe_season
+from .observation import Observation
+from .rates import Estimate, estimate, observe
 from .rechecks import next_check
-from .state import ForumState, Observation, Season, decode_season, decode_state, encode_state
 
 __all__ = [  # noqa: RUF022 - in groups
     # what is known
     "ForumState",
-    "Season",
     "Observation",
-    "decode_state",
-    "decode_season",
-    "encode_state",
     # learning
     "observe",
-    "observe_season",
     "estimate",
     "Estimate",
     # deciding

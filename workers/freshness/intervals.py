@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .rates import HOUR_S, UNKNOWN_RATE, estimate, weights
-from .state import ForumState, Season
+from redis_components.forum_states import ForumState
+
+from .rates import HOUR_S, UNKNOWN_RATE, estimate
 
 _STEPS = 50  # of the bisection, in powers of two: an error of a billionth
 BACK_OFF = 2.0  # each failed scan in a row waits so many times longer
@@ -33,15 +34,13 @@ class Demand:
     cost: float
 
 
-def intervals(
-    states: Mapping[str, ForumState], budget: float, *, now: float, limits: Limits, season: Season | None = None
-) -> dict[str, float]:
+def intervals(states: Mapping[str, ForumState], budget: float, *, now: float, limits: Limits) -> dict[str, float]:
     """Seconds from each forum's last scan to its next one; `budget` is in requests an hour for all of them together.
 
     0 for a forum that was never scanned: it is due, and its first list page tells more than any guess. A forum whose scans fail
     waits twice as long after each, up to `limits.max_s`.
     """
-    demands = demand(states, now, season)
+    demands = demand(states, now)
     paid = price(demands, budget, limits)
     found = {}
     for forum, state in states.items():
@@ -50,21 +49,24 @@ def intervals(
     return found
 
 
-def demand(states: Mapping[str, ForumState], now: float, season: Season | None = None) -> dict[str, Demand]:
+def demand(states: Mapping[str, ForumState], now: float) -> dict[str, Demand]:
     """Rate and cost of each forum as they are at `now`; of one that is hardly known they lean on the site's other forums."""
-    hours = weights(season or Season())
     prior = _typical(states)
-    return {
-        forum: Demand(rate=estimate(state, now, hours, prior).now, cost=max(1.0, state.pages)) for forum, state in states.items()
-    }
+    return {forum: Demand(rate=estimate(state, now, prior).now, cost=max(1.0, state.pages)) for forum, state in states.items()}
 
 
 def price(demands: Mapping[str, Demand], budget: float, limits: Limits) -> float:
-    """K of the rule: the number that makes all forums together cost `budget` requests an hour, as near as `limits` allow."""
+    """K of the rule: the number that makes all forums together cost `budget` requests an hour, as near as `limits` allow.
+
+    Never less than the root of `limits.min_s`: however large the budget is, a forum is not scanned more often than in the
+    geometric mean of the shortest interval and the time between two of its changes. More requests would hardly ever find
+    anything.
+    """
     lengths = [(one.cost, math.sqrt(one.cost / one.rate)) for one in demands.values()]
+    least = math.sqrt(limits.min_s)
     if not lengths:
-        return 0.0
-    low, high = math.log(limits.min_s / max(n for _, n in lengths)), math.log(limits.max_s / min(n for _, n in lengths))
+        return least
+    low, high = math.log(least), math.log(max(limits.max_s / min(n for _, n in lengths), 2 * least))
     for _ in range(_STEPS):
         middle = (low + high) / 2
         factor = math.exp(middle)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from typing import TYPE_CHECKING, Self
-from urllib.parse import ParseResult, urlparse
 
 from scrapy.exceptions import IgnoreRequest
-from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.url import add_http_if_no_scheme
 
 from redis_components.scheduler import set_aside
 
-from .errors import SiteError
-from .load import load_sites
+from .load import load_all
+from .places import Place, place_of, places_of
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -22,11 +20,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PORTS = {"http": 80, "https": 443}
 RELOAD_S = 1.0
 """Site files are read again for an unknown place at most this often."""
-
-Origin = tuple[str, str | None, int | None]
 
 
 class AllowedSites:
@@ -39,7 +34,7 @@ class AllowedSites:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._allowed: frozenset[Origin] = frozenset()
+        self._allowed: frozenset[Place] = frozenset()
         self._read_at = float("-inf")
 
     @classmethod
@@ -49,9 +44,9 @@ class AllowedSites:
 
     def process_request(self, request: Request) -> None:
         """Raise IgnoreRequest for a place, or a proxy, that is not allowed."""
-        wrong = None if self._allows(_origin(urlparse_cached(request))) else request.url
+        wrong = None if self._allows(place_of(request.url)) else request.url
         if wrong is None and (proxy := request.meta.get("proxy")):
-            place = _origin(urlparse(add_http_if_no_scheme(str(proxy))))  # and not its URL, which may have a password
+            place = place_of(add_http_if_no_scheme(str(proxy)))  # and not its URL, which may have a password
             wrong = None if self._allows(place) else f"{request.url}: its proxy {place}"
         if wrong is None:
             return
@@ -60,7 +55,7 @@ class AllowedSites:
         set_aside(self._crawler, request, reason)
         raise IgnoreRequest(reason)
 
-    def _allows(self, place: Origin) -> bool:
+    def _allows(self, place: Place) -> bool:
         if place not in self._allowed:
             self._read()
         return place in self._allowed
@@ -70,16 +65,8 @@ class AllowedSites:
         if now - self._read_at < RELOAD_S:
             return
         self._read_at = now
-        try:
-            sites = load_sites()
-        except SiteError as exc:  # what was allowed stays so; the spiders set their tasks aside with this error
-            logger.error("%s", exc)
-            return
-        self._allowed = frozenset(_origin(urlparse(str(url))) for site in sites for url in (site.base_url, *site.also_allowed))
-
-
-def _origin(url: ParseResult) -> Origin:
-    try:
-        return url.scheme, url.hostname, url.port or PORTS.get(url.scheme)
-    except ValueError:  # a port that is no number
-        return url.scheme, url.hostname, None
+        sites, wrong = load_all()
+        for error in wrong:  # the spiders set the tasks of that site aside with it
+            logger.error("%s", error)
+        allowed = frozenset(place for site in sites for place in places_of(site))
+        self._allowed = self._allowed | allowed if wrong else allowed  # a site whose file is being edited stays reachable

@@ -7,8 +7,8 @@ from html import escape
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-import html_text
 from lxml import etree
+from w3lib.url import url_query_cleaner
 
 _SPACE = re.compile(r"[\s\u200b\ufeff]+")
 _INT = re.compile(r"([-+]?\d[\d.,'’\s\u00a0\u202f]*)\s*(k|m|b|tys|mio|тыс|млн|万|萬|千|億|亿)?", re.IGNORECASE)
@@ -59,8 +59,10 @@ def number(value: str | None) -> int | None:
         return None
 
 
-def url(value: str | None, base: str) -> str | None:
-    """Absolute, against the page's own; None where it leads nowhere (`#`, `javascript:`, `mailto:`)."""
+def url(value: str | None, base: str, dropped: tuple[str, ...] = ()) -> str | None:
+    """Absolute, against the page's own, without the query's parameters that are to be dropped; None where it leads nowhere (`#`,
+    `javascript:`, `mailto:`).
+    """
     value = (value or "").strip()
     if not value or value.startswith("#"):
         return None
@@ -69,7 +71,13 @@ def url(value: str | None, base: str) -> str | None:
         parts = urlsplit(absolute)
     except ValueError:
         return None
-    return absolute if parts.scheme in ("http", "https") and parts.netloc else None
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        return None
+    return (
+        url_query_cleaner(absolute, dropped, remove=True, unique=False, keep_fragments=True)
+        if dropped and parts.query
+        else absolute
+    )
 
 
 def truth(found: Any) -> bool:
@@ -85,13 +93,6 @@ def source(found: list[Any]) -> str | None:
     """The HTML of what was found: of an element what is in it, of JSON its text."""
     parts = [_inner(node) if isinstance(node, etree._Element) else string(node) for node in found]
     return "\n".join(part for part in parts if part) or None
-
-
-def clean(markup: str | None) -> str | None:
-    """HTML as a person reads it, paragraphs apart."""
-    if not markup:
-        return None
-    return html_text.extract_text(markup) or None
 
 
 def _inner(element: Any) -> str:

@@ -8,6 +8,7 @@ from copy import deepcopy
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import msgspec
 from lxml import etree
@@ -18,6 +19,7 @@ from w3lib.html import get_base_url
 from . import converters, dates
 from .errors import UnreadablePage
 from .fields import FieldSpec, Kind, Select
+from .html_text import text_of, text_of_elements
 from .pages import Page, RowsPage
 from .selectors import Found, compiled
 
@@ -120,22 +122,29 @@ class Document:
     def _convert(self, name: str, field: FieldSpec, node: Any, kind: Kind | None = None) -> tuple[Any, str | None]:
         kind = field.as_ or kind or _KINDS.get(name) or self._kind_of_text(name)
         if kind == "html":
-            markup = converters.source(self._looked_up(field, self.find(field, node)))
-            markup = _matched(field.regex, markup)
-            return converters.clean(markup) or field.default, markup if name == "body" else None
+            return self._html(name, field, self._found(field, node))
         if kind == "bool" and field.regex is None:
-            found = self._looked_up(field, self.find(field, node))
+            found = self._found(field, node)
             return (converters.truth(found[0]) if found else bool(field.default)), None
         text = self._text(field, node, kind)
         value = (text or "").strip() or None if name == "body" else self._read(kind, field, text)
         return (field.default if value is None else value), None
+
+    def _html(self, name: str, field: FieldSpec, found: Found) -> tuple[Any, str | None]:
+        """Clean text, and of a body the original."""
+        elements = [one for one in found if isinstance(one, etree._Element)]
+        if field.regex is None and len(elements) == len(found):
+            text = text_of_elements(elements)
+            return text or field.default, converters.source(found) if name == "body" else None
+        markup = _matched(field.regex, converters.source(found))
+        return text_of(markup) or field.default, markup if name == "body" else None
 
     def _kind_of_text(self, name: str) -> Kind:
         return "html" if name == "body" and self.page.format == "html" else "text"
 
     def _text(self, field: FieldSpec, node: Any, kind: Kind) -> str | None:
         """The field as a string, with what its regular expression takes of it."""
-        found = self._looked_up(field, self.find(field, node))
+        found = self._found(field, node)
         if not found:
             return None
         attribute = next((name for name in _ATTRIBUTES.get(kind, ()) if _has(found[0], name)), None)
@@ -149,12 +158,17 @@ class Document:
             site = self.site
             return dates.parse(text, self.now, language=site.language, time_zone=site.time_zone, formats=field.formats)
         if kind == "url":
-            return converters.url(text, self.base)
+            return converters.url(text, self.base, self.site.drop_query)
         if kind == "bool":
             return text is not None and converters.truth(text)
+        if kind == "id" and self.page.format == "html":
+            text = unquote(text or "")  # out of an address; it is quoted again when it becomes one
         return converters.text(text)
 
-    def _looked_up(self, field: FieldSpec, found: Found) -> Found:
+    def _found(self, field: FieldSpec, node: Any) -> Found:
+        found = self.find(field, node)
+        if field.without:
+            found = [_cut(one, field.without) for one in found]
         if field.lookup is None or field.value is None or not found:
             return found
         row = self._table(field.lookup, field.key).get(converters.string(found[0]) or "")
@@ -189,8 +203,30 @@ def alone(row: Any, rows: frozenset[Any]) -> Any:
     copy = deepcopy(row)
     for element in [copy.find(path) for path in paths]:
         if element is not None and element.getparent() is not None:
-            element.getparent().remove(element)
+            _drop(element)
     return copy
+
+
+def _cut(found: Any, selectors: tuple[str, ...]) -> Any:
+    """A copy of an element without what the selectors find in it; the text after what is cut stays."""
+    if not isinstance(found, etree._Element):
+        return found
+    copy = deepcopy(found)
+    copy.tail = None
+    for selector in selectors:
+        for element in compiled("html", selector)(copy):
+            if isinstance(element, etree._Element) and element is not copy and element.getparent() is not None:
+                _drop(element)
+    return copy
+
+
+def _drop(element: Any) -> None:
+    parent, before = element.getparent(), element.getprevious()
+    if before is not None:
+        before.tail = (before.tail or "") + (element.tail or "")
+    else:
+        parent.text = (parent.text or "") + (element.tail or "")
+    parent.remove(element)
 
 
 def _items(rows: Any) -> list[tuple[str, Any]]:

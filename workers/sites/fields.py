@@ -41,6 +41,7 @@ class FieldSpec(Select):
     formats: tuple[str, ...] = Field(default=(), description='forms of a `date` in Python\'s letters, as in `"%d.%m.%Y, %H:%M"`')
     lookup: str | None = Field(default=None, description="JSON: rows of the page that the value is the key of, as `users`")
     key: str = Field(default="id", description="JSON: where a row of `lookup` has its key")
+    without: tuple[str, ...] = Field(default=(), description="HTML: selectors of what is cut out first, as a signature")
     value: str | None = Field(default=None, description="JSON: what is taken from the row of `lookup` whose key it is")
 
     @field_validator("regex")
@@ -51,6 +52,17 @@ class FieldSpec(Select):
         except re.error as exc:
             raise ValueError(f"is no regular expression: {exc}") from None
         return regex
+
+    @model_validator(mode="after")
+    def _can_cut(self) -> Self:
+        if self.without and self.syntax != "html":
+            raise ValueError("without is for HTML pages")
+        for selector in self.without:
+            try:
+                compiled("html", selector)
+            except ValueError as exc:
+                raise ValueError(f"without: {selector!r} {exc}") from None
+        return self
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
@@ -72,6 +84,7 @@ def with_syntax(value: Any, syntax: str) -> Any:
         value = {"select": [value]}
     elif isinstance(value, list | tuple):
         value = {"select": value}
-    elif isinstance(value, Mapping) and isinstance(value.get("select"), str):
-        value = {**value, "select": [value["select"]]}
+    elif isinstance(value, Mapping):
+        lists = ("select", "without", "formats")  # where there is but one, it need not be a list
+        value = {key: [one] if key in lists and isinstance(one, str) else one for key, one in value.items()}
     return {**value, "syntax": syntax} if isinstance(value, Mapping) else value

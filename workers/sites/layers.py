@@ -17,7 +17,8 @@ PROFILES = Path(__file__).parent / "profiles"
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 _TOP_ONLY = frozenset({"recognise"})  # says what a profile is; a profile built on it is another software
 
-Loc = tuple[str | int, ...]
+Loc = tuple[str, ...]
+Origins = dict[tuple[str | int, ...], Path]
 
 
 class Layers(msgspec.Struct, frozen=True):
@@ -26,7 +27,7 @@ class Layers(msgspec.Struct, frozen=True):
     files: tuple[Path, ...]  # the site file first, then its profile, the profile's profile …
     values: dict[str, Any]
     written: dict[str, Any]
-    origins: dict[Loc, Path]
+    origins: Origins
     variables: dict[str, str | None]
 
 
@@ -35,10 +36,17 @@ def profile_names() -> list[str]:
     return sorted(path.stem for path in PROFILES.glob("*.toml"))
 
 
-def read(path: Path) -> Layers:
-    """A site file over its profiles. Raises SiteError: a file cannot be read, a profile does not exist, a variable is not set."""
+def profile_table(name: str) -> dict[str, Any]:
+    """What a profile's own file says."""
+    return _table(PROFILES / f"{name}.toml")
+
+
+def read(path: Path, table: dict[str, Any] | None = None) -> Layers:
+    """A site file over its profiles; with `table` a file that says so, and need not exist yet. Raises SiteError: a file cannot be
+    read, a profile does not exist, a variable is not set.
+    """
     chain = [path]
-    tables = [_table(path)]
+    tables = [_table(path) if table is None else table]
     while (name := tables[-1].get("profile")) is not None:
         profile = PROFILES / f"{name}.toml"
         if name not in profile_names():
@@ -48,7 +56,7 @@ def read(path: Path) -> Layers:
         chain.append(profile)
         tables.append(_table(profile))
     merged: dict[str, Any] = {}
-    origins: dict[Loc, Path] = {}
+    origins: Origins = {}
     for file, table in reversed(list(zip(chain, tables, strict=True))):
         own = table if file == path else {key: value for key, value in table.items() if file == chain[1] or key not in _TOP_ONLY}
         merged = _merge(merged, own, (), file, origins)
@@ -65,7 +73,7 @@ def leaves(values: Any, loc: Loc = ()) -> Iterator[tuple[Loc, Any]]:
         yield loc, values
 
 
-def origin(layers: Layers, loc: Loc) -> Path:
+def origin(layers: Layers, loc: tuple[str | int, ...]) -> Path:
     """The file that says what stands at `loc`, or nearest to it."""
     for length in range(len(loc), 0, -1):
         if loc[:length] in layers.origins:
@@ -80,7 +88,7 @@ def _table(path: Path) -> dict[str, Any]:
         raise SiteError(f"{path}: cannot be read as TOML: {exc}") from exc
 
 
-def _merge(base: Mapping[str, Any], over: Mapping[str, Any], loc: Loc, file: Path, origins: dict[Loc, Path]) -> dict[str, Any]:
+def _merge(base: Mapping[str, Any], over: Mapping[str, Any], loc: Loc, file: Path, origins: Origins) -> dict[str, Any]:
     """Tables key by key; anything else replaces. `false` takes away what a profile has; a table over a selector refines it."""
     merged = dict(base)
     for key, value in over.items():
@@ -99,7 +107,7 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any], loc: Loc, file: Pat
     return merged
 
 
-def _expand(value: Any, loc: Loc, origins: Mapping[Loc, Path], variables: dict[str, str | None]) -> Any:
+def _expand(value: Any, loc: Loc, origins: Origins, variables: dict[str, str | None]) -> Any:
     """`${NAME}` and `${NAME:-default}` from the environment, so that addresses and secrets need not be in the file."""
     if isinstance(value, Mapping):
         return {key: _expand(inner, (*loc, key), origins, variables) for key, inner in value.items()}

@@ -52,6 +52,17 @@ def load_sites() -> list[Site]:
     return [load_file(path) for path in sorted(sites_dir().glob("*.toml"))]
 
 
+def load_all() -> tuple[list[Site], list[SiteError]]:
+    """All sites whose files are right, in name order, and what is wrong with the others: one bad file stops no other site."""
+    sites, wrong = [], []
+    for path in sorted(sites_dir().glob("*.toml")):
+        try:
+            sites.append(load_file(path))
+        except SiteError as exc:
+            wrong.append(exc)
+    return sites, wrong
+
+
 def load_file(path: Path) -> Site:
     """The site of a file. Spiders ask with each page: it is read again when a file of it, or a variable, has changed."""
     known = _known.get(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Self
 from zoneinfo import ZoneInfo
 
@@ -19,9 +18,11 @@ from pydantic import (
 )
 
 from . import templates
+from .breaker_options import BreakerOptions
 from .dates import check_language
 from .errors import SiteError
 from .pages import IndexPageSpec, Page, PageKind, Pages, RowsPage, ThreadPageSpec
+from .recognise import Recognise
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 
@@ -85,37 +86,7 @@ class Raw(BaseModel):
 
     model_config = _STRICT
 
-    keep_days: float = Field(default=0, ge=0, description="for how long they are kept, days; 0: not at all")
-
-
-class Breaker(BaseModel):
-    """What stops the requests to a site that does not answer as it should."""
-
-    model_config = _STRICT
-
-    enabled: bool = Field(default=True, description="whether it may stop them")
-
-
-class Recognise(BaseModel):
-    """Profiles: how `trawl sites new` knows the software from a page."""
-
-    model_config = _STRICT
-
-    html: tuple[str, ...] = Field(default=(), description="regular expressions, each found in the page's source counts 1")
-    headers: tuple[str, ...] = Field(default=(), description="regular expressions over the answer's headers, as `name: value`")
-    cookies: tuple[str, ...] = Field(default=(), description="regular expressions over the names of cookies that are set")
-    base: str | None = Field(default=None, description="regular expression whose first group is the path of the forum's root")
-    about: str | None = Field(default=None, description="one line about the software")
-
-    @field_validator("html", "headers", "cookies")
-    @classmethod
-    def _are_regexes(cls, expressions: tuple[str, ...]) -> tuple[str, ...]:
-        for expression in expressions:
-            try:
-                re.compile(expression)
-            except re.error as exc:
-                raise ValueError(f"{expression!r} is no regular expression: {exc}") from None
-        return expressions
+    keep_days: int = Field(default=0, ge=0, description="for how long they are kept, days; 0: not at all")
 
 
 class Site(BaseModel):
@@ -136,16 +107,22 @@ class Site(BaseModel):
     schedule: Schedule = Schedule()
     politeness: Politeness = Politeness()
     raw: Raw = Raw()
-    breaker: Breaker = Breaker()
+    breaker: BreakerOptions = BreakerOptions()
     headers: dict[str, SecretStr] = Field(default={}, description="headers of each request; secrets as `${NAME}`")
     cookies: dict[str, SecretStr] = Field(default={}, description="cookies of each request, each as `${NAME}`")
+    drop_query: tuple[str, ...] = Field(default=(), description="parameters cut from URLs that are read, as session ids")
     language: str | None = Field(
         default=None, description="language of its dates, as `de`, `en-GB` or `zh`; without it all are tried"
     )
     time_zone: str = Field(default="UTC", description="time zone of dates that name none, as `Europe/Berlin`")
     recognise: Recognise = Field(default=Recognise(), description="profiles only: how `trawl sites new` knows the software")
-    interval_s: float = Field(default=300, gt=0, description="seconds between two scans of one forum")
-    max_pages: int = Field(default=50, ge=1, description="list pages read in one scan")
+
+    @field_validator("base_url", "also_allowed")
+    @classmethod
+    def _no_password(cls, value: HttpUrl | tuple[HttpUrl, ...]) -> HttpUrl | tuple[HttpUrl, ...]:
+        if any(url.password for url in (value if isinstance(value, tuple) else (value,))):
+            raise ValueError("must not hold a password: it would be in every request and log; use headers.Authorization")
+        return value
 
     @field_validator("language")
     @classmethod
@@ -237,8 +214,6 @@ class Site(BaseModel):
     def thread_url(self, thread: str) -> str:
         """URL of a thread's opening post: its own page, or the first page of comments."""
         return self.url("thread" if self.pages.thread else "comments", thread=thread)
-
-    post_url = thread_url
 
     def comments_url(self, thread: str, page: int = 1) -> str:
         """URL of a page of comments."""

@@ -53,7 +53,8 @@ def ahead(doc: Document, page: RowsPage, place: Place, rows: int) -> Ahead:
 def _next(doc: Document, page: RowsPage, place: Place, rows: int, pages: int | None) -> str | None:
     if page.next is not None:
         link = doc.value(page.next, "url")
-        return link if link and urldefrag(link).url != urldefrag(doc.url).url else None
+        link = urldefrag(link).url if link else None
+        return link if link != urldefrag(doc.url).url else None  # on the last page some link to where they are
     if page.cursor is not None:
         cursor = doc.value(page.cursor, "text")
         return _url(doc, place, cursor) if cursor and rows else None

@@ -83,6 +83,7 @@ _LOGIN_PATH = re.compile(
 )
 _TAGS = re.compile(rb"<(script|style|noscript)\b.*?</\1\s*>|<[^>]*>", re.IGNORECASE | re.DOTALL)
 
+_BLANK = b"\xef\xbb\xbf \t\r\n"  # also a byte order mark
 _REFUSED = frozenset({401, 403, 451})
 BUSY = frozenset({429, 502, 503, 504, 520, 521, 522, 523, 524, 525, 526, 527})
 
@@ -108,8 +109,8 @@ def verdict(response: Response, expects: str | None = None) -> Verdict | None:
     if _was_sent_to_login(response):
         reason = f"redirected to a login page, {response.url:.200}"
         return Verdict(cause=Cause.LOGIN, reason=reason, excerpt=excerpt(body), this_page_only=True)
-    start = body[:200].lstrip(b"\xef\xbb\xbf \t\r\n")
-    if not start and not body.strip():
+    start = body[:200].lstrip(_BLANK)
+    if not start and not body.strip(_BLANK):
         return Verdict(cause=Cause.EMPTY, reason=f"an empty answer (HTTP {status})")
     if start.startswith(b"<"):
         if _is_login_page(body):
@@ -131,6 +132,12 @@ def unreadable(response: Response, reason: str) -> Verdict:
     return Verdict(cause=Cause.FORMAT, reason=reason, excerpt=text[:300], this_page_only=True)
 
 
+def without_rows(response: Response) -> Verdict | None:
+    """What is wrong with a page that has no rows; None where it may simply be empty."""
+    found = unreadable(response, "a page without rows")
+    return None if found.cause is Cause.FORMAT else found
+
+
 def excerpt(body: bytes, most: int = 300) -> str:
     """The beginning of the text of a page, for people."""
     text = _TAGS.sub(b" ", body[: CHALLENGE_MAX_BYTES // 4]).decode("utf-8", "replace")
@@ -143,7 +150,7 @@ def _challenge(response: Response) -> Verdict | None:
         return _challenged("Cloudflare", body)
     if (headers.get("x-amzn-waf-action") or b"").strip().lower() in (b"captcha", b"challenge"):
         return _challenged("AWS WAF", body)
-    if len(body) > CHALLENGE_MAX_BYTES or not body[:200].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
+    if len(body) > CHALLENGE_MAX_BYTES or not body[:200].lstrip(_BLANK).startswith(b"<"):
         return None
     for name, literal, pattern in _MARKERS:
         if literal in body and pattern.search(body):

@@ -1,4 +1,4 @@
-"""Fetches posts and their comments."""
+"""Reads threads: the opening post, then the comment pages one after the other, last of all a report."""
 
 from __future__ import annotations
 
@@ -7,90 +7,212 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from scrapy import Request
+from scrapy.spidermiddlewares.httperror import HttpError
 
+from redis_components.page_book import reason_of
+from redis_components.scheduler import set_aside
 from redis_components.spiders import RedisSpider
-from workers.sites import Site, load_site
+from workers.items import comment_item, post_item, utc_now
+from workers.sites import Site, UnreadablePage, load_site
+from workers.sites.reading import read_comments, read_thread
+from workers.sites.templates import is_numbered
+from workers.thread_progress import Reading, Step, comments_known, follow, is_consistent, is_whole, missing
 
+from .pages import page_request, read_page
 from .task_data import PostTask
-from .timestamp import utc_now
 
 if TYPE_CHECKING:
     from scrapy.http import Response
+    from twisted.python.failure import Failure
 
+    from workers.sites.reading import ReadPost
 
-class Post(msgspec.Struct):
-    """A post as the site's API gives it."""
-
-    id: str
-    forum_id: str
-    title: str
-    body: str
-    author: str | None = None
-    created_at: str | None = None
-    views: int | None = None
-    reply_count: int | None = None
-    last_reply_at: str | None = None
-
-
-class Comment(msgspec.Struct):
-    """A comment as the site's API gives it."""
-
-    id: str
-    post_id: str
-    body: str
-    parent_id: str | None = None
-    author: str | None = None
-    created_at: str | None = None
-
-
-class CommentPage(msgspec.Struct):
-    """One page of comments."""
-
-    pages: int
-    comments: list[Comment]
+GONE = frozenset({404, 410})
+LATER = -10
+"""Priority of what may wait: re-checks and history."""
 
 
 class ForumDetailSpider(RedisSpider):
-    """Start task: `{"site": "demo", "post": "p1"}`."""
+    """Start task: `PostTask`. A thread's pages follow each other, so that long threads do not hold back the others."""
 
     name = "forum_detail"
+    lane_later = True
 
     def make_request_from_data(self, data: bytes) -> Request:
-        """The post's page. Raises for a task without site or post, SiteError for an unknown site."""
+        """The opening post's page, or of a thread that is read on its comment page. Raises for a task without site or post,
+        SiteError for an unknown site.
+        """
         task = msgspec.json.decode(data, type=PostTask)
         site = load_site(task.site)
-        return self._page(site.post_url(task.post), self.parse_post, {"site_name": site.name})
+        reading = Reading(
+            started_at=utc_now(),
+            mode=task.mode,
+            thread=task.post,
+            forum=task.forum,
+            token=task.token,
+            url=task.url,
+            after=task.after if task.page > 1 else None,
+            known=task.known,
+            first=task.page,
+            page=task.page,
+        )
+        if task.mode == "changed" or site.pages.thread is None:
+            return self._comments(site, reading, task.cursor)
+        url = site.url("thread", forum=task.forum or "", thread=task.post, url=task.url)
+        return self._page(site, "thread", url, reading)
 
-    def _page(self, url: str, callback: Any, cb_kwargs: dict[str, Any]) -> Request:
-        # dont_filter: a changed thread is fetched again. set_aside: what cannot be fetched is kept with the reason, not
-        # forgotten.
-        meta = {"site": cb_kwargs["site_name"]}  # the name by which `trawl pause --site` knows it
-        return Request(url, callback=callback, errback=self.set_aside, cb_kwargs=cb_kwargs, meta=meta, dont_filter=True)
-
-    def parse_post(self, response: Response, site_name: str) -> Iterator[Any]:
-        """The post, and the first page of its comments."""
-        post = msgspec.json.decode(response.body, type=Post)
-        yield {"kind": "post", "site": site_name, **msgspec.structs.asdict(post), "url": response.url, "fetched_at": utc_now()}
-        yield self._comments(load_site(site_name), post.id, 1)
-
-    def _comments(self, site: Site, post: str, page: int) -> Request:
-        return self._page(
-            site.comments_url(post, page), self.parse_comments, {"site_name": site.name, "post": post, "page": page}
+    def _page(self, site: Site, kind: Any, url: str, reading: Reading) -> Request:
+        return page_request(
+            site,
+            kind,
+            url,
+            self.parse_thread if kind == "thread" else self.parse_comments,
+            self.page_failed,
+            forum=reading.forum or "",
+            thread=reading.thread,
+            number=reading.page,
+            priority=LATER if reading.mode in ("check", "backfill") else 0,
+            reading=msgspec.to_builtins(reading),
         )
 
-    def parse_comments(self, response: Response, site_name: str, post: str, page: int) -> Iterator[Any]:
-        """The comments; the first page tells how many there are, and the others are fetched side by side."""
-        listing = msgspec.json.decode(response.body, type=CommentPage)
-        fetched_at = utc_now()
-        for comment in listing.comments:
-            yield {
-                "kind": "comment",
-                "site": site_name,
-                **msgspec.structs.asdict(comment),
-                "url": response.url,
-                "fetched_at": fetched_at,
-            }
-        if page == 1:
-            site = load_site(site_name)
-            for number in range(2, listing.pages + 1):
-                yield self._comments(site, post, number)
+    def _comments(self, site: Site, reading: Reading, url: str | None = None) -> Request:
+        """The comment page `reading.page`, at `url` where its number does not make it."""
+        made = site.url("comments", forum=reading.forum or "", thread=reading.thread, number=reading.page, url=reading.url)
+        return self._page(site, "comments", url or made, reading)
+
+    def parse_thread(self, response: Response, reading: dict[str, Any]) -> Iterator[Any]:
+        """The post; then its comments, unless it says that it has none."""
+        read = _with_requests(reading, response)
+        site = load_site(response.meta["site"])
+        try:
+            post = read_page(self, response, lambda site, response: read_thread(site, response, read.thread)).post
+        except UnreadablePage as error:
+            yield self._unreadable(response, read, error)
+            return
+        forum = _home(site, read, post)
+        yield post_item(
+            post,
+            site=site.name,
+            thread=read.thread,
+            forum=forum,
+            url=read.url or response.url,
+            fetched_at=_fetched_at(read, response),
+        )
+        read = msgspec.structs.replace(read, forum=forum)
+        if post.reply_count == 0:
+            yield _check(site.name, msgspec.structs.replace(read, total=0))
+        else:
+            yield self._comments(site, read)
+
+    def parse_comments(self, response: Response, reading: dict[str, Any]) -> Iterator[Any]:
+        """The comments, and the next page or the report."""
+        read = _with_requests(reading, response)
+        site = load_site(response.meta["site"])
+        spec = site.pages.comments
+        try:
+            page = read_page(
+                self,
+                response,
+                lambda site, response: read_comments(
+                    site, response, read.thread, read.page, forum=read.forum or "", url=read.url
+                ),
+            )
+        except UnreadablePage as error:
+            yield self._unreadable(response, read, error)
+            return
+        fetched_at = _fetched_at(read, response)
+        if page.post is not None:
+            url = read.url or response.url
+            forum = _home(site, read, page.post)
+            yield post_item(page.post, site=site.name, thread=read.thread, forum=forum, url=url, fetched_at=fetched_at)
+        for comment in page.comments:
+            yield comment_item(comment, site=site.name, thread=read.thread, url=response.url, fetched_at=fetched_at)
+        numbered = is_numbered(spec.url)
+        step = follow(
+            read,
+            [comment.id for comment in page.comments],
+            total=page.total,
+            has_next=page.next is not None,
+            numbered=numbered,
+            limit=site.limits.comments_per_thread,
+            url=None if numbered or read.page == 1 else response.url,
+        )
+        yield self._after(site, step, page.next)
+
+    def _after(self, site: Site, step: Step, following: str | None = None) -> Any:
+        if step.go is None:
+            return _check(site.name, step.reading, cut=step.cut)
+        return self._comments(site, step.reading, following if step.go == "on" else None)
+
+    def page_failed(self, failure: Failure) -> Iterator[Any]:
+        """A thread that the site has no more is reported so. A page of it that is missing: the thread became shorter. What fails
+        otherwise is kept with the reason, and reported.
+        """
+        request: Request = failure.request  # type: ignore[attr-defined]  # the engine puts it there
+        site, place = load_site(request.meta["site"]), request.meta["page"]
+        read = msgspec.convert(request.cb_kwargs["reading"], Reading)
+        read = msgspec.structs.replace(read, requests=read.requests + 1)
+        reason = reason_of(failure)
+        if not (isinstance(failure.value, HttpError) and failure.value.response.status in GONE):
+            self.set_aside(failure)
+            yield _check(site.name, read, reason=reason)
+        elif place["kind"] == "comments" and place["number"] > 1:
+            yield self._after(site, missing(read, numbered=is_numbered(site.pages.comments.url)))
+        else:
+            yield _check(site.name, read, reason=reason, gone=True)
+
+    def _unreadable(self, response: Response, read: Reading, error: UnreadablePage) -> dict[str, Any]:
+        assert response.request is not None
+        set_aside(self.crawler, response.request, f"{type(error).__name__}: {error}")
+        return _check(response.meta["site"], read, reason=str(error))
+
+
+def _with_requests(reading: dict[str, Any], response: Response) -> Reading:
+    """The reading, with the requests that this page took."""
+    read = msgspec.convert(reading, Reading)
+    return msgspec.structs.replace(read, requests=read.requests + 1 + int(response.meta.get("retry_times", 0)))
+
+
+def _home(site: Site, read: Reading, post: ReadPost) -> str | None:
+    """The forum of a thread: what the page says where that is watched, as a thread may have been moved; else the one on whose
+    list it stood.
+    """
+    return post.forum_id if post.forum_id in site.forums else read.forum or post.forum_id
+
+
+def _fetched_at(read: Reading, response: Response) -> str:
+    """When the page came, as its raw page says too (`workers/breaker/watch.py`)."""
+    return str(response.meta.get("fetched_at") or _now(read))
+
+
+def _now(read: Reading) -> str:
+    """Never before the reading began, also where the clocks of two crawlers differ: what is older than a whole reading, and was
+    not seen in it, counts as removed.
+    """
+    return max(utc_now(), read.started_at)
+
+
+def _check(site: str, read: Reading, *, reason: str | None = None, gone: bool = False, cut: bool = False) -> dict[str, Any]:
+    """The report of a reading, its last item."""
+    ended = reason is None and not cut
+    return {
+        "kind": "check",
+        "site": site,
+        "id": read.thread,
+        "forum_id": read.forum,
+        "started_at": read.started_at,
+        "finished_at": _now(read),
+        "mode": read.mode,
+        "first_page": read.first,
+        "last_page": read.last_page,
+        "requests": read.requests,
+        "comments": comments_known(read),
+        "total": read.total,
+        "whole": ended and is_whole(read),
+        "consistent": ended and is_consistent(read),
+        "gone": gone,
+        "token": read.token,
+        "last_comment_id": read.last,
+        "cursor": read.last_url,
+        "reason": reason,
+    }

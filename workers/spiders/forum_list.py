@@ -2,101 +2,236 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import redis
 from scrapy import Request
 from scrapy.spidermiddlewares.httperror import HttpError
+from scrapy.utils.asyncio import run_in_thread, sleep
 
+from redis_components import thread_records
+from redis_components.engine import frontier_of
+from redis_components.exchange import Lane
 from redis_components.page_book import reason_of
 from redis_components.spiders import RedisSpider
-from workers.sites import Site, load_site
+from redis_components.thread_records import ThreadRecord
+from workers.items import forum_item, stamp, utc_now
+from workers.marks import Marks, read_marks
+from workers.scan_plan import Change, Listed, ScanState, begun, is_gap
+from workers.scan_plan import read_page as plan_of
+from workers.sites import Site, UnreadablePage, load_site
+from workers.sites.reading import ListPage, read_index, read_list
+from workers.thread_progress import page_to_begin
 
-from .task_data import ForumTask, PostTask, encode
-from .timestamp import utc_now
+from .pages import page_request, read_page
+from .task_data import INDEX, ForumTask, PostTask, encode
 
 if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
-
-class Thread(msgspec.Struct):
-    """One thread of a list page, as far as the scan needs it."""
-
-    id: str
-    reply_count: int
-    last_reply_at: str | None = None
-
-    @property
-    def token(self) -> str:
-        """Changes whenever the thread does."""
-        return f"{self.reply_count}@{self.last_reply_at}"
-
-
-class ListPage(msgspec.Struct):
-    """One list page."""
-
-    pages: int
-    threads: list[Thread]
+PRIORITIES = {"scan": 10, "index": 8, "deep": 5, "backfill": -10}
+"""A scan that has begun ends before the next begins; what is deep does not keep the others waiting."""
+ENDLESS = 1_000_000_000
 
 
 class ForumListSpider(RedisSpider):
-    """Start task: `{"site": "demo", "forum": "f1"}`. One scan reads list pages one after the other, newest reply first."""
+    """Start task: `ForumTask`. One scan reads list pages one after the other."""
 
     name = "forum_list"
     feeds = "forum_detail"
 
     def make_request_from_data(self, data: bytes) -> Request:
-        """The first list page of the forum. Raises for a task without site or forum, SiteError for an unknown site."""
+        """The first list page of the forum, or of the index. Raises for a task without site or forum, SiteError for an unknown
+        site.
+        """
         task = msgspec.json.decode(data, type=ForumTask)
         site = load_site(task.site)
-        if task.forum not in site.forums:
+        if task.mode == "index":
+            return self._index_page(site, site.url("index"), 1, {"started_at": utc_now(), "forums": 0})
+        if task.forum not in site.forums and site.discover is None:
             raise ValueError(f"unknown forum {task.forum!r}: site {site.name!r} has {', '.join(site.forums)}")
-        return self._list_page(site, task.forum, 1, {"started_at": utc_now(), "pages": 0, "threads": 0})
+        limits = {"scan": site.limits.pages_per_scan, "deep": site.limits.deep_pages, "backfill": ENDLESS}
+        state = begun(
+            mode=task.mode,
+            limit=task.pages or limits[task.mode],
+            whatever=task.mode == "deep" and task.pages is not None,
+            since=datetime.fromisoformat(task.since) if task.since else None,
+        )
+        return self._list_page(site, task.forum, site.list_url(task.forum), 1, state)
 
-    def _list_page(self, site: Site, forum: str, page: int, scan: dict[str, Any]) -> Request:
-        return Request(
-            site.list_url(forum, page),
-            callback=self.parse_list,
-            errback=self.scan_failed,
-            cb_kwargs={"site_name": site.name, "forum": forum, "page": page, "scan": scan},
-            meta={"site": site.name},  # the name by which `trawl pause --site` knows it
-            dont_filter=True,  # each scan reads the same URLs again
-            priority=10,  # a scan that has begun ends before the next begins
+    def _list_page(self, site: Site, forum: str, url: str, number: int, state: ScanState) -> Request:
+        return page_request(
+            site,
+            "list",
+            url,
+            self.parse_list,
+            self.scan_failed,
+            forum=forum,
+            number=number,
+            priority=PRIORITIES[state.mode],
+            scan=msgspec.to_builtins(state),
         )
 
-    def parse_list(self, response: Response, site_name: str, forum: str, page: int, scan: dict[str, Any]) -> Iterator[Any]:
-        """Feed the threads to `forum_detail` and go on to the next page; Redis drops those whose token it knows."""
-        site = load_site(site_name)
-        listing = msgspec.json.decode(response.body, type=ListPage)
-        for thread in listing.threads:
-            self.feed(f"{site.name}/{thread.id}", thread.token, encode(PostTask(site=site.name, post=thread.id)))
-        scan = {**scan, "pages": page, "threads": scan["threads"] + len(listing.threads)}
-        if page < min(listing.pages, site.max_pages):
-            yield self._list_page(site, forum, page + 1, scan)
-        else:
-            yield self._report(site.name, forum, scan, "complete", None)
+    async def parse_list(self, response: Response, scan: dict[str, Any]) -> AsyncIterator[Any]:
+        """Feed new and changed threads to `forum_detail`, and go on to the next page or end the scan."""
+        place = response.meta["page"]
+        forum, number = place["forum"], place["number"]
+        state = msgspec.convert(scan, ScanState)
+        site = load_site(response.meta["site"])
+        try:
+            listing: ListPage = read_page(self, response, lambda site, response: read_list(site, response, forum, number))
+        except UnreadablePage as error:
+            yield self._failed(site.name, forum, state, f"page {number}: {error}")
+            return
+        marks, records = await self._known(site.name, forum, listing, is_first=number == 1)
+        if number == 1:
+            state = msgspec.structs.replace(state, marks=marks)
+        order = site.pages.list.order
+        plan = plan_of(state, listing.threads, records, has_next=listing.next is not None, order=order, zone=site.time_zone)
+        for listed in plan.fetch:
+            task = task_of(listed, site.name, forum, is_backfill=state.mode == "backfill")
+            lane: Lane = "backlog" if state.mode == "backfill" else ""
+            self.feed(f"{site.name}/{listed.thread.id}", listed.thread.token, encode(task), lane=lane)
+        if plan.stopped is None and listing.next is not None:
+            yield self._list_page(site, forum, listing.next, number + 1, plan.state)
+            return
+        stopped = plan.stopped or "end"
+        gap = is_gap(plan.state, stopped, order)
+        reason = f"{plan.state.pages} pages do not reach what the last complete scan saw" if gap else None
+        yield _report(site.name, forum, plan.state, "gap" if gap else "complete", stopped, reason)
+
+    async def _known(
+        self, site: str, forum: str, listing: ListPage, *, is_first: bool
+    ) -> tuple[Marks | None, dict[str, ThreadRecord | None]]:
+        """The marks of the forum (asked for once in a scan), and the records of these threads. Waits for Redis where it is
+        away.
+        """
+        config = frontier_of(self.crawler).config
+        details, lists, client = config.next_keys, config.keys, self.server
+        assert details is not None
+        ids = [f"{site}/{thread.id}" for thread in listing.threads]
+
+        def ask() -> tuple[Marks | None, dict[str, ThreadRecord | None]]:
+            marks = read_marks(client, lists, f"{site}/{forum}") if is_first else None
+            found = thread_records.look_up(client, details, ids)
+            return marks, {thread.id: found[one] for thread, one in zip(listing.threads, ids, strict=True)}
+
+        pause_s = 0.1
+        while True:
+            try:
+                return await run_in_thread(ask)  # the reactor never waits for Redis
+            except (redis.ConnectionError, redis.TimeoutError):  # the frontier says so in the log
+                await sleep(pause_s)
+                pause_s = min(2.0, 2 * pause_s)
 
     def scan_failed(self, failure: Failure) -> Iterator[Any]:
         """End the scan: the next one begins at page 1 anyway. A page that is gone (404) is the end of a list that became
         shorter.
         """
         request: Request = failure.request  # type: ignore[attr-defined]  # the engine puts it there
-        kwargs = request.cb_kwargs
-        gone = isinstance(failure.value, HttpError) and failure.value.response.status == 404 and kwargs["page"] > 1
-        reason = None if gone else f"page {kwargs['page']}: {reason_of(failure)}"
-        if reason:
-            self.logger.warning("scan of %s/%s failed: %s", kwargs["site_name"], kwargs["forum"], reason)
-        yield self._report(kwargs["site_name"], kwargs["forum"], kwargs["scan"], "failed" if reason else "complete", reason)
+        site, place = request.meta["site"], request.meta["page"]
+        state = msgspec.convert(request.cb_kwargs["scan"], ScanState)
+        gone = isinstance(failure.value, HttpError) and failure.value.response.status == 404 and place["number"] > 1
+        if gone:
+            yield _report(site, place["forum"], state, "complete", "end", None)
+        else:
+            yield self._failed(site, place["forum"], state, f"page {place['number']}: {reason_of(failure)}")
 
-    def _report(self, site: str, forum: str, scan: dict[str, Any], outcome: str, reason: str | None) -> dict[str, Any]:
+    def _failed(self, site: str, forum: str, state: ScanState, reason: str) -> dict[str, Any]:
+        self.logger.warning("scan of %s/%s failed: %s", site, forum, reason)
+        return _report(site, forum, state, "failed", "error", reason)
+
+    # The index
+
+    def _index_page(self, site: Site, url: str, number: int, index: dict[str, Any]) -> Request:
+        priority = PRIORITIES["index"]
+        return page_request(
+            site, "index", url, self.parse_index, self.index_failed, forum=INDEX, number=number, priority=priority, index=index
+        )
+
+    def parse_index(self, response: Response, index: dict[str, Any]) -> Iterator[Any]:
+        """The forums that the site has."""
+        site, number = load_site(response.meta["site"]), response.meta["page"]["number"]
+        try:
+            page = read_page(self, response, lambda site, response: read_index(site, response, number))
+        except UnreadablePage as error:
+            yield self._index_report(site.name, number, index, "failed", f"page {number}: {error}")
+            return
+        fetched_at = str(response.meta.get("fetched_at") or utc_now())
+        for forum in page.forums:
+            yield forum_item(forum, site=site.name, fetched_at=fetched_at)
+        index = {**index, "forums": index["forums"] + len(page.forums)}
+        if page.next is not None and page.forums and number < site.limits.deep_pages:
+            yield self._index_page(site, page.next, number + 1, index)
+        else:
+            yield self._index_report(site.name, number, index, "complete", None)
+
+    def index_failed(self, failure: Failure) -> Iterator[Any]:
+        """The next look at the index begins at page 1."""
+        request: Request = failure.request  # type: ignore[attr-defined]
+        number = request.meta["page"]["number"]
+        reason = f"page {number}: {reason_of(failure)}"
+        yield self._index_report(request.meta["site"], number, request.cb_kwargs["index"], "failed", reason)
+
+    def _index_report(self, site: str, number: int, index: dict[str, Any], outcome: str, reason: str | None) -> dict[str, Any]:
+        if reason:
+            self.logger.warning("the forums of %s could not be listed: %s", site, reason)
         return {
             "kind": "scan",
             "site": site,
-            "forum_id": forum,
-            **scan,
+            "forum_id": INDEX,
+            "mode": "index",
+            "started_at": index["started_at"],
             "finished_at": utc_now(),
+            "pages": number,
+            "threads": 0,
             "outcome": outcome,
+            "stopped": "error" if reason else "end",
             "reason": reason,
         }
+
+
+def task_of(listed: Listed, site: str, forum: str, *, is_backfill: bool) -> PostTask:
+    """The start task for a thread that is new or has changed."""
+    thread, record = listed.thread, listed.record
+    if listed.change is Change.CHANGED and record is not None:
+        return PostTask(
+            site=site,
+            post=thread.id,
+            forum=forum,
+            mode="changed",
+            token=thread.token,
+            url=thread.url,
+            page=page_to_begin(thread.reply_count, record),
+            after=record.last_comment,
+            known=record.comments,
+            cursor=record.cursor,
+        )
+    return PostTask(
+        site=site, post=thread.id, forum=forum, mode="backfill" if is_backfill else "new", token=thread.token, url=thread.url
+    )
+
+
+def _report(site: str, forum: str, state: ScanState, outcome: str, stopped: str, reason: str | None) -> dict[str, Any]:
+    """The scan's report, its last item."""
+    return {
+        "kind": "scan",
+        "site": site,
+        "forum_id": forum,
+        "mode": state.mode,
+        "started_at": stamp(state.started_at),
+        "finished_at": utc_now(),
+        "pages": state.pages,
+        "threads": state.threads,
+        "new": state.new,
+        "changed": state.changed,
+        "newest_at": state.newest_at and stamp(state.newest_at),
+        "oldest_at": state.oldest_at and stamp(state.oldest_at),
+        "outcome": outcome,
+        "stopped": stopped,
+        "reason": reason,
+    }

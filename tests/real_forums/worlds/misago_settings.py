@@ -9,7 +9,7 @@ from misago.settings import MISAGO_NOTIFICATIONS_RETRY_DELAY, TEMPLATE_CONTEXT_P
 _FOLDER = tempfile.gettempdir()
 
 SECRET_KEY = "only on loopback, for a test"
-DEBUG = False
+DEBUG = bool(os.environ.get("FORUM_DEBUG"))
 ALLOWED_HOSTS = ["127.0.0.1"]
 DATABASES = {
     "default": {

@@ -1,0 +1,103 @@
+"""What is known of each forum, and when it is due: written by the writer's hook and the seeder, read by everybody who looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import msgspec
+import redis
+
+from .keys import CrawlKeys
+
+_AT_ONCE = 500
+
+
+class ForumState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One forum between two scans. Times are epoch seconds. The sums of the estimates decay, so they need no history."""
+
+    scanned_at: float | None = None  # start of the last scan that did not fail
+    tried_at: float | None = None  # start of the last scan, whatever became of it
+    deep_at: float | None = None  # start of the last deep scan
+    newest_at: float | None = None  # high-water mark: newest activity that any scan saw
+    gap_at: float | None = None  # since when it is known that a scan did not reach what the one before it had seen
+    gap_from: float | None = None  # the gap's older end: the high-water mark before it
+    gap_scans: int = 0  # scans since then, the first of them included
+    errors: int = 0  # scans that failed, one after the other
+    reason: str | None = None  # of the last failure, or of the gap
+    events: float = 0.0  # changes seen, old ones counting less
+    exposure: float = 0.0  # seconds in which they were seen, likewise
+    burst_events: float = 0.0  # the same with a short memory
+    burst_exposure: float = 0.0
+    carried: int = 0  # changes that failed scans have seen, for the next one to count
+    pages: float = 1.0  # list pages that a scan costs, smoothed
+    name: str | None = None  # as the site's index page has it
+    found_at: float | None = None  # when the index page last had it; None: listed in the site file
+
+
+class ForumStates:
+    """The states of forums by `<site>/<forum>`. Methods raise `redis.RedisError` when Redis does not answer.
+
+    One process at a time writes states (it holds the writer's lock), one at a time writes due times.
+    """
+
+    def __init__(self, client: redis.Redis, keys: CrawlKeys | None = None) -> None:
+        self._client = client
+        self._keys = keys or CrawlKeys.for_spider("forum_list")
+
+    def read(self, ids: Iterable[str]) -> dict[str, ForumState]:
+        """The states of these forums; a fresh one where nothing, or nothing readable, is known."""
+        names = list(ids)
+        found = cast("list[bytes | None]", self._client.hmget(self._keys.forum_states(), names)) if names else []
+        return {name: _state(text) for name, text in zip(names, found, strict=True)}
+
+    def write(self, states: Mapping[str, ForumState]) -> None:
+        """Keep these states."""
+        if states:
+            encoded = {name: msgspec.json.encode(state) for name, state in states.items()}
+            self._client.hset(self._keys.forum_states(), mapping=cast("dict[Any, Any]", encoded))
+
+    def all(self, site: str | None = None) -> dict[str, ForumState]:
+        """Every forum that is known, or those of a site, in the order of their ids. Read in steps."""
+        pairs = self._client.hscan_iter(self._keys.forum_states(), match=_of(site), count=_AT_ONCE)
+        return {name: _state(text) for name, text in sorted((name.decode(), text) for name, text in pairs)}
+
+    def dues(self, site: str | None = None) -> dict[str, float]:
+        """When each forum that is watched is due by the policy (epoch s), by id in their order; of all sites, or of one."""
+        pairs = self._client.hscan_iter(self._keys.forum_dues(), match=_of(site), count=_AT_ONCE)
+        return {name.decode(): float(text) for name, text in sorted(pairs)}
+
+    def say_when_due(self, dues: Mapping[str, float], now: float, *, whole: bool) -> None:
+        """Say when forums are due; one that was never scanned (0) since it was first watched. `whole`: these are all forums."""
+        key, known = self._keys.forum_dues(), self.dues()
+        texts = {name: f"{at or min(known.get(name, now), now):.3f}" for name, at in dues.items()}
+        gone = [name for name in known if name not in dues] if whole else []
+        with self._client.pipeline(transaction=False) as pipe:
+            if texts:
+                pipe.hset(key, mapping=cast("dict[Any, Any]", texts))
+            if gone:
+                pipe.hdel(key, *gone)
+            pipe.execute()
+
+
+STALE_S = 300.0
+
+
+def is_stale(state: ForumState, due_at: float, now: float) -> bool:
+    """Whether a forum is overdue for five minutes, and for longer than it was to wait."""
+    return now - due_at > max(STALE_S, due_at - (state.tried_at or due_at))
+
+
+def _state(text: bytes | None) -> ForumState:
+    """A state that nobody can read is as good as none: the forum is scanned at once, and a new one is written."""
+    try:
+        return msgspec.json.decode(text, type=ForumState) if text else ForumState()
+    except ValueError:
+        return ForumState()
+
+
+def _of(site: str | None) -> str | None:
+    """The pattern of a site's forums."""
+    if site is None:
+        return None
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in site) + "/*"

@@ -1,0 +1,103 @@
+"""Requests that each site was sent in the last hour, by what for: what its budget is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import redis
+
+from .answers import server_time
+from .keys import FleetKeys
+from .scripts import script
+
+SLOT_S = 300
+WINDOW_S = 3600
+KEEP_S = 2 * WINDOW_S
+
+
+class Lane(StrEnum):
+    """What requests are for."""
+
+    SCAN = "scan"  # list pages
+    DETAIL = "detail"  # threads that are new or have changed
+    CHECK = "check"  # threads looked at again for edits and deletions
+    BACKFILL = "backfill"  # history
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spending:
+    """What one finished scan or check has cost. `name` tells it from every other one of its site."""
+
+    site: str
+    name: str
+    lane: Lane
+    ended_at: float  # epoch s
+    requests: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """Requests of the last hour."""
+
+    scan: float = 0.0
+    detail: float = 0.0
+    check: float = 0.0
+    backfill: float = 0.0
+
+    @property
+    def live(self) -> float:
+        """For what is new."""
+        return self.scan + self.detail
+
+    @property
+    def later(self) -> float:
+        """For what may wait."""
+        return self.check + self.backfill
+
+    @property
+    def total(self) -> float:
+        return self.live + self.later
+
+
+class Ledger:
+    """Methods raise `redis.RedisError` when Redis does not answer."""
+
+    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
+        self._client = client
+        self._keys = keys or FleetKeys()
+
+    def add(self, spendings: Iterable[Spending]) -> int:
+        """Count what was spent; returns how many were not counted before."""
+        by_site: dict[str, list[str | float]] = {}
+        for one in spendings:
+            by_site.setdefault(one.site, []).extend((one.name, one.lane, f"{one.ended_at:.3f}", one.requests))
+        return sum(
+            script("spend")(
+                self._client,
+                {"spent": self._keys.spent(site), "counted": self._keys.counted(site)},
+                {"slot_s": SLOT_S, "keep_s": KEEP_S, "entries": entries},
+            )
+            for site, entries in by_site.items()
+        )
+
+    def spent(self, sites: Iterable[str], now: float | None = None) -> dict[str, Spent]:
+        """What each site was sent in the hour before `now` (epoch s of Redis)."""
+        names = list(sites)
+        moment = server_time(self._client) if now is None else now
+        with self._client.pipeline(transaction=False) as pipe:
+            for site in names:
+                pipe.hgetall(self._keys.spent(site))
+            return {site: _spent(fields, moment) for site, fields in zip(names, pipe.execute(), strict=True)}
+
+
+def _spent(fields: Mapping[bytes, bytes], now: float) -> Spent:
+    """Of the oldest slot, which reaches out of the window, the part that lies within."""
+    sums = dict.fromkeys(Lane, 0.0)
+    for field, count in fields.items():
+        lane, _, slot = field.decode().partition("|")
+        if lane in sums and slot.isdigit():
+            within = (int(slot) + SLOT_S - (now - WINDOW_S)) / SLOT_S
+            sums[Lane(lane)] += float(count) * min(max(within, 0.0), 1.0)
+    return Spent(**{str(lane): amount for lane, amount in sums.items()})

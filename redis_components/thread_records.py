@@ -1,0 +1,95 @@
+"""What is stored of each thread, as a scan needs it to tell new, changed and unchanged threads apart.
+
+A record is written when the thread's report is stored, so it never says more than the database holds. A record that is missing
+costs requests and loses nothing: its thread counts as new.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import redis
+
+from .errors import ConfigError
+from .keys import CrawlKeys
+from .scripts import script
+
+LONGEST_TOKEN = 40
+CHUNK = 500
+"""Records written by one call of the script."""
+
+
+class ThreadRecord(msgspec.Struct, frozen=True, array_like=True):
+    """One thread. `comments` is what the site claimed when it was read, else what was seen of it."""
+
+    token: str
+    comments: int = 0
+    last_page: int = 1  # 0: the thread was gone
+    last_comment: str | None = None
+    cursor: str | None = None  # URL of the last page, where its number does not make it
+    hour: int = 0  # of the reading, in hours since 1970
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the site had no such thread any more."""
+        return self.last_page == 0
+
+    def has_token(self, token: str) -> bool:
+        """Whether this is the change token of what was stored."""
+        return self.token == short(token)
+
+
+def short(token: str) -> str:
+    """A change token as it is kept: those that are long by their digest."""
+    if len(token) <= LONGEST_TOKEN:
+        return token
+    return hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+_decode = msgspec.msgpack.Decoder(ThreadRecord).decode
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def most_records() -> int:
+    """Threads of which is known what is stored (TRAWL_THREAD_RECORDS, default 2,000,000, about 150 bytes each). Raises
+    ConfigError."""
+    text = os.environ.get("TRAWL_THREAD_RECORDS", "2000000")
+    if not text.isdigit() or text == "0":
+        raise ConfigError(f"TRAWL_THREAD_RECORDS = {text!r}: must be a whole number from 1")
+    return int(text)
+
+
+def look_up(client: redis.Redis, keys: CrawlKeys, ids: Sequence[str]) -> dict[str, ThreadRecord | None]:
+    """The records of these threads (`<site>/<thread>`), in one round trip; None for one that is unknown or cannot be read."""
+    if not ids:
+        return {}
+    values: Any = client.hmget(keys.threads(), list(ids))
+    return {one: _read(value) for one, value in zip(ids, values, strict=True)}
+
+
+def _read(value: bytes | None) -> ThreadRecord | None:
+    try:
+        return _decode(value) if value is not None else None
+    except msgspec.MsgspecError:  # written by a newer version, or by somebody else: the thread is read anew
+        return None
+
+
+def keep(client: redis.Redis, keys: CrawlKeys, records: Mapping[str, ThreadRecord]) -> None:
+    """Write these records, and forget the change tokens by which their tasks were made: the records do their work from now on.
+
+    A record without a token keeps the one that was there before. Above `most_records` of them, for each new one the oldest of
+    a few random ones goes.
+    """
+    nameless = [one for one, record in records.items() if not record.token]
+    before = {one: record.token for one, record in look_up(client, keys, nameless).items() if record}
+    entries: list[Any] = []
+    for one, record in records.items():
+        token = short(record.token) or before.get(one, "")
+        entries += (one, record.token or token, _encode(msgspec.structs.replace(record, token=token)))
+    names = {"threads": keys.threads(), "tokens": keys.start_tokens()}
+    for begin in range(0, len(entries), 3 * CHUNK):
+        script("remember")(client, names, {"most": most_records(), "entries": entries[begin : begin + 3 * CHUNK]})

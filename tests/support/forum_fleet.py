@@ -1,0 +1,122 @@
+"""A fleet that crawls the demo's living forum, and its verdict once the forum stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlalchemy import ColumnElement, and_, func, or_, select
+
+from demo.forum.process import ForumProcess
+from demo.truth import Coverage, compare
+from workers.rechecking import recheck
+from workers.storage import Database, checks, posts, scans
+
+from .fleet import ROOT
+from .processes import wait_until
+from .watched_fleet import WatchedFleet
+
+BOARDS = 4  # as many as sites/demo.toml names
+SITE = "demo"
+SPIDERS = ("forum_list", "forum_detail")
+CHECK_ROUNDS = 5  # of the checks of everything, each of at most 1,000 threads: some find a thread that moves while it is read
+QUIET_LOOKS = 3  # figures of one look are not of one instant: nothing may have moved over so many
+
+
+class ForumFleet(WatchedFleet):
+    """Nodes, beats and crawlers, the demo's forum, a database; three nodes and four crawlers unless told otherwise."""
+
+    def __init__(
+        self,
+        folder: Path,
+        forum: ForumProcess,
+        *,
+        sizes: str = "forum_list=1,forum_detail=3",
+        nodes: Sequence[str] = "abc",
+        beats: int = 2,
+        boards: int = BOARDS,
+        sites: Path = ROOT / "sites",
+    ) -> None:
+        self.database_url = f"sqlite:///{folder / 'trawl.sqlite'}"
+        environment = {
+            "SCRAPY_SETTINGS_MODULE": "workers.settings",
+            "TRAWL_SITES_DIR": str(sites),
+            "TRAWL_DEMO_URL": forum.url,
+            "TRAWL_DATABASE_URL": self.database_url,
+        }
+        super().__init__(folder, sizes, nodes="".join(nodes), beats=beats, **environment)
+        self.forum = forum
+        self._boards = boards
+
+    def whole(self) -> bool:
+        return self.at_work().keys() == set(self.slots)
+
+    def wait_whole_again(self, timeout_s: float = 60.0) -> None:
+        wait_until(self.whole, lambda: f"every slot crawls; {self.watch.look()}\n{self.said()}", timeout_s, every_s=0.1)
+
+    def settle(self, timeout_s: float) -> tuple[Coverage, Coverage]:
+        """Let the forum stand still, wait until everything is crawled, checked and stored, and compare the database with it."""
+        self.forum.control(rate=0)
+        still_since = datetime.now(UTC)
+        with Database.from_url(self.database_url) as database:
+            wait_until(lambda: self._scanned(database, still_since), lambda: self._waits("a scan of each board"), timeout_s)
+            self._wait_idle(timeout_s)
+            for _ in range(CHECK_ROUNDS):
+                if self._unchecked(database, still_since):
+                    recheck(self.client, database, SITE, force=True)
+                    self._wait_idle(timeout_s)
+            return compare(database, self.forum.truth(), SITE)
+
+    def wait_crawled(self, timeout_s: float) -> None:
+        """Wait until a forum that stands still is scanned and nothing waits any more."""
+        since = datetime.now(UTC)
+        with Database.from_url(self.database_url) as database:
+            wait_until(lambda: self._scanned(database, since), lambda: self._waits("a scan of each board"), timeout_s)
+        self._wait_idle(timeout_s)
+
+    def given_up(self) -> int:
+        """Requests that were set aside as dead, and items that the database refused."""
+        shots = [self.frontier(spider) for spider in SPIDERS]
+        return sum(shot.dead + shot.bad_items for shot in shots)
+
+    def _wait_idle(self, timeout_s: float) -> None:
+        seen: list[tuple[int, ...]] = []
+
+        def settled() -> bool:
+            figures = self._figures()
+            if seen and (seen[-1] != figures or any(figures[:-2])):
+                seen.clear()
+            seen.append(figures)
+            return len(seen) >= QUIET_LOOKS and not any(figures[:-2])
+
+        wait_until(settled, lambda: self._waits("an idle frontier"), timeout_s, every_s=0.5)
+
+    def _figures(self) -> tuple[int, ...]:
+        """What waits or is worked on, the detail service first; at the end what was finished. Scans go on for ever."""
+        detail, lists = self.frontier("forum_detail"), self.frontier("forum_list")
+        waiting = (detail.start_tasks, detail.ready, detail.leased, detail.leased_tasks, detail.items)
+        return (*waiting, detail.acked, lists.dead)
+
+    def _scanned(self, database: Database, since: datetime) -> bool:
+        """Whether each board has been scanned to its end by a scan that began after this time."""
+        query = select(func.count(func.distinct(scans.c.forum_id))).where(
+            scans.c.site == SITE, scans.c.started_at > since, scans.c.outcome == "complete"
+        )
+        (scanned,) = next(database.stream(query))
+        return bool(scanned >= self._boards)
+
+    def _unchecked(self, database: Database, since: datetime) -> int:
+        """How many threads have neither been read whole since this time nor found to be gone."""
+        of_post: ColumnElement[bool] = and_(checks.c.site == posts.c.site, checks.c.post_id == posts.c.id)
+        query = (
+            select(func.count())
+            .select_from(posts.outerjoin(checks, of_post))
+            .where(posts.c.site == SITE, posts.c.deleted_at.is_(None))
+            .where(or_(checks.c.whole_at.is_(None), checks.c.whole_at < since))
+        )
+        (unchecked,) = next(database.stream(query))
+        return int(unchecked)
+
+    def _waits(self, what: str) -> str:
+        return f"{what}; {[self.frontier(spider) for spider in SPIDERS]}\n{self.said()}"

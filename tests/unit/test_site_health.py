@@ -1,0 +1,106 @@
+"""When a site counts as broken for one process, and what becomes of the pages that were blocked."""
+
+from __future__ import annotations
+
+from workers.breaker.health import LEAST_BLOCKED, SETTLING_S, WINDOW, SiteHealth, Step
+from workers.sites.breaker_options import BreakerOptions
+from workers.sites.soft_block import Cause, Verdict
+
+OPTIONS = BreakerOptions(in_a_row=5, share=0.5, attempts=3)
+WALL = Verdict(cause=Cause.CHALLENGE, reason="a challenge")
+PRIVATE = Verdict(cause=Cause.REFUSED, reason="refused", this_page_only=True)
+
+
+def bad(
+    health: SiteHealth, verdict: Verdict = WALL, blocks: int = 1, *, url: str = "/1", held: bool = False, now: float = 100.0
+) -> Step:
+    return health.bad(verdict, url, blocks, OPTIONS, held=held, now=now)
+
+
+def test_a_wall_opens_after_so_many_in_a_row_and_its_pages_go_back() -> None:
+    health = SiteHealth()
+    assert [bad(health) for _ in range(5)] == [Step.AGAIN] * 4 + [Step.OPEN]
+    assert [bad(health) for _ in range(20)] == [Step.AGAIN] * 20, "what was under way goes back, and opens nothing again"
+
+
+def test_a_page_between_them_begins_the_count_anew() -> None:
+    health = SiteHealth()
+    for _ in range(4):
+        bad(health)
+    health.good()
+    assert [bad(health) for _ in range(5)][-1] is Step.OPEN
+
+
+def test_what_may_be_about_one_page_has_to_be_met_on_several() -> None:
+    health = SiteHealth()
+    assert [bad(health, PRIVATE, n, url=f"/{page}") for n in (1, 2) for page in (1, 2)] == [Step.AGAIN] * 4
+    assert [bad(health, PRIVATE, 3, url=f"/{page}") for page in (1, 2)] == [Step.AGAIN] * 2, "two pages, and no other: who knows"
+    assert [bad(health, PRIVATE, url=f"/{page}") for page in (3, 4, 5)] == [Step.AGAIN] * 2 + [Step.OPEN]
+
+
+def test_a_list_that_was_never_anything_else_opens_it_too() -> None:
+    health = SiteHealth()
+    steps = [bad(health, PRIVATE, blocks) for _ in range(5) for blocks in (1, 2, 3)]
+    assert steps == [Step.AGAIN, Step.AGAIN, Step.GIVE_UP] * 4 + [Step.AGAIN, Step.AGAIN, Step.OPEN]
+
+
+def test_a_private_thread_of_a_site_that_is_well_is_given_up() -> None:
+    health = SiteHealth()
+    steps = []
+    for blocks in (1, 2, 3):
+        steps.append(bad(health, PRIVATE, blocks))
+        health.good()
+    assert steps == [Step.AGAIN, Step.AGAIN, Step.GIVE_UP]
+
+
+def test_one_page_alone_speaks_for_the_site_when_nothing_else_comes() -> None:
+    health = SiteHealth()
+    assert [bad(health, WALL, blocks) for blocks in (1, 2, 3)] == [Step.AGAIN, Step.AGAIN, Step.OPEN]
+
+
+def test_every_second_answer_is_enough_when_there_were_many() -> None:
+    health = SiteHealth()
+    steps = []
+    for _ in range(WINDOW):
+        steps.append(bad(health))
+        health.good()
+    assert steps.index(Step.OPEN) >= LEAST_BLOCKED
+
+
+def test_one_in_four_is_not_enough() -> None:
+    health = SiteHealth()
+    for _ in range(200):
+        assert bad(health) is Step.AGAIN
+        for _ in range(3):
+            health.good()
+
+
+def test_while_the_site_is_held_nothing_is_counted_but_the_attempts_have_an_end() -> None:
+    health = SiteHealth()
+    assert {bad(health, blocks=n, held=True) for n in range(1, 9)} == {Step.AGAIN}
+    assert bad(health, blocks=9, held=True) is Step.GIVE_UP
+
+
+def test_it_opens_again_when_the_wall_is_still_there_later() -> None:
+    health = SiteHealth()
+    for _ in range(5):
+        bad(health)
+    later = 100 + SETTLING_S
+    assert [bad(health, now=later) for _ in range(5)][-1] is Step.OPEN
+
+
+def test_a_breaker_that_is_switched_off_opens_nothing() -> None:
+    off = BreakerOptions(enabled=False, attempts=3)
+    health = SiteHealth()
+    assert [health.bad(WALL, "/1", n, off, held=False, now=0.0) for n in (1, 2, 3)] == [Step.AGAIN, Step.AGAIN, Step.GIVE_UP]
+    assert not any(health.stumbled(off, now=0.0) for _ in range(100))
+
+
+def test_a_site_that_hangs_is_held_before_the_tries_of_each_page_are_spent() -> None:
+    health = SiteHealth()
+    assert [health.stumbled(OPTIONS, now=0.0) for _ in range(20)] == [False] * 19 + [True]
+    health = SiteHealth()
+    for _ in range(19):
+        health.stumbled(OPTIONS, now=0.0)
+    health.answered()
+    assert not health.stumbled(OPTIONS, now=0.0)

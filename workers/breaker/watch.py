@@ -1,0 +1,293 @@
+"""What each crawler does for the breakers: judges every response, sends blocked pages back to the queue, counts what pages have.
+
+A page that was blocked is never acked as done: a new request takes its place, which waits while the site is held. It never
+reaches a callback either, so no wall is taken for an empty thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol, Self
+from weakref import WeakKeyDictionary
+
+import redis
+from scrapy import Request, signals
+from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.misc import load_object
+
+from redis_components import connection
+from redis_components.engine import frontier_of
+from redis_components.errors import TrawlError
+from redis_components.holds import HoldWord
+from redis_components.scheduler import scheduler_of
+from workers.items import utc_now
+from workers.raw import RawPage, RawStore, raw_dir
+from workers.raw.pruning import prune_here
+from workers.sites import Site, SiteError, UnreadablePage, load_site, soft_block
+from workers.sites.soft_block import Cause, Verdict
+
+from .health import SiteHealth, Step
+from .state import open_breaker
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from workers.sites.reading import FieldCount
+
+BLOCKED = "blocked"
+"""In `meta`: how many times this page was blocked."""
+_OF_ONE_FETCH = ("retry_times", "redirect_times", "redirect_ttl", "redirect_urls", "redirect_reasons", "fetched_at")
+
+logger = logging.getLogger(__name__)
+
+_watches: WeakKeyDictionary[Crawler, SiteWatch] = WeakKeyDictionary()
+
+
+class SiteBlocked(IgnoreRequest):
+    """A page was blocked too often and is given up."""
+
+
+class PageBlocked(Exception):
+    """Raised in a callback: what came is no page of the site, and `again` takes its place."""
+
+    def __init__(self, again: Request) -> None:
+        super().__init__(f"{again.url} is fetched again")
+        self.again = again
+
+
+class BackToTheQueue:
+    """Spider middleware: where a callback finds a page blocked, the request that takes its place is what came out of it."""
+
+    def process_spider_exception(self, response: Response, exception: Exception) -> list[Request] | None:  # noqa: ARG002
+        """The request of a PageBlocked; None for what is none."""
+        return [exception.again] if isinstance(exception, PageBlocked) else None
+
+
+class ReadPage(Protocol):
+    """What `workers.sites.reading` makes of any kind of page."""
+
+    @property
+    def fields(self) -> Mapping[str, FieldCount]:
+        """How often each field was empty."""
+        ...
+
+
+class SiteWatch:
+    """Downloader middleware, between decompression and retries: it sees what a site answers, before a retry hides it.
+
+    It acts on requests with `meta["site"]` and `meta["page"]` only, those of the forum spiders.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        assert crawler.stats is not None
+        self._crawler = crawler
+        self._inc_value = crawler.stats.inc_value
+        self._health: dict[str, SiteHealth] = {}
+        self._with_rows: set[tuple[str, str]] = set()  # forums whose first list page had rows
+        self._counted: set[tuple[str, str]] = set()  # (site, kind of page) of which the fields are known
+        settings = crawler.settings
+        self._retries: int = settings.getint("RETRY_TIMES")
+        self._no_answer: tuple[type[BaseException], ...] = tuple(
+            load_object(one) if isinstance(one, str) else one for one in settings.getlist("RETRY_EXCEPTIONS")
+        )
+        self._raw = RawStore(raw_dir(), rounds=prune_here)
+        self._raw_told = (0, 0, 0)
+        _watches[crawler] = self
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """One for each crawl."""
+        watch = cls(crawler)
+        crawler.signals.connect(watch._close, signals.spider_closed)
+        return watch
+
+    def process_response(self, request: Request, response: Response) -> Request | Response:
+        """The response if it may be a page of the site; else the request that takes its place. Raises SiteBlocked."""
+        asked = _asked(request)
+        if asked is None:
+            return response
+        site, page = asked
+        response.request = request  # the engine does so later
+        found = soft_block.verdict(response, _format(site, page))
+        if found is None:
+            self._of(site).answered()
+            if 200 <= response.status < 300:
+                request.meta["fetched_at"] = fetched_at = _fetched_at(request)
+                if site.raw.keep_days:
+                    self._keep(RawPage.of(response, site.name, _context(request, page), fetched_at))
+            return response
+        if found.cause is Cause.BUSY and not self._is_last_try(request):
+            return self._stumbled(request, site, page, found) or response
+        return self._blocked(request, site, page, found)
+
+    def process_exception(self, request: Request, exception: Exception) -> Request | None:
+        """None, so that it is tried again, or fails; or the request that takes its place. Raises SiteBlocked."""
+        if not isinstance(exception, self._no_answer) or (asked := _asked(request)) is None:
+            return None
+        site, page = asked
+        reason = f"no answer: {type(exception).__name__}: {exception}"
+        found = Verdict(cause=Cause.UNREACHABLE, reason=" ".join(reason.split())[:300])
+        if not self._is_last_try(request):
+            return self._stumbled(request, site, page, found)
+        return self._blocked(request, site, page, found)
+
+    def read(self, response: Response, page: ReadPage) -> None:
+        """A page was read: count what it has. Raises PageBlocked, or UnreadablePage, where it is none of the site after all."""
+        request, asked = response.request, _asked(response.request)
+        if request is None or asked is None:
+            return
+        site, context = asked
+        kind, number = context["kind"], context.get("number", 1)
+        rows = max((count.rows for count in page.fields.values()), default=0)
+        if not rows and number == 1 and (found := self._without_rows(response, site, context)) is not None:
+            self._block_again(request, site, context, found)
+        self._of(site).good()
+        if kind == "list" and rows and number == 1:
+            self._with_rows.add((site.name, str(context.get("forum"))))
+        name = f"sites/{site.name}/{kind}"
+        self._inc_value(f"{name}/pages")
+        if rows:
+            self._inc_value(f"{name}/rows", rows)
+        first = (site.name, kind) not in self._counted
+        for field, count in page.fields.items():
+            if count.empty or first:  # the first time also what is never empty, so that it is known as a field
+                self._inc_value(f"{name}/empty/{field}", count.empty)
+        if first and rows:
+            self._counted.add((site.name, kind))
+
+    def unreadable(self, response: Response, error: UnreadablePage) -> None:
+        """A page could not be read as the site file says. Raises PageBlocked, or UnreadablePage where that happened too often;
+        returns for a page that is not watched.
+        """
+        request, asked = response.request, _asked(response.request)
+        if request is not None and asked is not None:
+            self._block_again(request, *asked, soft_block.unreadable(response, error.reason))
+
+    def _block_again(self, request: Request, site: Site, page: Mapping[str, Any], found: Verdict) -> None:
+        try:
+            again = self._blocked(request, site, page, found)
+        except SiteBlocked as error:
+            raise UnreadablePage(str(error)) from error
+        raise PageBlocked(again)
+
+    def _without_rows(self, response: Response, site: Site, page: Mapping[str, Any]) -> Verdict | None:
+        if page["kind"] == "list" and (site.name, str(page.get("forum"))) in self._with_rows:
+            text = soft_block.excerpt(response.body)
+            return Verdict(cause=Cause.EMPTY, reason="a list without rows, where there were some", excerpt=text)
+        return soft_block.without_rows(response)
+
+    def _of(self, site: Site) -> SiteHealth:
+        return self._health.get(site.name) or self._health.setdefault(site.name, SiteHealth())
+
+    def _is_last_try(self, request: Request) -> bool:
+        return bool(request.meta.get("dont_retry")) or request.meta.get("retry_times", 0) >= self._retries
+
+    def _stumbled(self, request: Request, site: Site, page: Mapping[str, Any], found: Verdict) -> Request | None:
+        """It will be tried again; where the site is held, or is from now on, it waits for that and not counted."""
+        self._inc_value(f"sites/{site.name}/{page['kind']}/stumbled/{found.cause}")
+        if self._is_held(site):
+            return _again(request, request.meta.get(BLOCKED, 0))
+        if self._of(site).stumbled(site.breaker, now=time.monotonic()):
+            self._open(request, site, page, found)
+            return _again(request, request.meta.get(BLOCKED, 0))
+        return None
+
+    def _blocked(self, request: Request, site: Site, page: Mapping[str, Any], found: Verdict) -> Request:
+        blocks = request.meta.get(BLOCKED, 0) + 1
+        self._inc_value(f"sites/{site.name}/{page['kind']}/blocked/{found.cause}")
+        health, is_held = self._of(site), self._is_held(site)
+        step = health.bad(found, request.url, blocks, site.breaker, held=is_held, now=time.monotonic())
+        if step is Step.GIVE_UP:
+            reason = f"blocked {blocks} times, at last by {found.reason}"
+            raise SiteBlocked(reason)
+        if step is Step.OPEN:
+            self._open(request, site, page, found)
+        else:
+            logger.info("%s: blocked (%s), back to the queue: %s", site.name, found.reason, request.url)
+        return _again(request, blocks)
+
+    def _is_held(self, site: Site) -> bool:
+        if scheduler_of(self._crawler) is None:
+            return False
+        return frontier_of(self._crawler).holds.sites.get(site.name) is HoldWord.PAUSE
+
+    def _open(self, request: Request, site: Site, page: Mapping[str, Any], found: Verdict) -> None:
+        """In a thread: Redis may be slow, and the reactor must not wait. Where it fails, later answers try again."""
+        by = frontier_of(self._crawler).owner if scheduler_of(self._crawler) is not None else self._crawler.spidercls.name
+
+        def work() -> None:
+            try:
+                with connection.from_settings(self._crawler.settings) as client:
+                    open_breaker(client, site.name, found, site.breaker, url=request.url, kind=page["kind"], by=by, how="")
+            except (redis.RedisError, TrawlError, OSError) as error:
+                logger.error("the breaker of site %s could not be opened: %s", site.name, error)
+
+        threading.Thread(target=work, name=f"breaker of {site.name}", daemon=True).start()
+
+    def _keep(self, page: RawPage) -> None:
+        self._raw.keep(page)
+        self._tell_raw()
+
+    def _tell_raw(self) -> None:
+        """The stats are the reactor's, so the thread's counts are told here."""
+        now = (self._raw.kept, self._raw.kept_bytes, self._raw.dropped)
+        for name, value, told in zip(("kept", "bytes", "dropped"), now, self._raw_told, strict=True):
+            if value > told:
+                self._inc_value(f"raw/{name}", value - told)
+        self._raw_told = now
+
+    def _close(self) -> None:
+        self._raw.close()
+        self._tell_raw()
+
+
+def watch_of(crawler: Crawler | None) -> SiteWatch | None:
+    """The watch of a crawl; None where the settings have none."""
+    return None if crawler is None else _watches.get(crawler)
+
+
+def _again(request: Request, blocks: int) -> Request:
+    """The same request, as it was before it was sent, behind what waits for the same reason."""
+    meta = {name: value for name, value in request.meta.items() if name not in _OF_ONE_FETCH}
+    first: str = (request.meta.get("redirect_urls") or [request.url])[0]
+    return request.replace(url=first, meta={**meta, BLOCKED: blocks}, dont_filter=True, priority=request.priority - 1)
+
+
+def _asked(request: Request | None) -> tuple[Site, dict[str, Any]] | None:
+    """The site and the page that a request is for; None where it is none of the forum spiders."""
+    if request is None:
+        return None
+    name, page = request.meta.get("site"), request.meta.get("page")
+    if not isinstance(name, str) or not isinstance(page, dict) or not isinstance(page.get("kind"), str):
+        return None
+    try:
+        return load_site(name), page
+    except SiteError:  # its file went away while the page was fetched; the callback says so
+        return None
+
+
+def _fetched_at(request: Request) -> str:
+    """Now, and never before the reading of a thread began, also where the clocks of two crawlers differ: what is older than a
+    whole reading counts as removed.
+    """
+    reading = request.cb_kwargs.get("reading")
+    began = reading.get("started_at") if isinstance(reading, dict) else None
+    return max(utc_now(), began) if isinstance(began, str) else utc_now()
+
+
+def _context(request: Request, page: Mapping[str, Any]) -> dict[str, Any]:
+    """What reading the page takes, later too: with the thread's own URL, where the list gave one."""
+    reading = request.cb_kwargs.get("reading")
+    url = reading.get("url") if isinstance(reading, dict) else None
+    return {**page, "url": url} if url else dict(page)
+
+
+def _format(site: Site, page: Mapping[str, Any]) -> str | None:
+    try:
+        return site.page(page["kind"]).format
+    except (SiteError, AttributeError):
+        return None

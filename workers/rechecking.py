@@ -1,0 +1,113 @@
+"""What may wait: checks of threads for edits and deletions, then history, both within the share of their site's budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import redis
+
+from redis_components.answers import server_time
+from redis_components.errors import ConfigError
+from redis_components.keys import CrawlKeys
+from redis_components.scripts import script
+from redis_components.seeds import Seed, seed
+from redis_components.spending import Ledger
+from workers import budget
+from workers.holding import why_not_seeded
+from workers.seeding import homes_of, max_pending, said
+from workers.sites import Site, load_all, load_site
+from workers.spiders.task_data import ForumTask, PostTask, encode
+from workers.storage import Database
+from workers.storage.due_checks import DueThread, take_due
+from workers.storage.records import BACKFILL, scan_task
+
+GRANTED_S = 60.0
+"""A round may spend what the share grants in this time, so that it is spread over the hour; beat sends one every 30 s."""
+THREAD_COST = 2.0  # requests, by estimate
+WAITING_MOST = 500
+"""Tasks in the lane "later" above which none are added: crawlers have not come to those that there are."""
+LEASE = timedelta(hours=6)
+"""A check that was sent and never came back is due again after this."""
+AT_ONCE = 1000
+
+
+def recheck(client: redis.Redis, database: Database, site: str | None = None, force: bool = False) -> dict[str, str]:
+    """Send the checks that are due, and as much of the waiting history as the share leaves over; returns what for each site.
+
+    `force` checks up to 1,000 threads of each site now, those first that were not checked for longest, whatever the budget says.
+    Raises SiteError, StorageError.
+    """
+    sites = [load_site(site)] if site else load_all()[0]
+    keys, now = CrawlKeys.for_spider("forum_detail"), server_time(client)
+    spent = Ledger(client).spent([one.name for one in sites], now)
+    held = why_not_seeded(client, "forum_detail", {one.name for one in sites})
+    report = {name: str(hold) for name, hold in held.items()}
+    waiting = int(client.llen(keys.later_tasks()))
+    left: dict[str, int] = {}
+    for one in sites:
+        if one.name in held:
+            continue
+        room = math.ceil(min(budget.later_now(one, spent[one.name]), _granted(one)) / THREAD_COST)
+        room = AT_ONCE if force else min(room, max(0, WAITING_MOST - waiting), AT_ONCE)
+        moment = datetime.fromtimestamp(now, UTC)
+        due = take_due(database, one.name, moment, limit=room, lease=LEASE, force=force)
+        if due:
+            waiting = int(client.rpush(keys.later_tasks(), *(_check(one, thread) for thread in due)))
+        left[one.name] = room - len(due)
+        report[one.name] = f"{len(due)} checks" if room else _why_none(one, spent[one.name].total, waiting)
+    moved = _move_history(client, keys, left)
+    return report | {name: f"{report[name]}, {number} threads of history" for name, number in moved.items() if number}
+
+
+def backfill(
+    client: redis.Redis, site: str, since: datetime | None = None, forums: Sequence[str] | None = None
+) -> dict[str, str]:
+    """Read forums' lists down to `since` (None: to their ends), for threads that were there before anybody watched.
+
+    The threads wait in a list of their own; `recheck` lets them in as fast as the site's `schedule.backfill_share` allows.
+    Returns "<site>/<forum>" -> what happened. Raises SiteError, ConfigError.
+    """
+    if since is not None and since.tzinfo is None:
+        raise ConfigError(f"since {since.isoformat()} has no time zone; write it as {since.isoformat()}Z for UTC")
+    one = load_site(site)
+    wanted, report = homes_of(client, one, forums)
+    held = why_not_seeded(client, "forum_list", {one.name})
+    if one.name in held:
+        return report | {f"{one.name}/{forum}": str(held[one.name]) for forum in wanted}
+    tasks = [Seed(id=scan_task(one.name, forum, "backfill"), data=_history(one, forum, since), wait_s=0.0) for forum in wanted]
+    now = server_time(client)
+    outcomes = seed(client, CrawlKeys.for_spider("forum_list"), tasks, max_pending=max_pending(), force=True) if tasks else []
+    return report | {task.id.removesuffix(BACKFILL): said(end, now) for task, end in zip(tasks, outcomes, strict=True)}
+
+
+def _granted(site: Site) -> float:
+    """Requests that one round may spend."""
+    return max(site.schedule.requests_per_hour * site.schedule.backfill_share * GRANTED_S / 3600, 1.0)
+
+
+def _why_none(site: Site, spent: float, waiting: int) -> str:
+    if waiting >= WAITING_MOST:
+        return f"{waiting} tasks wait in the lane already"
+    whole = site.schedule.requests_per_hour
+    share = f"{site.schedule.backfill_share:.0%} of them for what may wait"
+    return f"over budget: {spent:.0f} of {whole:g} requests in the last hour, at most {share}"
+
+
+def _check(site: Site, thread: DueThread) -> bytes:
+    return encode(PostTask(site=site.name, post=thread.id, forum=thread.forum_id, mode="check", url=thread.url))
+
+
+def _history(site: Site, forum: str, since: datetime | None) -> bytes:
+    return encode(ForumTask(site=site.name, forum=forum, mode="backfill", since=since.isoformat() if since else None))
+
+
+def _move_history(client: redis.Redis, keys: CrawlKeys, left: dict[str, int]) -> dict[str, int]:
+    operands = [operand for site, number in left.items() if number > 0 for operand in (site, number)]
+    if not operands:
+        return {}
+    counts = script("move_later")(
+        client, {"backlog": keys.backlog(), "later": keys.later_tasks()}, {"most": AT_ONCE, "sites": operands}
+    )
+    return dict(zip(operands[::2], counts, strict=True))  # type: ignore[arg-type]

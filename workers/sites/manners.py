@@ -1,0 +1,115 @@
+"""What each request to a site has in common: its pace, its headers and cookies, and whether robots.txt is asked.
+
+Both are downloader middlewares, and find the site by `meta["site"]`.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Self
+
+from scrapy.exceptions import IgnoreRequest
+
+from .errors import SiteError
+from .load import load_site
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from .model import Site
+
+logger = logging.getLogger(__name__)
+
+_KEPT = "site_headers"  # in meta, while a request is at the downloader: the headers that it had before
+
+
+class Manners:
+    """Gives each site a download slot of its own with the pace of its file, and says whether robots.txt counts.
+
+    The pace is that of one crawler process: a site that three crawlers work on is asked three times as often.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """The downloader is asked at the first request."""
+        return cls(crawler)
+
+    def process_request(self, request: Request) -> None:
+        """Raise IgnoreRequest where the site's file is gone or wrong."""
+        if not isinstance(name := request.meta.get("site"), str):
+            return
+        try:
+            site = load_site(name)
+        except SiteError as exc:
+            raise IgnoreRequest(str(exc)) from exc
+        request.meta["download_slot"] = self._slot(site)
+        if site.politeness.obey_robots:
+            request.meta.pop("dont_obey_robotstxt", None)
+        else:
+            request.meta["dont_obey_robotstxt"] = True
+        if agent := user_agent(site):
+            request.headers["User-Agent"] = agent  # robots.txt may have rules for it
+
+    def _slot(self, site: Site) -> str:
+        key = f"site:{site.name}"
+        concurrency, delay = site.politeness.concurrency, site.politeness.delay_s
+        wanted = {"concurrency": concurrency, "delay": delay}
+        downloader = self._crawler.engine.downloader if self._crawler.engine else None
+        if downloader is not None and downloader.per_slot_settings.get(key) != wanted:
+            downloader.per_slot_settings[key] = wanted
+            if slot := downloader.slots.get(key):  # the file was changed while the site is crawled
+                slot.concurrency, slot.delay = concurrency, delay
+        return key
+
+
+class SiteHeaders:
+    """Adds headers and cookies of the site's file right before a request is sent, and takes them off right after.
+
+    They may be secrets: nothing that has them may be written to Redis, as a retry or a redirect is. That is why this is the
+    innermost middleware.
+    """
+
+    def process_request(self, request: Request) -> None:
+        """Put them on."""
+        if not isinstance(name := request.meta.get("site"), str):
+            return
+        headers = headers_of(load_site(name))
+        if headers:
+            request.meta[_KEPT] = {header: request.headers.getlist(header) for header in headers}
+            for header, value in headers.items():
+                request.headers[header] = value
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        """Take them off."""
+        self._restore(request)
+        return response
+
+    def process_exception(self, request: Request, exception: Exception) -> None:  # noqa: ARG002 - so it is called
+        """Take them off."""
+        self._restore(request)
+
+    @staticmethod
+    def _restore(request: Request) -> None:
+        for header, values in request.meta.pop(_KEPT, {}).items():
+            if values:
+                request.headers.setlist(header, values)
+            else:
+                request.headers.pop(header, None)
+
+
+def headers_of(site: Site) -> dict[str, str]:
+    """The headers of each request, with the cookies among them. They may be secret."""
+    headers = {name: value.get_secret_value() for name, value in site.headers.items()}
+    if site.cookies:
+        headers["Cookie"] = "; ".join(f"{name}={value.get_secret_value()}" for name, value in site.cookies.items())
+    return headers
+
+
+def user_agent(site: Site) -> str | None:
+    """The User-Agent that the file names."""
+    return next((value.get_secret_value() for name, value in site.headers.items() if name.lower() == "user-agent"), None)

@@ -1,0 +1,147 @@
+"""Trying a site file on the site itself: one page of each kind, and what was read from it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from . import reading
+from .errors import UnreadablePage
+from .fetch import FetchFailed, Visitor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .model import Site
+    from .pages import PageKind
+    from .reading import FieldCount, ListedThread
+
+_REQUIRED: dict[str, tuple[str, ...]] = {"index": ("id",), "list": ("id",), "thread": ("body",), "comments": ("id", "body")}
+
+
+class TriedField(msgspec.Struct, frozen=True, kw_only=True):
+    """A field on a tried page: empty in `empty` of `rows` rows; `example` as it would be stored."""
+
+    name: str
+    rows: int
+    empty: int
+    example: str | None
+    required: bool
+
+
+class TriedPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page that was tried. `problem` says why it is of no use, None where it is."""
+
+    kind: str
+    url: str
+    rows: int = 0
+    what: str = ""
+    next: str | None = None
+    pages: int | None = None
+    total: int | None = None
+    fields: tuple[TriedField, ...] = ()
+    problem: str | None = None
+
+
+class Trial:
+    """Fetches the pages, as politely as a crawl."""
+
+    def __init__(self, site: Site, visitor: Visitor) -> None:
+        self._site = site
+        self._visitor = visitor
+        self.tried: list[TriedPage] = []
+
+    async def run(self, forum: str | None, thread: str | None) -> list[TriedPage]:
+        """The index where the file has one, a list page, an opening post, a page of comments."""
+        if self._site.pages.index:
+            index = await self._index()
+            forum = forum or next(iter(self._site.forums), None) or (index.forums[0].id if index and index.forums else None)
+        forum = forum or next(iter(self._site.forums), None)
+        url = None
+        if thread is None and forum is not None:
+            listed = await self._list(forum)
+            thread, url = (listed.id, listed.url) if listed else (None, None)
+        if thread is not None:
+            if self._site.pages.thread:
+                await self._thread(forum or "", thread, url)
+            await self._comments(forum or "", thread, url)
+        return self.tried
+
+    async def _index(self) -> reading.IndexPage | None:
+        page: reading.IndexPage | None = await self._read("index", self._site.url("index"), reading.read_index)
+        if page:
+            self._note("index", page.forums, "forums", page)
+        return page
+
+    async def _list(self, forum: str) -> ListedThread | None:
+        address = self._site.list_url(forum)
+        page: reading.ListPage | None = await self._read("list", address, lambda site, page: reading.read_list(site, page, forum))
+        if page is None:
+            return None
+        self._note("list", page.threads, f"threads of forum {forum}", page)
+        lively = [one for one in page.threads if one.reply_count and not one.sticky]
+        return next(iter((*lively, *page.threads)), None)
+
+    async def _thread(self, forum: str, thread: str, url: str | None) -> None:
+        address = self._site.url("thread", forum=forum, thread=thread, url=url)
+        page = await self._read("thread", address, lambda site, response: reading.read_thread(site, response, thread))
+        if page:
+            self._note("thread", [page.post], f"opening post of thread {thread}", page)
+
+    async def _comments(self, forum: str, thread: str, url: str | None) -> None:
+        address = self._site.url("comments", forum=forum, thread=thread, url=url)
+        page = await self._read(
+            "comments", address, lambda site, response: reading.read_comments(site, response, thread, forum=forum, url=url)
+        )
+        if page is None:
+            return
+        if page.post:
+            fields = {name: _count(page.post, name) for name in msgspec.structs.asdict(page.post)}
+            known = {name: count for name, count in fields.items() if not count.empty}
+            self._note("post", [page.post], f"opening post of thread {thread}", reading.ThreadPage(post=page.post, fields=known))
+        self._note("comments", page.comments, f"comments of thread {thread}", page)
+
+    async def _read(self, kind: PageKind, url: str, read: Callable[..., Any]) -> Any:
+        try:
+            response = await self._visitor.get(url)
+            if response.status != 200:
+                raise FetchFailed(f"answers with status {response.status}")
+            self._url = response.url
+            return read(self._site, response)
+        except (FetchFailed, UnreadablePage) as exc:
+            self.tried.append(TriedPage(kind=kind, url=url, problem=str(exc).removeprefix(f"{url}: ")))
+            return None
+
+    def _note(self, kind: str, rows: Sequence[Any], what: str, page: Any) -> None:
+        fields = tuple(_field(kind, name, count, rows) for name, count in page.fields.items())
+        dead = [field.name for field in fields if field.required and field.rows == field.empty]
+        problem = f"{' and '.join(dead)} empty everywhere" if dead else None
+        if not rows and kind in ("index", "list"):
+            problem = "no rows: look at `rows` and at the fields' `id`"
+        self.tried.append(
+            TriedPage(
+                kind=kind,
+                url=self._url,
+                rows=len(rows),
+                what=what,
+                next=getattr(page, "next", None),
+                pages=getattr(page, "pages", None),
+                total=getattr(page, "total", None),
+                fields=fields,
+                problem=problem,
+            )
+        )
+
+
+def _field(kind: str, name: str, count: FieldCount, rows: Sequence[Any]) -> TriedField:
+    values = (getattr(row, name, None) for row in rows)
+    example = next((value for value in values if value not in (None, "")), None)
+    shown = example.isoformat() if isinstance(example, datetime) else None if example is None else str(example)
+    required = name in _REQUIRED.get(kind, ())
+    return TriedField(name=name, rows=count.rows, empty=count.empty, example=shown, required=required)
+
+
+def _count(record: Any, name: str) -> FieldCount:
+    return reading.FieldCount(rows=1, empty=int(getattr(record, name) in (None, "", False)))

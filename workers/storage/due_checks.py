@@ -1,0 +1,42 @@
+"""Threads that are due to be looked at again, taken for a while so that nobody takes them twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import select, update
+
+from .database import Database
+from .engine import WRITING
+from .tables import posts
+
+
+@dataclass(frozen=True, kw_only=True)
+class DueThread:
+    """A thread whose check is due."""
+
+    id: str
+    forum_id: str | None
+    url: str
+
+
+def take_due(
+    database: Database, site: str, now: datetime, *, limit: int, lease: timedelta, force: bool = False
+) -> list[DueThread]:
+    """At most `limit` threads of a site whose check is due at `now` (with `force` the ones checked least recently), the most
+    overdue first. They are due again after `lease`, unless their check is stored before that. Raises StorageError.
+    """
+    if limit < 1:
+        return []
+    query = select(posts.c.id, posts.c.forum_id, posts.c.url).where(posts.c.site == site, posts.c.deleted_at.is_(None))
+    if force:
+        query = query.order_by(posts.c.checked_at.asc().nulls_first(), posts.c.id)
+    else:
+        query = query.where(posts.c.next_check_at <= now).order_by(posts.c.next_check_at)
+    with database.translated(), database.engine.connect().execution_options(**WRITING) as connection, connection.begin():
+        found = [DueThread(id=row.id, forum_id=row.forum_id, url=row.url) for row in connection.execute(query.limit(limit))]
+        if found:
+            taken = posts.c.site == site, posts.c.id.in_([one.id for one in found])
+            connection.execute(update(posts).where(*taken).values(next_check_at=now + lease))
+    return found
