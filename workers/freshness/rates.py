@@ -46,8 +46,9 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
 def estimate(state: ForumState, now: float, prior: float = UNKNOWN_RATE) -> Estimate:
     """The forum's rate at `now`; `prior` is the rate of its site's other forums."""
     shape, mean = PRIOR_EVENTS + state.events, _slow(state, prior)
-    fade = math.exp(-max(0.0, now - (state.scanned_at or now)) / _burst_s(mean))
-    known_s = min(BURST_PRIOR_EVENTS / mean, _burst_s(mean))  # a forum that was silent for a year may wake up
+    memory_s = _burst_s(state, mean)
+    fade = math.exp(-max(0.0, now - (state.scanned_at or now)) / memory_s)
+    known_s = min(BURST_PRIOR_EVENTS / mean, memory_s)  # a forum that was silent for a year may wake up
     burst = (mean * known_s + state.burst_events * fade) / (known_s + state.burst_exposure * fade)
     spread = mean / math.sqrt(shape)
     return Estimate(now=burst, mean=mean, low=max(0.0, mean - spread), high=mean + spread)
@@ -107,8 +108,10 @@ def _slow(state: ForumState, prior: float) -> float:
     return (PRIOR_EVENTS + state.events) / (PRIOR_EVENTS / prior + state.exposure)
 
 
-def _burst_s(rate: float) -> float:
-    return min(max(BURST_EVENTS / rate, BURST_MIN_S), BURST_MAX_S)
+def _burst_s(state: ForumState, mean: float) -> float:
+    """Length of the short memory: by the long one, or by what certainly happens now (two standard deviations below it)."""
+    certain = max(0.0, state.burst_events - 2 * math.sqrt(state.burst_events)) / max(state.burst_exposure, 1e-3)
+    return min(max(BURST_EVENTS / max(mean, certain), BURST_MIN_S), BURST_MAX_S)
 
 
 def _first(scan: Observation) -> dict[str, Any]:
@@ -128,7 +131,7 @@ def _counted(state: ForumState, scan: Observation) -> dict[str, Any]:
     slow = math.exp(-elapsed / min(max(SLOW_S, SLOW_EVENTS / rate), SLOWEST_S))
     if events > SURPRISE + SURPRISE * rate * elapsed:  # what was learned does not hold any more
         slow *= SURPRISED
-    burst = math.exp(-elapsed / _burst_s(rate))
+    burst = math.exp(-elapsed / _burst_s(state, rate))
     return {
         "events": state.events * slow + events,
         "exposure": state.exposure * slow + elapsed,
