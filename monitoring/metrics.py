@@ -19,6 +19,7 @@ from redis_components.inspector import CrawlSnapshot
 from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerRecord, CrawlerState
 from redis_components.rolls import Roll, RollState
+from redis_components.spending import Lane
 
 from .reading import Reading
 
@@ -105,6 +106,12 @@ def _of_roll(reading: Reading, value: float) -> Samples:
 
 def _to_replace(roll: Roll | None) -> int:
     return len(roll.waiting) + (roll.current is not None) if roll and roll.state is RollState.ROLLING else 0
+
+
+def _by_site(reading: Reading, sites: Iterable[str]) -> Samples:
+    """How often each site is named; 0 for the others that are watched."""
+    counts = Counter(sites)
+    return [((site,), counts[site]) for site in sorted({one.site for one in reading.forums})]
 
 
 def _stat(crawl: CrawlSnapshot, name: str) -> float:
@@ -234,6 +241,62 @@ METRICS: tuple[MetricSpec, ...] = (
         samples=lambda reading: sorted(
             Counter((one.service, one.service, one.site, str(one.hold.word)) for one in reading.held).items()
         ),
+    ),
+    # The forums.
+    MetricSpec(
+        name="trawl_forum_scan_age_seconds",
+        kind="gauge",
+        help="Time since the last scan of the forum's list that did not fail began.",
+        labels=("site", "forum"),
+        samples=lambda reading: [
+            ((one.site, one.forum), max(0.0, reading.now - one.state.scanned_at))
+            for one in reading.forums
+            if one.state.scanned_at is not None
+        ],
+    ),
+    MetricSpec(
+        name="trawl_forum_overdue_seconds",
+        kind="gauge",
+        help="How long the forum's next scan is due; 0: not yet. It grows while nobody seeds, too.",
+        labels=("site", "forum"),
+        samples=lambda reading: [((one.site, one.forum), max(0.0, reading.now - one.due_at)) for one in reading.forums],
+    ),
+    MetricSpec(
+        name="trawl_forums_stale",
+        kind="gauge",
+        help="Forums that are overdue for 5 min, and for longer than they were to wait, although nobody holds their site.",
+        labels=("site",),
+        samples=lambda reading: _by_site(reading, [one.site for one in reading.stale]),
+    ),
+    MetricSpec(
+        name="trawl_forum_gaps",
+        kind="gauge",
+        help="Forums of which a scan did not come to what was known: threads may be missing until a deeper one has been.",
+        labels=("site",),
+        samples=lambda reading: _by_site(reading, [one.site for one in reading.forums if one.state.gap_at is not None]),
+    ),
+    MetricSpec(
+        name="trawl_forums_failing",
+        kind="gauge",
+        help="Forums whose last scan failed.",
+        labels=("site",),
+        samples=lambda reading: _by_site(reading, [one.site for one in reading.forums if one.state.errors]),
+    ),
+    MetricSpec(
+        name="trawl_site_requests_last_hour",
+        kind="gauge",
+        help="Requests that the site was sent in the last hour (lane: scan, detail, check, backfill).",
+        labels=("site", "lane"),
+        samples=lambda reading: [
+            ((site, str(lane)), getattr(spent, lane)) for site, spent in sorted(reading.spent.items()) for lane in Lane
+        ],
+    ),
+    MetricSpec(
+        name="trawl_site_budget_requests_per_hour",
+        kind="gauge",
+        help="Requests that the site may be sent in an hour (`schedule.requests_per_hour`).",
+        labels=("site",),
+        samples=lambda reading: [((site,), budget) for site, budget in sorted(reading.budgets.items())],
     ),
     # The nodes.
     MetricSpec(
