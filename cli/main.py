@@ -35,6 +35,7 @@ from . import (
     logs,
     migrate,
     nodes,
+    reparse,
     roll,
     scale,
     schedule,
@@ -94,6 +95,7 @@ app.command("logs")(logs.logs)
 app.command("crawl")(crawl.crawl)
 app.command("history")(history.history)
 app.command("export")(export.export)
+app.command("reparse")(reparse.reparse)
 app.command("dupefilter")(dupefilter.dupefilter)
 app.add_typer(dead.app, name="dead")
 app.add_typer(schedule.app, name="schedule")
