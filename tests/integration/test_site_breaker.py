@@ -91,11 +91,11 @@ def test_a_site_behind_a_wall_is_held_the_other_goes_on_and_in_the_end_all_is_th
         assert set(seed(redis_client).values()) == {"seeded"}
         with crawlers(redis_url, sites.parent) as said:
             breakers = Breakers(redis_client)
-            wait_until(lambda: "ill" in breakers.open_ones(), lambda: f"the breaker opens: {said()}", 30)
+            wait_until(lambda: "ill" in breakers.open_ones(), lambda: f"the breaker opens: {said()}", 90)
             opened = breakers.open_ones()["ill"]
             assert (opened.cause, opened.kind) == ("login", "comments")
             assert opened.excerpt.startswith("Log in You must be logged in")
-            wait_until(lambda: stored(redis_client, "well") == truth(well), lambda: f"the other site is crawled: {said()}", 30)
+            wait_until(lambda: stored(redis_client, "well") == truth(well), lambda: f"the other site is crawled: {said()}", 90)
             assert list(breakers.open_ones()) == ["ill"]
             asked = ill.stats()["total"]
             (held,) = FleetHolds(redis_client).all(SPIDERS)
@@ -114,9 +114,9 @@ def test_a_site_behind_a_wall_is_held_the_other_goes_on_and_in_the_end_all_is_th
                 seen.extend(probe_sites(redis_client).values())
                 return not breakers.open_ones()
 
-            wait_until(closed, lambda: f"probes close it: {seen}", 30)
+            wait_until(closed, lambda: f"probes close it: {seen}", 90)
             assert seen[-1] == "closed"
-            wait_until(lambda: stored(redis_client, "ill") == truth(ill), lambda: f"all of it is fetched: {said()}", 30)
+            wait_until(lambda: stored(redis_client, "ill") == truth(ill), lambda: f"all of it is fetched: {said()}", 90)
         kept = {(page.page["thread"], page.fetched_at) for page in read_pages(raw_dir(), "well") if isinstance(page, RawPage)}
         assert {(one["id"], one["fetched_at"]) for one in items_of(redis_client, "well") if one["kind"] == "post"} <= kept
         assert [snapshot(redis_client, spider).dead for spider in SPIDERS] == [0, 0]
