@@ -53,7 +53,8 @@ def open_breaker(
     if not breakers.put(site, opened):
         return False  # somebody else has just opened it
     _hold(client, {site: opened})
-    said = f"the breaker of site {site} is open: {opened.reason}; {opened.url}: {opened.excerpt[:120]}"
+    seen = f"; {opened.url}: {opened.excerpt[:120]!r}" if opened.url else ""
+    said = f"the breaker of site {site} is open: {opened.reason}{seen}"
     logger.error("%s", said)
     Registry(client).report_error(by or "breaker", said)
     return True
