@@ -12,7 +12,6 @@ import redis
 from cli.main import main
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry
 
-
 NOW = datetime.now().astimezone()  # once: a line is written and looked for with the same stamp
 
 
