@@ -7,6 +7,7 @@ in Chinese.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from parsel import Selector
@@ -34,8 +35,15 @@ def text_of(markup: str | None) -> str | None:
         return None
     if "<" not in markup and "&" not in markup:
         return _SPACES.sub(" ", markup).strip() or None
+    return text_of_elements([Selector(text=markup, type="html").root])
+
+
+def text_of_elements(elements: Iterable[Any]) -> str | None:
+    """The same of elements, each on lines of its own."""
     writer = _Writer()
-    writer.element(Selector(text=markup, type="html").root)
+    for element in elements:
+        writer.line()
+        writer.element(element)
     return writer.text() or None
 
 
@@ -48,6 +56,9 @@ class _Writer:
     def text(self) -> str:
         return "".join(self._parts)
 
+    def line(self) -> None:
+        self._breaks = max(self._breaks, 1)
+
     def element(self, root: Any) -> None:
         """Iterative: pages can nest deeper than Python's stack."""
         waiting: list[tuple[Any, bool, bool]] = [(root, True, False)]  # element, on the way in, within <pre>
@@ -56,7 +67,8 @@ class _Writer:
             tag = element.tag if isinstance(element.tag, str) else None  # None: a comment
             if not coming:
                 self._edge(tag, element)
-                self._write(element.tail, kept)
+                if element is not root:
+                    self._write(element.tail, kept)
                 continue
             inner = kept or tag == "pre"
             waiting.append((element, False, kept))

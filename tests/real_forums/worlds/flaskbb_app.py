@@ -14,10 +14,10 @@ for name in ("Mapping", "MutableMapping", "Sequence", "MutableSet", "Iterable", 
         setattr(collections, name, getattr(collections.abc, name))
 warnings.simplefilter("ignore")
 
-from flaskbb.app import create_app  # noqa: E402 - after the names are there
-from flaskbb.configs.default import DefaultConfig  # noqa: E402
-from sqlalchemy import event  # noqa: E402
-from sqlalchemy.engine import Engine  # noqa: E402
+from flaskbb.app import create_app
+from flaskbb.configs.default import DefaultConfig
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
 
 FOLDER = os.environ["FORUM_FOLDER"]
 

@@ -10,13 +10,13 @@ import re
 import sys
 
 from flask import current_app
-from flaskbb_app import make
 from flaskbb.extensions import db
 from flaskbb.forum.models import Category, Forum, Post, Topic
 from flaskbb.management.models import Setting
 from flaskbb.user.models import User
 from flaskbb.utils.helpers import time_utcnow
 from flaskbb.utils.populate import create_default_groups, create_default_settings, create_user
+from flaskbb_app import make
 
 TITLES = ["How do I {0} a {1}?", '<{0}> & {1}: what\'s "right"?', "{1} {0} — ünïcode ✓ 中文", "2 {0} for 1 {1}"]
 WORDS = ["crawl", "redis", "forum", "thread", "lease", "bucket", "river", "stone", "kettle", "lantern", "marble", "violin"]
