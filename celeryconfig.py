@@ -36,7 +36,14 @@ except TrawlError as error:
 
 FLEET_TASKS = 3  # processes for the tasks that last seconds: one that writes, one that seeds, one that reconciles
 RESERVED_PROCESSES = FLEET_TASKS + 1  # and one for a small crawl (`crawl_once`); more of those find no room
-BEAT = {"seed_forums": 5.0, "recheck_threads": 30.0, "reconcile_fleet": 2.0, "store_items": 1.0}  # s
+BEAT = {  # s
+    "seed_forums": 5.0,
+    "recheck_threads": 30.0,
+    "reconcile_fleet": 2.0,
+    "store_items": 1.0,
+    "probe_sites": 5.0,
+    "prune_raw_pages": 3600.0,
+}
 
 # Broker and results: the Redis that everything else is in, too.
 broker_url = _broker.url  # TRAWL_BROKER_URL, TRAWL_REDIS_URL, else the project's own server, which is started here
@@ -124,6 +131,7 @@ task_annotations = {
             "roll_fleet",
             "store_items",
         ),
+        *("probe_sites", "prune_raw_pages"),
         *("pause_fleet", "drain_fleet", "stop_fleet", "resume_fleet", "pause_site", "drain_site", "resume_site"),
     )
 }

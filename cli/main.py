@@ -30,11 +30,13 @@ from . import (
     dead,
     dupefilter,
     export,
+    forums,
     history,
     hold,
     logs,
     migrate,
     nodes,
+    rescan,
     roll,
     scale,
     schedule,
@@ -81,6 +83,9 @@ def trawl(
 
 app.command("up")(up.up)
 app.command("seed")(seed.seed)
+app.command("forums")(forums.forums)
+app.command("rescan")(rescan.rescan)
+app.command("backfill")(rescan.backfill)
 app.command("scale")(scale.scale)
 app.command("autoscale")(autoscale.autoscale)
 app.command("roll")(roll.roll)

@@ -414,6 +414,13 @@ class FleetKeys:
         """
         return f"{self.prefix}:breakers"
 
+    def probing(self) -> str:
+        """STRING with TTL: the one process that probes sites now.
+
+        Written and read by `probe_sites`.
+        """
+        return f"{self.prefix}:probing"
+
     def drift(self) -> str:
         """HASH: what pages of each site usually have (`<site>/<kind of page>` -> JSON with the last lots of pages, and what has
         drifted from them); as many as there are site files, times four.

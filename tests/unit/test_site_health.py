@@ -11,8 +11,10 @@ WALL = Verdict(cause=Cause.CHALLENGE, reason="a challenge")
 PRIVATE = Verdict(cause=Cause.REFUSED, reason="refused", this_page_only=True)
 
 
-def bad(health: SiteHealth, verdict: Verdict = WALL, blocks: int = 1, *, held: bool = False, now: float = 100.0) -> Step:
-    return health.bad(verdict, blocks, OPTIONS, held=held, now=now)
+def bad(
+    health: SiteHealth, verdict: Verdict = WALL, blocks: int = 1, *, url: str = "/1", held: bool = False, now: float = 100.0
+) -> Step:
+    return health.bad(verdict, url, blocks, OPTIONS, held=held, now=now)
 
 
 def test_a_wall_opens_after_so_many_in_a_row_and_its_pages_go_back() -> None:
@@ -29,9 +31,17 @@ def test_a_page_between_them_begins_the_count_anew() -> None:
     assert [bad(health) for _ in range(5)][-1] is Step.OPEN
 
 
-def test_what_may_be_about_one_page_needs_twice_as_many() -> None:
+def test_what_may_be_about_one_page_has_to_be_met_on_several() -> None:
     health = SiteHealth()
-    assert [bad(health, PRIVATE) for _ in range(10)] == [Step.AGAIN] * 9 + [Step.OPEN]
+    assert [bad(health, PRIVATE, n, url=f"/{page}") for n in (1, 2) for page in (1, 2)] == [Step.AGAIN] * 4
+    assert [bad(health, PRIVATE, 3, url=f"/{page}") for page in (1, 2)] == [Step.AGAIN] * 2, "two pages, and no other: who knows"
+    assert [bad(health, PRIVATE, url=f"/{page}") for page in (3, 4, 5)] == [Step.AGAIN] * 2 + [Step.OPEN]
+
+
+def test_a_list_that_was_never_anything_else_opens_it_too() -> None:
+    health = SiteHealth()
+    steps = [bad(health, PRIVATE, blocks) for _ in range(5) for blocks in (1, 2, 3)]
+    assert steps == [Step.AGAIN, Step.AGAIN, Step.GIVE_UP] * 4 + [Step.AGAIN, Step.AGAIN, Step.OPEN]
 
 
 def test_a_private_thread_of_a_site_that_is_well_is_given_up() -> None:
@@ -82,7 +92,7 @@ def test_it_opens_again_when_the_wall_is_still_there_later() -> None:
 def test_a_breaker_that_is_switched_off_opens_nothing() -> None:
     off = BreakerOptions(enabled=False, attempts=3)
     health = SiteHealth()
-    assert [health.bad(WALL, n, off, held=False, now=0.0) for n in (1, 2, 3)] == [Step.AGAIN, Step.AGAIN, Step.GIVE_UP]
+    assert [health.bad(WALL, "/1", n, off, held=False, now=0.0) for n in (1, 2, 3)] == [Step.AGAIN, Step.AGAIN, Step.GIVE_UP]
     assert not any(health.stumbled(off, now=0.0) for _ in range(100))
 
 

@@ -42,7 +42,7 @@ def test_variables_come_from_the_environment(folder: Path, monkeypatch: pytest.M
     ("text", "said"),
     [
         ("base_url = ", "cannot be read as TOML"),
-        (GOOD + "interval_s = 0", "interval_s = 0: Input should be greater than 0"),
+        (GOOD + "limits.pages_per_scan = 0", "limits.pages_per_scan = 0: Input should be greater than or equal to 1"),
         (GOOD + 'forum = "a"', "forum = 'a': there is no such key: did you mean forums"),
         ('base_url = "ftp://x/"\nforums = ["a"]', "base_url = 'ftp://x/': URL scheme should be 'http' or 'https'"),
         ('base_url = "http://x/"\nforums = []', r"forums = \[\]: there is nothing to watch"),

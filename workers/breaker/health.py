@@ -32,7 +32,8 @@ class SiteHealth:
     """What one process has seen of one site."""
 
     def __init__(self) -> None:
-        self.in_a_row = 0  # blocked, and no page of the site since
+        self.in_a_row = 0  # blocked answers, and no page of the site since
+        self.pages: set[str] = set()  # that they were for
         self.stumbles = 0  # tries without a useful answer, and no answer since
         self.opened_at = float("-inf")
         self._last: deque[bool] = deque(maxlen=WINDOW)  # True: blocked
@@ -55,35 +56,42 @@ class SiteHealth:
 
     def good(self) -> None:
         """A page of the site."""
-        self.in_a_row = 0
+        if self.in_a_row:
+            self.in_a_row = 0
+            self.pages.clear()
         if self._last:  # nothing to weigh before the first one that was blocked
             self._last.append(False)
 
-    def bad(self, verdict: Verdict, blocks: int, options: BreakerOptions, *, held: bool, now: float) -> Step:
+    def bad(self, verdict: Verdict, url: str, blocks: int, options: BreakerOptions, *, held: bool, now: float) -> Step:
         """A blocked answer: what becomes of the page, which was blocked `blocks` times with this one. `held`: the site is.
 
-        A site-wide wall opens the breaker after `in_a_row`. What may concern one page alone, such as a private thread, needs
-        twice as many in a row. A page that was blocked `attempts` times while nothing else came speaks for the whole site, too.
+        A wall opens the breaker after `in_a_row` answers, or where one page was blocked `attempts` times and nothing else came.
+        What may concern one page alone, such as a private thread, has to be met on `in_a_row` pages, or three times as often. A
+        page is given up after `attempts` where others were well meanwhile, or none were asked for.
         """
         if blocks >= MOST_TURNS * options.attempts:
             return Step.GIVE_UP
         if held or now - self.opened_at < SETTLING_S:
             return Step.AGAIN
         self.in_a_row += 1
+        self.pages.add(url)
         self._last.append(True)
         if options.enabled and self._is_broken(verdict, blocks, options):
             self._begin_anew(now)
             return Step.OPEN
-        return Step.GIVE_UP if blocks >= options.attempts else Step.AGAIN
+        is_alone = len(self.pages) == 1 or not options.enabled
+        return Step.GIVE_UP if blocks >= options.attempts and is_alone else Step.AGAIN
 
     def _begin_anew(self, now: float) -> None:
         self.opened_at = now
         self.in_a_row = self.stumbles = 0
+        self.pages.clear()
         self._last.clear()
 
     def _is_broken(self, verdict: Verdict, blocks: int, options: BreakerOptions) -> bool:
-        needed = options.in_a_row * (2 if verdict.this_page_only else 1)
         blocked = sum(self._last)
-        by_share = blocked >= LEAST_BLOCKED and blocked >= options.share * len(self._last) and len(self._last) == WINDOW
-        alone = blocks >= options.attempts and self.in_a_row >= options.attempts and not verdict.this_page_only
-        return self.in_a_row >= needed or by_share or alone
+        if blocked >= LEAST_BLOCKED and len(self._last) == WINDOW and blocked >= options.share * WINDOW:
+            return True
+        if verdict.this_page_only:
+            return len(self.pages) >= options.in_a_row or self.in_a_row >= 3 * options.in_a_row
+        return self.in_a_row >= options.in_a_row or blocks >= options.attempts <= self.in_a_row

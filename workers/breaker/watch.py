@@ -25,8 +25,8 @@ from redis_components.holds import HoldWord
 from redis_components.scheduler import scheduler_of
 from workers.items import utc_now
 from workers.raw import RawPage, RawStore, raw_dir
-from workers.raw.places import prune
-from workers.sites import Site, SiteError, UnreadablePage, load_site, load_sites, soft_block
+from workers.raw.pruning import prune_here
+from workers.sites import Site, SiteError, UnreadablePage, load_site, soft_block
 from workers.sites.soft_block import Cause, Verdict
 
 from .health import SiteHealth, Step
@@ -94,7 +94,7 @@ class SiteWatch:
         self._no_answer: tuple[type[BaseException], ...] = tuple(
             load_object(one) if isinstance(one, str) else one for one in settings.getlist("RETRY_EXCEPTIONS")
         )
-        self._raw = RawStore(raw_dir(), rounds=_prune)
+        self._raw = RawStore(raw_dir(), rounds=prune_here)
         self._raw_told = (0, 0, 0)
         _watches[crawler] = self
 
@@ -200,7 +200,7 @@ class SiteWatch:
         blocks = request.meta.get(BLOCKED, 0) + 1
         self._inc_value(f"sites/{site.name}/{page['kind']}/blocked/{found.cause}")
         health, is_held = self._of(site), self._is_held(site)
-        step = health.bad(found, blocks, site.breaker, held=is_held, now=time.monotonic())
+        step = health.bad(found, request.url, blocks, site.breaker, held=is_held, now=time.monotonic())
         if step is Step.GIVE_UP:
             reason = f"blocked {blocks} times, at last by {found.reason}"
             raise SiteBlocked(reason)
@@ -291,8 +291,3 @@ def _format(site: Site, page: Mapping[str, Any]) -> str | None:
         return site.page(page["kind"]).format
     except (SiteError, AttributeError):
         return None
-
-
-def _prune() -> None:
-    """Delete raw pages that are too old on this node, for all sites."""
-    prune(raw_dir(), {site.name: site.raw.keep_days for site in load_sites()})

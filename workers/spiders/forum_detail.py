@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
+    from workers.sites.reading import ReadPost
+
 GONE = frozenset({404, 410})
 LATER = -10
 """Priority of what may wait: re-checks and history."""
@@ -87,15 +89,16 @@ class ForumDetailSpider(RedisSpider):
         except UnreadablePage as error:
             yield self._unreadable(response, read, error)
             return
+        forum = _home(site, read, post)
         yield post_item(
             post,
             site=site.name,
             thread=read.thread,
-            forum=read.forum,
+            forum=forum,
             url=read.url or response.url,
             fetched_at=_fetched_at(read, response),
         )
-        read = msgspec.structs.replace(read, forum=read.forum or post.forum_id)
+        read = msgspec.structs.replace(read, forum=forum)
         if post.reply_count == 0:
             yield _check(site.name, msgspec.structs.replace(read, total=0))
         else:
@@ -120,7 +123,8 @@ class ForumDetailSpider(RedisSpider):
         fetched_at = _fetched_at(read, response)
         if page.post is not None:
             url = read.url or response.url
-            yield post_item(page.post, site=site.name, thread=read.thread, forum=read.forum, url=url, fetched_at=fetched_at)
+            forum = _home(site, read, page.post)
+            yield post_item(page.post, site=site.name, thread=read.thread, forum=forum, url=url, fetched_at=fetched_at)
         for comment in page.comments:
             yield comment_item(comment, site=site.name, thread=read.thread, url=response.url, fetched_at=fetched_at)
         numbered = is_numbered(spec.url)
@@ -167,6 +171,13 @@ def _with_requests(reading: dict[str, Any], response: Response) -> Reading:
     """The reading, with the requests that this page took."""
     read = msgspec.convert(reading, Reading)
     return msgspec.structs.replace(read, requests=read.requests + 1 + int(response.meta.get("retry_times", 0)))
+
+
+def _home(site: Site, read: Reading, post: ReadPost) -> str | None:
+    """The forum of a thread: what the page says where that is watched, as a thread may have been moved; else the one on whose
+    list it stood.
+    """
+    return post.forum_id if post.forum_id in site.forums else read.forum or post.forum_id
 
 
 def _fetched_at(read: Reading, response: Response) -> str:

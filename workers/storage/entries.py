@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Insert, Select, Table, Update, bindparam, del
 from sqlalchemy.dialects import postgresql, sqlite
 
 from .among import among, listed
+from .bulk import execute_many
 from .contents import content_hash
 from .merge import Entry, Revision, Text, add, first_entry, hash_of, missed
 from .records import Comment, Post
@@ -80,7 +81,8 @@ def _stored(connection: Connection, table: Table[Any], by_key: Mapping[Key, Stat
             )
             if digest is None:
                 unhashed.append(id_)
-            if any(state[1] != digest for state in by_key[site, id_]):
+            states = by_key[site, id_]
+            if states[0][1] != digest or (len(states) > 1 and any(state[1] != digest for state in states)):
                 edited.append(id_)
         if edited:
             _read_texts(connection, table, site, edited, entries, set(unhashed))
@@ -169,9 +171,9 @@ def _write(
                 | {name: getattr(entry, name) for name in _MERGED}
             )
     if whole:
-        connection.execute(_upsert(table, dialect), whole)
+        execute_many(connection, _upsert(table, dialect), whole)
     if parts:
-        connection.execute(_update_parts(table), parts)
+        execute_many(connection, _update_parts(table), parts)
     _write_revisions(connection, _kind(table), entries)
 
 
@@ -221,13 +223,11 @@ def _write_revisions(connection: Connection, kind: str, entries: Mapping[Key, En
             else:
                 kept.append(_revision_row(site, kind, id_, digest, revision, revision.text))
     if dropped:
-        connection.execute(delete(revisions).where(*_THAT_REVISION), dropped)
+        execute_many(connection, _DELETE_REVISION, dropped)
     if earlier:
-        connection.execute(
-            update(revisions).where(*_THAT_REVISION).values(first_fetched_at=bindparam("first_fetched_at")), earlier
-        )
+        execute_many(connection, _UPDATE_REVISION, earlier)
     if kept:
-        connection.execute(_upsert_revisions(connection.dialect.name), kept)
+        execute_many(connection, _upsert_revisions(connection.dialect.name), kept)
 
 
 def _revision_row(site: str, kind: str, id_: str, digest: str, revision: Revision, text: Text) -> dict[str, Any]:
@@ -260,3 +260,5 @@ _THAT_REVISION = (
     revisions.c.id == bindparam("of_id"),
     revisions.c.content_hash == bindparam("of_hash"),
 )
+_DELETE_REVISION = delete(revisions).where(*_THAT_REVISION)
+_UPDATE_REVISION = update(revisions).where(*_THAT_REVISION).values(first_fetched_at=bindparam("first_fetched_at"))

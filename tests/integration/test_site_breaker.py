@@ -1,0 +1,124 @@
+"""The life of a breaker, with real crawlers: one site puts up a wall, the other is crawled as if nothing had happened, and in the
+end everything of both is there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from demo.forum.process import ForumProcess
+from redis_components.breakers import Breakers
+from redis_components.fleet_holds import FleetHolds
+from redis_components.inspector import snapshot
+from redis_components.keys import CrawlKeys
+from tests.support.processes import wait_until
+from workers.breaker.probing import probe_sites
+from workers.seeding import seed
+
+ROOT = Path(__file__).parents[2]
+SPIDERS = ("forum_list", "forum_detail")
+BREAKER = "\n[breaker]\nin_a_row = 3\nprobe_s = 0.1\nprobe_max_s = 0.5\n"
+
+
+@pytest.fixture
+def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where site files are, for this process and those that it starts."""
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path / "sites"))
+    monkeypatch.setenv("TRAWL_DATA_DIR", str(tmp_path / "data"))
+    (tmp_path / "sites").mkdir()
+    return tmp_path / "sites"
+
+
+def declare(sites: Path, name: str, forum: ForumProcess, more: str = BREAKER) -> None:
+    text = (ROOT / "sites" / "demo.toml").read_text().replace("${TRAWL_DEMO_URL:-http://127.0.0.1:8765}", forum.url)
+    (sites / f"{name}.toml").write_text(text + more)
+
+
+@contextmanager
+def crawlers(redis_url: str, folder: Path) -> Iterator[Callable[[], str]]:
+    """Both services, with what they said."""
+    environment = {**os.environ, "TRAWL_REDIS_URL": redis_url}
+    logs = [folder / f"{spider}.log" for spider in SPIDERS]
+    processes = []
+    for spider, log in zip(SPIDERS, logs, strict=True):
+        with log.open("wb") as out:
+            command = [sys.executable, "-W", "error", "-m", "scrapy", "crawl", spider]
+            processes.append(subprocess.Popen(command, cwd=ROOT, env=environment, stderr=out))
+    try:
+        yield lambda: "\n".join(log.read_text()[-3000:] for log in logs)
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait(20)
+
+
+def stored(client: redis.Redis, site: str) -> set[tuple[str, str]]:
+    """Kind and id of what was scraped of a site."""
+    found: set[tuple[str, str]] = set()
+    for spider in SPIDERS:
+        items: list[dict[str, Any]] = [
+            json.loads(item) for item in client.lrange(CrawlKeys.for_spider(spider).item_stream(), 0, 100_000)
+        ]
+        found |= {(item["kind"], item["id"]) for item in items if item["site"] == site and item["kind"] in ("post", "comment")}
+    return found
+
+
+def truth(forum: ForumProcess) -> set[tuple[str, str]]:
+    told = forum.truth()
+    return {("post", one) for one in told["posts"]} | {("comment", one) for one in told["comments"]}
+
+
+def test_a_site_behind_a_wall_is_held_the_other_goes_on_and_in_the_end_all_is_there(
+    sites: Path, redis_url: str, redis_client: redis.Redis
+) -> None:
+    with (
+        ForumProcess(seed=3, forums=4, threads=8, comments=3, rate=0) as ill,
+        ForumProcess(seed=4, forums=4, threads=8, rate=0) as well,
+    ):
+        declare(sites, "ill", ill)
+        declare(sites, "well", well)
+        ill.control(wall="login", wall_page="comments")
+        assert set(seed(redis_client).values()) == {"seeded"}
+        with crawlers(redis_url, sites.parent) as said:
+            breakers = Breakers(redis_client)
+            wait_until(lambda: "ill" in breakers.open_ones(), lambda: f"the breaker opens: {said()}", 30)
+            opened = breakers.open_ones()["ill"]
+            assert (opened.cause, opened.kind) == ("login", "comments")
+            assert opened.excerpt.startswith("Log in You must be logged in")
+            wait_until(lambda: stored(redis_client, "well") == truth(well), lambda: f"the other site is crawled: {said()}", 30)
+            assert list(breakers.open_ones()) == ["ill"]
+            asked = ill.stats()["total"]
+            (held,) = FleetHolds(redis_client).all(SPIDERS)
+            assert (held.what, held.by_breaker, held.hold.by) == ("site ill", True, "breaker")
+            assert seed(redis_client, site="ill", force=True)["ill/f1"].startswith("paused by breaker: ")
+            time.sleep(0.5)
+            assert ill.stats()["total"] == asked, "nobody asks it"
+
+            assert probe_sites(redis_client)["ill"].startswith("open: ")
+            assert breakers.open_ones()["ill"].step == 1
+
+            ill.control(wall="")
+            seen: list[str] = []
+
+            def closed() -> bool:
+                seen.extend(probe_sites(redis_client).values())
+                return not breakers.open_ones()
+
+            wait_until(closed, lambda: f"probes close it: {seen}", 30)
+            assert seen[-1] == "closed"
+            wait_until(lambda: stored(redis_client, "ill") == truth(ill), lambda: f"all of it is fetched: {said()}", 30)
+        assert [snapshot(redis_client, spider).dead for spider in SPIDERS] == [0, 0]
+        assert [snapshot(redis_client, spider).parked for spider in SPIDERS] == [0, 0]
+        assert FleetHolds(redis_client).all(SPIDERS) == []

@@ -1,0 +1,237 @@
+"""Trying sites again whose breaker is open, and noticing what drifts: the body of the task `probe_sites`.
+
+A probe reads what tripped the breaker, and as little else as possible: the first list page of a forum; where threads or comments
+were the trouble, one thread of that list, too. It is fetched where this task runs, so where a site blocks one node's address
+only, the breaker may close too early; it opens again soon, and its back-off goes on where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeVar
+
+import redis
+from msgspec.structs import replace
+from scrapy import Request
+from scrapy.http import TextResponse
+
+from redis_components.answers import server_time
+from redis_components.breakers import Breaker, Breakers
+from redis_components.fleet_holds import FleetHolds
+from redis_components.holds import FLEET, SITE, HoldWord
+from redis_components.keys import FleetKeys
+from workers.sites import Site, UnreadablePage, load_all, sites_dir, soft_block
+from workers.sites.fetch import FetchFailed, Visitor
+from workers.sites.pages import PageKind
+from workers.sites.reading import FieldCount, ListedThread, read_comments, read_index, read_list, read_thread
+from workers.sites.soft_block import Cause, Verdict
+
+from .drift_notes import forgive, look_for_drift
+from .state import REMEMBERED_S, after_probe, close_breaker, mend, open_breaker
+
+MOST_PROBES = 50
+"""In one round; each takes seconds, and they run side by side."""
+PROBE_S = 15.0
+"""A probe that takes longer says that its site does not answer."""
+LOCK_S = 70
+"""Longer than the task may take: one process of the node's few is enough for sites that hang."""
+REQUIRED: Mapping[str, tuple[str, ...]] = {"list": ("rows", "id"), "thread": ("body",), "comments": ("id", "body")}
+"""Without these, pages of this kind are of no use."""
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+def probe_sites(client: redis.Redis) -> dict[str, str]:
+    """Open breakers for what has drifted, probe the sites whose time has come, close what is well; what was done, by site.
+
+    While somebody else is at it, nothing is done. Raises `redis.RedisError`.
+    """
+    lock = FleetKeys().probing()
+    if not client.set(lock, os.getpid(), nx=True, ex=LOCK_S):
+        return {}
+    try:
+        return _round(client)
+    finally:
+        client.delete(lock)
+
+
+def _round(client: redis.Redis) -> dict[str, str]:
+    sites = {site.name: site for site in load_all()[0]}
+    files = {path.stem for path in sites_dir().glob("*.toml")}
+    done = _open_for_drift(client, sites, files)
+    breakers = Breakers(client)
+    known = breakers.all()
+    mend(client, known)
+    now = server_time(client)
+    _forget(breakers, known, now)
+    due = _due(known, now, _paused(client))
+    taken = {}
+    for site, breaker in due[:MOST_PROBES]:
+        if site not in files:
+            done[site] = "its site file is gone"
+            close_breaker(client, site, done[site])
+        elif site in sites and breakers.put(site, _claimed(breaker, now)):  # nobody else probes it now
+            taken[site] = _claimed(breaker, now)
+    found = asyncio.run(_probe_all([(sites[name], breaker.kind) for name, breaker in taken.items()])) if taken else {}
+    now = server_time(client)
+    for site, breaker in taken.items():
+        done[site] = _settle(client, breakers, sites[site], breaker, found[site], now)
+    return done
+
+
+def _settle(client: redis.Redis, breakers: Breakers, site: Site, breaker: Breaker, found: str | None, now: float) -> str:
+    after = after_probe(breaker, found, site.breaker, now, random.random())  # noqa: S311 - jitter
+    if not breakers.put(site.name, after):
+        return "somebody else has changed it"
+    if found is not None:
+        logger.info("the breaker of site %s stays open: %s; next probe in %.0f s", site.name, found, after.next_probe_at - now)
+        return f"open: {found}"
+    if after.good < site.breaker.good_probes:
+        return f"{after.good} of {site.breaker.good_probes} good probes"
+    forgive(client, site.name)
+    close_breaker(client, site.name, f"{after.good} probes in a row found pages of the site")
+    return "closed"
+
+
+def _open_for_drift(client: redis.Redis, sites: Mapping[str, Site], files: Collection[str]) -> dict[str, str]:
+    done = {}
+    for (name, kind), reason in look_for_drift(client, files, REQUIRED).items():
+        site = sites.get(name)
+        if site is None or not site.breaker.enabled:
+            continue
+        found = Verdict(cause=Cause.DRIFT, reason=f"{kind} pages: {reason}")
+        if open_breaker(client, name, found, site.breaker, url="", kind=kind, by="probe_sites", how=""):
+            done[name] = f"opened: {found.reason}"
+    return done
+
+
+def _due(known: Mapping[str, Breaker], now: float, paused: Collection[str]) -> list[tuple[str, Breaker]]:
+    """Which are to be probed, the most overdue first; not what an operator has paused: nobody shall ask that site."""
+    due = [(site, one) for site, one in known.items() if one.is_open and one.next_probe_at <= now and site not in paused]
+    return [] if FLEET in paused else sorted(due, key=lambda pair: pair[1].next_probe_at)
+
+
+def _paused(client: redis.Redis) -> set[str]:
+    """The sites that an operator has paused; FLEET where that is all of it."""
+    fields = FleetHolds(client).fields()
+    paused = {name for name, hold in fields.items() if hold.word is not HoldWord.DRAIN}
+    return {name.removeprefix(SITE) for name in paused if name.startswith(SITE)} | ({FLEET} & paused)
+
+
+def _claimed(breaker: Breaker, now: float) -> Breaker:
+    """As long as a probe may take, nobody else makes one."""
+    return replace(breaker, next_probe_at=now + PROBE_S + 20)
+
+
+def _forget(breakers: Breakers, known: Mapping[str, Breaker], now: float) -> None:
+    for site, breaker in known.items():
+        if not breaker.is_open and now - (breaker.closed_at or 0.0) >= REMEMBERED_S:
+            breakers.put(site, None)
+
+
+async def _probe_all(sites: Sequence[tuple[Site, str]]) -> dict[str, str | None]:
+    async def one(site: Site, kind: str) -> str | None:
+        try:
+            return await asyncio.wait_for(probe(site, kind), PROBE_S)
+        except TimeoutError:
+            return f"no answer within {PROBE_S:.0f} s"
+        except FetchFailed as error:
+            return str(error)
+        except Exception as error:  # one site's page must not end the probes of the others
+            logger.exception("the probe of site %s failed", site.name)
+            return f"the probe failed: {type(error).__name__}: {error}"
+
+    found = await asyncio.gather(*(one(site, kind) for site, kind in sites))
+    return {site.name: result for (site, _), result in zip(sites, found, strict=True)}
+
+
+async def probe(site: Site, kind: str) -> str | None:
+    """What is wrong with the site where pages of this kind were the trouble; None where it answers with its pages.
+
+    Raises FetchFailed.
+    """
+    async with Visitor(site) as visitor:
+        try:
+            if site.breaker.probe_url is not None:
+                response = await _get(visitor, str(site.breaker.probe_url))
+                return _wrong(response, None) or (f"HTTP {response.status}" if response.status >= 400 else None)
+            return await _read_list(visitor, site, kind)
+        except _Wrong as wrong:
+            return str(wrong)
+
+
+class _Wrong(Exception):
+    """What a probe found that is no page of the site."""
+
+
+async def _read_list(visitor: Visitor, site: Site, kind: str) -> str | None:
+    forum = next(iter(site.forums), None) or await _a_forum(visitor, site)
+    if kind == "index" and site.forums and site.pages.index is not None:
+        await _a_forum(visitor, site)
+    response = await _get_good(visitor, site, "list", site.list_url(forum))
+    page = _read(response, lambda: read_list(site, response, forum))
+    if not page.threads:
+        found = soft_block.without_rows(response)
+        return found.reason if found else "a list without threads"
+    if kind in ("thread", "comments"):
+        return _lacks("list", page.fields) or await _read_one(visitor, site, kind, forum, page.threads)
+    return _lacks("list", page.fields)
+
+
+async def _a_forum(visitor: Visitor, site: Site) -> str:
+    """The largest forum of the index, for sites whose file names none."""
+    response = await _get_good(visitor, site, "index", site.url("index"))
+    forums = _read(response, lambda: read_index(site, response)).forums
+    if not forums:
+        raise _Wrong("an index without forums")
+    return max(forums, key=lambda forum: forum.threads or 0).id
+
+
+async def _read_one(visitor: Visitor, site: Site, kind: str, forum: str, threads: tuple[ListedThread, ...]) -> str | None:
+    """One thread of the list, that with the most answers: it has what there is to read."""
+    thread = max(threads, key=lambda one: one.reply_count or 0)
+    if kind == "thread" and site.pages.thread is not None:
+        post = await _get_good(visitor, site, "thread", site.url("thread", forum=forum, thread=thread.id, url=thread.url))
+        return _lacks("thread", _read(post, lambda: read_thread(site, post, thread.id)).fields)
+    response = await _get_good(visitor, site, "comments", site.url("comments", forum=forum, thread=thread.id, url=thread.url))
+    page = _read(response, lambda: read_comments(site, response, thread.id, forum=forum, url=thread.url))
+    return _lacks("comments", page.fields)
+
+
+def _read(response: TextResponse, read: Callable[[], T]) -> T:
+    try:
+        return read()
+    except UnreadablePage as error:
+        raise _Wrong(soft_block.unreadable(response, error.reason).reason) from error
+
+
+async def _get_good(visitor: Visitor, site: Site, kind: PageKind, url: str) -> TextResponse:
+    """A page that may be one of the site. Raises _Wrong for any other."""
+    response = await _get(visitor, url)
+    if wrong := _wrong(response, site.page(kind).format) or (f"HTTP {response.status}" if response.status >= 400 else None):
+        raise _Wrong(wrong)
+    return response
+
+
+def _wrong(response: TextResponse, expects: str | None) -> str | None:
+    found = soft_block.verdict(response, expects)
+    return None if found is None else found.reason
+
+
+async def _get(visitor: Visitor, url: str) -> TextResponse:
+    """The page, with what was asked for, as a crawler's response has it."""
+    response = await visitor.get(url)
+    before = {"redirect_urls": [url]} if response.url != url else {}
+    return response.replace(request=Request(url, meta=before))
+
+
+def _lacks(kind: str, fields: Mapping[str, FieldCount]) -> str | None:
+    """A field that is needed and empty in every row."""
+    gone = [name for name in REQUIRED[kind] if name in fields and 0 < fields[name].rows == fields[name].empty]
+    return f"{gone[0]} is empty in each row of the {kind} page" if gone else None
