@@ -37,6 +37,7 @@ from . import (
     logs,
     migrate,
     nodes,
+    reparse,
     rescan,
     roll,
     scale,
@@ -101,6 +102,7 @@ app.command("logs")(logs.logs)
 app.command("crawl")(crawl.crawl)
 app.command("history")(history.history)
 app.command("export")(export.export)
+app.command("reparse")(reparse.reparse)
 app.command("dupefilter")(dupefilter.dupefilter)
 app.add_typer(dead.app, name="dead")
 app.add_typer(schedule.app, name="schedule")
