@@ -17,11 +17,7 @@ from .nodebb import NodeBB
 from .software import Software, Truth
 from .watching import Watch, differences
 
-<<<<<<< HEAD
-KINDS: list[type[Software]] = [Misago, NodeBB]
-=======
-KINDS: list[type[Software]] = [Misago, FlaskBB]
->>>>>>> wt-h
+KINDS: list[type[Software]] = [Misago, NodeBB, FlaskBB]
 ONLY = os.environ.get("ONLY", "").split()
 
 
