@@ -97,6 +97,12 @@ class Watch:
             gone_comments=frozenset(row[0] for row in comments if row[1] is not None),
         )
 
+    def effort(self) -> dict[str, tuple[int, int]]:
+        """By what they were read for (new, changed, check): threads whose newest reading it is, and requests of it."""
+        with sqlite3.connect(f"file:{self.database}?mode=ro", uri=True) as database:
+            rows = database.execute("SELECT mode, count(*), sum(requests) FROM checks WHERE site = ? GROUP BY mode", (self.site,))
+            return {mode: (threads, requests) for mode, threads, requests in rows}
+
     def _topics(self) -> list[tuple[str, str]]:
         with sqlite3.connect(f"file:{self.database}?mode=ro", uri=True) as database:
             return database.execute("SELECT id, forum_id FROM posts WHERE site = ?", (self.site,)).fetchall()
