@@ -25,7 +25,7 @@ from .engine import WRITING, build, file_identity, sqlite_file
 from .errors import file_gone, masked, not_a_url, storage_error, wrong_kind
 from .mentions import store_site_files
 from .records import Stored
-from .schema import prepare
+from .schema import prepare, stored_version
 from .upsert import Refused, store
 
 _ROWS_AT_ONCE = 1000
@@ -86,6 +86,11 @@ class Database:
             self.close()  # there may be a connection in the pool, and nobody will close what did not open
             raise
         return self
+
+    def version(self) -> int | None:
+        """Version of its tables; None: there are none yet. It need not be open. Raises StorageError."""
+        with self.translated(), self.engine.connect() as connection:
+            return stored_version(connection)
 
     def close(self) -> None:
         self.engine.dispose()

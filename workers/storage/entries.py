@@ -210,9 +210,8 @@ def _upsert(table: Table[Any], dialect: str) -> Insert:
     insert = insert.values({name: bindparam(name) for name in written})
     changed: dict[str, Any] = {name: insert.excluded[name] for name in written if name not in _KEY}
     if table is posts:
-        changed["forum_id"] = case(
-            (insert.excluded.forum_id == literal_column("''"), posts.c.forum_id), else_=insert.excluded.forum_id
-        )
+        not_said = insert.excluded.forum_id == literal_column("''")
+        changed["forum_id"] = case((not_said, posts.c.forum_id), else_=insert.excluded.forum_id)
     return insert.on_conflict_do_update(index_elements=list(table.primary_key.columns), set_=changed)
 
 
