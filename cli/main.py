@@ -31,12 +31,14 @@ from . import (
     dead,
     dupefilter,
     export,
+    forget,
     forums,
     history,
     hold,
     logs,
     migrate,
     nodes,
+    reparse,
     rescan,
     roll,
     scale,
@@ -87,6 +89,7 @@ app.command("seed")(seed.seed)
 app.command("forums")(forums.forums)
 app.command("rescan")(rescan.rescan)
 app.command("backfill")(rescan.backfill)
+app.command("forget")(forget.forget)
 app.command("scale")(scale.scale)
 app.command("autoscale")(autoscale.autoscale)
 app.command("roll")(roll.roll)
@@ -100,6 +103,7 @@ app.command("logs")(logs.logs)
 app.command("crawl")(crawl.crawl)
 app.command("history")(history.history)
 app.command("export")(export.export)
+app.command("reparse")(reparse.reparse)
 app.command("dupefilter")(dupefilter.dupefilter)
 app.add_typer(db.app, name="db")
 app.add_typer(dead.app, name="dead")
