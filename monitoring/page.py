@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from html import escape
 
+from redis_components.breakers import drift_sentence
 from redis_components.fleet_holds import word_of
 from redis_components.inspector import CrawlSnapshot
 from redis_components.nodes import NodeRecord
@@ -45,7 +46,7 @@ def _tables(reading: Reading) -> str:
     unreadable = "".join(
         f'<p class="alarm bad">{escape(part)} cannot be read: {escape(why)}</p>' for part, why in reading.unreadable.items()
     )
-    sections = (_held, _beat, _stale, _gaps, _roll, _services, _crawlers, _nodes, _errors)
+    sections = (_held, _sites, _beat, _stale, _gaps, _roll, _services, _crawlers, _nodes, _errors)
     return unreadable + "".join(section(reading) for section in sections)
 
 
@@ -136,8 +137,25 @@ def _held(reading: Reading) -> str:
         f"<th>{escape(one.what)}</th><td>{_badge(one.hold.word.state, 'wait')}</td>{_number(_ago(reading.now - one.hold.at))}"
         f'<td>{escape(one.hold.by)}</td><td class="text">{escape(one.hold.reason)}</td>'
         for one in reading.held
+        if not one.by_breaker
     ]
     return _table("Held", "what|state|#for|by|why", rows, "") if rows else ""
+
+
+def _sites(reading: Reading) -> str:
+    """Nothing where all sites are well: what their breakers hold, and what their pages have no more."""
+    rows = [
+        f"<th>{escape(site)}</th><td>{_badge('broken', 'bad')}</td>{_number(_ago(reading.now - one.since))}"
+        f"{_number(_ago(one.next_probe_at - reading.now))}"
+        f'<td class="text">{escape(one.reason)}<br><span class="faint">{escape(one.url)} {escape(one.excerpt)}</span></td>'
+        for site, one in reading.breakers.items()
+    ]
+    rows += [
+        f"<th>{escape(site)}</th><td>{_badge('drifted', 'wait')}</td>{_number('')}{_number('')}"
+        f'<td class="text">{escape(kind)} pages: {escape(drift_sentence(figure, *values))}</td>'
+        for (site, kind, figure), values in reading.drifts.items()
+    ]
+    return _table("Sites", "site|state|#for|#next probe in|why", rows, "") if rows else ""
 
 
 def _nodes(reading: Reading) -> str:

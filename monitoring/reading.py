@@ -11,6 +11,7 @@ from typing import TypeVar
 import redis
 
 from redis_components.beats import Beats, BeatView
+from redis_components.breakers import Breaker, Breakers, drifted
 from redis_components.connection import connect, explain
 from redis_components.fleet_holds import FleetHolds, Held
 from redis_components.forum_states import ForumStates, WatchedForum
@@ -41,6 +42,8 @@ class Reading:
     nodes: tuple[NodeRecord, ...] = ()
     roll: Roll | None = None  # the present or last one
     held: tuple[Held, ...] = ()  # what is paused, draining or stopped, the widest first
+    breakers: Mapping[str, Breaker] = field(default_factory=dict)  # the open ones, by site
+    drifts: Mapping[tuple[str, str, str], tuple[float, float]] = field(default_factory=dict)  # as `drifted` has them
     errors: tuple[ErrorRecord, ...] = ()  # newest first
     forums: tuple[WatchedForum, ...] = ()  # by id
     spent: Mapping[str, Spent] = field(default_factory=dict)  # site -> requests of the last hour
@@ -115,6 +118,8 @@ class Source:
         nodes = part("fleet", Nodes(self._client).all) or []
         roll = part("fleet", RollNote(self._client).read)
         held = part("fleet", lambda: FleetHolds(self._client).all(services)) or []
+        breakers = part("fleet", Breakers(self._client).open_ones) or {}
+        drifts = part("fleet", partial(drifted, self._client)) or {}
         beats = part("fleet", lambda: Beats(self._client).look(now))
         forums = part("fleet", ForumStates(self._client).watched) or []
         sites = sorted({one.site for one in forums})
@@ -132,6 +137,8 @@ class Source:
             nodes=tuple(nodes),
             roll=roll,
             held=tuple(held),
+            breakers=breakers,
+            drifts=drifts,
             beats=beats,
             forums=tuple(forums),
             spent=spent,

@@ -1,4 +1,4 @@
-"""What happens in the small FlaskBB, through its own models: `python flaskbb_world.py populate|change|truth|forums`.
+"""What happens in the small FlaskBB, through its own models: `python flaskbb_world.py found|populate|change|truth|forums`.
 
 Runs in FlaskBB's own environment. The last line printed is JSON.
 """
@@ -90,12 +90,11 @@ def found() -> None:
         category = Category(title=f"{place} category").save()
         for name in ("one", "two"):
             Forum(title=f"{place} {name} & more", category_id=category.id, description="about <it>").save()
-        Forum(title="Elsewhere", category_id=category.id, external="http://127.0.0.1:9/").save()
+        Forum(title="Elsewhere", category_id=category.id, description="not ours", external="http://127.0.0.1:9/").save()
     db.session.commit()
 
 
 def populate() -> None:
-    found()
     world = World(1)
     topics = [
         world.thread(world.dice.choice(forums()), replies=world.dice.choice([0, 0, 1, 2, 3, 5, 8, 40 if number % 40 == 0 else 1]))
@@ -170,7 +169,7 @@ def main() -> None:
         elif verb == "forums":
             told = [str(forum.id) for forum in forums()]
         else:
-            told = {"populate": populate, "change": change}[verb]()
+            told = {"found": found, "populate": populate, "change": change}[verb]()
     print(json.dumps(told))
 
 
