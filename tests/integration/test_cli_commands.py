@@ -10,6 +10,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,9 +22,11 @@ import pytest
 import redis
 
 from cli.main import main
+from redis_components.forum_states import ForumState, ForumStates
 from redis_components.keys import CrawlKeys
 from redis_components.nodes import NodeRecord, Nodes
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry
+from redis_components.spending import Lane, Ledger, Spending
 from tests.support.items import comment, post, wire
 from workers.storage import Database, Item, parse
 
@@ -107,7 +110,21 @@ def test_wrong_use_is_one_line_that_names_the_help_and_exit_code_2(arguments: tu
 
 def test_every_command_has_a_help_with_an_example(trawl: Trawl) -> None:
     assert "trawl status --watch" in trawl("--help").out
-    for command in ("up", "seed", "scale", "status", "nodes", "roll", "autoscale", "export", "dead", "migrate"):
+    for command in (
+        "up",
+        "seed",
+        "forums",
+        "rescan",
+        "backfill",
+        "scale",
+        "status",
+        "nodes",
+        "roll",
+        "autoscale",
+        "export",
+        "dead",
+        "migrate",
+    ):
         said = trawl(command, "--help")
         assert said.code == 0
         assert f"trawl {command}" in said.out.split("Examples")[1], f"{command} shows how it is used"
@@ -163,6 +180,51 @@ def test_seed_without_a_site_file_says_where_to_put_one(trawl: Trawl, tmp_path: 
 def test_seed_with_a_broken_site_file_names_file_and_key(trawl: Trawl, tmp_path: Path) -> None:
     (tmp_path / "sites" / "example.toml").write_text(SITE + "limits.pages_per_scan = 0\n")
     one_line(trawl("seed"), 2, "example.toml", "pages_per_scan")
+
+
+def test_seed_goes_on_where_another_site_file_is_broken(trawl: Trawl, tmp_path: Path) -> None:
+    (tmp_path / "sites" / "broken.toml").write_text("base_url = 7\n")
+    said = trawl("seed")
+    assert said.code == 1
+    assert "example/news  seeded" in said.out
+    assert "trawl: broken/?: " in said.err
+    assert "base_url" in said.err
+
+
+# forums
+
+
+def test_forums_tells_how_fresh_each_one_is_and_what_was_spent(trawl: Trawl, redis_client: redis.Redis) -> None:
+    assert "No forum is watched yet" in trawl("forums").out
+    trawl("seed")
+    now = time.time()
+    gone = ForumState(scanned_at=now - 6000, tried_at=now - 6000, errors=2, reason="page 1: 503", newest_at=now - 9600)
+    states = ForumStates(redis_client)
+    states.write({"example/help": gone})
+    states.say_when_due({"example/help": now - 4000, "example/news": now}, now, whole=True)
+    Ledger(redis_client).add([Spending(site="example", name="x", lane=Lane.DETAIL, ended_at=now, requests=7)])
+    lines = trawl("forums").out.splitlines()
+    assert lines[1].split()[:3] == ["example/help", "stale", "100"], "the stalest first"
+    assert lines[1].endswith("2 scans failed: page 1: 503")
+    assert lines[2].split()[:2] == ["example/news", "new"]
+    assert lines[-1] == "example: 7 of 1200 requests in the last hour (lists 0, threads 7, checks 0, history 0)"
+    found = json.loads(trawl("forums", "--site", "example", "--json").out)
+    assert [(one["forum"], one["state"], one["failed_scans"]) for one in found["forums"]] == [
+        ("help", "stale", 2),
+        ("news", "new", 0),
+    ]
+    assert found["budgets"][0]["spent"] == 7
+
+
+def test_rescan_and_backfill_queue_what_is_named_and_say_so(trawl: Trawl, redis_client: redis.Redis) -> None:
+    assert "example/news  seeded" in trawl("rescan", "news", "--depth", "5").out
+    assert trawl("backfill", "example", "help", "--since", "2026-01-31").code == 0
+    assert [json.loads(task) for task in redis_client.lrange(LISTS.start_tasks(), 0, -1)] == [
+        {"site": "example", "forum": "news", "mode": "deep", "pages": 5},
+        {"site": "example", "forum": "help", "mode": "backfill", "since": "2026-01-31T00:00:00+00:00"},
+    ]
+    one_line(trawl("backfill", "example", "--since", "yesterday"), 2, "--since", "2026-01-31")
+    assert trawl("rescan", "nope").code == 1
 
 
 # scale
