@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +20,7 @@ from benchmarks.uniform import pages_of, requests_per_s
 from demo.forum.process import ForumProcess
 from demo.truth import Coverage
 from redis_components.schedules import Schedules, StoredEntry
-from tests.support.chaos import Blow, Chaos
+from tests.support.chaos import Blow, Chaos, choices
 from tests.support.fleet import ROOT
 from tests.support.forum_fleet import SITE, ForumFleet
 from tests.support.processes import none_left
@@ -27,6 +29,7 @@ from workers.sites.model import Schedule
 from workers.storage import Database
 
 KILLS = (Blow.CRAWLER_KILLED, Blow.POOL_CHILD_KILLED, Blow.WORKER_KILLED, Blow.NODE_KILLED)
+PAUSE_S = (5.0, 25.0)  # between two deaths
 MIX = {"edit_rate": 0.15, "delete_rate": 0.08, "move_rate": 0.01, "skew": 1.0}
 SAMPLE_S = 5.0
 SETTLE_S = 300.0
@@ -125,7 +128,8 @@ def crawled_forum(plan: Plan) -> Iterator[tuple[ForumProcess, ForumFleet]]:
         sites = site_file(folder, plan.boards, plan.pace)
         sizes = "forum_list=1,forum_detail=2"
         with ForumFleet(folder, forum, sizes=sizes, nodes="ab", beats=1, boards=plan.boards, sites=sites) as fleet:
-            Schedules(fleet.client).put("seed_forums", StoredEntry(every_s=1.0))
+            for task in ("seed_forums", "recheck_threads"):
+                Schedules(fleet.client).put(task, StoredEntry(every_s=1.0))
             forum.control(latency_ms=20, error_rate=0.01)
             fleet.wait_whole_again()
             fleet.wait_crawled(SETTLE_S)
@@ -140,7 +144,7 @@ def run(plan: Plan, *, killed: bool, say: Callable[[str], None]) -> Run:
         begun = time.monotonic()
         with Watch(fleet.database_url, SITE) as watch:
             forum.control(rate=plan.rate, **MIX)
-            chaos = Chaos(fleet, plan.seed, say, KILLS) if killed else None
+            chaos = Chaos(fleet, choices(plan.seed, KILLS, PAUSE_S), say) if killed else None
             pages = _live(forum, plan.seconds, chaos)
             forum.control(rate=0)
             lived, still_since, stats = time.monotonic() - begun, time.time(), forum.stats()
@@ -164,6 +168,9 @@ def run(plan: Plan, *, killed: bool, say: Callable[[str], None]) -> Run:
             given_up=fleet.given_up(),
             dealt=dict(chaos.dealt) if chaos else {},
         )
+        if os.environ.get("LIVING_KEEP"):
+            shutil.copytree(fleet.folder, os.environ["LIVING_KEEP"], dirs_exist_ok=True)
+            Path(os.environ["LIVING_KEEP"], "truth.json").write_text(json.dumps(happened))
         left = fleet.stop()
         assert not left, left
         return found

@@ -7,7 +7,7 @@ moves on each day, with nights, bursts and sticky threads; of its events some ed
 comments and whole threads) or move something. The fleet (worker, beat, one list and two detail crawlers, Redis with AOF, SQLite)
 first reads all of it while it stands still; then the forum lives, and its requests are counted. The site file is the demo's, its
 schedule as accelerated as the forum: the default budget of 1,200 requests an hour is 72,000 at a pace of 60. Afterwards the
-forum stands still, every thread is made due for one more check, and the database is compared with what the forum knows: each post
+forum stands still, every thread is checked once more, and the database is compared with what the forum knows: each post
 and comment, each edit (the present version as the row, each version that was stored once as a revision), each deletion. A run
 "killed" gets SIGKILLs meanwhile, of crawlers, their supervisors, workers and whole nodes.
 

@@ -1,4 +1,4 @@
-"""`trawl export`: what is stored, as JSON lines or CSV."""
+"""`trawl export`: what is stored, as JSON lines, CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, BinaryIO
 
 import typer
 
-from redis_components.errors import TrawlError
+from redis_components.errors import ConfigError, TrawlError
 
 
 class Table(StrEnum):
@@ -19,7 +19,10 @@ class Table(StrEnum):
 
     POSTS = "posts"
     COMMENTS = "comments"
+    FORUMS = "forums"
     SCANS = "scans"
+    GAPS = "gaps"
+    REVISIONS = "revisions"
 
 
 class Format(StrEnum):
@@ -27,6 +30,15 @@ class Format(StrEnum):
 
     JSONL = "jsonl"
     CSV = "csv"
+    PARQUET = "parquet"
+
+
+class Deleted(StrEnum):
+    """What becomes of posts and comments that were removed on their site."""
+
+    INCLUDE = "include"
+    EXCLUDE = "exclude"
+    ONLY = "only"
 
 
 class ExportError(TrawlError):
@@ -38,15 +50,23 @@ def export(
     site: Annotated[str | None, typer.Option(help="Only rows of this site.", show_default=False)] = None,
     since: Annotated[
         str | None,
-        typer.Option(help="Only rows fetched since then: 2h, 7d, 2026-01-31 or 2026-01-31T12:00:00Z.", show_default=False),
+        typer.Option(
+            help="Only rows fetched, or found to be removed, since then: 2h, 7d, 2026-01-31 or 2026-01-31T12:00:00Z.",
+            show_default=False,
+        ),
     ] = None,
-    fmt: Annotated[Format, typer.Option("--format", "-f", help="One JSON object a line, or CSV with a header.")] = Format.JSONL,
+    fmt: Annotated[
+        Format, typer.Option("--format", "-f", help="One JSON object a line, CSV with a header, or Parquet.")
+    ] = Format.JSONL,
+    deleted: Annotated[
+        Deleted, typer.Option(help="Posts and comments that were removed on their site: they have a `deleted_at`.")
+    ] = Deleted.INCLUDE,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="A file; none: standard output.", show_default=False)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> int:
-    """Write stored posts, comments or scan reports as JSON lines or CSV.
+    """Write stored posts, comments, their earlier texts, forums, scans or gaps as JSON lines, CSV or Parquet.
 
     Rows are streamed, all as of one moment, so that an export of any size needs little memory and may run during a crawl. A file
     appears only when it is complete. The database is TRAWL_DATABASE_URL, else `data/trawl.sqlite`.
@@ -55,6 +75,7 @@ def export(
 
         trawl export | head -3
         trawl export comments --since 24h -f csv -o comments.csv
+        trawl export posts --site demo -f parquet -o posts.parquet
     """
     from workers.storage import export as write_rows
 
@@ -63,8 +84,10 @@ def export(
     from .times import parse_since
 
     moment = parse_since(since) if since else None
+    if fmt is Format.PARQUET and output is None and sys.stdout.isatty():
+        raise ConfigError("a Parquet file is not for a terminal: name a file (-o posts.parquet), or send it into another program")
     with stored_data() as database, _opened(output) as out:
-        rows = write_rows(database, table.value, fmt.value, out, site=site, since=moment)
+        rows = write_rows(database, table.value, fmt.value, out, site=site, since=moment, deleted=deleted.value)
     target = str(output) if output else "standard output"
     if as_json and output:
         print_json({"table": table.value, "rows": rows, "file": target})
@@ -74,15 +97,14 @@ def export(
 
 
 @contextmanager
-def _opened(path: Path | None) -> Iterator[TextIO]:
+def _opened(path: Path | None) -> Iterator[BinaryIO]:
     """Standard output, or a file that gets its name when everything is in it."""
     if path is None:
-        sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]  # the csv module writes its own line ends
-        yield sys.stdout
+        yield sys.stdout.buffer
         return
     draft = path.with_name(f"{path.name}.part")
     try:
-        with draft.open("w", encoding="utf-8", newline="") as out:
+        with draft.open("wb") as out:
             yield out
         draft.replace(path)
     except OSError as error:

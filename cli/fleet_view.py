@@ -161,6 +161,8 @@ def _service_json(view: ServiceView) -> dict[str, Any]:
         "leased_tasks": crawl.leased_tasks,
         "parked": crawl.parked,
         "parked_tasks": crawl.parked_tasks,
+        "backlog": crawl.backlog,
+        "thread_records": crawl.thread_records,
         "dead": crawl.dead,
         "items_waiting": crawl.items,
         "bad_items": crawl.bad_items,

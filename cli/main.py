@@ -30,12 +30,15 @@ from . import (
     dead,
     dupefilter,
     export,
+    forget,
+    forums,
     history,
     hold,
     logs,
     migrate,
     nodes,
     reparse,
+    rescan,
     roll,
     scale,
     schedule,
@@ -82,6 +85,10 @@ def trawl(
 
 app.command("up")(up.up)
 app.command("seed")(seed.seed)
+app.command("forums")(forums.forums)
+app.command("rescan")(rescan.rescan)
+app.command("backfill")(rescan.backfill)
+app.command("forget")(forget.forget)
 app.command("scale")(scale.scale)
 app.command("autoscale")(autoscale.autoscale)
 app.command("roll")(roll.roll)

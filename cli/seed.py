@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import redis
 
 # How `workers.seeding` begins its sentence about a forum that it could not take.
-_REFUSED = ("unknown forum", "several sites")
+_REFUSED = ("unknown forum", "several sites", "/")  # the last: a site file's path, with what is wrong in it
 
 
 def seed(
@@ -23,10 +23,10 @@ def seed(
     force: Annotated[bool, typer.Option("--force", help="Also forums that are not due yet.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcomes as one line of JSON.")] = False,
 ) -> int:
-    """Queue forums for a scan, which finds their new and changed threads.
+    """Queue forums for a scan, which finds their new and changed threads, and say what became of each and why.
 
-    What you name is scanned now; without names, every forum whose interval has passed. A forum that waits already, or is being
-    scanned, is never queued twice. While `trawl up` runs, beat seeds by itself.
+    What you name is scanned now; without names, every forum that is due by its learned rate, within its site's requests an hour.
+    A forum that waits already, or is being scanned, is never queued twice. While `trawl up` runs, beat seeds by itself.
 
     **Examples:**
 
@@ -37,19 +37,24 @@ def seed(
     from workers import seeding
     from workers.sites import SiteError, sites_dir
 
-    from .output import print_json
     from .redis_access import redis_client
 
     with redis_client() as client:
         outcomes = seeding.seed(client, forums or None, site, force)
-        awaited = _somebody_scans(client)
-    if not outcomes:
-        raise SiteError(f"there is no site file in {sites_dir()}: copy sites/demo.toml there, or set TRAWL_SITES_DIR")
+        if not outcomes:
+            raise SiteError(f"there is no site file in {sites_dir()}: copy sites/demo.toml there, or set TRAWL_SITES_DIR")
+        return tell(client, outcomes, as_json)
+
+
+def tell(client: redis.Redis, outcomes: Mapping[str, str], as_json: bool) -> int:
+    """Show what became of forums that somebody wants scanned; returns the exit code."""
+    from .output import print_json
+
     if as_json:
         print_json(outcomes)
     else:
         _show(outcomes)
-        if not awaited:
+        if not _somebody_scans(client):
             print("No crawler runs yet: what was seeded waits for `trawl up`.", file=sys.stderr)
     refused = {forum: said for forum, said in outcomes.items() if said.startswith(_REFUSED)}
     for forum, said in refused.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from redis_components.errors import TrawlError
 from workers.storage import Database
@@ -23,5 +23,5 @@ def stored_data() -> Iterator[Database]:
         raise NoData(
             f"database {file} does not exist yet: crawl something first (trawl up, trawl seed), or name it in TRAWL_DATABASE_URL"
         )
-    with database:
+    with closing(database.open(upgrade=False)):
         yield database

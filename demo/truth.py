@@ -8,13 +8,15 @@ from datetime import UTC, datetime
 from hashlib import sha1
 from typing import Any, NamedTuple
 
-from sqlalchemy import null, or_, select
+from sqlalchemy import or_, select
 
 from workers.storage import Database, comments, posts
 
 
 class Piece(NamedTuple):
-    """A post or comment as it is stored: `hash` is the forum's, made of the row; `deleted` whether it has a tombstone."""
+    """A post or comment as it is stored: `hash` is the forum's, made of the row, and empty where only a removed state was ever
+    seen; `deleted` whether it has a tombstone.
+    """
 
     id: str
     hash: str
@@ -62,21 +64,22 @@ def compare(database: Database, truth: Mapping[str, Any], site: str) -> tuple[Co
 def stored_posts(database: Database, site: str, since: datetime | None = None) -> Iterable[Piece]:
     """The posts of a site, or those of them that were fetched or found to be deleted since then."""
     c = posts.c
-    deleted = c.get("deleted_at", null())  # until storage has it
-    query = select(c.id, c.forum_id, c.title, c.body, c.author, c.created_at, deleted).where(c.site == site)
-    return _pieces(database.stream(query.where(or_(c.fetched_at >= since, deleted >= since)) if since else query))
+    query = select(c.id, c.forum_id, c.title, c.body, c.author, c.created_at, c.content_hash, c.deleted_at).where(c.site == site)
+    return _pieces(database.stream(query.where(or_(c.fetched_at >= since, c.deleted_at >= since)) if since else query))
 
 
 def stored_comments(database: Database, site: str, since: datetime | None = None) -> Iterable[Piece]:
     """The comments of a site, likewise."""
     c = comments.c
-    deleted = c.get("deleted_at", null())
-    query = select(c.id, c.post_id, c.parent_id, c.author, c.body, c.created_at, deleted).where(c.site == site)
-    return _pieces(database.stream(query.where(or_(c.fetched_at >= since, deleted >= since)) if since else query))
+    query = select(c.id, c.post_id, c.parent_id, c.author, c.body, c.created_at, c.content_hash, c.deleted_at).where(
+        c.site == site
+    )
+    return _pieces(database.stream(query.where(or_(c.fetched_at >= since, c.deleted_at >= since)) if since else query))
 
 
 def _pieces(rows: Iterable[Any]) -> Iterable[Piece]:
-    return (Piece(row[0], content_hash(row[:-1]), row[-1] is not None) for row in rows)
+    for *fields, stored_hash, deleted_at in rows:
+        yield Piece(fields[0], content_hash(fields) if stored_hash != "" else "", deleted_at is not None)
 
 
 def judge(table: str, pieces: Iterable[Piece], truth: Mapping[str, Any]) -> Coverage:
@@ -104,8 +107,8 @@ def judge(table: str, pieces: Iterable[Piece], truth: Mapping[str, Any]) -> Cove
 
 
 def _versions(deleted: tuple[float, str, str], edits: Iterable[tuple[float | None, str]]) -> set[str]:
-    """The hashes of every version that a deleted piece had."""
-    return {deleted[2], *(version for _, version in edits)}
+    """The hashes of every version that a deleted piece had, and that of none: it may have been gone before it was read."""
+    return {"", deleted[2], *(version for _, version in edits)}
 
 
 def content_hash(values: Iterable[str | datetime | None]) -> str:

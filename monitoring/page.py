@@ -18,6 +18,7 @@ from .page_style import STYLE
 from .reading import Reading
 
 REFRESH_S = 3
+GAPS_SHOWN = 5
 
 _GOOD = {CrawlerState.RUNNING}
 _BAD = {CrawlerState.CRASH_LOOPING, CrawlerState.REFUSED, GONE}
@@ -45,7 +46,7 @@ def _tables(reading: Reading) -> str:
     unreadable = "".join(
         f'<p class="alarm bad">{escape(part)} cannot be read: {escape(why)}</p>' for part, why in reading.unreadable.items()
     )
-    sections = (_held, _sites, _beat, _roll, _services, _crawlers, _nodes, _errors)
+    sections = (_held, _sites, _beat, _stale, _gaps, _roll, _services, _crawlers, _nodes, _errors)
     return unreadable + "".join(section(reading) for section in sections)
 
 
@@ -54,6 +55,26 @@ def _beat(reading: Reading) -> str:
     if reading.beats is None or not reading.beats.stalled:
         return ""
     return f'<p class="alarm bad">beat: {escape(reading.beats.sentence())}</p>'
+
+
+def _stale(reading: Reading) -> str:
+    """Only bad news: boards that were to be scanned and are not."""
+    if not reading.stale:
+        return ""
+    first, more = reading.stale[0], len(reading.stale) - 1
+    others = f" and {more} more" if more else ""
+    why = f": {first.state.reason}" if first.state.errors and first.state.reason else ""
+    said = f"stale: {first.site}/{first.forum} (due {_ago(reading.now - first.due_at)} ago{why}){others}; see trawl forums"
+    return f'<p class="alarm bad">{escape(said)}</p>'
+
+
+def _gaps(reading: Reading) -> str:
+    """Only bad news: threads may be missing."""
+    gaps = sorted(f"{one.site}/{one.forum}" for one in reading.forums if one.state.gap_at is not None)
+    if not gaps:
+        return ""
+    named = ", ".join(gaps[:GAPS_SHOWN]) + (f" and {len(gaps) - GAPS_SHOWN} more" if len(gaps) > GAPS_SHOWN else "")
+    return f'<p class="alarm wait">a gap is open in {escape(named)}; see trawl forums</p>'
 
 
 def _roll(reading: Reading) -> str:

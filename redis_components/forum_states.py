@@ -35,6 +35,22 @@ class ForumState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     found_at: float | None = None  # when the index page last had it; None: listed in the site file
 
 
+class WatchedForum(msgspec.Struct, frozen=True, kw_only=True):
+    """A forum, and when it is due by the policy (epoch s)."""
+
+    site: str
+    forum: str
+    state: ForumState
+    due_at: float
+
+    def is_stale(self, now: float) -> bool:
+        """Whether it is overdue for five minutes, and for longer than it was to wait."""
+        return now - self.due_at > max(STALE_S, self.due_at - (self.state.tried_at or self.due_at))
+
+
+STALE_S = 300.0
+
+
 class ForumStates:
     """The states of forums by `<site>/<forum>`. Methods raise `redis.RedisError` when Redis does not answer.
 
@@ -57,29 +73,36 @@ class ForumStates:
             encoded = {name: msgspec.json.encode(state) for name, state in states.items()}
             self._client.hset(self._keys.forum_states(), mapping=cast("dict[Any, Any]", encoded))
 
-    def forget(self, ids: Iterable[str]) -> None:
-        """Remove forums that are not watched any more."""
-        if names := list(ids):
-            self._client.hdel(self._keys.forum_states(), *names)
-            self._client.hdel(self._keys.forum_dues(), *names)
-
     def all(self, site: str | None = None) -> dict[str, ForumState]:
         """Every forum that is known, or those of a site, in the order of their ids. Read in steps."""
-        match = None if site is None else f"{_literal(site)}/*"
-        pairs = self._client.hscan_iter(self._keys.forum_states(), match=match, count=_AT_ONCE)
+        pairs = self._client.hscan_iter(self._keys.forum_states(), match=_of(site), count=_AT_ONCE)
         return {name: _state(text) for name, text in sorted((name.decode(), text) for name, text in pairs)}
 
-    def dues(self, ids: Iterable[str]) -> dict[str, float]:
-        """When each of these forums is due by the policy (epoch s), where that was said."""
-        names = list(ids)
-        found = cast("list[bytes | None]", self._client.hmget(self._keys.forum_dues(), names)) if names else []
-        return {name: float(text) for name, text in zip(names, found, strict=True) if text is not None}
+    def watched(self, site: str | None = None) -> list[WatchedForum]:
+        """Every forum that is watched, or those of a site, in the order of their ids."""
+        dues = self.dues(site)
+        states = self.read(dues)
+        return [
+            WatchedForum(site=name.partition("/")[0], forum=name.partition("/")[2], state=states[name], due_at=at)
+            for name, at in dues.items()
+        ]
 
-    def write_dues(self, dues: Mapping[str, float]) -> None:
-        """Say when forums are due."""
-        if dues:
-            texts = {name: f"{at:.3f}" for name, at in dues.items()}
-            self._client.hset(self._keys.forum_dues(), mapping=cast("dict[Any, Any]", texts))
+    def dues(self, site: str | None = None) -> dict[str, float]:
+        """When each forum that is watched is due by the policy (epoch s), by id in their order; of all sites, or of one."""
+        pairs = self._client.hscan_iter(self._keys.forum_dues(), match=_of(site), count=_AT_ONCE)
+        return {name.decode(): float(text) for name, text in sorted(pairs)}
+
+    def say_when_due(self, dues: Mapping[str, float], now: float, *, whole: bool) -> None:
+        """Say when forums are due; one that was never scanned (0) since it was first watched. `whole`: these are all forums."""
+        key, known = self._keys.forum_dues(), self.dues()
+        texts = {name: f"{at or min(known.get(name, now), now):.3f}" for name, at in dues.items()}
+        gone = [name for name in known if name not in dues] if whole else []
+        with self._client.pipeline(transaction=False) as pipe:
+            if texts:
+                pipe.hset(key, mapping=cast("dict[Any, Any]", texts))
+            if gone:
+                pipe.hdel(key, *gone)
+            pipe.execute()
 
 
 def _state(text: bytes | None) -> ForumState:
@@ -90,6 +113,8 @@ def _state(text: bytes | None) -> ForumState:
         return ForumState()
 
 
-def _literal(text: str) -> str:
-    """The text as a glob pattern that matches nothing else."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in text)
+def _of(site: str | None) -> str | None:
+    """The pattern of a site's forums."""
+    if site is None:
+        return None
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in site) + "/*"

@@ -24,12 +24,14 @@ def _stamp(moment: datetime | None) -> str | None:
 
 
 def post_item(read: ReadPost, *, site: str, thread: str, forum: str | None, url: str, fetched_at: str) -> dict[str, Any]:
-    """An opening post. `forum` is the one on whose list it stood; without it, what the page says."""
+    """An opening post. `forum` is the one on whose list it stood; what the page itself says goes before it, for lists also show
+    threads of other forums (pinned everywhere, of child forums).
+    """
     return {
         "kind": "post",
         "site": site,
         "id": thread,
-        "forum_id": forum or read.forum_id,
+        "forum_id": read.forum_id or forum,
         "title": read.title or "",
         "body": read.body,
         "body_html": read.body_html,

@@ -17,10 +17,11 @@ from redis_components.spending import Ledger
 from workers import budget
 from workers.holding import why_not_seeded
 from workers.seeding import homes_of, max_pending, said
-from workers.sites import Site, load_site, load_sites
+from workers.sites import Site, load_all, load_site
 from workers.spiders.task_data import ForumTask, PostTask, encode
 from workers.storage import Database
 from workers.storage.due_checks import DueThread, take_due
+from workers.storage.records import BACKFILL, scan_task
 
 GRANTED_S = 60.0
 """A round may spend what the share grants in this time, so that it is spread over the hour; beat sends one every 30 s."""
@@ -30,8 +31,6 @@ WAITING_MOST = 500
 LEASE = timedelta(hours=6)
 """A check that was sent and never came back is due again after this."""
 AT_ONCE = 1000
-BACKFILL_MARK = "#backfill"
-"""Ends the pending id of a forum's backfill, so that its scans go on beside it."""
 
 
 def recheck(client: redis.Redis, database: Database, site: str | None = None, force: bool = False) -> dict[str, str]:
@@ -40,7 +39,7 @@ def recheck(client: redis.Redis, database: Database, site: str | None = None, fo
     `force` checks up to 1,000 threads of each site now, those first that were not checked for longest, whatever the budget says.
     Raises SiteError, StorageError.
     """
-    sites = [load_site(site)] if site else load_sites()
+    sites = [load_site(site)] if site else load_all()[0]
     keys, now = CrawlKeys.for_spider("forum_detail"), server_time(client)
     spent = Ledger(client).spent([one.name for one in sites], now)
     held = why_not_seeded(client, "forum_detail", {one.name for one in sites})
@@ -77,10 +76,10 @@ def backfill(
     held = why_not_seeded(client, "forum_list", {one.name})
     if one.name in held:
         return report | {f"{one.name}/{forum}": str(held[one.name]) for forum in wanted}
-    tasks = [Seed(id=f"{one.name}/{forum}{BACKFILL_MARK}", data=_history(one, forum, since), wait_s=0.0) for forum in wanted]
+    tasks = [Seed(id=scan_task(one.name, forum, "backfill"), data=_history(one, forum, since), wait_s=0.0) for forum in wanted]
     now = server_time(client)
     outcomes = seed(client, CrawlKeys.for_spider("forum_list"), tasks, max_pending=max_pending(), force=True) if tasks else []
-    return report | {task.id.removesuffix(BACKFILL_MARK): said(end, now) for task, end in zip(tasks, outcomes, strict=True)}
+    return report | {task.id.removesuffix(BACKFILL): said(end, now) for task, end in zip(tasks, outcomes, strict=True)}
 
 
 def _granted(site: Site) -> float:

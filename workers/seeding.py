@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import redis
 
@@ -19,7 +20,7 @@ from redis_components.spending import Ledger, Spent
 from workers import budget
 from workers.holding import refuse_if_draining, why_not_seeded
 from workers.seed_plan import Due, plan, watched
-from workers.sites import Site, load_site, load_sites
+from workers.sites import Site, load_all, load_site
 from workers.spiders.task_data import INDEX, ForumTask, PostTask, encode
 
 _NAMED_AT_MOST = 10  # forums that an error lists
@@ -48,7 +49,8 @@ def seed(
     _check_names(forums)
     look = _Look.at(client, site)
     if forums is None:
-        return look.seed(client, [(one, forum) for one in look.sites for forum in look.dues[one.name]], force=force)
+        every = [(one, forum) for one in look.sites for forum in look.dues[one.name]]
+        return look.wrong | look.seed(client, every, force=force)
     wanted, unclear = look.homes(forums, site)
     return unclear | look.seed(client, wanted, force=True)
 
@@ -102,20 +104,26 @@ class _Look:
     sites: list[Site]
     spent: Mapping[str, Spent]
     dues: Mapping[str, Mapping[str, Due]]  # site -> forum -> its next scan
+    wrong: dict[str, str]  # what to say of site files that cannot be read
 
     @classmethod
     def at(cls, client: redis.Redis, site: str | None) -> _Look:
-        """Read sites, states and spending; say when each forum is due."""
-        sites = [load_site(site)] if site else load_sites()
-        now, states = server_time(client), ForumStates(client)
-        spent = Ledger(client).spent([one.name for one in sites], now)
+        """Read sites, states and spending; say when each forum is due. Raises SiteError where no site file is right."""
+        sites, errors = ([load_site(site)], []) if site else load_all()
+        if errors and not sites:
+            raise errors[0]
+        now, states, ledger = server_time(client), ForumStates(client), Ledger(client)
+        spent = ledger.spent([one.name for one in sites], now)
+        ledger.say_budgets({one.name: one.schedule.requests_per_hour for one in sites})
         dues = {}
         for one in sites:
             ids = {f"{one.name}/{forum}": forum for forum in _watched(client, one)}
             by_forum = {ids[name]: state for name, state in states.read(ids).items()}
             dues[one.name] = {due.forum: due for due in plan(one, by_forum, spent[one.name], now)}
-        states.write_dues({f"{name}/{forum}": due.at for name, of_site in dues.items() for forum, due in of_site.items()})
-        return cls(now=now, sites=sites, spent=spent, dues=dues)
+        watch = {f"{name}/{forum}": due.at for name, of_site in dues.items() for forum, due in of_site.items()}
+        states.say_when_due(watch, now, whole=site is None and not errors)
+        wrong = {f"{Path(str(error).partition(':')[0]).stem}/?": str(error) for error in errors}
+        return cls(now=now, sites=sites, spent=spent, dues=dues, wrong=wrong)
 
     def homes(self, forums: Iterable[str], site: str | None) -> tuple[list[tuple[Site, str]], dict[str, str]]:
         """The site of each named forum, and what to say of those that have none or several."""

@@ -41,10 +41,7 @@ def store(client: redis.Redis, services: Iterable[str], *, budget_s: float = 10.
     try:
         database = opened(url)
         streams = {service: ItemStream(client, CrawlKeys.for_spider(service)) for service in services}
-        reports = {
-            service: drain(stream, database, budget_s=budget_s, after=lambda items: remember(client, items))
-            for service, stream in streams.items()
-        }
+        reports = {service: drain(stream, database, budget_s=budget_s, after=after) for service, stream in streams.items()}
         store_runs(client, database)  # last: it must never keep items waiting
         return reports
     except StorageError:

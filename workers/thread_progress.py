@@ -14,10 +14,16 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from redis_components.thread_records import ThreadRecord
+
 from .spiders.task_data import ReadMode
 
 MOST_REPAIRS = 3
 """So often one reading goes back a page because the site's count fell; a forum that removes more is read again by a check."""
+
+
+WHOLE_PAGES = 10
+"""A thread of which comments were removed is read whole at once where it has no more pages; else a check finds which."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -29,7 +35,9 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     forum: str | None = None
     token: str | None = None
     url: str | None = None  # the thread's own, from the list
-    after: str | None = None  # last stored comment, looked for; None: found, or the whole thread is read
+    opened: bool = False  # the opening post's own page was read
+    after: str | None = None  # last stored comment; None: the whole thread is read
+    met: bool = False  # something that is stored was on a page of this pass
     known: int = 0  # comments that were stored, or that the site told of then
     first: int = 1  # page with which this pass began
     page: int = 1  # asked for
@@ -55,6 +63,12 @@ class Step(NamedTuple):
     cut: bool = False  # the end is the limit's
 
 
+def page_to_begin(reply_count: int | None, record: ThreadRecord) -> int:
+    """The comment page from which a thread that has changed is read; `reply_count` is the list's."""
+    fewer = reply_count is not None and reply_count < record.comments
+    return 1 if fewer and record.last_page <= WHOLE_PAGES else record.last_page
+
+
 def follow(
     reading: Reading,
     ids: Sequence[str],
@@ -71,19 +85,18 @@ def follow(
     """
     news = [one for one in ids if one not in reading.tail]
     repeated = bool(ids) and not news
-    if reading.after is not None and reading.page > 1:
+    fresh = reading.fresh + len(news)
+    if reading.after is not None and (reading.after in news or not reading.met):
         place = overlap(news, reading.after)
         if place is None:
             return _back(reading, numbered=numbered)
         fresh = len(news) - place
-    else:
-        fresh = len(news)
     fell = reading.total is not None and total is not None and total < reading.total
     read = msgspec.structs.replace(
         reading,
-        after=None,
+        met=True,
         seen=reading.seen + len(news),
-        fresh=reading.fresh + fresh,
+        fresh=fresh,
         total=reading.total if total is None else total,
         steady=reading.steady and not repeated and (reading.total is None or total is None or total == reading.total),
         tail=tuple(ids),
@@ -102,7 +115,7 @@ def follow(
 
 def missing(reading: Reading, *, numbered: bool) -> Step:
     """The step after a page behind the first that the site does not have (any more)."""
-    if reading.after is not None:
+    if reading.after is not None and not reading.met:
         return _back(reading, numbered=numbered)
     return _end(msgspec.structs.replace(reading, steady=False))
 
@@ -163,6 +176,6 @@ def _pass(reading: Reading, page: int, *, back: int = 0, again: bool = False) ->
     """Read from `page` on, anew."""
     begun = msgspec.structs.replace(
         reading, first=page, page=page, back=back, again=again, seen=0, fresh=0, tail=(), total=None, steady=True,
-        after=None if page == 1 else reading.after,
+        met=False, after=None if page == 1 else reading.after,
     )  # fmt: skip
     return Step(begun, page)

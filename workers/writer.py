@@ -17,6 +17,7 @@ import redis
 
 from redis_components.items import ItemStream, Lock, Settled, bad_item, new_token
 from workers.storage import Check, Comment, Database, Forum, InvalidItem, Item, Post, Scan, parse, task_of_scan
+from workers.storage.records import scan_task
 
 After = Callable[[Sequence[Item]], None]
 """What is told of the items of each batch, in the stream's order, once they are committed and before they leave the stream.
@@ -141,7 +142,7 @@ def _store(database: Database, payloads: Sequence[bytes]) -> _Batch:
             batch.stored.append(item)
             batch.counts[_COUNTED[type(item)]] += 1
         if isinstance(item, Scan):
-            batch.done.append(f"{item.site}/{item.forum_id}")
+            batch.done.append(scan_task(item.site, item.forum_id, item.mode))
     batch.counts["bad"] = len(batch.bad)
     return batch
 

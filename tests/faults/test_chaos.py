@@ -22,7 +22,8 @@ from tests.support.watched_fleet import MARK
 SECONDS = float(os.environ.get("CHAOS_SECONDS", "20"))
 SEED = int(os.environ.get("CHAOS_SEED", "0")) or random.randrange(1, 1_000_000)
 SETTLE_S = 90.0 + SECONDS / 4
-LIFE_PER_S = 5.0  # new threads and replies in the forum
+LIFE_PER_S = 5.0  # events in the forum
+CHANGES = {"edit_rate": 0.1, "delete_rate": 0.1, "move_rate": 0.02}  # shares of them
 
 
 def say(line: str) -> None:
@@ -45,14 +46,14 @@ def test_whatever_dies_the_whole_forum_is_stored_once_and_nobody_is_left(tmp_pat
         ForumProcess(seed=SEED, forums=BOARDS, threads=60, comments=5) as forum,
         ForumFleet(tmp_path, forum) as fleet,
     ):
-        forum.control(latency_ms=20, error_rate=0.02, throttle_rate=0.01, rate=LIFE_PER_S)
+        forum.control(latency_ms=20, error_rate=0.02, throttle_rate=0.01, rate=LIFE_PER_S, **CHANGES)
         fleet.wait_whole_again()
         fleet.watch.forget()
-        chaos = Chaos(fleet, SEED, say)
+        chaos = Chaos(fleet, choices(SEED), say)
         chaos.rage(SECONDS)
         fleet.wait_whole_again()
         coverage = fleet.settle(SETTLE_S)
-        say(f"{dict(chaos.dealt)}\nstored {[(one.table, one.stored, one.expected) for one in coverage]}")
+        say(f"{dict(chaos.dealt)}\nstored {[(one.table, one.stored, one.expected, one.edited, one.deleted) for one in coverage]}")
         assert all(one.complete for one in coverage), (coverage, f"{fleet.given_up()} given up")
         assert max(fleet.watch.most.values()) == 1, fleet.watch.crowds
         assert fleet.orphans() == []

@@ -26,7 +26,7 @@ from workers.storage import Database, Item, parse
 
 LISTS = CrawlKeys.for_spider("forum_list")
 DETAILS = CrawlKeys.for_spider("forum_detail")
-SITE = 'profile = "generic"\nbase_url = "http://127.0.0.1:1"\nforums = ["news", "help"]\ninterval_s = 300\n'
+SITE = 'profile = "generic"\nbase_url = "http://127.0.0.1:1"\nforums = ["news", "help"]\n'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,8 +158,8 @@ def test_seed_without_a_site_file_says_where_to_put_one(trawl: Trawl, tmp_path: 
 
 
 def test_seed_with_a_broken_site_file_names_file_and_key(trawl: Trawl, tmp_path: Path) -> None:
-    (tmp_path / "sites" / "example.toml").write_text(SITE + "max_pages = 0\n")
-    one_line(trawl("seed"), 2, "example.toml", "max_pages")
+    (tmp_path / "sites" / "example.toml").write_text(SITE + "limits.pages_per_scan = 0\n")
+    one_line(trawl("seed"), 2, "example.toml", "pages_per_scan")
 
 
 # scale

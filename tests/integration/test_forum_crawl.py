@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+import time
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import redis
 
 from demo.forum.process import ForumProcess
 from redis_components.inspector import snapshot
 from redis_components.keys import CrawlKeys
+from workers.marks import Marks
 from workers.seeding import seed
-from workers.spiders.task_data import ForumTask, PostTask, encode
+from workers.spiders.task_data import INDEX, ForumTask, PostTask, encode
+from workers.storing import store
 
 ROOT = Path(__file__).parents[2]
 LISTS, DETAILS = (CrawlKeys.for_spider(spider) for spider in ("forum_list", "forum_detail"))
@@ -67,16 +74,88 @@ def test_every_post_and_comment_arrives_though_the_site_stumbles(redis_url: str,
     assert [(scan["outcome"], scan["threads"]) for scan in scans] == [("complete", 25)] * 4
 
 
+def lived(forum: ForumProcess, events: int, **behaviour: float) -> None:
+    """Let so many things happen in the forum, then let it stand still."""
+    until = forum.stats()["revision"] + events
+    forum.control(rate=500, **behaviour)
+    deadline = time.monotonic() + 20
+    while forum.stats()["revision"] < until:
+        assert time.monotonic() < deadline, "the forum does not live"
+        time.sleep(0.02)
+    forum.control(rate=0)
+
+
+def rows(database: Path, table: str) -> set[str]:
+    """Ids of what is stored and not removed."""
+    with closing(sqlite3.connect(database)) as connection:
+        return {row[0] for row in connection.execute(f"SELECT id FROM {table} WHERE deleted_at IS NULL")}
+
+
 @pytest.mark.usefixtures("_demo_site")
-def test_a_second_scan_makes_tasks_only_for_threads_that_changed(redis_url: str, redis_client: redis.Redis) -> None:
-    with ForumProcess(seed=3, forums=4, threads=10, comments=3, rate=0) as forum:
-        seed(redis_client, ["f1"], "demo")
+def test_only_what_changed_is_read_again_and_a_check_finds_what_was_removed(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = tmp_path / "trawl.sqlite"
+    monkeypatch.setenv("TRAWL_DATABASE_URL", f"sqlite:///{database}")
+    tasks = [encode(ForumTask(site="demo", forum=f"f{n}")) for n in range(1, 5)]
+
+    def scan_and_store() -> int:
+        """Requests that a scan of all forums takes."""
+        before = forum.stats()["total"]
+        redis_client.rpush(LISTS.start_tasks(), *tasks)
+        crawl(redis_url, forum, "forum_list", "forum_detail")
+        requests = forum.stats()["total"] - before
+        store(redis_client, ["forum_list", "forum_detail"])
+        return int(requests)
+
+    with ForumProcess(seed=3, forums=4, threads=40, comments=12, rate=0) as forum:
+        all_of_it = scan_and_store()
+        assert redis_client.hlen(DETAILS.threads()) == 160
+        assert redis_client.hlen(DETAILS.start_tokens()) == 0  # the records do their work from now on
+        lived(forum, 40, delete_rate=0.2, edit_rate=0.2)
+        assert scan_and_store() < all_of_it / 3
+        truth = forum.truth()
+        assert set(truth["posts"]) <= rows(database, "posts")
+        assert set(truth["comments"]) <= rows(database, "comments")
+        checks = [encode(PostTask(site="demo", post=post, mode="check")) for post in rows(database, "posts")]
+        redis_client.rpush(DETAILS.later_tasks(), *checks)
+        assert scan_and_store() >= len(checks)
+    assert rows(database, "posts") == set(truth["posts"])
+    assert rows(database, "comments") == set(truth["comments"])
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT DISTINCT outcome FROM scans").fetchall() == [("complete",)]
+        (last,) = connection.execute(
+            "SELECT max(pages) FROM scans WHERE started_at = (SELECT max(started_at) FROM scans)"
+        ).fetchone()
+    assert last == 1
+
+
+@pytest.mark.usefixtures("_demo_site")
+def test_the_index_a_backfill_and_a_scan_that_reaches_too_little_say_what_they_found(
+    redis_url: str, redis_client: redis.Redis
+) -> None:
+    old = Marks(scanned_at=datetime(2020, 1, 1, tzinfo=UTC), newest=datetime(2020, 1, 1, tzinfo=UTC))
+    redis_client.hset(LISTS.marks(), "demo/f1", msgspec.json.encode(old))
+    tasks = [
+        ForumTask(site="demo", forum="f1", pages=1),
+        ForumTask(site="demo", forum="f2", mode="backfill"),
+        ForumTask(site="demo", forum=INDEX, mode="index"),
+    ]
+    with ForumProcess(seed=3, forums=4, threads=25, comments=1, rate=0) as forum:
+        redis_client.rpush(LISTS.start_tasks(), *map(encode, tasks))
         crawl(redis_url, forum, "forum_list")
-        assert redis_client.llen(DETAILS.start_tasks()) == 10
-        redis_client.delete(LISTS.pending())
-        seed(redis_client, ["f1"], "demo")
-        crawl(redis_url, forum, "forum_list")
-        assert redis_client.llen(DETAILS.start_tasks()) == 10
+    items = stored(redis_client, LISTS)
+    assert {item["id"] for item in items if item["kind"] == "forum"} == {"f1", "f2", "f3", "f4"}
+    scans = {item["forum_id"]: item for item in items if item["kind"] == "scan"}
+    said = {forum: (scan["mode"], scan["outcome"], scan["stopped"], scan["pages"]) for forum, scan in scans.items()}
+    assert said == {
+        "f1": ("scan", "gap", "limit", 1),
+        "f2": ("backfill", "complete", "end", 2),
+        INDEX: ("index", "complete", "end", 1),
+    }
+    assert scans["f1"]["oldest_at"] < scans["f1"]["newest_at"]
+    assert (redis_client.llen(DETAILS.start_tasks()), redis_client.llen(DETAILS.backlog())) == (20, 25)
+    assert snapshot(redis_client, "forum_detail").backlog == 25
 
 
 @pytest.mark.usefixtures("_demo_site")

@@ -23,7 +23,7 @@ from workers.seeding import refresh, seed
 LIST, DETAIL = CrawlKeys.for_spider("forum_list"), CrawlKeys.for_spider("forum_detail")
 EVERYTHING = Target(whole=True)
 PAUSE, DRAIN, STOP = HoldWord.PAUSE, HoldWord.DRAIN, HoldWord.STOP
-SITE = 'profile = "generic"\nbase_url = "http://127.0.0.1:1"\nforums = ["a"]\ninterval_s = 60\n'
+SITE = 'profile = "generic"\nbase_url = "http://127.0.0.1:1"\nforums = ["a"]\n'
 
 Trawl = Callable[..., tuple[int, str, str]]
 

@@ -1,18 +1,23 @@
-"""Seeding: what is due and not pending, most overdue first, never above the threshold."""
+"""Seeding: what is due by the policy and not pending, most overdue first, within budget and threshold; and what is said of it."""
 
 from __future__ import annotations
 
 import json
 import threading
+import time
 from pathlib import Path
 
 import pytest
 import redis
 
 from redis_components.errors import ConfigError
+from redis_components.forum_states import ForumState, ForumStates
+from redis_components.holds import HoldWord
 from redis_components.keys import CrawlKeys
 from redis_components.seeds import Seed, seed
-from workers.seeding import refresh
+from redis_components.spending import Lane, Ledger, Spending
+from workers.holding import Target, hold
+from workers.seeding import refresh, rescan
 from workers.seeding import seed as seed_forums
 from workers.sites import SiteError
 
@@ -24,8 +29,12 @@ def _sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
     for site, forums in (("one", ["a", "b"]), ("two", ["b", "c"])):
         (tmp_path / f"{site}.toml").write_text(
-            f'profile = "generic"\nbase_url = "http://127.0.0.1:1"\nforums = {json.dumps(forums)}\ninterval_s = 60\n'
+            f'profile = "generic"\nbase_url = "http://127.0.0.1:1"\nforums = {json.dumps(forums)}\n'
         )
+
+
+def known(client: redis.Redis, name: str, state: ForumState) -> None:
+    ForumStates(client).write({name: state})
 
 
 def waiting(client: redis.Redis) -> list[dict[str, str]]:
@@ -39,7 +48,7 @@ def test_without_names_everything_that_is_due_is_seeded_once(redis_client: redis
     assert waiting(redis_client) == [{"site": s, "forum": f} for s, f in (("one", "a"), ("one", "b"), ("two", "b"), ("two", "c"))]
 
 
-def test_a_forum_whose_scan_has_ended_is_not_due_before_its_interval_is_over(redis_client: redis.Redis) -> None:
+def test_a_forum_that_was_seeded_just_now_is_not_seeded_again_by_a_beat_that_looked_before(redis_client: redis.Redis) -> None:
     seed_forums(redis_client, ["a"])
     redis_client.delete(LISTS.start_tasks())
     redis_client.hdel(LISTS.pending(), "one/a")
@@ -53,12 +62,77 @@ def test_a_pending_mark_of_a_lost_scan_is_forgotten_in_the_end(redis_client: red
     assert seed_forums(redis_client, ["a"]) == {"one/a": "seeded"}
 
 
-def test_the_most_overdue_are_seeded_first_and_never_more_than_the_threshold(redis_client: redis.Redis) -> None:
-    seeds = [Seed(id=name, data=name.encode(), interval_s=60) for name in ("new", "old", "older")]
-    redis_client.hset(LISTS.seeded(), mapping={"old": 2000, "older": 1000, "new": 3000})
+def test_seeds_are_taken_in_their_order_and_never_more_than_the_threshold(redis_client: redis.Redis) -> None:
+    seeds = [Seed(id=name, data=name.encode(), wait_s=60) for name in ("older", "old", "new")]
     outcomes = seed(redis_client, LISTS, seeds, max_pending=2)
-    assert [outcome.outcome for outcome in outcomes] == ["full", "seeded", "seeded"]
+    assert [outcome.outcome for outcome in outcomes] == ["seeded", "seeded", "full"]
     assert redis_client.lrange(LISTS.start_tasks(), 0, 9) == [b"older", b"old"]
+
+
+def test_the_most_overdue_forum_comes_first(redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAWL_MAX_PENDING", "1")
+    now = time.time()
+    known(redis_client, "one/a", ForumState(scanned_at=now - 90_000, tried_at=now - 90_000, events=5, exposure=1e6))
+    known(redis_client, "one/b", ForumState(scanned_at=now - 190_000, tried_at=now - 190_000, events=5, exposure=1e6))
+    report = seed_forums(redis_client, site="one")
+    assert report == {"one/a": "over the limit of 1 pending forums", "one/b": "seeded"}
+
+
+def test_a_forum_is_due_by_its_rate_and_the_time_is_told(redis_client: redis.Redis) -> None:
+    now = time.time()
+    for forum, changes in (("a", 5000.0), ("b", 0.0)):
+        state = ForumState(scanned_at=now - 40, tried_at=now - 40, deep_at=now, events=changes, exposure=86_400.0)
+        known(redis_client, f"one/{forum}", state)
+    report = seed_forums(redis_client, site="one")
+    assert report["one/a"] == "seeded"
+    assert report["one/b"].startswith("not due until")
+    dues = ForumStates(redis_client).dues("one")
+    assert dues["one/a"] < now < dues["one/b"] < now + 86_400
+
+
+def test_a_site_over_its_budget_waits_and_says_so_but_what_is_named_is_seeded(redis_client: redis.Redis) -> None:
+    spent = [Spending(site="one", name=lane, lane=lane, ended_at=time.time(), requests=900) for lane in (Lane.SCAN, Lane.DETAIL)]
+    Ledger(redis_client).add(spent)
+    assert set(seed_forums(redis_client, site="one").values()) == {"over budget: 1800 of 1200 requests in the last hour"}
+    assert seed_forums(redis_client, ["a"]) == {"one/a": "seeded"}
+
+
+def test_threads_to_fetch_never_keep_a_site_from_being_watched(redis_client: redis.Redis) -> None:
+    Ledger(redis_client).add([Spending(site="one", name="x", lane=Lane.DETAIL, ended_at=time.time(), requests=9000)])
+    assert seed_forums(redis_client, site="one") == {"one/a": "seeded", "one/b": "seeded"}
+
+
+def test_a_gap_is_scanned_deep_as_soon_as_may_be(redis_client: redis.Redis) -> None:
+    at = time.time() - 31
+    known(redis_client, "one/a", ForumState(scanned_at=at, tried_at=at, deep_at=at, gap_at=at, gap_from=at - 600, gap_scans=1))
+    assert seed_forums(redis_client, site="one")["one/a"] == "seeded"
+    assert {"site": "one", "forum": "a", "mode": "deep"} in waiting(redis_client)
+
+
+def test_a_paused_site_says_who_paused_it(redis_client: redis.Redis) -> None:
+    hold(redis_client, Target(site="one", whole=True), HoldWord.PAUSE, by="ops@host", reason="a quarrel")
+    assert set(seed_forums(redis_client, site="one", force=True).values()) == {"paused by ops@host: a quarrel"}
+
+
+def test_forums_that_the_index_named_are_watched_as_the_site_file_wants(redis_client: redis.Redis, tmp_path: Path) -> None:
+    (tmp_path / "three.toml").write_text(
+        'profile = "generic"\nbase_url = "http://127.0.0.1:1"\n[discover]\nexclude = ["*trade*"]\n'
+        '[pages.index]\nurl = "/"\nrows = "a"\n[pages.index.fields]\nid = "::attr(href)"\nname = "::text"\n'
+    )
+    assert seed_forums(redis_client, site="three") == {"three/*": "seeded"}
+    assert waiting(redis_client) == [{"site": "three", "forum": "*", "mode": "index"}]
+    for forum, name in (("7", "News"), ("8", "trade and offers")):
+        known(redis_client, f"three/{forum}", ForumState(name=name, found_at=time.time()))
+    report = seed_forums(redis_client, site="three")
+    assert report["three/7"] == "seeded"
+    assert "three/8" not in report
+
+
+def test_a_forum_is_scanned_again_as_deep_as_somebody_wants(redis_client: redis.Redis) -> None:
+    assert rescan(redis_client, ["a", "nope"], "one", depth=7) == {"one/nope": "unknown forum: one has a, b", "one/a": "seeded"}
+    assert waiting(redis_client) == [{"site": "one", "forum": "a", "mode": "deep", "pages": 7}]
+    with pytest.raises(ConfigError, match="depth = 0"):
+        rescan(redis_client, ["a"], "one", depth=0)
 
 
 def test_the_threshold_comes_from_the_environment(redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 import redis
 
-from redis_components.exchange import NextTask, Order
+from redis_components.exchange import KeyedItem, NextTask, Order
 from redis_components.inspector import expire_owner, snapshot
 from redis_components.keys import CrawlKeys
 from tests.support.owner import KEYS, Owner
@@ -243,6 +243,20 @@ def test_the_next_service_gets_a_task_only_when_the_change_token_differs(redis_c
         one.frontier.add_task(NextTask("demo/p1", token, f"task {token}".encode()))
         one.advance()
     assert redis_client.lrange(details.start_tasks(), 0, 9) == [b"task 1", b"task 2"]
+
+
+def test_a_task_that_may_wait_goes_to_its_lane_once_whatever_is_lost_on_the_way(redis_client: redis.Redis) -> None:
+    details = CrawlKeys.for_spider("details")
+    one = Owner(redis_client, "one", next_keys=details).open()
+    one.exchanger.lose_replies = 2
+    one.frontier.add_keyed_item(KeyedItem("own", b"item"))
+    one.frontier.add_task(NextTask("demo/p1", "1", b"soon"))
+    one.frontier.add_task(NextTask("demo/p2", "1", b"later", "later"))
+    one.frontier.add_task(NextTask("demo/p3", "1", b"history", "backlog"))
+    one.frontier.add_task(NextTask("demo/p1", "1", b"twice", "later"))
+    one.advance(5)
+    lists = (details.start_tasks(), details.later_tasks(), details.backlog(), "own")
+    assert [redis_client.lrange(key, 0, 9) for key in lists] == [[b"soon"], [b"later"], [b"history"], [b"item"]]
 
 
 def test_a_key_of_a_foreign_type_stops_nothing_half_way_and_the_crawl_goes_on_without_it(

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 import redis
 
+from .flaskbb import FlaskBB
 from .misago import Misago
+from .nodebb import NodeBB
 from .software import Software, Truth
 from .watching import Watch, differences
 
-KINDS: list[type[Software]] = [Misago]
+KINDS: list[type[Software]] = [Misago, NodeBB, FlaskBB]
 ONLY = os.environ.get("ONLY", "").split()
 
 

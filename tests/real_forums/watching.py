@@ -113,7 +113,8 @@ class Watch:
         try:
             for process in processes:
                 _, said = process.communicate(timeout=600)
-                (self._folder / "crawl.log").open("ab").write(said)
+                with (self._folder / "crawl.log").open("ab") as log:
+                    log.write(said)
                 assert process.returncode == 0, said[-5000:].decode(errors="replace")
         finally:
             for process in processes:

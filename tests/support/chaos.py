@@ -16,6 +16,8 @@ from .forum_fleet import ForumFleet
 from .processes import wait_until
 from .watched_fleet import family_of, send_all
 
+PAUSE_S = (1.0, 6.0)  # between two blows, from and to
+
 
 class Blow(Enum):
     """What may happen next: its name, how often in comparison with the others, what it does."""
@@ -46,13 +48,13 @@ class Choice:
     back_s: float  # until a worker or a beat is started again, as systemd would
 
 
-def choices(seed: int, blows: Sequence[Blow] = tuple(Blow)) -> Iterator[Choice]:
+def choices(seed: int, blows: Sequence[Blow] = tuple(Blow), pause_s: tuple[float, float] = PAUSE_S) -> Iterator[Choice]:
     """The plan of these blows, the same for the same seed."""
     dice = random.Random(seed)
     weights = [blow.weight for blow in blows]
     while True:
         (blow,) = dice.choices(blows, weights)
-        yield Choice(wait_s=dice.uniform(1, 6), blow=blow, share=dice.random(), back_s=dice.uniform(0.5, 4))
+        yield Choice(wait_s=dice.uniform(*pause_s), blow=blow, share=dice.random(), back_s=dice.uniform(0.5, 4))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +70,9 @@ class Back:
 class Chaos:
     """Deals blows to a fleet and starts again what has no supervisor of its own."""
 
-    def __init__(self, fleet: ForumFleet, seed: int, say: Callable[[str], None], blows: Sequence[Blow] = tuple(Blow)) -> None:
+    def __init__(self, fleet: ForumFleet, plan: Iterator[Choice], say: Callable[[str], None]) -> None:
         self._fleet = fleet
-        self._choices = choices(seed, blows)
+        self._choices = plan
         self._say = say
         self._begun = time.monotonic()
         self._back: list[Back] = []

@@ -94,11 +94,21 @@ class Scanner:
         for event in events:
             self.forum.act(*event)
         report = Scan(
-            site="s", forum_id="f", started_at=scan.started_at, finished_at=scan.started_at,
-            pages=scan.pages, threads=scan.threads,
-            outcome=outcome, reason=None, mode=scan.mode, new=scan.new, changed=scan.changed, stopped=stopped,
-            newest_at=scan.newest_at, oldest_at=scan.oldest_at,
-        )  # type: ignore[arg-type]  # fmt: skip
+            site="s",
+            forum_id="f",
+            started_at=scan.started_at,
+            finished_at=scan.started_at,
+            pages=scan.pages,
+            threads=scan.threads,
+            outcome=outcome,  # type: ignore[arg-type]
+            reason=None,
+            mode=scan.mode,
+            new=scan.new,
+            changed=scan.changed,
+            stopped=stopped,  # type: ignore[arg-type]
+            newest_at=scan.newest_at,
+            oldest_at=scan.oldest_at,
+        )
         self.marks = after(self.marks, report)
         return report
 

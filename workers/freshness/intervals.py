@@ -56,11 +56,17 @@ def demand(states: Mapping[str, ForumState], now: float) -> dict[str, Demand]:
 
 
 def price(demands: Mapping[str, Demand], budget: float, limits: Limits) -> float:
-    """K of the rule: the number that makes all forums together cost `budget` requests an hour, as near as `limits` allow."""
+    """K of the rule: the number that makes all forums together cost `budget` requests an hour, as near as `limits` allow.
+
+    Never less than the root of `limits.min_s`: however large the budget is, a forum is not scanned more often than in the
+    geometric mean of the shortest interval and the time between two of its changes. More requests would hardly ever find
+    anything.
+    """
     lengths = [(one.cost, math.sqrt(one.cost / one.rate)) for one in demands.values()]
+    least = math.sqrt(limits.min_s)
     if not lengths:
-        return 0.0
-    low, high = math.log(limits.min_s / max(n for _, n in lengths)), math.log(limits.max_s / min(n for _, n in lengths))
+        return least
+    low, high = math.log(least), math.log(max(limits.max_s / min(n for _, n in lengths), 2 * least))
     for _ in range(_STEPS):
         middle = (low + high) / 2
         factor = math.exp(middle)

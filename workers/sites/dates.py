@@ -24,7 +24,7 @@ def check_language(language: str) -> str:
     known = (*_languages(), *_locales())
     if language in known:
         return language
-    close = get_close_matches(language, known, n=3)
+    close = [name for name in known if name.lower() == language.lower()] or get_close_matches(language, known, n=3)
     raise ValueError(f"is no language that dates can be read in{': did you mean ' + ', '.join(close) if close else ''}")
 
 

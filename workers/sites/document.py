@@ -19,7 +19,7 @@ from w3lib.html import get_base_url
 from . import converters, dates
 from .errors import UnreadablePage
 from .fields import FieldSpec, Kind, Select
-from .html_text import text_of
+from .html_text import text_of, text_of_elements
 from .pages import Page, RowsPage
 from .selectors import Found, compiled
 
@@ -122,15 +122,22 @@ class Document:
     def _convert(self, name: str, field: FieldSpec, node: Any, kind: Kind | None = None) -> tuple[Any, str | None]:
         kind = field.as_ or kind or _KINDS.get(name) or self._kind_of_text(name)
         if kind == "html":
-            markup = converters.source(self._found(field, node))
-            markup = _matched(field.regex, markup)
-            return text_of(markup) or field.default, markup if name == "body" else None
+            return self._html(name, field, self._found(field, node))
         if kind == "bool" and field.regex is None:
             found = self._found(field, node)
             return (converters.truth(found[0]) if found else bool(field.default)), None
         text = self._text(field, node, kind)
         value = (text or "").strip() or None if name == "body" else self._read(kind, field, text)
         return (field.default if value is None else value), None
+
+    def _html(self, name: str, field: FieldSpec, found: Found) -> tuple[Any, str | None]:
+        """Clean text, and of a body the original."""
+        elements = [one for one in found if isinstance(one, etree._Element)]
+        if field.regex is None and len(elements) == len(found):
+            text = text_of_elements(elements)
+            return text or field.default, converters.source(found) if name == "body" else None
+        markup = _matched(field.regex, converters.source(found))
+        return text_of(markup) or field.default, markup if name == "body" else None
 
     def _kind_of_text(self, name: str) -> Kind:
         return "html" if name == "body" and self.page.format == "html" else "text"

@@ -7,6 +7,7 @@ in Chinese.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from parsel import Selector
@@ -23,6 +24,7 @@ _LINES = frozenset(
         "fieldset", "form", "figcaption", "summary", "caption", "legend", "option",
     }
 )  # fmt: skip
+# and a cite within a blockquote: boards write "somebody wrote:" into it
 _CELLS = frozenset({"td", "th"})
 _SPACES = re.compile(r"[ \t\n\r\f\u200b]+")
 
@@ -33,8 +35,15 @@ def text_of(markup: str | None) -> str | None:
         return None
     if "<" not in markup and "&" not in markup:
         return _SPACES.sub(" ", markup).strip() or None
+    return text_of_elements([Selector(text=markup, type="html").root])
+
+
+def text_of_elements(elements: Iterable[Any]) -> str | None:
+    """The same of elements, each on lines of its own."""
     writer = _Writer()
-    writer.element(Selector(text=markup, type="html").root)
+    for element in elements:
+        writer.line()
+        writer.element(element)
     return writer.text() or None
 
 
@@ -47,6 +56,9 @@ class _Writer:
     def text(self) -> str:
         return "".join(self._parts)
 
+    def line(self) -> None:
+        self._breaks = max(self._breaks, 1)
+
     def element(self, root: Any) -> None:
         """Iterative: pages can nest deeper than Python's stack."""
         waiting: list[tuple[Any, bool, bool]] = [(root, True, False)]  # element, on the way in, within <pre>
@@ -54,24 +66,25 @@ class _Writer:
             element, coming, kept = waiting.pop()
             tag = element.tag if isinstance(element.tag, str) else None  # None: a comment
             if not coming:
-                self._edge(tag)
-                self._write(element.tail, kept)
+                self._edge(tag, element)
+                if element is not root:
+                    self._write(element.tail, kept)
                 continue
             inner = kept or tag == "pre"
             waiting.append((element, False, kept))
             if tag is None or tag in _HIDDEN:
                 continue
-            self._edge(tag)
+            self._edge(tag, element)
             if tag == "br":
                 self._breaks += 1
             self._write(element.text, inner)
             waiting.extend((child, True, inner) for child in reversed(element))
 
-    def _edge(self, tag: str | None) -> None:
+    def _edge(self, tag: str | None, element: Any) -> None:
         """The beginning or the end of an element."""
         if tag in _PARAGRAPHS:
             self._breaks = max(self._breaks, 2)
-        elif tag in _LINES:
+        elif tag in _LINES or (tag == "cite" and next(element.iterancestors("blockquote"), None) is not None):
             self._breaks = max(self._breaks, 1)
         elif tag in _CELLS:
             self._space = True

@@ -116,8 +116,13 @@ class Site(BaseModel):
     )
     time_zone: str = Field(default="UTC", description="time zone of dates that name none, as `Europe/Berlin`")
     recognise: Recognise = Field(default=Recognise(), description="profiles only: how `trawl sites new` knows the software")
-    interval_s: float = Field(default=300, gt=0, description="seconds between two scans of one forum")
-    max_pages: int = Field(default=50, ge=1, description="list pages read in one scan")
+
+    @field_validator("base_url", "also_allowed")
+    @classmethod
+    def _no_password(cls, value: HttpUrl | tuple[HttpUrl, ...]) -> HttpUrl | tuple[HttpUrl, ...]:
+        if any(url.password for url in (value if isinstance(value, tuple) else (value,))):
+            raise ValueError("must not hold a password: it would be in every request and log; use headers.Authorization")
+        return value
 
     @field_validator("language")
     @classmethod
@@ -209,8 +214,6 @@ class Site(BaseModel):
     def thread_url(self, thread: str) -> str:
         """URL of a thread's opening post: its own page, or the first page of comments."""
         return self.url("thread" if self.pages.thread else "comments", thread=thread)
-
-    post_url = thread_url
 
     def comments_url(self, thread: str, page: int = 1) -> str:
         """URL of a page of comments."""

@@ -20,12 +20,12 @@ class IndexFields(BaseModel):
 
     model_config = _STRICT
 
-    id: FieldSpec
-    name: FieldSpec | None = None
-    url: FieldSpec | None = None
-    parent_id: FieldSpec | None = None
-    threads: FieldSpec | None = None
-    last_activity: FieldSpec | None = None
+    id: FieldSpec = Field(description="as `{forum}` of the other pages")
+    name: FieldSpec | None = Field(default=None, description="its name")
+    url: FieldSpec | None = Field(default=None, description="its address")
+    parent_id: FieldSpec | None = Field(default=None, description="the forum that it is in")
+    threads: FieldSpec | None = Field(default=None, description="how many threads it has")
+    last_activity: FieldSpec | None = Field(default=None, description="when something was written in it last")
 
 
 class ListFields(BaseModel):
@@ -33,14 +33,14 @@ class ListFields(BaseModel):
 
     model_config = _STRICT
 
-    id: FieldSpec
-    url: FieldSpec | None = None
-    title: FieldSpec | None = None
-    author: FieldSpec | None = None
-    reply_count: FieldSpec | None = None
-    created_at: FieldSpec | None = None
-    last_activity: FieldSpec | None = None
-    sticky: FieldSpec | None = None
+    id: FieldSpec = Field(description="as `{thread}` of the other pages")
+    url: FieldSpec | None = Field(default=None, description="its address")
+    title: FieldSpec | None = Field(default=None, description="its title")
+    author: FieldSpec | None = Field(default=None, description="who opened it")
+    reply_count: FieldSpec | None = Field(default=None, description="replies without the opening post")
+    created_at: FieldSpec | None = Field(default=None, description="when it was opened")
+    last_activity: FieldSpec | None = Field(default=None, description="when something was written in it last")
+    sticky: FieldSpec | None = Field(default=None, description="whether it stays on top of the list, and so ends no scan")
     token: FieldSpec | None = Field(
         default=None, description="changes whenever the thread does; without it reply count and last activity"
     )
@@ -51,18 +51,18 @@ class PostFields(BaseModel):
 
     model_config = _STRICT
 
-    id: FieldSpec | None = None
-    forum_id: FieldSpec | None = None
-    title: FieldSpec | None = None
-    body: FieldSpec | None = None
-    author: FieldSpec | None = None
-    created_at: FieldSpec | None = None
-    edited_at: FieldSpec | None = None
-    views: FieldSpec | None = None
-    reply_count: FieldSpec | None = None
-    last_activity: FieldSpec | None = None
-    sticky: FieldSpec | None = None
-    deleted: FieldSpec | None = None
+    id: FieldSpec | None = Field(default=None, description="the thread's, where it has another one")
+    forum_id: FieldSpec | None = Field(default=None, description="the forum that it is in")
+    title: FieldSpec | None = Field(default=None, description="its title")
+    body: FieldSpec | None = Field(default=None, description="its text")
+    author: FieldSpec | None = Field(default=None, description="who wrote it")
+    created_at: FieldSpec | None = Field(default=None, description="when")
+    edited_at: FieldSpec | None = Field(default=None, description="when it was changed last")
+    views: FieldSpec | None = Field(default=None, description="how often it was read")
+    reply_count: FieldSpec | None = Field(default=None, description="replies without the opening post")
+    last_activity: FieldSpec | None = Field(default=None, description="when something was written in the thread last")
+    sticky: FieldSpec | None = Field(default=None, description="whether it stays on top of the list")
+    deleted: FieldSpec | None = Field(default=None, description="whether only a placeholder is left")
 
 
 class CommentFields(BaseModel):
@@ -70,14 +70,14 @@ class CommentFields(BaseModel):
 
     model_config = _STRICT
 
-    id: FieldSpec
-    body: FieldSpec
-    parent_id: FieldSpec | None = None
-    author: FieldSpec | None = None
-    created_at: FieldSpec | None = None
-    edited_at: FieldSpec | None = None
-    deleted: FieldSpec | None = None
-    position: FieldSpec | None = None
+    id: FieldSpec = Field(description="its own, the same for ever")
+    body: FieldSpec = Field(description="its text")
+    parent_id: FieldSpec | None = Field(default=None, description="the comment that it answers")
+    author: FieldSpec | None = Field(default=None, description="who wrote it")
+    created_at: FieldSpec | None = Field(default=None, description="when")
+    edited_at: FieldSpec | None = Field(default=None, description="when it was changed last")
+    deleted: FieldSpec | None = Field(default=None, description="whether only a placeholder is left")
+    position: FieldSpec | None = Field(default=None, description="its place in the thread from 1; else counted")
 
 
 class Page(BaseModel):
@@ -103,9 +103,7 @@ class Page(BaseModel):
         """Selectors are checked in the language of their page, each where it stands."""
         if not isinstance(page, Mapping):
             return page
-        syntax = page.get("format", "html")
-        if syntax not in ("json", "html"):
-            return page
+        syntax = "json" if page.get("format") == "json" else "html"
         told = dict(page)
         for key, value in page.items():
             if key in cls._selecting:
@@ -207,6 +205,14 @@ class CommentsPageSpec(RowsPage):
     first_is_post: bool = Field(default=False, description="the first row of the first page is the opening post")
     nested: bool = Field(default=False, description="HTML: a row within a row is an answer to it")
     children: Select | None = Field(default=None, description="JSON: the answers to a row, rows themselves")
+
+    @model_validator(mode="after")
+    def _nests_in_its_format(self) -> Self:
+        if self.nested and self.format == "json":
+            raise ValueError("nested is for HTML pages; where the answers of a JSON row are, say with `children`")
+        if self.children is not None and self.format == "html":
+            raise ValueError("children is for JSON pages; of HTML say nested = true, where a row within a row is an answer to it")
+        return self
 
 
 class Pages(BaseModel):

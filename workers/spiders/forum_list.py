@@ -24,6 +24,7 @@ from workers.scan_plan import Change, Listed, ScanState, begun, is_gap
 from workers.scan_plan import read_page as plan_of
 from workers.sites import Site, UnreadablePage, load_site
 from workers.sites.reading import ListPage, read_index, read_list
+from workers.thread_progress import page_to_begin
 
 from .pages import page_request, read_page
 from .task_data import INDEX, ForumTask, PostTask, encode
@@ -205,7 +206,7 @@ def task_of(listed: Listed, site: str, forum: str, *, is_backfill: bool) -> Post
             mode="changed",
             token=thread.token,
             url=thread.url,
-            page=record.last_page,
+            page=page_to_begin(thread.reply_count, record),
             after=record.last_comment,
             known=record.comments,
             cursor=record.cursor,

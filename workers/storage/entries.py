@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Insert, Select, Table, Update, bindparam, del
 from sqlalchemy.dialects import postgresql, sqlite
 
 from .among import among, listed
+from .bulk import execute_many
 from .contents import content_hash
 from .merge import Entry, Revision, Text, add, first_entry, hash_of, missed
 from .records import Comment, Post
@@ -23,7 +24,13 @@ from .tables import checks, posts, revisions
 Key = tuple[str, str]  # site, id
 States = list[tuple[Post | Comment, str]]  # with the hashes of their texts
 
-_MERGED = ("fetched_at", "first_seen_at", "changed_at", "deleted_at")  # columns that `merge` decides, beside the hash
+_MERGED = (
+    "fetched_at",
+    "first_seen_at",
+    "changed_at",
+    "deleted_at",
+    "tombstone_at",
+)  # columns that `merge` decides, beside the hash
 _OF_CHECKS = {"checked_at", "next_check_at"}  # columns that `checks.py` writes
 _KEY = ("site", "id")
 
@@ -58,7 +65,7 @@ def _thread(item: Post | Comment) -> Key:
 
 
 def _decided(entry: Entry) -> tuple[object, ...]:
-    return entry.hash, entry.first_seen_at, entry.changed_at, entry.deleted_at
+    return entry.hash, entry.first_seen_at, entry.changed_at, entry.deleted_at, entry.tombstone_at
 
 
 # --- reading
@@ -70,17 +77,19 @@ def _stored(connection: Connection, table: Table[Any], by_key: Mapping[Key, Stat
     for site, ids in _by_site(by_key).items():
         edited, unhashed = [], []
         for row in connection.execute(_select_entries(table, dialect), {"site": site, "among": listed(ids, dialect)}):
-            id_, digest, fetched_at, first_seen_at, changed_at, deleted_at = row
+            id_, digest, fetched_at, first_seen_at, changed_at, deleted_at, tombstone_at = row
             entries[site, id_] = Entry(
                 hash=digest or "",
                 fetched_at=fetched_at,
                 first_seen_at=first_seen_at,
                 changed_at=changed_at,
                 deleted_at=deleted_at,
+                tombstone_at=tombstone_at,
             )
             if digest is None:
                 unhashed.append(id_)
-            if any(state[1] != digest for state in by_key[site, id_]):
+            states = by_key[site, id_]
+            if states[0][1] != digest or (len(states) > 1 and any(state[1] != digest for state in states)):
                 edited.append(id_)
         if edited:
             _read_texts(connection, table, site, edited, entries, set(unhashed))
@@ -169,9 +178,9 @@ def _write(
                 | {name: getattr(entry, name) for name in _MERGED}
             )
     if whole:
-        connection.execute(_upsert(table, dialect), whole)
+        execute_many(connection, _upsert(table, dialect), whole)
     if parts:
-        connection.execute(_update_parts(table), parts)
+        execute_many(connection, _update_parts(table), parts)
     _write_revisions(connection, _kind(table), entries)
 
 
@@ -182,6 +191,7 @@ def _row(entry: Entry, item: Post | Comment, table: Table[Any]) -> dict[str, Any
     row["first_seen_at"] = entry.first_seen_at
     row["changed_at"] = entry.changed_at
     row["deleted_at"] = entry.deleted_at
+    row["tombstone_at"] = entry.tombstone_at
     return row
 
 
@@ -221,13 +231,11 @@ def _write_revisions(connection: Connection, kind: str, entries: Mapping[Key, En
             else:
                 kept.append(_revision_row(site, kind, id_, digest, revision, revision.text))
     if dropped:
-        connection.execute(delete(revisions).where(*_THAT_REVISION), dropped)
+        execute_many(connection, _DELETE_REVISION, dropped)
     if earlier:
-        connection.execute(
-            update(revisions).where(*_THAT_REVISION).values(first_fetched_at=bindparam("first_fetched_at")), earlier
-        )
+        execute_many(connection, _UPDATE_REVISION, earlier)
     if kept:
-        connection.execute(_upsert_revisions(connection.dialect.name), kept)
+        execute_many(connection, _upsert_revisions(connection.dialect.name), kept)
 
 
 def _revision_row(site: str, kind: str, id_: str, digest: str, revision: Revision, text: Text) -> dict[str, Any]:
@@ -260,3 +268,5 @@ _THAT_REVISION = (
     revisions.c.id == bindparam("of_id"),
     revisions.c.content_hash == bindparam("of_hash"),
 )
+_DELETE_REVISION = delete(revisions).where(*_THAT_REVISION)
+_UPDATE_REVISION = update(revisions).where(*_THAT_REVISION).values(first_fetched_at=bindparam("first_fetched_at"))

@@ -20,12 +20,14 @@ def store_mentions(connection: Connection, items: Sequence[Stored]) -> None:
     seen_forums: dict[tuple[str, str], datetime] = {}
     for item in items:
         if isinstance(item, RunRow):
-            return  # a group is of one kind
+            continue
         at = item.started_at if isinstance(item, Scan | Check) else item.fetched_at
         seen_sites[item.site] = min(at, seen_sites.get(item.site, at))
         if forum_id := _forum_of(item):
             key = item.site, forum_id
             seen_forums[key] = min(at, seen_forums.get(key, at))
+    if not seen_sites:
+        return
     dialect = connection.dialect.name
     named: list[Mapping[str, Any]] = [{"name": site, "first_seen_at": at} for site, at in sorted(seen_sites.items())]
     connection.execute(_oldest(sites, dialect), named)

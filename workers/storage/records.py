@@ -22,6 +22,9 @@ BigInt = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
+BACKFILL = "#backfill"
+
+
 class InvalidItem(TrawlError):
     """An item lacks a field or has a wrong one; it is set aside with this reason, its neighbours go on."""
 
@@ -163,12 +166,17 @@ def parse(payload: bytes) -> Item:
 
 
 def task_of_scan(payload: bytes) -> str | None:
-    """Task id (`<site>/<forum_id>`) of a scan report, also of one that `parse` refuses: bad or not, its scan has ended."""
+    """The task id of a scan report, also of one that `parse` refuses: bad or not, its scan has ended."""
     raw = _raw(payload)
     site, forum_id = raw.get("site"), raw.get("forum_id")
     if raw.get("kind") != "scan" or not isinstance(site, str) or not isinstance(forum_id, str):
         return None
-    return f"{site}/{forum_id}"
+    return scan_task(site, forum_id, raw.get("mode"))
+
+
+def scan_task(site: str, forum_id: str, mode: object = "scan") -> str:
+    """The task id under which a scan is pending: `<site>/<forum_id>`, of a backfill another one, as scans go on beside it."""
+    return f"{site}/{forum_id}{BACKFILL if mode == 'backfill' else ''}"
 
 
 def _raw(payload: bytes) -> dict[str, Any]:

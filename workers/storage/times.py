@@ -8,12 +8,18 @@ PostgreSQL has `TIMESTAMP WITH TIME ZONE`. SQLite has no type for times; there t
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import DateTime, Dialect, String
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 _WIDTH = len("2026-01-02T03:04:05.000000Z")
+
+
+@lru_cache(maxsize=10_000)  # all items of a page have one time, and most pages of a thread
+def _text(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")[: _WIDTH - 1] + "Z"  # instead of +00:00
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -30,10 +36,7 @@ class UtcDateTime(TypeDecorator[datetime]):
             return None
         if value.tzinfo is None:
             raise ValueError(f"the time {value.isoformat()} has no time zone")
-        utc = value.astimezone(UTC)
-        if dialect.name != "sqlite":
-            return utc
-        return utc.isoformat(timespec="microseconds")[: _WIDTH - 1] + "Z"  # instead of +00:00
+        return _text(value) if dialect.name == "sqlite" else value.astimezone(UTC)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - SQLAlchemy's signature
         if value is None:

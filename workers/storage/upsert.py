@@ -59,9 +59,10 @@ def store(connection: Connection, items: Sequence[Stored], recheck: Recheck) -> 
     }
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITERS_LOCK})
-    refused: list[Refused] = []
+    refused = _store(connection, store_mentions, list(enumerate(items)))
+    unmentioned = {one.place for one in refused}
     for kind, act in how.items():
-        group = [(place, item) for place, item in enumerate(items) if type(item) is kind]
+        group = [(place, item) for place, item in enumerate(items) if type(item) is kind and place not in unmentioned]
         if group:
             refused += _store(connection, act, group)
     return refused
@@ -70,9 +71,7 @@ def store(connection: Connection, items: Sequence[Stored], recheck: Recheck) -> 
 def _store(connection: Connection, act: _Store, group: _Group) -> list[Refused]:
     try:
         with connection.begin_nested():
-            items = [item for _, item in group]
-            store_mentions(connection, items)
-            act(connection, items)
+            act(connection, [item for _, item in group])
     except (SQLAlchemyError, ValueError, OverflowError, TypeError) as error:
         reason = row_refusal(error)
         if reason is None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 import tracemalloc
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from redis_components.errors import ConfigError
-from tests.support.items import START, at, comment, post, scan, wire
-from workers.storage import Database, export, parse
+from tests.support.items import START, at, check, comment, forum, post, scan, wire
+from workers.storage import Database, export, export_parquet, parse, posts, scans
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def filled(database: Database) -> Database:
 
 
 def lines(database: Database, table: str = "posts", **filters: Any) -> list[dict[str, object]]:
-    out = io.StringIO()
+    out = io.BytesIO()
     count = export(database, table, "jsonl", out, **filters)
     found = [json.loads(line) for line in out.getvalue().splitlines()]
     assert count == len(found)
@@ -43,10 +45,11 @@ def ids(rows: list[dict[str, object]]) -> list[tuple[object, object]]:
 
 
 def test_json_lines_hold_every_column_and_times_in_utc(filled: Database) -> None:
-    expected = post("p1", site="a") | {"first_seen_at": at(10)}
+    expected = post("p1", site="a") | {"first_seen_at": at(10), "changed_at": at(10), "sticky": False}
     del expected["kind"]
-    assert lines(filled)[0] == expected
-    assert list(lines(filled)[0]) == list(expected)
+    [row, *_] = lines(filled)
+    assert {name: row[name] for name in expected} == expected
+    assert list(row) == [column.name for column in posts.columns]
 
 
 def test_rows_come_in_the_order_of_the_primary_key(filled: Database) -> None:
@@ -75,72 +78,125 @@ def test_comments_and_scans_are_exported_too(filled: Database) -> None:
     assert [row["forum_id"] for row in lines(filled, "scans", since=datetime(2026, 1, 1, tzinfo=UTC))] == ["f1"]
 
 
+def test_removed_rows_come_with_the_time_of_their_removal_also_since_then(database: Database) -> None:
+    database.write([parse(wire(item)) for item in (post("p1"), post("p2"), check("p2", gone=True, started_at=at(50)))])
+    assert [(row["id"], row["deleted_at"]) for row in lines(database)] == [("p1", None), ("p2", at(50))]
+    assert ids(lines(database, since=START + timedelta(minutes=40))) == [("demo", "p2")]
+    assert ids(lines(database, deleted="exclude")) == [("demo", "p1")]
+    assert ids(lines(database, deleted="only")) == [("demo", "p2")]
+    with pytest.raises(ConfigError, match="rows of scans are not deleted: 'only' is for posts and comments"):
+        lines(database, "scans", deleted="only")
+
+
+def test_revisions_come_since_they_were_replaced(database: Database) -> None:
+    for minute, body in ((10, "first"), (20, "second"), (30, "third")):
+        database.write([parse(wire(comment(body=body, fetched_at=at(minute))))])
+    assert sorted(row["body"] for row in lines(database, "revisions")) == ["first", "second"]
+    assert len(lines(database, "revisions", since=START + timedelta(minutes=25))) == 2
+    assert lines(database, "revisions", since=START + timedelta(minutes=31)) == []
+
+
+def test_forums_and_gaps_are_exported(database: Database) -> None:
+    gap = scan(outcome="gap", stopped="limit", oldest_at=at(3))
+    database.write([parse(wire(item)) for item in (forum("f9"), gap)])
+    assert [(row["id"], row["name"]) for row in lines(database, "forums")] == [("f1", None), ("f9", "Name of f9")]
+    assert [row["id"] for row in lines(database, "forums", since=START + timedelta(minutes=10))] == ["f9"]
+    assert [(row["opened_at"], row["newest_at"], row["closed_at"]) for row in lines(database, "gaps", since=START)] == [
+        (at(0), at(3), None)
+    ]
+
+
+def test_parquet_has_types_and_row_groups(filled: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export_parquet, "GROUP_ROWS", 2)
+    out = io.BytesIO()
+    assert export(filled, "posts", "parquet", out) == 3
+    file = pq.ParquetFile(io.BytesIO(out.getvalue()))
+    assert file.num_row_groups == 2
+    assert {name: str(file.schema_arrow.field(name).type) for name in ("id", "views", "sticky", "fetched_at")} == {
+        "id": "string",
+        "views": "int64",
+        "sticky": "bool",
+        "fetched_at": "timestamp[us, tz=UTC]",
+    }
+    back = [dict(row, fetched_at=row["fetched_at"].isoformat().replace("+00:00", "Z")) for row in file.read().to_pylist()]
+    wanted = ("site", "id", "title", "views", "fetched_at", "edited_at", "sticky")
+    assert [[row[name] for name in wanted] for row in back] == [[row[name] for name in wanted] for row in lines(filled)]
+
+
+def test_without_its_library_parquet_names_the_extra(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ConfigError, match=r"pip install 'trawl\[parquet\]'"):
+        export(database, "posts", "parquet", io.BytesIO())
+
+
 def test_csv_is_read_back_by_a_csv_reader(database: Database) -> None:
     item = post(title='a "quoted", title', body="two\nlines\r\nand\ttabs", views=None)
     database.write([parse(wire(item))])
-    out = io.StringIO(newline="")
+    out = io.BytesIO()
     assert export(database, "posts", "csv", out) == 1
-    [row] = csv.DictReader(io.StringIO(out.getvalue(), newline=""))
+    [row] = csv.DictReader(io.StringIO(out.getvalue().decode(), newline=""))
     assert (row["title"], row["body"], row["views"]) == (item["title"], item["body"], "")
     assert (row["fetched_at"], row["reply_count"]) == (at(10), "2")
 
 
 def test_an_empty_table_is_no_line_or_only_the_header(database: Database) -> None:
     assert lines(database) == []
-    out = io.StringIO()
+    out = io.BytesIO()
     assert export(database, "scans", "csv", out) == 0
-    assert out.getvalue() == "site,forum_id,started_at,finished_at,pages,threads,outcome,reason\n"
+    assert out.getvalue().decode() == ",".join(column.name for column in scans.columns) + "\n"
 
 
 @pytest.mark.parametrize(
     ("table", "fmt", "since", "message"),
     [
-        ("threads", "jsonl", None, "table 'threads' is unknown; use one of posts, comments, scans"),
+        ("threads", "jsonl", None, "table 'threads' is unknown; use one of posts, comments, forums, scans, gaps, revisions"),
         ("trawl_schema", "jsonl", None, "table 'trawl_schema' is unknown"),
-        ("posts", "xml", None, "export format 'xml' is unknown; use one of jsonl, csv"),
+        ("posts", "xml", None, "export format 'xml' is unknown; use one of jsonl, csv, parquet"),
         ("posts", "csv", datetime(2026, 1, 1), "since 2026-01-01T00:00:00 has no time zone"),
     ],
 )
 def test_wrong_use_is_one_line_and_writes_nothing(
     filled: Database, table: str, fmt: str, since: datetime | None, message: str
 ) -> None:
-    out = io.StringIO()
+    out = io.BytesIO()
     with pytest.raises(ConfigError, match=message):
         export(filled, table, fmt, out, since=since)
-    assert out.getvalue() == ""
+    assert out.getvalue() == b""
 
 
-class Sink(io.StringIO):
+class Sink(io.BytesIO):
     """Counts and forgets."""
 
-    def write(self, text: str) -> int:
-        return len(text)
+    def write(self, data: Any) -> int:
+        return len(data)
 
 
-def test_memory_does_not_grow_with_the_rows(database: Database) -> None:
+@pytest.mark.parametrize("fmt", ["jsonl", "parquet"])
+def test_memory_does_not_grow_with_the_rows(database: Database, fmt: str) -> None:
     body = "x" * 4_000
     for start in range(0, 8_000, 1000):
         database.write([parse(wire(post(f"p{n}", body=body))) for n in range(start, start + 1000)])
     tracemalloc.start()
     try:
-        assert export(database, "posts", "jsonl", Sink()) == 8_000
+        assert export(database, "posts", fmt, Sink()) == 8_000
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 20_000_000  # 32 MB of bodies; a thousand rows at once are about 5 MB, twice while they are turned into text
+    # 32 MB of bodies; a thousand rows at once are about 5 MB, twice while they are turned into text; a group of Parquet is 16 MB
+    assert peak < (20_000_000 if fmt == "jsonl" else 35_000_000)
 
 
 def test_rows_written_during_an_export_do_not_disturb_it(database: Database) -> None:
     database.write([parse(wire(post(f"p{n:04}"))) for n in range(3000)])
 
-    class WritesMeanwhile(io.StringIO):
+    class WritesMeanwhile(io.BytesIO):
         wrote = False
 
-        def write(self, text: str) -> int:
+        def write(self, data: Any) -> int:
             if not self.wrote:
                 self.wrote = True
                 database.write([parse(wire(post(f"q{n}"))) for n in range(100)])
-            return super().write(text)
+            return super().write(data)
 
     out = WritesMeanwhile()
     assert export(database, "posts", "jsonl", out) == 3000
@@ -150,8 +206,8 @@ def test_rows_written_during_an_export_do_not_disturb_it(database: Database) -> 
 def test_a_consumer_that_goes_away_ends_the_export_and_leaves_the_database_usable(database: Database) -> None:
     database.write([parse(wire(post(f"p{n}"))) for n in range(10)])
 
-    class Closed(io.StringIO):
-        def write(self, text: str) -> int:
+    class Closed(io.BytesIO):
+        def write(self, data: Any) -> int:
             raise BrokenPipeError
 
     with pytest.raises(BrokenPipeError):

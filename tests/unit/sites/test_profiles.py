@@ -49,7 +49,7 @@ def read(site: Site, page: Path, told: dict[str, Any]) -> Any:
     made = datetime.fromisoformat(told.get("now", NOW))
     headers = {"Content-Type": "application/json" if json_page else "text/html", "Date": format_datetime(made)}
     url = told.get("url") or site.url(kind, forum=told.get("forum", ""), thread=told.get("thread", ""), number=number)
-    response = (TextResponse if json_page else HtmlResponse)(url, body=page.read_bytes(), encoding="utf-8", headers=headers)
+    response = (TextResponse if json_page else HtmlResponse)(url, body=page.read_bytes(), headers=headers)
     if kind == "index":
         return read_index(site, response, number)
     if kind == "list":

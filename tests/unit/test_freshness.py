@@ -1,0 +1,156 @@
+"""The policy of freshness: the square-root rule under a budget, rates learned from scans, gaps, and the checks of threads."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.freshness import POLICIES, TRAWL, UNIFORM, measure
+from benchmarks.posting import WORKLOADS
+from redis_components.forum_states import ForumState
+from workers.freshness import Demand, Limits, Observation, estimate, interval, intervals, next_check, observe, price
+
+LIMITS = Limits(min_s=30, max_s=86_400)
+HOUR = 3600.0
+
+
+def scanned(at: float, *, events: float, exposure: float) -> ForumState:
+    return ForumState(scanned_at=at, tried_at=at, deep_at=at, events=events, exposure=exposure)
+
+
+def test_the_budget_is_spent_in_proportion_to_the_roots_of_the_rates() -> None:
+    demands = {"a": Demand(rate=0.01, cost=1), "b": Demand(rate=0.0001, cost=1), "c": Demand(rate=0.0001, cost=4)}
+    paid = price(demands, 60, LIMITS)
+    found = {forum: interval(one, paid, LIMITS) for forum, one in demands.items()}
+    assert sum(one.cost * HOUR / found[forum] for forum, one in demands.items()) == pytest.approx(60)
+    assert found["b"] == pytest.approx(10 * found["a"])
+    assert found["c"] == pytest.approx(2 * found["b"]), "a scan of four pages is worth its requests half as often"
+
+
+def test_no_other_division_of_the_budget_has_changes_wait_less() -> None:
+    rng = random.Random(1)
+    demands = {str(n): Demand(rate=rng.uniform(0.0001, 0.01), cost=rng.choice((1, 2))) for n in range(20)}
+    paid = price(demands, 300, LIMITS)
+    scans = {forum: HOUR / interval(one, paid, LIMITS) for forum, one in demands.items()}
+
+    def waiting(by_forum: dict[str, float]) -> float:
+        return sum(one.rate * HOUR / by_forum[forum] / 2 for forum, one in demands.items())
+
+    best = waiting(scans)
+    for _ in range(200):
+        one, other = rng.sample(sorted(scans), 2)
+        moved = min(scans[one], 1.0) * rng.uniform(0, 0.5)
+        other_way = scans | {one: scans[one] - moved, other: scans[other] + moved * demands[one].cost / demands[other].cost}
+        assert waiting(other_way) >= best * (1 - 1e-9)
+
+
+def test_intervals_keep_within_the_site_s_limits_whatever_the_budget() -> None:
+    states = {"busy": scanned(0, events=9000, exposure=HOUR), "dead": scanned(0, events=0, exposure=1e9)}
+    rich = intervals(states, 1e9, now=0, limits=LIMITS)
+    assert rich["busy"] == 30
+    assert 3600 < rich["dead"] <= 86_400, "a request that finds nothing is not sent because there is budget"
+    poor = intervals(states, 1e-6, now=0, limits=LIMITS)
+    assert poor == pytest.approx({"busy": 86_400, "dead": 86_400})
+
+
+def test_a_forum_that_was_never_scanned_is_due_at_once_and_one_that_fails_waits_longer_each_time() -> None:
+    good = scanned(0, events=10, exposure=HOUR)
+    bad = ForumState(scanned_at=0, tried_at=0, events=10, exposure=HOUR, errors=3)
+    found = intervals({"new": ForumState(), "good": good, "bad": bad}, 1200, now=0, limits=LIMITS)
+    assert found["new"] == 0
+    assert found["bad"] == pytest.approx(8 * found["good"])
+    worse = ForumState(scanned_at=0, tried_at=0, errors=1000)
+    assert intervals({"worse": worse}, 1200, now=0, limits=LIMITS) == {"worse": 86_400}
+
+
+def test_the_rate_is_learned_and_follows_a_burst_and_its_end() -> None:
+    rng, state, at = random.Random(1), ForumState(), 0.0
+
+    def hours(number: int, per_hour: float) -> None:
+        nonlocal state, at
+        for _ in range(number * 6):
+            at += 600
+            state = observe(state, Observation(at=at, events=sum(rng.random() < per_hour / 3600 for _ in range(600))))
+
+    hours(72, per_hour=2)
+    calm = estimate(state, at)
+    assert calm.mean * HOUR == pytest.approx(2, rel=0.3)
+    assert calm.low < calm.mean < calm.high
+    hours(2, per_hour=40)
+    assert estimate(state, at).now * HOUR > 15, "within two hours"
+    hours(6, per_hour=2)
+    assert estimate(state, at).now * HOUR < 5
+    assert estimate(state, at).mean * HOUR < 5, "the long memory has hardly seen it"
+
+
+def test_the_dates_on_the_first_list_page_tell_the_rate() -> None:
+    busy = observe(ForumState(), Observation(at=1000 * HOUR, events=20, threads=20, oldest_at=998 * HOUR))
+    quiet = observe(ForumState(), Observation(at=1000 * HOUR, events=20, threads=20, oldest_at=100 * HOUR))
+    assert estimate(busy, 1000 * HOUR).mean * HOUR == pytest.approx(5), "of 10 an hour: four changes are no proof"
+    assert estimate(quiet, 1000 * HOUR).mean * HOUR < 0.1
+    unknown = observe(ForumState(), Observation(at=1000 * HOUR, events=20))
+    assert estimate(unknown, 1000 * HOUR, prior=5 / HOUR).mean * HOUR == pytest.approx(5), "as the site's other forums"
+
+
+def test_a_scan_is_learned_once_and_an_older_one_not_at_all() -> None:
+    first = observe(ForumState(), Observation(at=100, events=1))
+    second = observe(first, Observation(at=200, events=3))
+    assert observe(second, Observation(at=200, events=3)) == second
+    assert observe(second, Observation(at=150, events=3)) == second
+
+
+def test_what_a_failed_scan_has_seen_is_counted_by_the_next_one() -> None:
+    state = observe(ForumState(), Observation(at=100, events=0))
+    state = observe(state, Observation(at=200, events=4, outcome="failed", reason="page 2: 503"))
+    assert (state.errors, state.reason, state.scanned_at) == (1, "page 2: 503", 100)
+    state = observe(state, Observation(at=300, events=1))
+    assert (state.errors, state.reason, state.carried) == (0, None, 0)
+    assert state.events == pytest.approx(5)
+
+
+def test_a_gap_stays_open_until_a_scan_has_read_what_lay_in_it() -> None:
+    state = observe(ForumState(), Observation(at=1000, events=0, newest_at=900))
+    state = observe(state, Observation(at=2000, events=400, outcome="gap", reason="20 pages", newest_at=1990, oldest_at=1500))
+    assert (state.gap_at, state.gap_from, state.gap_scans, state.reason) == (2000, 900, 1, "20 pages")
+    state = observe(state, Observation(at=2100, events=1, newest_at=2090, oldest_at=1900))
+    assert (state.gap_at, state.gap_scans) == (2000, 1), "a scan that overlaps the last one closes nothing"
+    deep = observe(state, Observation(at=2200, events=60, mode="deep", newest_at=2190, oldest_at=850))
+    assert (deep.gap_at, deep.gap_from, deep.gap_scans, deep.reason) == (None, None, 0, None)
+    old = observe(state, Observation(at=2200, events=60, mode="backfill", whole=True))
+    assert old.gap_at is None
+    assert old.events == state.events, "history says nothing about the rate"
+
+
+@pytest.mark.parametrize(
+    ("age_h", "changes", "hours"),
+    [(0, 0, 1 / 6), (1, 0, 1), (24, 0, 24), (24, 1, 12), (24, 3, 3), (24 * 20, 0, 24 * 7), (24 * 31, 0, None)],
+)
+def test_a_thread_is_checked_again_when_it_is_twice_as_old_and_sooner_where_changes_were_found(
+    age_h: float, changes: int, hours: float | None
+) -> None:
+    wait = next_check(age_h * HOUR, changes, recheck_s=30 * 24 * HOUR)
+    assert wait == (None if hours is None else pytest.approx(hours * HOUR))
+
+
+def test_a_thread_costs_about_ten_checks_in_its_month() -> None:
+    age, checks = 0.0, 0
+    while (wait := next_check(age, recheck_s=30 * 24 * HOUR)) is not None:
+        age, checks = age + wait, checks + 1
+    assert 10 <= checks <= 16
+
+
+def test_on_a_skewed_site_the_policy_is_nearly_as_fresh_as_one_that_knows_the_rates_and_twice_as_quick_as_polling() -> None:
+    recorded = next(one for one in WORKLOADS if one.name.startswith("as recorded"))
+    workload = replace(recorded, forums=40, scans_per_hour=240, skew=1.8)
+    found = {
+        name: measure(workload, POLICIES[name], seeds=1, days=2)
+        for name in (TRAWL, UNIFORM, "known rates: freshness (Cho, Garcia-Molina)")
+    }
+    trawl, uniform, known = found.values()
+    assert trawl.fresh >= 0.95 * known.fresh
+    assert trawl.delay_s <= 0.5 * uniform.delay_s
+    assert trawl.first_day_s <= 0.5 * uniform.first_day_s, "from the first day on"
+    assert math.isclose(trawl.scans_per_hour, uniform.scans_per_hour, rel_tol=0.01)

@@ -1,0 +1,42 @@
+"""Rows as text: JSON lines and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, BinaryIO
+
+import msgspec
+from sqlalchemy import Column, Row
+
+Rows = Iterator[Row[*tuple[Any, ...]]]
+
+
+def write_jsonl(columns: list[Column[Any]], rows: Rows, out: BinaryIO) -> int:
+    """One object a line; returns how many."""
+    names = [column.name for column in columns]
+    encoder = msgspec.json.Encoder()
+    count = 0
+    for count, row in enumerate(rows, 1):  # noqa: B007 - the last one is the result
+        out.write(encoder.encode(dict(zip(names, row, strict=True))) + b"\n")
+    return count
+
+
+def write_csv(columns: list[Column[Any]], rows: Rows, out: BinaryIO) -> int:
+    """A header line and one record a row, lines ending with a newline alone; returns how many."""
+    text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)
+    try:
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([column.name for column in columns])
+        count = 0
+        for count, row in enumerate(rows, 1):  # noqa: B007 - the last one is the result
+            writer.writerow([_text(value) if isinstance(value, datetime) else value for value in row])
+        return count
+    finally:
+        text.detach()  # `out` is the caller's
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
