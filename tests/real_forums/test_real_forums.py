@@ -12,11 +12,12 @@ import pytest
 import redis
 
 from .flaskbb import FlaskBB
+from .machina import Machina
 from .misago import Misago
 from .software import Software, Truth
 from .watching import Watch, differences
 
-KINDS: list[type[Software]] = [Misago, FlaskBB]
+KINDS: list[type[Software]] = [Misago, FlaskBB, Machina]
 ONLY = os.environ.get("ONLY", "").split()
 
 

@@ -15,10 +15,19 @@ LANGUAGE_CODE = "en-us"
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [MACHINA_MAIN_STATIC_DIR]
 DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
-DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": f"{FOLDER}/machina.sqlite", "OPTIONS": {"timeout": 30, "init_command": "PRAGMA synchronous=OFF"}}}
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": f"{FOLDER}/machina.sqlite",
+        "OPTIONS": {"timeout": 30, "init_command": "PRAGMA synchronous=OFF"},
+    }
+}
 CACHES = {
     "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
-    "machina_attachments": {"BACKEND": "django.core.cache.backends.filebased.FileBasedCache", "LOCATION": f"{FOLDER}/attachments"},
+    "machina_attachments": {
+        "BACKEND": "django.core.cache.backends.filebased.FileBasedCache",
+        "LOCATION": f"{FOLDER}/attachments",
+    },
 }
 HAYSTACK_CONNECTIONS = {"default": {"ENGINE": "haystack.backends.simple_backend.SimpleEngine"}}
 INSTALLED_APPS = [
