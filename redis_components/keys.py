@@ -474,6 +474,13 @@ class FleetKeys:
         """
         return f"{self.prefix}:spent:{site}"
 
+    def budgets(self) -> str:
+        """HASH: requests that each site may be sent in an hour (site -> number).
+
+        Written by the seeder from the site files; read by the exporter.
+        """
+        return f"{self.prefix}:budgets"
+
     def counted(self, site: str) -> str:
         """ZSET with TTL: scans and checks whose requests are in the hash before (score = their end, epoch s), so that none
         counts twice; of the last hours.

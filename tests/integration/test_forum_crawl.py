@@ -9,17 +9,20 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import redis
 
 from demo.forum.process import ForumProcess
 from redis_components.inspector import snapshot
 from redis_components.keys import CrawlKeys
+from workers.marks import Marks
 from workers.seeding import seed
-from workers.spiders.task_data import ForumTask, PostTask, encode
+from workers.spiders.task_data import INDEX, ForumTask, PostTask, encode
 from workers.storing import store
 
 ROOT = Path(__file__).parents[2]
@@ -125,6 +128,34 @@ def test_only_what_changed_is_read_again_and_a_check_finds_what_was_removed(
             "SELECT max(pages) FROM scans WHERE started_at = (SELECT max(started_at) FROM scans)"
         ).fetchone()
     assert last == 1
+
+
+@pytest.mark.usefixtures("_demo_site")
+def test_the_index_a_backfill_and_a_scan_that_reaches_too_little_say_what_they_found(
+    redis_url: str, redis_client: redis.Redis
+) -> None:
+    old = Marks(scanned_at=datetime(2020, 1, 1, tzinfo=UTC), newest=datetime(2020, 1, 1, tzinfo=UTC))
+    redis_client.hset(LISTS.marks(), "demo/f1", msgspec.json.encode(old))
+    tasks = [
+        ForumTask(site="demo", forum="f1", pages=1),
+        ForumTask(site="demo", forum="f2", mode="backfill"),
+        ForumTask(site="demo", forum=INDEX, mode="index"),
+    ]
+    with ForumProcess(seed=3, forums=4, threads=25, comments=1, rate=0) as forum:
+        redis_client.rpush(LISTS.start_tasks(), *map(encode, tasks))
+        crawl(redis_url, forum, "forum_list")
+    items = stored(redis_client, LISTS)
+    assert {item["id"] for item in items if item["kind"] == "forum"} == {"f1", "f2", "f3", "f4"}
+    scans = {item["forum_id"]: item for item in items if item["kind"] == "scan"}
+    said = {forum: (scan["mode"], scan["outcome"], scan["stopped"], scan["pages"]) for forum, scan in scans.items()}
+    assert said == {
+        "f1": ("scan", "gap", "limit", 1),
+        "f2": ("backfill", "complete", "end", 2),
+        INDEX: ("index", "complete", "end", 1),
+    }
+    assert scans["f1"]["oldest_at"] < scans["f1"]["newest_at"]
+    assert (redis_client.llen(DETAILS.start_tasks()), redis_client.llen(DETAILS.backlog())) == (20, 25)
+    assert snapshot(redis_client, "forum_detail").backlog == 25
 
 
 @pytest.mark.usefixtures("_demo_site")

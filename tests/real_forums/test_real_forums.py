@@ -14,10 +14,19 @@ import redis
 from .flaskbb import FlaskBB
 from .machina import Machina
 from .misago import Misago
+from .nodebb import NodeBB
 from .software import Software, Truth
 from .watching import Watch, differences
 
+<<<<<<< HEAD
 KINDS: list[type[Software]] = [Misago, FlaskBB, Machina]
+=======
+<<<<<<< HEAD
+KINDS: list[type[Software]] = [Misago, NodeBB]
+=======
+KINDS: list[type[Software]] = [Misago, FlaskBB]
+>>>>>>> wt-h
+>>>>>>> main
 ONLY = os.environ.get("ONLY", "").split()
 
 

@@ -15,6 +15,7 @@ from monitoring.exposition import FleetCollector, exposition
 from monitoring.metrics import METRICS, reference
 from monitoring.reading import Reading
 from redis_components.beats import BeatView
+from redis_components.breakers import Breaker, BreakerState
 from redis_components.fleet_holds import Held
 from redis_components.holds import Hold, HoldWord
 from redis_components.inspector import CrawlSnapshot
@@ -31,6 +32,9 @@ CRAWL = CrawlSnapshot(
     leased_tasks=4,
     parked=31,
     parked_tasks=32,
+    backlog=33,
+    thread_records=34,
+    start_tokens=35,
     dead=5,
     fingerprints=6,
     false_positive_rate=0.25,
@@ -46,6 +50,11 @@ CRAWL = CrawlSnapshot(
         "item_scraped_count": "15",
         "downloader/response_status_count/200": "16",
         "downloader/response_status_count/404": "17",
+        "sites/demo/list/blocked/login": "41",
+        "sites/demo/list/pages": "42",
+        "raw/kept": "43",
+        "raw/bytes": "44",
+        "raw/dropped": "45",
     },
 )
 CRAWLER = CrawlerRecord(
@@ -63,8 +72,12 @@ CRAWLER = CrawlerRecord(
 NODE = NodeRecord(name="worker@host", capacity=24, taken=23, beat_at=NOW - 1)
 DEMO_IS_PAUSED = Held(hold=Hold(word=HoldWord.PAUSE, at=NOW - 60, by="ops@host", reason="<they asked>"), site="demo")
 
+DEMO_IS_BROKEN = Breaker(state=BreakerState.OPEN, cause="login", reason="<a login page>", since=NOW - 30)
+
 READING = Reading(
     held=(DEMO_IS_PAUSED,),
+    breakers={"demo": DEMO_IS_BROKEN},
+    drifts={("demo", "comments", "body"): (0.9, 0.1)},
     services=("forum_list",),
     seconds=0.5,
     now=NOW,
@@ -101,6 +114,9 @@ def test_every_figure_comes_out_under_its_name() -> None:
         "trawl_leased_start_tasks": 4,
         "trawl_parked_requests": 31,
         "trawl_parked_start_tasks": 32,
+        "trawl_backlog_start_tasks": 33,
+        "trawl_thread_records": 34,
+        "trawl_start_tokens": 35,
         "trawl_dead_requests": 5,
         "collector_dupefilter_size": 6,
         "trawl_dupefilter_false_positive_rate": 0.25,
@@ -124,6 +140,13 @@ def test_every_figure_comes_out_under_its_name() -> None:
         "trawl_crawlers_desired": 22,
         "trawl_crawlers_up": 1,
         'trawl_held{site="demo",word="pause"}': 1,
+        'trawl_site_breaker{site="demo",cause="login"}': 1,
+        'trawl_site_breaker_seconds{site="demo",cause="login"}': 30,
+        'trawl_site_blocked_total{site="demo",kind="list",cause="login"}': 41,
+        'trawl_site_drift{site="demo",kind="comments",figure="body"}': 0.9,
+        "trawl_raw_pages_total": 43,
+        "trawl_raw_bytes_total": 44,
+        "trawl_raw_pages_dropped_total": 45,
         'trawl_node_up{node="worker@host"}': 1,
         'trawl_node_capacity{node="worker@host"}': 24,
         'trawl_node_crawlers{node="worker@host"}': 23,

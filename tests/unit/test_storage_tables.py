@@ -14,8 +14,8 @@ from workers.storage.schema import VERSION, mismatch
 from workers.storage.tables import metadata
 
 OWN = {  # columns that no record has: the writer works them out
-    "posts": {"first_seen_at", "content_hash", "changed_at", "deleted_at", "checked_at", "next_check_at"},
-    "comments": {"first_seen_at", "content_hash", "changed_at", "deleted_at"},
+    "posts": {"first_seen_at", "content_hash", "changed_at", "deleted_at", "tombstone_at", "checked_at", "next_check_at"},
+    "comments": {"first_seen_at", "content_hash", "changed_at", "deleted_at", "tombstone_at"},
     "forums": {"first_seen_at"},
     "scans": set(),
     "checks": {"post_id", "whole_at", "gone_at"},

@@ -24,7 +24,13 @@ from .tables import checks, posts, revisions
 Key = tuple[str, str]  # site, id
 States = list[tuple[Post | Comment, str]]  # with the hashes of their texts
 
-_MERGED = ("fetched_at", "first_seen_at", "changed_at", "deleted_at")  # columns that `merge` decides, beside the hash
+_MERGED = (
+    "fetched_at",
+    "first_seen_at",
+    "changed_at",
+    "deleted_at",
+    "tombstone_at",
+)  # columns that `merge` decides, beside the hash
 _OF_CHECKS = {"checked_at", "next_check_at"}  # columns that `checks.py` writes
 _KEY = ("site", "id")
 
@@ -59,7 +65,7 @@ def _thread(item: Post | Comment) -> Key:
 
 
 def _decided(entry: Entry) -> tuple[object, ...]:
-    return entry.hash, entry.first_seen_at, entry.changed_at, entry.deleted_at
+    return entry.hash, entry.first_seen_at, entry.changed_at, entry.deleted_at, entry.tombstone_at
 
 
 # --- reading
@@ -71,13 +77,14 @@ def _stored(connection: Connection, table: Table[Any], by_key: Mapping[Key, Stat
     for site, ids in _by_site(by_key).items():
         edited, unhashed = [], []
         for row in connection.execute(_select_entries(table, dialect), {"site": site, "among": listed(ids, dialect)}):
-            id_, digest, fetched_at, first_seen_at, changed_at, deleted_at = row
+            id_, digest, fetched_at, first_seen_at, changed_at, deleted_at, tombstone_at = row
             entries[site, id_] = Entry(
                 hash=digest or "",
                 fetched_at=fetched_at,
                 first_seen_at=first_seen_at,
                 changed_at=changed_at,
                 deleted_at=deleted_at,
+                tombstone_at=tombstone_at,
             )
             if digest is None:
                 unhashed.append(id_)
@@ -184,6 +191,7 @@ def _row(entry: Entry, item: Post | Comment, table: Table[Any]) -> dict[str, Any
     row["first_seen_at"] = entry.first_seen_at
     row["changed_at"] = entry.changed_at
     row["deleted_at"] = entry.deleted_at
+    row["tombstone_at"] = entry.tombstone_at
     return row
 
 

@@ -4,8 +4,8 @@
 - It is removed when it was found to be removed after the newest state that showed it. What is stored of it stays.
 - A state of the very time of the present one is no edit but a better reading of the same page: it overwrites, without a revision.
 
-One thing depends on the order: `deleted_at`, in rows that were removed, came back and were removed again, when a state of the
-time between arrives last.
+One thing depends on the order: the time in `deleted_at`, where something was removed, came back and was removed again, and the
+state of the time between arrives last.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class Entry:
     first_seen_at: datetime
     changed_at: datetime | None
     deleted_at: datetime | None
+    tombstone_at: datetime | None
     text: Text | None = None  # the stored one, where it is known that it may become a revision
     revisions: dict[str, Revision] = field(default_factory=dict)
     item: Post | Comment | None = None  # whose fields the row gets; None: those that it has
@@ -65,8 +66,8 @@ def first_entry(item: Post | Comment, digest: str) -> Entry:
     """The row of something that is not stored yet."""
     at = item.fetched_at
     if item.deleted:
-        return Entry(hash=NO_TEXT, fetched_at=at, first_seen_at=at, changed_at=None, deleted_at=at, item=item)
-    return Entry(hash=digest, fetched_at=at, first_seen_at=at, changed_at=at, deleted_at=None, item=item)
+        return Entry(hash=NO_TEXT, fetched_at=at, first_seen_at=at, changed_at=None, deleted_at=at, tombstone_at=at, item=item)
+    return Entry(hash=digest, fetched_at=at, first_seen_at=at, changed_at=at, deleted_at=None, tombstone_at=None, item=item)
 
 
 def add(entry: Entry, item: Post | Comment, digest: str) -> None:
@@ -82,7 +83,8 @@ def add(entry: Entry, item: Post | Comment, digest: str) -> None:
     else:
         _newer(entry, item, digest)
     if not item.deleted and entry.deleted_at is not None and at >= entry.deleted_at:
-        entry.deleted_at = None
+        shown = entry.tombstone_at
+        entry.deleted_at = shown if shown is not None and shown > at else None
 
 
 def missed(entry: Entry, at: datetime | None) -> None:
@@ -93,6 +95,7 @@ def missed(entry: Entry, at: datetime | None) -> None:
 
 def _removed_state(entry: Entry, item: Post | Comment) -> None:
     at = item.fetched_at
+    entry.tombstone_at = at if entry.tombstone_at is None else max(entry.tombstone_at, at)
     if entry.hash == NO_TEXT and at >= entry.fetched_at:  # the newest of what the site shows instead
         entry.item, entry.fetched_at = item, at
     if entry.hash == NO_TEXT or at > entry.fetched_at:
