@@ -11,7 +11,7 @@ from .environment import ask, bare_environment, free_port, pip_environment, run
 from .software import Software, Truth
 
 WORLDS = Path(__file__).parent / "worlds"
-SITE = """
+SITE = '''
 profile = "generic"
 base_url = "{base_url}"
 forums = [{forums}]
@@ -33,7 +33,8 @@ author = {{ select = ".topic-created", regex = '^\\s*By: (.*) on ' }}
 reply_count = ".topic-count"
 created_at = {{ select = ".topic-created", regex = ' on (.*)$' }}
 last_activity = ".topic-last-post small"
-token = "(concat(.//*[contains(@class, 'topic-count')], '@', substring-after(.//*[contains(@class, 'topic-last-post')]//@href[contains(., '#')], '#')))"
+token = """(concat(.//*[contains(@class, 'topic-count')], '@', \\
+substring-after(.//*[contains(@class, 'topic-last-post')]//@href[contains(., '#')], '#')))"""
 sticky = ".topic-icon .fa-lightbulb, .topic-icon .fa-info"
 
 [pages.comments]
@@ -51,7 +52,7 @@ body = ".post-content"
 author = {{ select = ".text-muted", regex = 'By: (.*) on ' }}
 created_at = {{ select = ".text-muted", regex = ' on (.*)$' }}
 edited_at = {{ select = ".edit-info small", regex = ' on (.*), edited' }}
-"""
+'''
 
 
 class Machina(Software):

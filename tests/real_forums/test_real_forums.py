@@ -18,15 +18,7 @@ from .nodebb import NodeBB
 from .software import Software, Truth
 from .watching import Watch, differences
 
-<<<<<<< HEAD
-KINDS: list[type[Software]] = [Misago, FlaskBB, Machina]
-=======
-<<<<<<< HEAD
-KINDS: list[type[Software]] = [Misago, NodeBB]
-=======
-KINDS: list[type[Software]] = [Misago, FlaskBB]
->>>>>>> wt-h
->>>>>>> main
+KINDS: list[type[Software]] = [Misago, NodeBB, FlaskBB, Machina]
 ONLY = os.environ.get("ONLY", "").split()
 
 

@@ -1,4 +1,6 @@
-"""What happens in the small forum of django-machina, through its own models: `python machina_world.py found|populate|change|truth|forums`.
+"""What happens in the small forum of django-machina, through its own models.
+
+    python machina_world.py found|populate|change|truth|forums
 
 Runs in that forum's own environment. The last line printed is JSON.
 """
