@@ -12,6 +12,7 @@ from scrapy.spidermiddlewares.httperror import HttpError
 from redis_components.page_book import reason_of
 from redis_components.scheduler import set_aside
 from redis_components.spiders import RedisSpider
+from workers.breaker.watch import SiteBlocked
 from workers.items import comment_item, post_item, utc_now
 from workers.sites import Site, UnreadablePage, load_site
 from workers.sites.reading import read_comments, read_thread
@@ -153,7 +154,9 @@ class ForumDetailSpider(RedisSpider):
         read = msgspec.convert(request.cb_kwargs["reading"], Reading)
         read = msgspec.structs.replace(read, requests=read.requests + 1)
         reason = reason_of(failure)
-        if not (isinstance(failure.value, HttpError) and failure.value.response.status in GONE):
+        if isinstance(failure.value, SiteBlocked) and failure.value.is_private:
+            yield _check(site.name, read, reason=reason, gone=True)  # no guest sees it any more
+        elif not (isinstance(failure.value, HttpError) and failure.value.response.status in GONE):
             self.set_aside(failure)
             yield _check(site.name, read, reason=reason)
         elif place["kind"] == "comments" and place["number"] > 1:
