@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from sqlalchemy import and_, select
 
 from benchmarks.sightings import Sightings
-from demo.truth import content_hash, stored_comments, stored_posts
+from demo.truth import content_hash, stored_comments
 from workers.storage import Database, comments, posts, revisions
 
 Version = tuple[str, str, str]
 """Kind (`posts` or `comments`), id, hash."""
 
 
-def kept_versions(database: Database, site: str, boards: Iterable[str]) -> set[Version]:
-    """All that are there. A revision does not know which board its thread was in: each of `boards` counts as kept."""
-    kept = {("posts", piece.id, piece.hash) for piece in stored_posts(database, site)}
-    kept |= {("comments", piece.id, piece.hash) for piece in stored_comments(database, site)}
+def kept_versions(database: Database, site: str, boards: Sequence[str]) -> set[Version]:
+    """All that are there. That a thread was moved is no revision: its post's texts count as kept with each of `boards`."""
     r, p, c = revisions.c, posts.c, comments.c
-    of_posts = select(p.id, r.title, r.body, r.author, p.created_at).join(
+    now = select(p.id, p.title, p.body, p.author, p.created_at).where(p.site == site)
+    before = select(p.id, r.title, r.body, r.author, p.created_at).join(
         posts, and_(r.site == p.site, r.id == p.id, r.kind == "post")
     )
-    for piece, title, body, author, created_at in database.stream(of_posts.where(r.site == site)):
-        hashes = (content_hash([piece, board, title, body, author, created_at]) for board in boards)
-        kept |= {("posts", piece, one) for one in hashes}
+    kept = {
+        ("posts", piece, content_hash([piece, board, *text]))
+        for query in (now, before.where(r.site == site))
+        for piece, *text in database.stream(query)
+        for board in boards
+    }
+    kept |= {("comments", piece.id, piece.hash) for piece in stored_comments(database, site)}
     of_comments = select(c.id, c.post_id, c.parent_id, r.author, r.body, c.created_at).join(
         comments, and_(r.site == c.site, r.id == c.id, r.kind == "comment")
     )
