@@ -28,7 +28,7 @@ Recheck = Callable[[str], float]
 RECHECK_S = 30 * 86_400.0
 """Where no site file says otherwise."""
 
-_COPIED = [name for name in Check.__struct_fields__ if name not in ("site", "id", "forum_id")]
+_COPIED = [name for name in Check.__struct_fields__ if name in checks.c and name not in ("site", "id", "forum_id")]
 
 
 def store_checks(connection: Connection, items: Sequence[Check], recheck: Recheck) -> None:
