@@ -37,7 +37,7 @@ class Rechecks:
 RechecksOf = Callable[[str], Rechecks]
 """By the site's name."""
 
-_COPIED = [name for name in Check.__struct_fields__ if name in checks.c and name not in ("site", "id", "forum_id")]
+_COPIED = [name for name in Check.__struct_fields__ if name not in ("site", "id", "forum_id")]
 
 
 def store_checks(connection: Connection, items: Sequence[Check], rechecks: RechecksOf) -> None:
