@@ -12,12 +12,12 @@ import pytest
 import redis
 
 from .flaskbb import FlaskBB
-from .misago import Misago
+from .misago import Misago, MisagoPages
 from .nodebb import NodeBB
 from .software import Software, Truth
 from .watching import Watch, differences
 
-KINDS: list[type[Software]] = [Misago, NodeBB, FlaskBB]
+KINDS: list[type[Software]] = [Misago, MisagoPages, NodeBB, FlaskBB]
 ONLY = os.environ.get("ONLY", "").split()
 
 
