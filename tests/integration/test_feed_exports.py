@@ -25,12 +25,12 @@ def test_feeds_have_the_items_of_the_stream(redis_url: str, redis_client: redis.
         str(tmp_path / "all.jsonl"): {"format": "jsonlines"},
         str(tmp_path / "all.csv"): {"format": "csv", "fields": ["kind", "id"]},
     }
+    settings = ["-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1", "-s", f"FEEDS={json.dumps(feeds)}"]
     with ForumProcess(seed=3, forums=1, threads=5, comments=4) as forum:
         for thread in forum.truth()["posts"]:
             redis_client.rpush(DETAILS.start_tasks(), encode(PostTask(site="demo", post=thread, forum="f1")))
         ended = subprocess.run(
-            [sys.executable, "-W", "error", "-m", "scrapy", "crawl", "forum_detail"]
-            + ["-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1", "-s", f"FEEDS={json.dumps(feeds)}"],
+            [sys.executable, "-W", "error", "-m", "scrapy", "crawl", "forum_detail", *settings],
             cwd=ROOT,
             env=os.environ | {"TRAWL_REDIS_URL": redis_url, "TRAWL_DEMO_URL": forum.url, "TRAWL_SITES_DIR": str(ROOT / "sites")},
             stderr=subprocess.PIPE,
