@@ -1,11 +1,13 @@
-"""`trawl seed`, `scale`, `status` and `export` against a real Redis and a real database: outcomes, exit codes, bad input."""
+"""`trawl seed`, `scale`, `status`, `export`, `db` against a real Redis and a real database: outcomes, exit codes, bad input."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
@@ -15,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import redis
 
@@ -370,7 +373,7 @@ def test_with_trawl_debug_the_traceback_is_shown_before_the_line(trawl: Trawl, m
     assert said.err.splitlines()[-1].startswith("trawl: unknown service")
 
 
-# export
+# export, db
 
 
 def item(fields: dict[str, Any]) -> Item:
@@ -404,6 +407,42 @@ def test_export_writes_json_lines_to_standard_output(trawl: Trawl, stored: Path)
 def test_export_keeps_one_site_or_what_is_new(trawl: Trawl, stored: Path) -> None:
     assert [json.loads(line)["id"] for line in trawl("export", "--site", "other").out.splitlines()] == ["p2"]
     assert [json.loads(line)["id"] for line in trawl("export", "--since", "2h").out.splitlines()] == ["p1"]
+
+
+def test_parquet_goes_to_a_file_or_another_program(trawl: Trawl, stored: Path, tmp_path: Path) -> None:
+    target = tmp_path / "posts.parquet"
+    said = trawl("export", "posts", "-f", "parquet", "-o", str(target), "--json")
+    assert json.loads(said.out) == {"table": "posts", "rows": 2, "file": str(target)}
+    assert pq.read_table(target).column("id").to_pylist() == ["p1", "p2"]
+    piped = subprocess.run(
+        [sys.executable, "-m", "cli.main", "export", "comments", "-f", "parquet"],
+        env=os.environ | {"TRAWL_DATABASE_URL": f"sqlite:///{stored}/trawl.sqlite"},
+        capture_output=True,
+        check=True,
+        timeout=30,
+    )
+    assert pq.read_table(io.BytesIO(piped.stdout)).num_rows == 1
+
+
+def test_export_without_removed_rows_or_of_what_cannot_be_removed(trawl: Trawl, stored: Path) -> None:
+    assert len(trawl("export", "--deleted", "exclude").out.splitlines()) == 2
+    assert trawl("export", "--deleted", "only").out == ""
+    one_line(trawl("export", "scans", "--deleted", "only"), 2, "rows of scans are not deleted")
+
+
+def test_older_tables_are_upgraded_by_db_and_not_by_who_reads(trawl: Trawl, stored: Path) -> None:
+    assert trawl("db", "check").code == 0
+    for file in stored.glob("trawl.sqlite*"):
+        file.unlink()
+    with contextlib.closing(sqlite3.connect(stored / "trawl.sqlite")) as connection, connection:
+        connection.executescript((Path(__file__).parent / "storage" / "version_1.sqlite.sql").read_text())
+        connection.execute("INSERT INTO trawl_schema VALUES (1, 1, '2026-01-01T00:00:00.000000Z')")
+    one_line(trawl("export"), 1, "its tables have version 1, this Trawl reads 2", "trawl db upgrade")
+    said = trawl("db", "check", "--json")
+    assert (said.code, json.loads(said.out)["version"], json.loads(said.out)["needed"]) == (1, 1, 2)
+    assert "its tables had version 1, and now 2" in trawl("db", "upgrade").out
+    assert "have version 2 already" in trawl("db", "upgrade").out
+    assert trawl("db", "check").code == trawl("export").code == 0
 
 
 def test_export_writes_a_csv_file_that_reads_back(trawl: Trawl, stored: Path, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def price(demands: Mapping[str, Demand], budget: float, limits: Limits) -> float
         factor, spent = math.exp(middle), 0.0
         for cost, length in lengths:  # without calls: there may be thousands of forums, and the seeder asks every few seconds
             wait = factor * length
-            spent += cost / (shortest if wait < shortest else longest if wait > longest else wait)
+            spent += cost / (shortest if wait < shortest else min(wait, longest))
         low, high = (middle, high) if spent * HOUR_S > budget else (low, middle)
     return math.exp(high)
 
