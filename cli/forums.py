@@ -146,7 +146,7 @@ def _look(site: str | None) -> _Found:
         _Forum(
             watched=one,
             now=now,
-            per_hour=estimate(one.state, now).mean * 3600,
+            per_hour=estimate(one.state, now).now * 3600,
             hold=held.get(one.site),
             delay=measured.get(f"{one.site}/{one.forum}"),
         )

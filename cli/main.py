@@ -27,6 +27,7 @@ from redis_components.errors import ConfigError, TrawlError
 from . import (
     autoscale,
     crawl,
+    db,
     dead,
     dupefilter,
     export,
@@ -104,6 +105,7 @@ app.command("history")(history.history)
 app.command("export")(export.export)
 app.command("reparse")(reparse.reparse)
 app.command("dupefilter")(dupefilter.dupefilter)
+app.add_typer(db.app, name="db")
 app.add_typer(dead.app, name="dead")
 app.add_typer(schedule.app, name="schedule")
 app.add_typer(sites.app, name="sites")

@@ -223,9 +223,10 @@ class CrawlKeys:
 
     def start_tokens(self) -> str:
         """HASH: last change token of each start task that another service made (task id -> token), so that an unchanged thread
-        makes no task.
+        makes no second task. At most 2,000,000; above that, random ones go.
 
-        Written and read by `exchange.lua` of the service before.
+        Written and read by `exchange.lua` of the service before; removed by `remember.lua` when the thread's record takes its
+        place.
         """
         return f"{self.start_urls}:tokens"
 

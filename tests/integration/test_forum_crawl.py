@@ -131,24 +131,35 @@ def test_only_what_changed_is_read_again_and_a_check_finds_what_was_removed(
 
 
 @pytest.mark.usefixtures("_demo_site")
-def test_the_index_a_backfill_and_a_scan_that_reaches_too_little_say_what_they_found(
+def test_bad_start_tasks_are_set_aside_while_others_scan_fill_in_and_list_the_forums(
     redis_url: str, redis_client: redis.Redis
 ) -> None:
-    old = Marks(scanned_at=datetime(2020, 1, 1, tzinfo=UTC), newest=datetime(2020, 1, 1, tzinfo=UTC))
-    redis_client.hset(LISTS.marks(), "demo/f1", msgspec.json.encode(old))
+    bad = {
+        b"not json": "malformed",
+        b'{"site": "demo"}': "missing required field `forum`",
+        b'{"site": "demo", "forum": 7}': "Expected `str`, got `int`",
+        b'{"site": "demo", "forum": "f1", "mode": "quick"}': "Invalid enum value 'quick'",
+        b'{"site": "demo", "forum": "f1", "mode": "backfill", "since": "lately"}': "Invalid isoformat string: 'lately'",
+        b'{"site": "nope", "forum": "f1"}': "unknown site 'nope'",
+        b'{"site": "demo", "forum": "f99"}': "unknown forum 'f99'",
+    }
     tasks = [
         ForumTask(site="demo", forum="f1", pages=1),
-        ForumTask(site="demo", forum="f2", mode="backfill"),
+        ForumTask(site="demo", forum="f2", mode="backfill", since="2020-01-01"),
         ForumTask(site="demo", forum=INDEX, mode="index"),
     ]
+    old = Marks(scanned_at=datetime(2020, 1, 1, tzinfo=UTC), newest=datetime(2020, 1, 1, tzinfo=UTC))
+    redis_client.hset(LISTS.marks(), "demo/f1", msgspec.json.encode(old))
+    redis_client.rpush(LISTS.start_tasks(), *bad, *map(encode, tasks))
     with ForumProcess(seed=3, forums=4, threads=25, comments=1, rate=0) as forum:
-        redis_client.rpush(LISTS.start_tasks(), *map(encode, tasks))
         crawl(redis_url, forum, "forum_list")
+    reasons = [json.loads(entry.split(b"\n")[0])["reason"] for entry in redis_client.lrange(LISTS.dead(), 0, 9)]
+    for reason, said in zip(reasons, bad.values(), strict=True):
+        assert said in reason
     items = stored(redis_client, LISTS)
     assert {item["id"] for item in items if item["kind"] == "forum"} == {"f1", "f2", "f3", "f4"}
     scans = {item["forum_id"]: item for item in items if item["kind"] == "scan"}
-    said = {forum: (scan["mode"], scan["outcome"], scan["stopped"], scan["pages"]) for forum, scan in scans.items()}
-    assert said == {
+    assert {forum: (scan["mode"], scan["outcome"], scan["stopped"], scan["pages"]) for forum, scan in scans.items()} == {
         "f1": ("scan", "gap", "limit", 1),
         "f2": ("backfill", "complete", "end", 2),
         INDEX: ("index", "complete", "end", 1),
@@ -156,34 +167,6 @@ def test_the_index_a_backfill_and_a_scan_that_reaches_too_little_say_what_they_f
     assert scans["f1"]["oldest_at"] < scans["f1"]["newest_at"]
     assert (redis_client.llen(DETAILS.start_tasks()), redis_client.llen(DETAILS.backlog())) == (20, 25)
     assert snapshot(redis_client, "forum_detail").backlog == 25
-
-
-@pytest.mark.usefixtures("_demo_site")
-def test_bad_start_tasks_are_set_aside_and_the_good_one_is_scanned(redis_url: str, redis_client: redis.Redis) -> None:
-    bad = [
-        b"not json",
-        b'{"site": "demo"}',
-        b'{"site": "demo", "forum": 7}',
-        b'{"site": "nope", "forum": "f1"}',
-        b'{"site": "demo", "forum": "f99"}',
-    ]
-    with ForumProcess(seed=3, forums=4, threads=5, comments=1) as forum:
-        redis_client.rpush(LISTS.start_tasks(), *bad, encode(ForumTask(site="demo", forum="f1")))
-        crawl(redis_url, forum, "forum_list")
-    reasons = [json.loads(entry.split(b"\n")[0])["reason"] for entry in redis_client.lrange(LISTS.dead(), 0, 9)]
-    for reason, said in zip(
-        reasons,
-        (
-            "malformed",
-            "missing required field `forum`",
-            "Expected `str`, got `int`",
-            "unknown site 'nope'",
-            "unknown forum 'f99'",
-        ),
-        strict=True,
-    ):
-        assert said in reason
-    assert [scan["outcome"] for scan in stored(redis_client, LISTS)] == ["complete"]
 
 
 @pytest.mark.usefixtures("_demo_site")

@@ -23,7 +23,7 @@ def cache(name: str) -> Path:
 
 
 def pip_environment(name: str, requirements: Sequence[str], *, complete: bool = False) -> Path:
-    """A virtual environment with `requirements` (pinned), and its Python; `complete`: they are everything, whatever they ask for."""
+    """A virtual environment with `requirements` (pinned), and its Python; `complete`: whatever they ask for themselves."""
     folder = cache(name)
     python = folder / "bin" / "python"
     if _is_made(folder, requirements):

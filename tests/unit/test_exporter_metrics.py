@@ -17,10 +17,12 @@ from monitoring.reading import Reading
 from redis_components.beats import BeatView
 from redis_components.breakers import Breaker, BreakerState
 from redis_components.fleet_holds import Held
+from redis_components.forum_states import ForumState, WatchedForum
 from redis_components.holds import Hold, HoldWord
 from redis_components.inspector import CrawlSnapshot
 from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerRecord, CrawlerState
+from redis_components.spending import Spent
 
 ROOT = Path(__file__).parents[2]
 NOW = 1_767_225_600.0
@@ -86,6 +88,14 @@ READING = Reading(
     desired={"forum_list": 22},
     nodes=(NODE,),
     beats=BeatView(leader="host:1", waiting=(), silent_s=0.75),
+    forums=(
+        WatchedForum(
+            site="demo", forum="f1", state=ForumState(scanned_at=NOW - 70, tried_at=NOW - 70, errors=2), due_at=NOW - 10
+        ),
+        WatchedForum(site="shop", forum="f2", state=ForumState(gap_at=NOW - 9), due_at=NOW - 400),
+    ),
+    spent={"demo": Spent(scan=24, detail=25, check=26, backfill=27)},
+    budgets={"demo": 1200.0},
 )
 
 
@@ -147,6 +157,20 @@ def test_every_figure_comes_out_under_its_name() -> None:
         "trawl_raw_pages_total": 43,
         "trawl_raw_bytes_total": 44,
         "trawl_raw_pages_dropped_total": 45,
+        'trawl_forum_scan_age_seconds{forum="f1",site="demo"}': 70,
+        'trawl_forum_overdue_seconds{forum="f1",site="demo"}': 10,
+        'trawl_forum_overdue_seconds{forum="f2",site="shop"}': 400,
+        'trawl_forums_stale{site="demo"}': 0,
+        'trawl_forums_stale{site="shop"}': 1,
+        'trawl_forum_gaps{site="demo"}': 0,
+        'trawl_forum_gaps{site="shop"}': 1,
+        'trawl_forums_failing{site="demo"}': 1,
+        'trawl_forums_failing{site="shop"}': 0,
+        'trawl_site_requests_last_hour{lane="scan",site="demo"}': 24,
+        'trawl_site_requests_last_hour{lane="detail",site="demo"}': 25,
+        'trawl_site_requests_last_hour{lane="check",site="demo"}': 26,
+        'trawl_site_requests_last_hour{lane="backfill",site="demo"}': 27,
+        'trawl_site_budget_requests_per_hour{site="demo"}': 1200,
         'trawl_node_up{node="worker@host"}': 1,
         'trawl_node_capacity{node="worker@host"}': 24,
         'trawl_node_crawlers{node="worker@host"}': 23,

@@ -177,7 +177,8 @@ class ForumDetailSpider(RedisSpider):
 def _with_requests(reading: dict[str, Any], response: Response) -> Reading:
     """The reading, with the requests that this page took."""
     read = msgspec.convert(reading, Reading)
-    return msgspec.structs.replace(read, requests=read.requests + 1 + int(response.meta.get("retry_times", 0)))
+    again = response.meta.get("retry_times", 0) + response.meta.get("redirect_times", 0)
+    return msgspec.structs.replace(read, requests=read.requests + 1 + int(again))
 
 
 def _fetched_at(read: Reading, response: Response) -> str:

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Insert, Select, Table, Update, bindparam, delete, literal, select, update
+from sqlalchemy import Connection, Insert, Select, Table, Update, bindparam, case, delete, literal, literal_column, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from .among import among, listed
@@ -186,6 +186,8 @@ def _write(
 
 def _row(entry: Entry, item: Post | Comment, table: Table[Any]) -> dict[str, Any]:
     row = {name: getattr(item, name) for name in _fields(table)}
+    if isinstance(item, Post):
+        row["forum_id"] = item.forum_id or entry.forum_id
     row["content_hash"] = entry.hash
     row["fetched_at"] = entry.fetched_at
     row["first_seen_at"] = entry.first_seen_at
@@ -206,9 +208,11 @@ def _upsert(table: Table[Any], dialect: str) -> Insert:
     insert = postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
     written = [column.name for column in table.columns if column.name not in _OF_CHECKS]
     insert = insert.values({name: bindparam(name) for name in written})
-    return insert.on_conflict_do_update(
-        index_elements=list(table.primary_key.columns), set_={name: insert.excluded[name] for name in written if name not in _KEY}
-    )
+    changed: dict[str, Any] = {name: insert.excluded[name] for name in written if name not in _KEY}
+    if table is posts:
+        not_said = insert.excluded.forum_id == literal_column("''")
+        changed["forum_id"] = case((not_said, posts.c.forum_id), else_=insert.excluded.forum_id)
+    return insert.on_conflict_do_update(index_elements=list(table.primary_key.columns), set_=changed)
 
 
 @cache

@@ -47,6 +47,7 @@ class Entry:
     changed_at: datetime | None
     deleted_at: datetime | None
     tombstone_at: datetime | None
+    forum_id: str = ""  # of a post: what the newest state that knows it says, as far as it is not stored
     text: Text | None = None  # the stored one, where it is known that it may become a revision
     revisions: dict[str, Revision] = field(default_factory=dict)
     item: Post | Comment | None = None  # whose fields the row gets; None: those that it has
@@ -65,14 +66,19 @@ def hash_of(item: Post | Comment) -> str:
 def first_entry(item: Post | Comment, digest: str) -> Entry:
     """The row of something that is not stored yet."""
     at = item.fetched_at
+    entry = Entry(hash=digest, fetched_at=at, first_seen_at=at, changed_at=at, deleted_at=None, tombstone_at=None, item=item)
     if item.deleted:
-        return Entry(hash=NO_TEXT, fetched_at=at, first_seen_at=at, changed_at=None, deleted_at=at, tombstone_at=at, item=item)
-    return Entry(hash=digest, fetched_at=at, first_seen_at=at, changed_at=at, deleted_at=None, tombstone_at=None, item=item)
+        entry.hash, entry.changed_at, entry.deleted_at, entry.tombstone_at = NO_TEXT, None, at, at
+    if isinstance(item, Post):
+        entry.forum_id = item.forum_id or ""
+    return entry
 
 
 def add(entry: Entry, item: Post | Comment, digest: str) -> None:
     """Take one more state into account. `digest` is its hash."""
     at = item.fetched_at
+    if isinstance(item, Post) and item.forum_id and (at >= entry.fetched_at or not entry.forum_id):
+        entry.forum_id = item.forum_id
     entry.first_seen_at = min(entry.first_seen_at, at)
     if item.deleted:
         _removed_state(entry, item)

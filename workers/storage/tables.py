@@ -60,7 +60,7 @@ class ForumColumns(TypedColumns):
 class PostColumns(TypedColumns):
     site: Named[str] = Column(_NAME, primary_key=True, comment=_SITE)
     id: Named[str] = Column(_NAME, primary_key=True, comment="Id of the post (thread) on its site.")
-    forum_id: Named[str] = Column(_NAME, comment="Id of the forum that the post is in.")
+    forum_id: Named[str] = Column(_NAME, comment="Id of the forum that the post is in; empty: not known.")
     title: Named[str] = Column(Text, comment="Title as plain text.")
     body: Named[str] = Column(Text, comment="Text of the opening post.")
     author: Named[str | None] = Column(Text, comment="Name of the author; null when the site hides it.")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sqlalchemy import delete
 
 from tests.support.items import START, at, check, comment, forum, post, scan, wire
-from workers.storage import Database, checks, comments, forums, gaps, metadata, parse, posts, revisions, scans, sites
+from workers.storage import Database, Rechecks, checks, comments, forums, gaps, metadata, parse, posts, revisions, scans, sites
 
 
 def write(database: Database, *items: dict[str, Any]) -> None:
@@ -182,9 +182,21 @@ def test_old_threads_and_those_that_stay_gone_are_left_alone(database: Database)
 
 
 def test_a_sites_own_time_to_look_back_counts(database: Database) -> None:
-    database.recheck = {"demo": 600.0}.__getitem__
-    write(database, post(created_at=at(0), last_reply_at=at(0)), check(started_at=at(11), finished_at=at(11)))
+    database.rechecks = {"demo": Rechecks(until_s=600, min_interval_s=1)}.__getitem__
+    thread = post(created_at=at(0), last_reply_at=at(0))
+    write(database, thread, check(started_at=at(0), finished_at=at(0)))
+    assert one(database, posts)["next_check_at"] == minute(20 / 60)
+    write(database, check(started_at=at(11), finished_at=at(11)))
     assert one(database, posts)["next_check_at"] is None
+
+
+def test_a_page_that_does_not_name_the_forum_leaves_what_is_known_of_it(database: Database) -> None:
+    write(database, post(forum_id=None, fetched_at=at(1)))
+    assert one(database, posts)["forum_id"] == ""
+    write(database, post(forum_id="f3", fetched_at=at(2)), post(forum_id=None, views=9, fetched_at=at(3)))
+    assert (one(database, posts)["forum_id"], one(database, posts)["views"]) == ("f3", 9)
+    write(database, post(forum_id=None, fetched_at=at(4)))
+    assert one(database, posts)["forum_id"] == "f3"
 
 
 # --- gaps
@@ -251,6 +263,7 @@ def test_everything_that_comes_names_its_site_and_forum(database: Database) -> N
         scan("f1", started_at=at(2)),
         forum("f1", parent_id="f0"),
     )
+    write(database, scan("*", started_at=at(2)))  # of an index page
     assert [row["name"] for row in rows(database, sites)] == ["b", "c", "demo"]
     assert [(row["site"], row["id"], row["name"], row["first_seen_at"]) for row in rows(database, forums)] == [
         ("b", "f7", None, minute(5)),

@@ -9,6 +9,9 @@ import random
 import re
 import sys
 
+from flaskbb_app import make  # first: it gives `collections` the names that FlaskBB asks for
+
+# isort: split
 from flask import current_app
 from flaskbb.extensions import db
 from flaskbb.forum.models import Category, Forum, Post, Topic
@@ -16,7 +19,6 @@ from flaskbb.management.models import Setting
 from flaskbb.user.models import User
 from flaskbb.utils.helpers import time_utcnow
 from flaskbb.utils.populate import create_default_groups, create_default_settings, create_user
-from flaskbb_app import make
 
 TITLES = ["How do I {0} a {1}?", '<{0}> & {1}: what\'s "right"?', "{1} {0} — ünïcode ✓ 中文", "2 {0} for 1 {1}"]
 WORDS = ["crawl", "redis", "forum", "thread", "lease", "bucket", "river", "stone", "kettle", "lantern", "marble", "violin"]
@@ -148,7 +150,7 @@ def truth() -> dict:
             "title": topic.title,
             "text": plain(markup, first),
             "author": first.username,
-            "replies": len(others),
+            "replies": None,
         }
         for post in others:
             comments[str(post.id)] = {"topic_id": str(topic.id), "text": plain(markup, post), "author": post.username}

@@ -1,4 +1,6 @@
-"""What happens in the small forum of django-machina, through its own models: `python machina_world.py found|populate|change|truth|forums`.
+"""What happens in the small forum of django-machina, through its own models.
+
+    python machina_world.py found|populate|change|truth|forums
 
 Runs in that forum's own environment. The last line printed is JSON.
 """
@@ -187,7 +189,7 @@ def truth() -> dict:
             "title": topic.subject,
             "text": plain(first),
             "author": name_of(first),
-            "replies": len(others),
+            "replies": None,
         }
         for post in others:
             comments[str(post.id)] = {"topic_id": str(topic.id), "text": plain(post), "author": name_of(post)}
