@@ -43,8 +43,8 @@ def page_request(
 def read_page(spider: Spider, response: Response, read: Callable[[Site, Response], Read]) -> Read:
     """What the page holds. Every page that a callback gets goes through here.
 
-    Raises PageGone where the site says so, UnreadablePage for what is none and is given up, and PageBlocked, which no callback need catch, for what is none and
-    is to be fetched again (`workers/breaker/watch.py`).
+    Raises PageGone where the site says that there is none, UnreadablePage for what is none and is given up, PageBlocked, which
+    no callback need catch, for what is to be fetched again (`workers/breaker/watch.py`).
     """
     site, watch = load_site(response.meta["site"]), watch_of(spider.crawler)
     try:
