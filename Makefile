@@ -62,6 +62,7 @@ format: $(STAMP) ## Put the code into its standard form
 docs: $(STAMP) ## Write the generated parts of docs/ again
 	@$(BIN)/python -m redis_components.keys > docs/redis-keys.md
 	@$(BIN)/python -m workers.sites.reference > docs/site-keys.md
+	@$(BIN)/python -m workers.storage.reference > docs/database.md
 
 clean: ## Remove .venv and caches (not data/)
 	rm -rf $(VENV) .venv-peers .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info

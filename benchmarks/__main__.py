@@ -14,7 +14,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).with_name("results")
-SPEED = ("crawl_speed", "settings_share", "scaling", "chains", "start_tasks", "memory", "dupefilters", "supervision", "holds")
+SPEED = (
+    "crawl_speed",
+    "settings_share",
+    "scaling",
+    "chains",
+    "start_tasks",
+    "memory",
+    "dupefilters",
+    "supervision",
+    "holds",
+    "freshness",
+)
 """What `make bench` runs."""
 DEATHS = ("kill_table", "deaths")
 """What `make deaths` runs."""

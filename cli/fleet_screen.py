@@ -12,6 +12,7 @@ from redis_components.registry import CrawlerRecord, CrawlerState, ErrorRecord
 from redis_components.rolls import RollState
 from workers.clock import complaint
 
+from .breaker_view import sites_table
 from .fleet_view import FleetView, ServiceView
 from .held_view import held_table
 from .nodes import nodes_table
@@ -32,7 +33,9 @@ _STATE_STYLES = {
 
 def screen(view: FleetView) -> RenderableType:
     """What is held, services, crawlers, nodes, who sends what is scheduled, what is wrong."""
-    parts: list[RenderableType] = [held_table(view.held, view.now), ""] if view.held else []
+    held = [one for one in view.held if not one.by_breaker]  # those stand in the next table
+    parts: list[RenderableType] = [held_table(held, view.now), ""] if held else []
+    parts += [sites_table(view.sites, view.now), ""] if view.sites else []
     parts += [services_table(view), "", crawlers_table(view)]
     for one in view.crawlers:
         if one.state.given_up:

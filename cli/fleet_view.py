@@ -20,6 +20,7 @@ from workers.fleet import desired_fleet
 from workers.holding import stopped_slots
 
 from .autoscale import autoscaled_json
+from .breaker_view import SitesView, look_at_sites, sites_json
 from .held_view import held_json
 from .nodes import node_json
 from .output import iso
@@ -79,6 +80,7 @@ class FleetView:
     shortages: Mapping[str, str] = field(default_factory=dict)  # service -> why it lacks crawlers, when nodes have no room
     roll: Roll | None = None  # the present or last one
     autoscaled: Mapping[str, Autoscaled] = field(default_factory=dict)  # services that size themselves
+    sites: SitesView = field(default_factory=SitesView)  # open breakers, and what has drifted
 
     def service(self, name: str) -> ServiceView:
         return next(one for one in self.services if one.name == name)
@@ -92,6 +94,7 @@ class FleetView:
         return {
             "at": iso(self.now),
             "held": [held_json(one) for one in self.held],
+            "sites": sites_json(self.sites),
             "services": [_service_json(one) for one in self.services],
             "beat": {**asdict(self.beats), "stalled": self.beats.stalled},
             "crawlers": [_crawler_json(one, self.now) for one in self.crawlers],
@@ -124,6 +127,7 @@ def look(client: redis.Redis) -> FleetView:
         shortages=shortages(wanted, registry.slots(desired, crawlers), nodes, now),
         roll=RollNote(client).read(),
         autoscaled=Autoscaling(client).all(),
+        sites=look_at_sites(client),
         beats=Beats(client).look(now),
     )
 
@@ -157,6 +161,8 @@ def _service_json(view: ServiceView) -> dict[str, Any]:
         "leased_tasks": crawl.leased_tasks,
         "parked": crawl.parked,
         "parked_tasks": crawl.parked_tasks,
+        "backlog": crawl.backlog,
+        "thread_records": crawl.thread_records,
         "dead": crawl.dead,
         "items_waiting": crawl.items,
         "bad_items": crawl.bad_items,

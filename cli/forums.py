@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from redis_components.forum_states import ForumState
+    from redis_components.forum_states import ForumState, WatchedForum
     from redis_components.holds import Hold
     from redis_components.spending import Spent
     from workers.storage.delays import Delay
@@ -55,22 +55,23 @@ def forums(
 class _Forum:
     """One line."""
 
-    id: str
-    state: ForumState
-    due_at: float
+    watched: WatchedForum
     now: float
     per_hour: float
     hold: Hold | None
     delay: Delay | None
 
     @property
+    def state(self) -> ForumState:
+        """What is known of it."""
+        return self.watched.state
+
+    @property
     def word(self) -> tuple[str, str]:
         """The state in one word, and its colour."""
-        from redis_components.forum_states import is_stale
-
         if self.hold is not None:
             return self.hold.word.state, _WAIT
-        if is_stale(self.state, self.due_at, self.now):
+        if self.watched.is_stale(self.now):
             return "stale", _BAD
         if self.state.errors:
             return "failing", _BAD
@@ -89,20 +90,20 @@ class _Forum:
         """As `--json` shows it: times in ISO 8601, spans in seconds."""
         from .output import iso
 
-        state, site = self.state, self.id.partition("/")[0]
+        state, due_at = self.state, self.watched.due_at
 
         def time(at: float | None) -> str | None:
             return None if at is None else iso(at)
 
         return {
-            "site": site,
-            "forum": self.id.removeprefix(f"{site}/"),
+            "site": self.watched.site,
+            "forum": self.watched.forum,
             "name": state.name,
             "state": self.word[0],
             "why": self.why or None,
             "scanned_at": time(state.scanned_at),
-            "due_at": time(self.due_at),
-            "overdue_s": round(max(0.0, self.now - self.due_at), 3),
+            "due_at": time(due_at),
+            "overdue_s": round(max(0.0, self.now - due_at), 3),
             "new_per_hour": round(self.per_hour, 4),
             "newest_at": time(state.newest_at),
             "gap_since": time(state.gap_at),
@@ -122,7 +123,7 @@ class _Found:
 
 def _look(site: str | None) -> _Found:
     from redis_components.answers import server_time
-    from redis_components.forum_states import ForumStates, is_stale
+    from redis_components.forum_states import ForumStates
     from redis_components.spending import Ledger
     from workers.freshness import estimate
     from workers.holding import why_not_seeded
@@ -137,24 +138,21 @@ def _look(site: str | None) -> _Found:
         return _Found(forums=[], spent={}, budgets={})
     with redis_client(url) as client:
         now, states = server_time(client), ForumStates(client)
-        dues = states.dues(site)
-        sites = sorted({name.partition("/")[0] for name in dues})
+        watched = states.watched(site)
+        sites = sorted({one.site for one in watched})
         spent, held = Ledger(client).spent(sites, now), why_not_seeded(client, "forum_list", sites)
-        by_id = states.read(dues)
     measured = _delays(site, now)
     found = [
         _Forum(
-            id=name,
-            state=state,
-            due_at=dues[name],
+            watched=one,
             now=now,
-            per_hour=estimate(state, now).mean * 3600,
-            hold=held.get(name.partition("/")[0]),
-            delay=measured.get(name),
+            per_hour=estimate(one.state, now).now * 3600,
+            hold=held.get(one.site),
+            delay=measured.get(f"{one.site}/{one.forum}"),
         )
-        for name, state in by_id.items()
+        for one in watched
     ]
-    found.sort(key=lambda one: (not is_stale(one.state, one.due_at, now), one.due_at))
+    found.sort(key=lambda one: (not one.watched.is_stale(now), one.watched.due_at))
     return _Found(forums=found, spent=spent, budgets=budgets)
 
 
@@ -194,9 +192,10 @@ def _table(found: _Found) -> Table:
 
     for one in found.forums:
         word, style = one.word
-        wait = one.due_at - one.now
+        wait = one.watched.due_at - one.now
+        name = f"{one.watched.site}/{one.watched.forum}"
         table.add_row(
-            one.id if one.state.name is None else f"{one.id} ({one.state.name})",
+            name if one.state.name is None else f"{name} ({one.state.name})",
             Text(word, style=style),
             ago(one.state.scanned_at, one.now),
             f"in {duration(wait)}" if wait > 0 else f"{duration(-wait)} late",

@@ -109,15 +109,27 @@ def stop(
     return _hold(services, None, whole, HoldWord.STOP, reason, as_json, at_once=now)
 
 
-def resume(services: Slots = None, site: Site = None, node: Node = None, whole: All = False, as_json: AsJson = False) -> int:
+def resume(
+    services: Slots = None,
+    site: Site = None,
+    node: Node = None,
+    whole: All = False,
+    breaker: Annotated[
+        bool,
+        typer.Option("--breaker", help="With --site: close its breaker, too, and take its pages as they are now for normal."),
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
     """End pauses, drains and stops: of services, slots, a site, a node, or with --all every one in the fleet (but of nodes).
 
     What is still held after it is said: a service does not go on while the fleet is paused. Slots of what is named that were
-    given up (crash-looping, refused) are tried again.
+    given up (crash-looping, refused) are tried again. What the **breaker** of a site holds stays held: it closes by itself when
+    the site is well, or by `--breaker`.
 
     **Examples:**
 
         trawl resume --site demo
+        trawl resume --site demo --breaker
         trawl resume forum_detail
         trawl resume --all
     """
@@ -135,10 +147,27 @@ def resume(services: Slots = None, site: Site = None, node: Node = None, whole: 
                 _check_node(node, [one.name for one in nodes.all()])
         return _show_node(node, as_json, draining=False)
     target = _target(services, site, whole)
+    if breaker and (target.services or target.slots or not target.site):
+        from redis_components.errors import ConfigError
+
+        raise ConfigError("--breaker is of a site: trawl resume --site NAME --breaker")
     with redis_client() as client:
+        if breaker:
+            _close_breaker(client, target.site)
         left = holding.resume(client, target)
         _show(client, left, as_json, f"{_name(target)}: resumed", "still held")
+        if any(one.by_breaker and one.site == target.site for one in left) and not as_json:
+            print(f"its breaker closes by itself when the site is well; now: trawl resume --site {target.site} --breaker")
     return 0
+
+
+def _close_breaker(client: redis.Redis, site: str) -> None:
+    from workers.breaker.drift_notes import forgive
+    from workers.breaker.state import close_breaker
+    from workers.holding import who
+
+    forgive(client, site, forget=True)
+    close_breaker(client, site, f"closed by {who()}")
 
 
 def _hold(

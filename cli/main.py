@@ -27,15 +27,18 @@ from redis_components.errors import ConfigError, TrawlError
 from . import (
     autoscale,
     crawl,
+    db,
     dead,
     dupefilter,
     export,
+    forget,
     forums,
     history,
     hold,
     logs,
     migrate,
     nodes,
+    reparse,
     rescan,
     roll,
     scale,
@@ -86,6 +89,7 @@ app.command("seed")(seed.seed)
 app.command("forums")(forums.forums)
 app.command("rescan")(rescan.rescan)
 app.command("backfill")(rescan.backfill)
+app.command("forget")(forget.forget)
 app.command("scale")(scale.scale)
 app.command("autoscale")(autoscale.autoscale)
 app.command("roll")(roll.roll)
@@ -99,7 +103,9 @@ app.command("logs")(logs.logs)
 app.command("crawl")(crawl.crawl)
 app.command("history")(history.history)
 app.command("export")(export.export)
+app.command("reparse")(reparse.reparse)
 app.command("dupefilter")(dupefilter.dupefilter)
+app.add_typer(db.app, name="db")
 app.add_typer(dead.app, name="dead")
 app.add_typer(schedule.app, name="schedule")
 app.add_typer(sites.app, name="sites")

@@ -65,6 +65,7 @@ async def _look(url: str, name: str, profile: str | None, *, obey_robots: bool) 
         found = guesses(response)
         guess = next((one for one in found if profile in (None, one.profile)), None)
         chosen = profile or (guess.profile if guess else None)
+        chosen = None if chosen == "generic" else chosen
         fixed = layers.profile_table(chosen).get("base_url") if chosen else None
         base_url = str(fixed or (guess.base_url if guess else base_of(response.url)))
         forums, can_discover = await _forums(visitor, name, chosen or "generic", base_url)

@@ -25,21 +25,26 @@ def path_of(site: str) -> Path:
 
 def list_all(*, as_json: bool) -> int:
     """A line for each site; what is wrong with the others on standard error."""
+    from workers.raw import raw_dir
+    from workers.raw.places import size_of
     from workers.sites import load_all, sites_dir
 
     sites, wrong = load_all()
+    kept = {one.name: size_of(raw_dir(), one.name) for one in sites}
     if as_json:
         rows = [
             {"name": one.name, "profile": one.profile, "base_url": str(one.base_url), "forums": list(one.forums),
-             "discover": one.discover is not None}
+             "discover": one.discover is not None, "raw_bytes": kept[one.name]}
             for one in sites
         ]  # fmt: skip
         print_json({"sites": rows, "wrong": [str(error) for error in wrong]})
     elif sites:
-        table = plain_table("site", "profile", "where", "forums")
+        keeping = any(kept.values()) or any(one.raw.keep_days for one in sites)
+        table = plain_table("site", "profile", "where", "forums", *(["raw pages here"] if keeping else []))
         for one in sites:
             forums = str(len(one.forums)) if one.discover is None else f"{len(one.forums) or ''} discovered".strip()
-            table.add_row(one.name, one.profile or "", str(one.base_url), forums)
+            raw = f"{kept[one.name] / 1e6:,.1f} MB, {one.raw.keep_days} days" if kept[one.name] or one.raw.keep_days else ""
+            table.add_row(one.name, one.profile or "", str(one.base_url), forums, *([raw] if keeping else []))
         console().print(table)
     elif not wrong:
         print(f"no site file in {sites_dir()}: trawl sites new URL writes one", file=sys.stderr)

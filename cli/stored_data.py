@@ -14,14 +14,20 @@ class NoData(TrawlError):
     """There is no database yet; the message says how there will be one."""
 
 
-@contextmanager
-def stored_data() -> Iterator[Database]:
-    """The open database. Raises NoData where there is none, StorageError where it cannot be read."""
+def existing() -> Database:
+    """The database, not open. Raises NoData where there is none."""
     database = Database.from_url()
     file = sqlite_file(database.engine.url)
     if file and not file.exists():
         raise NoData(
             f"database {file} does not exist yet: crawl something first (trawl up, trawl seed), or name it in TRAWL_DATABASE_URL"
         )
+    return database
+
+
+@contextmanager
+def stored_data() -> Iterator[Database]:
+    """The open database. Raises NoData where there is none, StorageError where it cannot be read or its tables are older."""
+    database = existing()
     with closing(database.open(upgrade=False)):
         yield database

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from html import escape
 
+from redis_components.breakers import drift_sentence
 from redis_components.fleet_holds import word_of
 from redis_components.inspector import CrawlSnapshot
 from redis_components.nodes import NodeRecord
@@ -17,6 +18,7 @@ from .page_style import STYLE
 from .reading import Reading
 
 REFRESH_S = 3
+GAPS_SHOWN = 5
 
 _GOOD = {CrawlerState.RUNNING}
 _BAD = {CrawlerState.CRASH_LOOPING, CrawlerState.REFUSED, GONE}
@@ -44,7 +46,7 @@ def _tables(reading: Reading) -> str:
     unreadable = "".join(
         f'<p class="alarm bad">{escape(part)} cannot be read: {escape(why)}</p>' for part, why in reading.unreadable.items()
     )
-    sections = (_held, _beat, _roll, _services, _crawlers, _nodes, _errors)
+    sections = (_held, _sites, _beat, _stale, _gaps, _roll, _services, _crawlers, _nodes, _errors)
     return unreadable + "".join(section(reading) for section in sections)
 
 
@@ -53,6 +55,26 @@ def _beat(reading: Reading) -> str:
     if reading.beats is None or not reading.beats.stalled:
         return ""
     return f'<p class="alarm bad">beat: {escape(reading.beats.sentence())}</p>'
+
+
+def _stale(reading: Reading) -> str:
+    """Only bad news: boards that were to be scanned and are not."""
+    if not reading.stale:
+        return ""
+    first, more = reading.stale[0], len(reading.stale) - 1
+    others = f" and {more} more" if more else ""
+    why = f": {first.state.reason}" if first.state.errors and first.state.reason else ""
+    said = f"stale: {first.site}/{first.forum} (due {_ago(reading.now - first.due_at)} ago{why}){others}; see trawl forums"
+    return f'<p class="alarm bad">{escape(said)}</p>'
+
+
+def _gaps(reading: Reading) -> str:
+    """Only bad news: threads may be missing."""
+    gaps = sorted(f"{one.site}/{one.forum}" for one in reading.forums if one.state.gap_at is not None)
+    if not gaps:
+        return ""
+    named = ", ".join(gaps[:GAPS_SHOWN]) + (f" and {len(gaps) - GAPS_SHOWN} more" if len(gaps) > GAPS_SHOWN else "")
+    return f'<p class="alarm wait">a gap is open in {escape(named)}; see trawl forums</p>'
 
 
 def _roll(reading: Reading) -> str:
@@ -115,8 +137,25 @@ def _held(reading: Reading) -> str:
         f"<th>{escape(one.what)}</th><td>{_badge(one.hold.word.state, 'wait')}</td>{_number(_ago(reading.now - one.hold.at))}"
         f'<td>{escape(one.hold.by)}</td><td class="text">{escape(one.hold.reason)}</td>'
         for one in reading.held
+        if not one.by_breaker
     ]
     return _table("Held", "what|state|#for|by|why", rows, "") if rows else ""
+
+
+def _sites(reading: Reading) -> str:
+    """Nothing where all sites are well: what their breakers hold, and what their pages have no more."""
+    rows = [
+        f"<th>{escape(site)}</th><td>{_badge('broken', 'bad')}</td>{_number(_ago(reading.now - one.since))}"
+        f"{_number(_ago(one.next_probe_at - reading.now))}"
+        f'<td class="text">{escape(one.reason)}<br><span class="faint">{escape(one.url)} {escape(one.excerpt)}</span></td>'
+        for site, one in reading.breakers.items()
+    ]
+    rows += [
+        f"<th>{escape(site)}</th><td>{_badge('drifted', 'wait')}</td>{_number('')}{_number('')}"
+        f'<td class="text">{escape(kind)} pages: {escape(drift_sentence(figure, *values))}</td>'
+        for (site, kind, figure), values in reading.drifts.items()
+    ]
+    return _table("Sites", "site|state|#for|#next probe in|why", rows, "") if rows else ""
 
 
 def _nodes(reading: Reading) -> str:

@@ -11,13 +11,16 @@ from typing import TypeVar
 import redis
 
 from redis_components.beats import Beats, BeatView
+from redis_components.breakers import Breaker, Breakers, drifted
 from redis_components.connection import connect, explain
 from redis_components.fleet_holds import FleetHolds, Held
+from redis_components.forum_states import ForumStates, WatchedForum
 from redis_components.inspector import CrawlSnapshot, snapshot
 from redis_components.nodes import NodeRecord, Nodes
 from redis_components.redis_url import impatient, masked
 from redis_components.registry import CrawlerRecord, ErrorRecord, Registry
 from redis_components.rolls import Roll, RollNote
+from redis_components.spending import Ledger, Spent
 
 ERRORS_SHOWN = 10
 ANSWER_S = 3  # longest wait for Redis; Prometheus waits 10 s for the whole scrape
@@ -39,9 +42,23 @@ class Reading:
     nodes: tuple[NodeRecord, ...] = ()
     roll: Roll | None = None  # the present or last one
     held: tuple[Held, ...] = ()  # what is paused, draining or stopped, the widest first
+    breakers: Mapping[str, Breaker] = field(default_factory=dict)  # the open ones, by site
+    drifts: Mapping[tuple[str, str, str], tuple[float, float]] = field(default_factory=dict)  # as `drifted` has them
     errors: tuple[ErrorRecord, ...] = ()  # newest first
+    forums: tuple[WatchedForum, ...] = ()  # by id
+    spent: Mapping[str, Spent] = field(default_factory=dict)  # site -> requests of the last hour
+    budgets: Mapping[str, float] = field(default_factory=dict)  # site -> requests an hour that it may be sent
     beats: BeatView | None = None  # who sends what is scheduled; None: could not be read
     unreadable: Mapping[str, str] = field(default_factory=dict)  # part (a service or "fleet") -> why it is left out
+
+    @property
+    def stale(self) -> list[WatchedForum]:
+        """Forums that are overdue although nobody holds their site, the most overdue first."""
+        held = {one.site for one in self.held}
+        if "" in {one.site for one in self.held if not one.service}:  # all of the fleet
+            return []
+        found = [one for one in self.forums if one.site not in held and one.is_stale(self.now)]
+        return sorted(found, key=lambda one: one.due_at)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -101,7 +118,13 @@ class Source:
         nodes = part("fleet", Nodes(self._client).all) or []
         roll = part("fleet", RollNote(self._client).read)
         held = part("fleet", lambda: FleetHolds(self._client).all(services)) or []
+        breakers = part("fleet", Breakers(self._client).open_ones) or {}
+        drifts = part("fleet", partial(drifted, self._client)) or {}
         beats = part("fleet", lambda: Beats(self._client).look(now))
+        forums = part("fleet", ForumStates(self._client).watched) or []
+        sites = sorted({one.site for one in forums})
+        spent = part("fleet", lambda: Ledger(self._client).spent(sites, now)) or {}
+        budgets = part("fleet", lambda: Ledger(self._client).budgets(sites)) or {}
         known = {service: size for service, size in self._services.items() if size is not None}
         return Reading(
             services=services,
@@ -114,7 +137,12 @@ class Source:
             nodes=tuple(nodes),
             roll=roll,
             held=tuple(held),
+            breakers=breakers,
+            drifts=drifts,
             beats=beats,
+            forums=tuple(forums),
+            spent=spent,
+            budgets=budgets,
             unreadable=unreadable,
         )
 

@@ -87,3 +87,29 @@ def _read(raw: bytes) -> Breaker | None:
         return msgspec.json.decode(raw, type=Breaker)
     except ValueError:
         return None
+
+
+class _Drift(msgspec.Struct):
+    drifted: dict[str, tuple[float, float]] = {}
+
+
+def drifted(client: redis.Redis, keys: FleetKeys | None = None) -> dict[tuple[str, str, str], tuple[float, float]]:
+    """What pages have no more that they used to have: (site, kind of page, field or `rows`) -> what it is now, and normally: the
+    share of rows in which the field is empty, or rows per page.
+    """
+    found = {}
+    for name, raw in sorted(client.hgetall((keys or FleetKeys()).drift()).items()):
+        site, _, kind = as_text(name).rpartition("/")
+        try:
+            figures = msgspec.json.decode(raw, type=_Drift).drifted
+        except ValueError:
+            continue
+        found.update({(site, kind, figure): values for figure, values in figures.items()})
+    return found
+
+
+def drift_sentence(figure: str, now: float, usual: float) -> str:
+    """`body is empty in 100 % of the rows, usually in 0 %`."""
+    if figure == "rows":
+        return f"{now:.1f} rows a page, usually {usual:.1f}"
+    return f"{figure} is empty in {100 * now:.0f} % of the rows, usually in {100 * usual:.0f} %"

@@ -35,6 +35,22 @@ class ForumState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     found_at: float | None = None  # when the index page last had it; None: listed in the site file
 
 
+class WatchedForum(msgspec.Struct, frozen=True, kw_only=True):
+    """A forum, and when it is due by the policy (epoch s)."""
+
+    site: str
+    forum: str
+    state: ForumState
+    due_at: float
+
+    def is_stale(self, now: float) -> bool:
+        """Whether it is overdue for five minutes, and for longer than it was to wait."""
+        return now - self.due_at > max(STALE_S, self.due_at - (self.state.tried_at or self.due_at))
+
+
+STALE_S = 300.0
+
+
 class ForumStates:
     """The states of forums by `<site>/<forum>`. Methods raise `redis.RedisError` when Redis does not answer.
 
@@ -62,6 +78,15 @@ class ForumStates:
         pairs = self._client.hscan_iter(self._keys.forum_states(), match=_of(site), count=_AT_ONCE)
         return {name: _state(text) for name, text in sorted((name.decode(), text) for name, text in pairs)}
 
+    def watched(self, site: str | None = None) -> list[WatchedForum]:
+        """Every forum that is watched, or those of a site, in the order of their ids."""
+        dues = self.dues(site)
+        states = self.read(dues)
+        return [
+            WatchedForum(site=name.partition("/")[0], forum=name.partition("/")[2], state=states[name], due_at=at)
+            for name, at in dues.items()
+        ]
+
     def dues(self, site: str | None = None) -> dict[str, float]:
         """When each forum that is watched is due by the policy (epoch s), by id in their order; of all sites, or of one."""
         pairs = self._client.hscan_iter(self._keys.forum_dues(), match=_of(site), count=_AT_ONCE)
@@ -78,14 +103,6 @@ class ForumStates:
             if gone:
                 pipe.hdel(key, *gone)
             pipe.execute()
-
-
-STALE_S = 300.0
-
-
-def is_stale(state: ForumState, due_at: float, now: float) -> bool:
-    """Whether a forum is overdue for five minutes, and for longer than it was to wait."""
-    return now - due_at > max(STALE_S, due_at - (state.tried_at or due_at))
 
 
 def _state(text: bytes | None) -> ForumState:

@@ -22,7 +22,10 @@ class CrawlSnapshot:
     """Sizes of one spider's crawl at one moment."""
 
     spider: str
-    start_tasks: int  # start tasks that wait
+    start_tasks: int  # start tasks that wait, in all lanes
+    backlog: int  # start tasks of a backfill that nobody may take yet
+    thread_records: int  # threads of which is known what is stored
+    start_tokens: int  # threads whose last start task was not carried out yet
     ready: int  # requests that wait
     leased: int  # requests some crawler works on
     leased_tasks: int  # start tasks that are becoming requests
@@ -42,7 +45,7 @@ class CrawlSnapshot:
 def snapshot(client: redis.Redis, spider: str, keys: CrawlKeys | None = None) -> CrawlSnapshot:
     """The sizes of the crawl of `spider`, all of one moment, in one round trip."""
     keys = keys or CrawlKeys.for_spider(spider)
-    waiting, ready, counters, dead, fingerprints, items, bad_items, owners, stats, (form, layers) = script("snapshot")(
+    waiting, ready, counters, dead, fingerprints, items, bad_items, owners, stats, (form, layers), known = script("snapshot")(
         client,
         {
             "start_tasks": keys.start_tasks(),
@@ -55,7 +58,10 @@ def snapshot(client: redis.Redis, spider: str, keys: CrawlKeys | None = None) ->
             "bad_items": keys.bad_items(),
             "owners": keys.owners(),
             "stats": keys.stats_hash(),
-            "more_keys": list(keys.more_start_urls),
+            "backlog": keys.backlog(),
+            "threads": keys.threads(),
+            "tokens": keys.start_tokens(),
+            "more_keys": list(dict.fromkeys((*keys.more_start_urls, keys.later_tasks()))),
         },
         {},
     )
@@ -63,6 +69,9 @@ def snapshot(client: redis.Redis, spider: str, keys: CrawlKeys | None = None) ->
     return CrawlSnapshot(
         spider=spider,
         start_tasks=waiting,
+        backlog=known[0],
+        thread_records=known[1],
+        start_tokens=known[2],
         ready=ready,
         leased=leased,
         leased_tasks=leased_tasks,

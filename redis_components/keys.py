@@ -223,9 +223,10 @@ class CrawlKeys:
 
     def start_tokens(self) -> str:
         """HASH: last change token of each start task that another service made (task id -> token), so that an unchanged thread
-        makes no task.
+        makes no second task. At most 2,000,000; above that, random ones go.
 
-        Written and read by `exchange.lua` of the service before.
+        Written and read by `exchange.lua` of the service before; removed by `remember.lua` when the thread's record takes its
+        place.
         """
         return f"{self.start_urls}:tokens"
 
@@ -473,6 +474,13 @@ class FleetKeys:
         Written by `spend.lua` when scans and checks are stored; read by the seeder, `trawl forums` and the exporter.
         """
         return f"{self.prefix}:spent:{site}"
+
+    def budgets(self) -> str:
+        """HASH: requests that each site may be sent in an hour (site -> number).
+
+        Written by the seeder from the site files; read by the exporter.
+        """
+        return f"{self.prefix}:budgets"
 
     def counted(self, site: str) -> str:
         """ZSET with TTL: scans and checks whose requests are in the hash before (score = their end, epoch s), so that none

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import cast
 
 import redis
 
@@ -81,6 +82,17 @@ class Ledger:
             )
             for site, entries in by_site.items()
         )
+
+    def say_budgets(self, budgets: Mapping[str, float]) -> None:
+        """Say how many requests an hour each site may be sent."""
+        if budgets:
+            self._client.hset(self._keys.budgets(), mapping={site: f"{n:g}" for site, n in budgets.items()})
+
+    def budgets(self, sites: Iterable[str]) -> dict[str, float]:
+        """What was said of these sites."""
+        names = list(sites)
+        found = cast("list[bytes | None]", self._client.hmget(self._keys.budgets(), names)) if names else []
+        return {site: float(text) for site, text in zip(names, found, strict=True) if text is not None}
 
     def spent(self, sites: Iterable[str], now: float | None = None) -> dict[str, Spent]:
         """What each site was sent in the hour before `now` (epoch s of Redis)."""

@@ -55,8 +55,10 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def most_records() -> int:
-    """Threads of which is known what is stored (TRAWL_THREAD_RECORDS, default 2,000,000, about 150 bytes each). Raises
-    ConfigError."""
+    """Threads of which is known what is stored (TRAWL_THREAD_RECORDS, default 2,000,000 of about 100 bytes each).
+
+    Raises ConfigError.
+    """
     text = os.environ.get("TRAWL_THREAD_RECORDS", "2000000")
     if not text.isdigit() or text == "0":
         raise ConfigError(f"TRAWL_THREAD_RECORDS = {text!r}: must be a whole number from 1")
@@ -93,3 +95,32 @@ def keep(client: redis.Redis, keys: CrawlKeys, records: Mapping[str, ThreadRecor
     names = {"threads": keys.threads(), "tokens": keys.start_tokens()}
     for begin in range(0, len(entries), 3 * CHUNK):
         script("remember")(client, names, {"most": most_records(), "entries": entries[begin : begin + 3 * CHUNK]})
+
+
+def forget(client: redis.Redis, keys: CrawlKeys, site: str | None = None, threads: Sequence[str] | None = None) -> int:
+    """Forget what is stored of these threads of a site, without `threads` of all of them, without `site` of all sites, and their
+    change tokens, so that each counts as new when a list shows it. Returns how many records went.
+    """
+    if site is None:
+        count: Any = client.hlen(keys.threads())
+        client.unlink(keys.threads(), keys.start_tokens())
+        return int(count)
+    if threads:
+        names = [f"{site}/{one}" for one in threads]
+        client.hdel(keys.start_tokens(), *names)
+        return int(client.hdel(keys.threads(), *names))
+    forget_fields(client, keys.start_tokens(), f"{site}/")
+    return forget_fields(client, keys.threads(), f"{site}/")
+
+
+def forget_fields(client: redis.Redis, key: str, prefix: str) -> int:
+    """Remove the fields of a hash that begin so, in steps; how many there were."""
+    gone, cursor = 0, 0
+    pattern = "".join(f"\\{sign}" if sign in "*?[]\\" else sign for sign in prefix) + "*"
+    while True:
+        found: Any = client.hscan(key, cursor, match=pattern, count=1000)
+        cursor, fields = found
+        if fields:
+            gone += int(client.hdel(key, *fields))
+        if not cursor:
+            return gone

@@ -10,6 +10,7 @@ import msgspec
 import redis
 
 from redis_components.keys import CrawlKeys
+from redis_components.thread_records import forget_fields
 
 if TYPE_CHECKING:
     from .storage import Scan
@@ -77,3 +78,11 @@ def _decoded(value: bytes | None) -> Marks | None:
 
 
 _decode = msgspec.json.Decoder(Marks).decode
+
+
+def forget_marks(client: redis.Redis, keys: CrawlKeys, site: str | None = None) -> None:
+    """Forget how far the scans of a site's forums have come, without a site of all: the next ones read to their limit."""
+    if site is None:
+        client.unlink(keys.marks())
+    else:
+        forget_fields(client, keys.marks(), f"{site}/")

@@ -112,8 +112,9 @@ class _Look:
         sites, errors = ([load_site(site)], []) if site else load_all()
         if errors and not sites:
             raise errors[0]
-        now, states = server_time(client), ForumStates(client)
-        spent = Ledger(client).spent([one.name for one in sites], now)
+        now, states, ledger = server_time(client), ForumStates(client), Ledger(client)
+        spent = ledger.spent([one.name for one in sites], now)
+        ledger.say_budgets({one.name: one.schedule.requests_per_hour for one in sites})
         dues = {}
         for one in sites:
             ids = {f"{one.name}/{forum}": forum for forum in _watched(client, one)}

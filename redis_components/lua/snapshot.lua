@@ -10,14 +10,17 @@
 -- KEYS[8] owners       (zset)  owners, score = time at which each counts as dead, in ms
 -- KEYS[9] stats        (hash)  stats over all processes, as many as the spider names
 -- KEYS[10] aside       (zset)  READY requests where a queue class of the user's has their key
--- KEYS[11] more_keys   (any number)  further start keys (list, set or zset)
+-- KEYS[11] backlog     (list)  start tasks of a backfill that nobody may take yet
+-- KEYS[12] threads     (hash)  what is stored of each thread
+-- KEYS[13] tokens      (hash)  change tokens of start tasks that another service has made
+-- KEYS[14] more_keys   (any number)  further start keys (list, set or zset)
 -- Returns: {start tasks, ready, {leased, leased_tasks, acked, reclaimed, parked, parked_tasks}, dead, fingerprints, items, bad items, live owners, {stat, value, ...},
---           {form, layers} of a dupefilter that is no plain set}
+--           {form, layers} of a dupefilter that is no plain set, {backlog, threads, tokens}}
 -- Retry: safe; it only reads
 local start_tasks, ready, counters, dead, seen = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local items, bad_items, owners, stats = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local aside = KEYS[10]
-local more_keys = 11
+local aside, backlog, threads, tokens = KEYS[10], KEYS[11], KEYS[12], KEYS[13]
+local more_keys = 14
 
 -- include: clock
 
@@ -41,4 +44,5 @@ return {
   redis.call('ZCOUNT', owners, now_ms(), '+inf'),
   redis.call('HGETALL', stats),
   filter and { filter[2] or '', filter[3] or '' } or { '', '' },
+  { redis.call('LLEN', backlog), redis.call('HLEN', threads), redis.call('HLEN', tokens) },
 }

@@ -1,26 +1,32 @@
-"""`trawl seed`, `scale`, `status` and `export` against a real Redis and a real database: outcomes, exit codes, bad input."""
+"""`trawl seed`, `scale`, `status`, `export`, `db` against a real Redis and a real database: outcomes, exit codes, bad input."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import redis
 
 from cli.main import main
+from redis_components.forum_states import ForumState, ForumStates
 from redis_components.keys import CrawlKeys
 from redis_components.nodes import NodeRecord, Nodes
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry
+from redis_components.spending import Lane, Ledger, Spending
 from tests.support.items import comment, post, wire
 from workers.storage import Database, Item, parse
 
@@ -104,7 +110,21 @@ def test_wrong_use_is_one_line_that_names_the_help_and_exit_code_2(arguments: tu
 
 def test_every_command_has_a_help_with_an_example(trawl: Trawl) -> None:
     assert "trawl status --watch" in trawl("--help").out
-    for command in ("up", "seed", "scale", "status", "nodes", "roll", "autoscale", "export", "dead", "migrate"):
+    for command in (
+        "up",
+        "seed",
+        "forums",
+        "rescan",
+        "backfill",
+        "scale",
+        "status",
+        "nodes",
+        "roll",
+        "autoscale",
+        "export",
+        "dead",
+        "migrate",
+    ):
         said = trawl(command, "--help")
         assert said.code == 0
         assert f"trawl {command}" in said.out.split("Examples")[1], f"{command} shows how it is used"
@@ -160,6 +180,51 @@ def test_seed_without_a_site_file_says_where_to_put_one(trawl: Trawl, tmp_path: 
 def test_seed_with_a_broken_site_file_names_file_and_key(trawl: Trawl, tmp_path: Path) -> None:
     (tmp_path / "sites" / "example.toml").write_text(SITE + "limits.pages_per_scan = 0\n")
     one_line(trawl("seed"), 2, "example.toml", "pages_per_scan")
+
+
+def test_seed_goes_on_where_another_site_file_is_broken(trawl: Trawl, tmp_path: Path) -> None:
+    (tmp_path / "sites" / "broken.toml").write_text("base_url = 7\n")
+    said = trawl("seed")
+    assert said.code == 1
+    assert "example/news  seeded" in said.out
+    assert "trawl: broken/?: " in said.err
+    assert "base_url" in said.err
+
+
+# forums
+
+
+def test_forums_tells_how_fresh_each_one_is_and_what_was_spent(trawl: Trawl, redis_client: redis.Redis) -> None:
+    assert "No forum is watched yet" in trawl("forums").out
+    trawl("seed")
+    now = time.time()
+    gone = ForumState(scanned_at=now - 6000, tried_at=now - 6000, errors=2, reason="page 1: 503", newest_at=now - 9600)
+    states = ForumStates(redis_client)
+    states.write({"example/help": gone})
+    states.say_when_due({"example/help": now - 4000, "example/news": now}, now, whole=True)
+    Ledger(redis_client).add([Spending(site="example", name="x", lane=Lane.DETAIL, ended_at=now, requests=7)])
+    lines = trawl("forums").out.splitlines()
+    assert lines[1].split()[:3] == ["example/help", "stale", "100"], "the stalest first"
+    assert lines[1].endswith("2 scans failed: page 1: 503")
+    assert lines[2].split()[:2] == ["example/news", "new"]
+    assert lines[-1] == "example: 7 of 1200 requests in the last hour (lists 0, threads 7, checks 0, history 0)"
+    found = json.loads(trawl("forums", "--site", "example", "--json").out)
+    assert [(one["forum"], one["state"], one["failed_scans"]) for one in found["forums"]] == [
+        ("help", "stale", 2),
+        ("news", "new", 0),
+    ]
+    assert found["budgets"][0]["spent"] == 7
+
+
+def test_rescan_and_backfill_queue_what_is_named_and_say_so(trawl: Trawl, redis_client: redis.Redis) -> None:
+    assert "example/news  seeded" in trawl("rescan", "news", "--depth", "5").out
+    assert trawl("backfill", "example", "help", "--since", "2026-01-31").code == 0
+    assert [json.loads(task) for task in redis_client.lrange(LISTS.start_tasks(), 0, -1)] == [
+        {"site": "example", "forum": "news", "mode": "deep", "pages": 5},
+        {"site": "example", "forum": "help", "mode": "backfill", "since": "2026-01-31T00:00:00+00:00"},
+    ]
+    one_line(trawl("backfill", "example", "--since", "yesterday"), 2, "--since", "2026-01-31")
+    assert trawl("rescan", "nope").code == 1
 
 
 # scale
@@ -308,7 +373,7 @@ def test_with_trawl_debug_the_traceback_is_shown_before_the_line(trawl: Trawl, m
     assert said.err.splitlines()[-1].startswith("trawl: unknown service")
 
 
-# export
+# export, db
 
 
 def item(fields: dict[str, Any]) -> Item:
@@ -342,6 +407,42 @@ def test_export_writes_json_lines_to_standard_output(trawl: Trawl, stored: Path)
 def test_export_keeps_one_site_or_what_is_new(trawl: Trawl, stored: Path) -> None:
     assert [json.loads(line)["id"] for line in trawl("export", "--site", "other").out.splitlines()] == ["p2"]
     assert [json.loads(line)["id"] for line in trawl("export", "--since", "2h").out.splitlines()] == ["p1"]
+
+
+def test_parquet_goes_to_a_file_or_another_program(trawl: Trawl, stored: Path, tmp_path: Path) -> None:
+    target = tmp_path / "posts.parquet"
+    said = trawl("export", "posts", "-f", "parquet", "-o", str(target), "--json")
+    assert json.loads(said.out) == {"table": "posts", "rows": 2, "file": str(target)}
+    assert pq.read_table(target).column("id").to_pylist() == ["p1", "p2"]
+    piped = subprocess.run(
+        [sys.executable, "-m", "cli.main", "export", "comments", "-f", "parquet"],
+        env=os.environ | {"TRAWL_DATABASE_URL": f"sqlite:///{stored}/trawl.sqlite"},
+        capture_output=True,
+        check=True,
+        timeout=30,
+    )
+    assert pq.read_table(io.BytesIO(piped.stdout)).num_rows == 1
+
+
+def test_export_without_removed_rows_or_of_what_cannot_be_removed(trawl: Trawl, stored: Path) -> None:
+    assert len(trawl("export", "--deleted", "exclude").out.splitlines()) == 2
+    assert trawl("export", "--deleted", "only").out == ""
+    one_line(trawl("export", "scans", "--deleted", "only"), 2, "rows of scans are not deleted")
+
+
+def test_older_tables_are_upgraded_by_db_and_not_by_who_reads(trawl: Trawl, stored: Path) -> None:
+    assert trawl("db", "check").code == 0
+    for file in stored.glob("trawl.sqlite*"):
+        file.unlink()
+    with contextlib.closing(sqlite3.connect(stored / "trawl.sqlite")) as connection, connection:
+        connection.executescript((Path(__file__).parent / "storage" / "version_1.sqlite.sql").read_text())
+        connection.execute("INSERT INTO trawl_schema VALUES (1, 1, '2026-01-01T00:00:00.000000Z')")
+    one_line(trawl("export"), 1, "its tables have version 1, this Trawl reads 2", "trawl db upgrade")
+    said = trawl("db", "check", "--json")
+    assert (said.code, json.loads(said.out)["version"], json.loads(said.out)["needed"]) == (1, 1, 2)
+    assert "its tables had version 1, and now 2" in trawl("db", "upgrade").out
+    assert "have version 2 already" in trawl("db", "upgrade").out
+    assert trawl("db", "check").code == trawl("export").code == 0
 
 
 def test_export_writes_a_csv_file_that_reads_back(trawl: Trawl, stored: Path, tmp_path: Path) -> None:

@@ -12,9 +12,11 @@ import redis
 from cli.main import main
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry
 
+NOW = datetime.now().astimezone()  # once: a line is written and looked for with the same stamp
+
 
 def stamp(minutes_ago: float) -> str:
-    return (datetime.now().astimezone() - timedelta(minutes=minutes_ago)).strftime("%Y-%m-%d %H:%M:%S")
+    return (NOW - timedelta(minutes=minutes_ago)).strftime("%Y-%m-%d %H:%M:%S")
 
 
 @pytest.fixture(autouse=True)

@@ -9,17 +9,20 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import redis
 
 from demo.forum.process import ForumProcess
 from redis_components.inspector import snapshot
 from redis_components.keys import CrawlKeys
+from workers.marks import Marks
 from workers.seeding import seed
-from workers.spiders.task_data import ForumTask, PostTask, encode
+from workers.spiders.task_data import INDEX, ForumTask, PostTask, encode
 from workers.storing import store
 
 ROOT = Path(__file__).parents[2]
@@ -128,31 +131,42 @@ def test_only_what_changed_is_read_again_and_a_check_finds_what_was_removed(
 
 
 @pytest.mark.usefixtures("_demo_site")
-def test_bad_start_tasks_are_set_aside_and_the_good_one_is_scanned(redis_url: str, redis_client: redis.Redis) -> None:
-    bad = [
-        b"not json",
-        b'{"site": "demo"}',
-        b'{"site": "demo", "forum": 7}',
-        b'{"site": "nope", "forum": "f1"}',
-        b'{"site": "demo", "forum": "f99"}',
+def test_bad_start_tasks_are_set_aside_while_others_scan_fill_in_and_list_the_forums(
+    redis_url: str, redis_client: redis.Redis
+) -> None:
+    bad = {
+        b"not json": "malformed",
+        b'{"site": "demo"}': "missing required field `forum`",
+        b'{"site": "demo", "forum": 7}': "Expected `str`, got `int`",
+        b'{"site": "demo", "forum": "f1", "mode": "quick"}': "Invalid enum value 'quick'",
+        b'{"site": "demo", "forum": "f1", "mode": "backfill", "since": "lately"}': "Invalid isoformat string: 'lately'",
+        b'{"site": "nope", "forum": "f1"}': "unknown site 'nope'",
+        b'{"site": "demo", "forum": "f99"}': "unknown forum 'f99'",
+    }
+    tasks = [
+        ForumTask(site="demo", forum="f1", pages=1),
+        ForumTask(site="demo", forum="f2", mode="backfill", since="2020-01-01"),
+        ForumTask(site="demo", forum=INDEX, mode="index"),
     ]
-    with ForumProcess(seed=3, forums=4, threads=5, comments=1) as forum:
-        redis_client.rpush(LISTS.start_tasks(), *bad, encode(ForumTask(site="demo", forum="f1")))
+    old = Marks(scanned_at=datetime(2020, 1, 1, tzinfo=UTC), newest=datetime(2020, 1, 1, tzinfo=UTC))
+    redis_client.hset(LISTS.marks(), "demo/f1", msgspec.json.encode(old))
+    redis_client.rpush(LISTS.start_tasks(), *bad, *map(encode, tasks))
+    with ForumProcess(seed=3, forums=4, threads=25, comments=1, rate=0) as forum:
         crawl(redis_url, forum, "forum_list")
     reasons = [json.loads(entry.split(b"\n")[0])["reason"] for entry in redis_client.lrange(LISTS.dead(), 0, 9)]
-    for reason, said in zip(
-        reasons,
-        (
-            "malformed",
-            "missing required field `forum`",
-            "Expected `str`, got `int`",
-            "unknown site 'nope'",
-            "unknown forum 'f99'",
-        ),
-        strict=True,
-    ):
+    for reason, said in zip(reasons, bad.values(), strict=True):
         assert said in reason
-    assert [scan["outcome"] for scan in stored(redis_client, LISTS)] == ["complete"]
+    items = stored(redis_client, LISTS)
+    assert {item["id"] for item in items if item["kind"] == "forum"} == {"f1", "f2", "f3", "f4"}
+    scans = {item["forum_id"]: item for item in items if item["kind"] == "scan"}
+    assert {forum: (scan["mode"], scan["outcome"], scan["stopped"], scan["pages"]) for forum, scan in scans.items()} == {
+        "f1": ("scan", "gap", "limit", 1),
+        "f2": ("backfill", "complete", "end", 2),
+        INDEX: ("index", "complete", "end", 1),
+    }
+    assert scans["f1"]["oldest_at"] < scans["f1"]["newest_at"]
+    assert (redis_client.llen(DETAILS.start_tasks()), redis_client.llen(DETAILS.backlog())) == (20, 25)
+    assert snapshot(redis_client, "forum_detail").backlog == 25
 
 
 @pytest.mark.usefixtures("_demo_site")

@@ -22,8 +22,11 @@ from redis_components.breakers import Breakers
 from redis_components.fleet_holds import FleetHolds
 from redis_components.inspector import snapshot
 from redis_components.keys import CrawlKeys
+from tests.support.demo_sites import declare
 from tests.support.processes import wait_until
 from workers.breaker.probing import probe_sites
+from workers.raw import RawPage, raw_dir
+from workers.raw.reading import read_pages
 from workers.seeding import seed
 
 ROOT = Path(__file__).parents[2]
@@ -38,11 +41,6 @@ def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TRAWL_DATA_DIR", str(tmp_path / "data"))
     (tmp_path / "sites").mkdir()
     return tmp_path / "sites"
-
-
-def declare(sites: Path, name: str, forum: ForumProcess, more: str = BREAKER) -> None:
-    text = (ROOT / "sites" / "demo.toml").read_text().replace("${TRAWL_DEMO_URL:-http://127.0.0.1:8765}", forum.url)
-    (sites / f"{name}.toml").write_text(text + more)
 
 
 @contextmanager
@@ -64,15 +62,15 @@ def crawlers(redis_url: str, folder: Path) -> Iterator[Callable[[], str]]:
             process.wait(20)
 
 
+def items_of(client: redis.Redis, site: str) -> list[dict[str, Any]]:
+    """What was scraped of a site."""
+    streams = [CrawlKeys.for_spider(spider).item_stream() for spider in SPIDERS]
+    items = [json.loads(item) for stream in streams for item in client.lrange(stream, 0, 100_000)]
+    return [item for item in items if item["site"] == site]
+
+
 def stored(client: redis.Redis, site: str) -> set[tuple[str, str]]:
-    """Kind and id of what was scraped of a site."""
-    found: set[tuple[str, str]] = set()
-    for spider in SPIDERS:
-        items: list[dict[str, Any]] = [
-            json.loads(item) for item in client.lrange(CrawlKeys.for_spider(spider).item_stream(), 0, 100_000)
-        ]
-        found |= {(item["kind"], item["id"]) for item in items if item["site"] == site and item["kind"] in ("post", "comment")}
-    return found
+    return {(item["kind"], item["id"]) for item in items_of(client, site) if item["kind"] in ("post", "comment")}
 
 
 def truth(forum: ForumProcess) -> set[tuple[str, str]]:
@@ -87,17 +85,17 @@ def test_a_site_behind_a_wall_is_held_the_other_goes_on_and_in_the_end_all_is_th
         ForumProcess(seed=3, forums=4, threads=8, comments=3, rate=0) as ill,
         ForumProcess(seed=4, forums=4, threads=8, rate=0) as well,
     ):
-        declare(sites, "ill", ill)
-        declare(sites, "well", well)
+        declare(sites, "ill", ill.url, BREAKER)
+        declare(sites, "well", well.url, BREAKER + "[raw]\nkeep_days = 1\n")
         ill.control(wall="login", wall_page="comments")
         assert set(seed(redis_client).values()) == {"seeded"}
         with crawlers(redis_url, sites.parent) as said:
             breakers = Breakers(redis_client)
-            wait_until(lambda: "ill" in breakers.open_ones(), lambda: f"the breaker opens: {said()}", 30)
+            wait_until(lambda: "ill" in breakers.open_ones(), lambda: f"the breaker opens: {said()}", 90)
             opened = breakers.open_ones()["ill"]
             assert (opened.cause, opened.kind) == ("login", "comments")
             assert opened.excerpt.startswith("Log in You must be logged in")
-            wait_until(lambda: stored(redis_client, "well") == truth(well), lambda: f"the other site is crawled: {said()}", 30)
+            wait_until(lambda: stored(redis_client, "well") == truth(well), lambda: f"the other site is crawled: {said()}", 90)
             assert list(breakers.open_ones()) == ["ill"]
             asked = ill.stats()["total"]
             (held,) = FleetHolds(redis_client).all(SPIDERS)
@@ -116,9 +114,11 @@ def test_a_site_behind_a_wall_is_held_the_other_goes_on_and_in_the_end_all_is_th
                 seen.extend(probe_sites(redis_client).values())
                 return not breakers.open_ones()
 
-            wait_until(closed, lambda: f"probes close it: {seen}", 30)
+            wait_until(closed, lambda: f"probes close it: {seen}", 90)
             assert seen[-1] == "closed"
-            wait_until(lambda: stored(redis_client, "ill") == truth(ill), lambda: f"all of it is fetched: {said()}", 30)
+            wait_until(lambda: stored(redis_client, "ill") == truth(ill), lambda: f"all of it is fetched: {said()}", 90)
+        kept = {(page.page["thread"], page.fetched_at) for page in read_pages(raw_dir(), "well") if isinstance(page, RawPage)}
+        assert {(one["id"], one["fetched_at"]) for one in items_of(redis_client, "well") if one["kind"] == "post"} <= kept
         assert [snapshot(redis_client, spider).dead for spider in SPIDERS] == [0, 0]
         assert [snapshot(redis_client, spider).parked for spider in SPIDERS] == [0, 0]
         assert FleetHolds(redis_client).all(SPIDERS) == []

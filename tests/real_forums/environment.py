@@ -22,15 +22,15 @@ def cache(name: str) -> Path:
     return (Path(base) if base else Path.home() / ".cache" / "trawl" / "real-forums") / name
 
 
-def pip_environment(name: str, requirements: Sequence[str]) -> Path:
-    """A virtual environment with `requirements` (pinned), and its Python."""
+def pip_environment(name: str, requirements: Sequence[str], *, complete: bool = False) -> Path:
+    """A virtual environment with `requirements` (pinned), and its Python; `complete`: whatever they ask for themselves."""
     folder = cache(name)
     python = folder / "bin" / "python"
     if _is_made(folder, requirements):
         return python
     shutil.rmtree(folder, ignore_errors=True)
     run([sys.executable, "-m", "venv", folder])
-    run([python, "-m", "pip", "install", "--quiet", *requirements])
+    run([python, "-m", "pip", "install", "--quiet", *(["--no-deps"] if complete else []), *requirements])
     _mark(folder, requirements)
     return python
 

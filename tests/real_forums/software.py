@@ -16,13 +16,15 @@ from tests.support.processes import wait_until
 
 @dataclass(frozen=True, kw_only=True)
 class Topic:
-    """A topic as a guest may see it. `text` is its opening post's text, without markup; `replies` without the opening post."""
+    """A topic as a guest may see it. `text` is its opening post's text, without markup; `replies` without the opening post, None
+    where the topic's pages do not say how many.
+    """
 
     forum_id: str
     title: str
     text: str
     author: str | None
-    replies: int
+    replies: int | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 import redis
 
+from .flaskbb import FlaskBB
+from .machina import Machina
 from .misago import Misago
+from .nodebb import NodeBB
 from .software import Software, Truth
 from .watching import Watch, differences
 
-KINDS: list[type[Software]] = [Misago]
+KINDS: list[type[Software]] = [Misago, NodeBB, FlaskBB, Machina]
 ONLY = os.environ.get("ONLY", "").split()
 
 
@@ -41,16 +44,18 @@ def test_what_a_guest_can_see_is_stored_and_stays_right(
         watch.scan()
         assert [line for line in differences(second, watch.stored().seen) if "missing" in line] == []
 
+        effort = watch.effort()
+
         watch.check()
         stored = watch.stored()
         assert differences(second, stored.seen) == []
         assert stored.gone_topics >= first.topics.keys() - second.topics.keys()
         assert stored.gone_comments >= first.comments.keys() - second.comments.keys()
-        _say(kind.name, first, second)
+        _say(kind.name, first, second, effort)
 
 
-def _say(name: str, first: Truth, second: Truth) -> None:
+def _say(name: str, first: Truth, second: Truth, effort: dict[str, tuple[int, int]]) -> None:
     print(  # noqa: T201 - shown by `pytest -s`
         f"\n{name}: {len(first.topics)} topics and {len(first.comments)} replies, then {len(second.topics)} and "
-        f"{len(second.comments)}: all equal, what went is marked"
+        f"{len(second.comments)}: all equal, what went is marked; after the second scan, readings and requests: {effort}"
     )

@@ -8,10 +8,12 @@ from dataclasses import replace
 
 from rich.console import Console
 
+from cli.breaker_view import SitesView
 from cli.fleet_screen import screen
 from cli.fleet_view import FleetView, ServiceView
 from redis_components.autoscaling import Autoscaled, Memory, Policy
 from redis_components.beats import BeatView
+from redis_components.breakers import Breaker, BreakerState
 from redis_components.fleet_holds import Held
 from redis_components.holds import Hold, HoldWord
 from redis_components.inspector import CrawlSnapshot
@@ -30,6 +32,9 @@ def crawl(spider: str = "forum_list", **sizes: int) -> CrawlSnapshot:
         "leased_tasks",
         "parked",
         "parked_tasks",
+        "backlog",
+        "thread_records",
+        "start_tokens",
         "dead",
         "fingerprints",
         "items",
@@ -136,6 +141,27 @@ def test_what_is_held_comes_first_with_since_when_by_whom_and_why() -> None:
     assert next(line for line in lines if line.startswith("forum_list")).split()[-1] == "7", "what is parked has a column then"
 
 
+def test_a_broken_site_stands_at_the_top_with_its_reason_and_what_it_answered() -> None:
+    broken = Breaker(
+        state=BreakerState.OPEN,
+        cause="login",
+        reason="a login page",
+        since=NOW - 90,
+        url="http://forum.test/1",
+        excerpt="Who are you?",
+        next_probe_at=NOW + 60,
+        probes=2,
+        last_probe="HTTP 403",
+    )
+    sites = SitesView(breakers={"demo": broken}, drifts={("demo", "list", "author"): (0.7, 0.1)})
+    held = Held(hold=Hold(word=HoldWord.PAUSE, at=NOW - 90, by="breaker", reason="a login page"), site="demo", by_breaker=True)
+    lines = drawn(replace(fleet(service()), sites=sites, held=(held,))).splitlines()
+    assert re.split(r"  +", lines[1].strip()) == ["demo", "broken", "90 s", "in 60 s", "a login page"]
+    assert [line.strip() for line in lines[2:5]] == ["http://forum.test/1", "“Who are you?”", "2 probes, the last: HTTP 403"]
+    assert lines[5].endswith("list pages: author is empty in 70 % of the rows, usually in 10 %")
+    assert not [line for line in lines if "paused" in line], "once is enough"
+
+
 def test_a_stopped_fleet_is_not_told_to_start() -> None:
     assert "trawl up" not in drawn(replace(fleet(service(2, 0)), held=(Held(hold=STOPPED),)))
     assert "has 0 of 2" not in drawn(replace(fleet(service(2, 0)), held=(Held(hold=STOPPED, service="forum_list", slot=1),)))
@@ -175,6 +201,7 @@ def test_json_has_every_figure_under_a_name_of_its_own() -> None:
     assert view.to_json() == {
         "at": "2027-01-15T08:00:00Z",
         "held": [],
+        "sites": {"breakers": [], "drifts": []},
         "beat": {"leader": "host:12", "waiting": ("host:13",), "silent_s": 0.4, "stalled": False},
         "services": [
             {
@@ -188,6 +215,8 @@ def test_json_has_every_figure_under_a_name_of_its_own() -> None:
                 "leased_tasks": 0,
                 "parked": 0,
                 "parked_tasks": 0,
+                "backlog": 0,
+                "thread_records": 0,
                 "dead": 0,
                 "items_waiting": 0,
                 "bad_items": 0,

@@ -15,11 +15,14 @@ from monitoring.exposition import FleetCollector, exposition
 from monitoring.metrics import METRICS, reference
 from monitoring.reading import Reading
 from redis_components.beats import BeatView
+from redis_components.breakers import Breaker, BreakerState
 from redis_components.fleet_holds import Held
+from redis_components.forum_states import ForumState, WatchedForum
 from redis_components.holds import Hold, HoldWord
 from redis_components.inspector import CrawlSnapshot
 from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerRecord, CrawlerState
+from redis_components.spending import Spent
 
 ROOT = Path(__file__).parents[2]
 NOW = 1_767_225_600.0
@@ -31,6 +34,9 @@ CRAWL = CrawlSnapshot(
     leased_tasks=4,
     parked=31,
     parked_tasks=32,
+    backlog=33,
+    thread_records=34,
+    start_tokens=35,
     dead=5,
     fingerprints=6,
     false_positive_rate=0.25,
@@ -46,6 +52,11 @@ CRAWL = CrawlSnapshot(
         "item_scraped_count": "15",
         "downloader/response_status_count/200": "16",
         "downloader/response_status_count/404": "17",
+        "sites/demo/list/blocked/login": "41",
+        "sites/demo/list/pages": "42",
+        "raw/kept": "43",
+        "raw/bytes": "44",
+        "raw/dropped": "45",
     },
 )
 CRAWLER = CrawlerRecord(
@@ -63,8 +74,12 @@ CRAWLER = CrawlerRecord(
 NODE = NodeRecord(name="worker@host", capacity=24, taken=23, beat_at=NOW - 1)
 DEMO_IS_PAUSED = Held(hold=Hold(word=HoldWord.PAUSE, at=NOW - 60, by="ops@host", reason="<they asked>"), site="demo")
 
+DEMO_IS_BROKEN = Breaker(state=BreakerState.OPEN, cause="login", reason="<a login page>", since=NOW - 30)
+
 READING = Reading(
     held=(DEMO_IS_PAUSED,),
+    breakers={"demo": DEMO_IS_BROKEN},
+    drifts={("demo", "comments", "body"): (0.9, 0.1)},
     services=("forum_list",),
     seconds=0.5,
     now=NOW,
@@ -73,6 +88,14 @@ READING = Reading(
     desired={"forum_list": 22},
     nodes=(NODE,),
     beats=BeatView(leader="host:1", waiting=(), silent_s=0.75),
+    forums=(
+        WatchedForum(
+            site="demo", forum="f1", state=ForumState(scanned_at=NOW - 70, tried_at=NOW - 70, errors=2), due_at=NOW - 10
+        ),
+        WatchedForum(site="shop", forum="f2", state=ForumState(gap_at=NOW - 9), due_at=NOW - 400),
+    ),
+    spent={"demo": Spent(scan=24, detail=25, check=26, backfill=27)},
+    budgets={"demo": 1200.0},
 )
 
 
@@ -101,6 +124,9 @@ def test_every_figure_comes_out_under_its_name() -> None:
         "trawl_leased_start_tasks": 4,
         "trawl_parked_requests": 31,
         "trawl_parked_start_tasks": 32,
+        "trawl_backlog_start_tasks": 33,
+        "trawl_thread_records": 34,
+        "trawl_start_tokens": 35,
         "trawl_dead_requests": 5,
         "collector_dupefilter_size": 6,
         "trawl_dupefilter_false_positive_rate": 0.25,
@@ -124,6 +150,27 @@ def test_every_figure_comes_out_under_its_name() -> None:
         "trawl_crawlers_desired": 22,
         "trawl_crawlers_up": 1,
         'trawl_held{site="demo",word="pause"}': 1,
+        'trawl_site_breaker{cause="login",site="demo"}': 1,
+        'trawl_site_breaker_seconds{cause="login",site="demo"}': 30,
+        'trawl_site_blocked_total{cause="login",kind="list",site="demo"}': 41,
+        'trawl_site_drift{figure="body",kind="comments",site="demo"}': 0.9,
+        "trawl_raw_pages_total": 43,
+        "trawl_raw_bytes_total": 44,
+        "trawl_raw_pages_dropped_total": 45,
+        'trawl_forum_scan_age_seconds{forum="f1",site="demo"}': 70,
+        'trawl_forum_overdue_seconds{forum="f1",site="demo"}': 10,
+        'trawl_forum_overdue_seconds{forum="f2",site="shop"}': 400,
+        'trawl_forums_stale{site="demo"}': 0,
+        'trawl_forums_stale{site="shop"}': 1,
+        'trawl_forum_gaps{site="demo"}': 0,
+        'trawl_forum_gaps{site="shop"}': 1,
+        'trawl_forums_failing{site="demo"}': 1,
+        'trawl_forums_failing{site="shop"}': 0,
+        'trawl_site_requests_last_hour{lane="scan",site="demo"}': 24,
+        'trawl_site_requests_last_hour{lane="detail",site="demo"}': 25,
+        'trawl_site_requests_last_hour{lane="check",site="demo"}': 26,
+        'trawl_site_requests_last_hour{lane="backfill",site="demo"}': 27,
+        'trawl_site_budget_requests_per_hour{site="demo"}': 1200,
         'trawl_node_up{node="worker@host"}': 1,
         'trawl_node_capacity{node="worker@host"}': 24,
         'trawl_node_crawlers{node="worker@host"}': 23,

@@ -8,6 +8,8 @@ from html.parser import HTMLParser
 from monitoring.page import page
 from monitoring.reading import Reading
 from redis_components.beats import BeatView
+from redis_components.fleet_holds import Held
+from redis_components.holds import Hold, HoldWord
 from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerState, ErrorRecord
 from redis_components.rolls import Roll, RollState
@@ -70,6 +72,16 @@ def test_a_beat_that_is_missing_or_silent_is_an_alarm() -> None:
     ):
         shown = _Page(page(replace(READING, beats=beats), "redis")).text
         assert said in shown if said else "beat:" not in shown
+
+
+def test_a_board_that_went_stale_is_an_alarm_but_not_where_its_site_is_held() -> None:
+    stale = _Page(page(READING, "redis")).text
+    assert "stale: shop/f2 (due 7 min ago); see trawl forums" in stale
+    assert "a gap is open in shop/f2" in stale
+    held = replace(READING, held=(Held(hold=Hold(word=HoldWord.PAUSE, at=NOW), site="shop"),))
+    assert "stale:" not in _Page(page(held, "redis")).text
+    assert "stale:" not in _Page(page(replace(READING, held=(Held(hold=Hold(word=HoldWord.PAUSE, at=NOW)),)), "redis")).text
+    assert "gap" not in _Page(page(replace(READING, forums=READING.forums[:1]), "redis")).text
 
 
 def test_every_value_from_redis_is_escaped() -> None:

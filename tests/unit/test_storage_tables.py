@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,12 +11,13 @@ from sqlalchemy import Column, Table, make_url
 from sqlalchemy.schema import CreateTable
 
 from workers.storage import Check, Comment, Forum, Post, RunRow, Scan, checks, comments, crawler_runs, forums, posts, scans
+from workers.storage.reference import reference
 from workers.storage.schema import VERSION, mismatch
 from workers.storage.tables import metadata
 
 OWN = {  # columns that no record has: the writer works them out
-    "posts": {"first_seen_at", "content_hash", "changed_at", "deleted_at", "checked_at", "next_check_at"},
-    "comments": {"first_seen_at", "content_hash", "changed_at", "deleted_at"},
+    "posts": {"first_seen_at", "content_hash", "changed_at", "deleted_at", "tombstone_at", "checked_at", "next_check_at"},
+    "comments": {"first_seen_at", "content_hash", "changed_at", "deleted_at", "tombstone_at"},
     "forums": {"first_seen_at"},
     "scans": set(),
     "checks": {"post_id", "whole_at", "gone_at"},
@@ -58,3 +60,8 @@ def test_tables_of_this_version_are_accepted_and_others_say_what_to_do() -> None
     assert mismatch(VERSION) is None
     assert "upgrade Trawl" in str(mismatch(VERSION + 1))
     assert "trawl db upgrade" in str(mismatch(VERSION - 1))
+
+
+def test_the_document_is_up_to_date() -> None:
+    document = Path(__file__).parents[2] / "docs" / "database.md"
+    assert document.read_text("utf-8") == reference(), "run `make docs`"

@@ -13,6 +13,8 @@ from statistics import median
 
 import msgspec
 
+from redis_components.breakers import drift_sentence
+
 LOT = 20  # pages
 KNOWN = 20  # lots remembered
 LEARNED = 3  # lots before anything is judged
@@ -85,10 +87,7 @@ def broken(drift: Drift, required: tuple[str, ...]) -> str | None:
 
 def words(drift: Drift, name: str) -> str:
     """What has drifted, for people: `body is empty in 100 % of the rows, usually 0 %`."""
-    value, usual = drift.drifted[name]
-    if name == ROWS:
-        return f"{value:.1f} rows a page, usually {usual:.1f}"
-    return f"{name} is empty in {100 * value:.0f} % of the rows, usually in {100 * usual:.0f} %"
+    return drift_sentence(name, *drift.drifted[name])
 
 
 def forgiven(drift: Drift) -> Drift:

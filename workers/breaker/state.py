@@ -53,24 +53,24 @@ def open_breaker(
     if not breakers.put(site, opened):
         return False  # somebody else has just opened it
     _hold(client, {site: opened})
-    said = f"the breaker of site {site} is open: {opened.reason}; {opened.url}: {opened.excerpt[:120]}"
+    seen = f"; {opened.url}: {opened.excerpt[:120]!r}" if opened.url else ""
+    said = f"the breaker of site {site} is open: {opened.reason}{seen}"
     logger.error("%s", said)
     Registry(client).report_error(by or "breaker", said)
     return True
 
 
 def close_breaker(client: redis.Redis, site: str, why: str) -> bool:
-    """Let `site` go on; False where its breaker is not open, or somebody else has just changed it. Repeatable."""
-    breakers = Breakers(client)
-    known = breakers.get(site)
-    if known is None or not known.is_open:
+    """Let `site` go on; False where its breaker is not open. Repeatable."""
+    breakers, now = Breakers(client), server_time(client)
+    while (known := breakers.get(site)) is not None and known.is_open:
+        if breakers.put(site, msgspec.structs.replace(known, state=BreakerState.CLOSED, closed_at=now, last_probe=why)):
+            logger.warning("the breaker of site %s is closed after %.0f s: %s", site, now - known.since, why)
+            break
+    else:
         _let_go(client, [site])
         return False
-    now = server_time(client)
-    if not breakers.put(site, msgspec.structs.replace(known, state=BreakerState.CLOSED, closed_at=now, last_probe=why)):
-        return False
     _let_go(client, [site])
-    logger.warning("the breaker of site %s is closed after %.0f s: %s", site, now - known.since, why)
     return True
 
 

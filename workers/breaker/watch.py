@@ -48,7 +48,11 @@ _watches: WeakKeyDictionary[Crawler, SiteWatch] = WeakKeyDictionary()
 
 
 class SiteBlocked(IgnoreRequest):
-    """A page was blocked too often and is given up."""
+    """A page was blocked too often and is given up. `is_private`: the site refuses this page, and answers others."""
+
+    def __init__(self, reason: str, *, is_private: bool = False) -> None:
+        super().__init__(reason)
+        self.is_private = is_private
 
 
 class PageBlocked(Exception):
@@ -203,7 +207,7 @@ class SiteWatch:
         step = health.bad(found, request.url, blocks, site.breaker, held=is_held, now=time.monotonic())
         if step is Step.GIVE_UP:
             reason = f"blocked {blocks} times, at last by {found.reason}"
-            raise SiteBlocked(reason)
+            raise SiteBlocked(reason, is_private=found.this_page_only and found.cause in (Cause.LOGIN, Cause.REFUSED))
         if step is Step.OPEN:
             self._open(request, site, page, found)
         else:

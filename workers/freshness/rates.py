@@ -29,6 +29,7 @@ UNKNOWN_RATE = 1 / HOUR_S  # of a forum of which nobody knows anything
 PRIOR_EVENTS = 0.5  # how many changes the site's other forums are worth as an opinion about this one
 SLOW_S, SLOW_EVENTS, SLOWEST_S = 3 * DAY_S, 10, 60 * DAY_S
 BURST_EVENTS, BURST_PRIOR_EVENTS, BURST_MIN_S, BURST_MAX_S = 5, 2.0, 20.0, 6 * HOUR_S
+SURPRISE, SURPRISED = 5, 0.5  # so many times the changes that were to be expected, and more, halve what was learned
 FIRST_EVENTS = 4.0  # what the dates on the first list page are worth, in changes
 PAGES_WEIGHT = 0.2  # of the newest scan in the smoothed cost
 
@@ -45,8 +46,10 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
 def estimate(state: ForumState, now: float, prior: float = UNKNOWN_RATE) -> Estimate:
     """The forum's rate at `now`; `prior` is the rate of its site's other forums."""
     shape, mean = PRIOR_EVENTS + state.events, _slow(state, prior)
-    fade = math.exp(-max(0.0, now - (state.scanned_at or now)) / _burst_s(mean))
-    burst = (BURST_PRIOR_EVENTS + state.burst_events * fade) / (BURST_PRIOR_EVENTS / mean + state.burst_exposure * fade)
+    memory_s = _burst_s(state, mean)
+    fade = math.exp(-max(0.0, now - (state.scanned_at or now)) / memory_s)
+    known_s = min(BURST_PRIOR_EVENTS / mean, memory_s)  # a forum that was silent for a year may wake up
+    burst = (mean * known_s + state.burst_events * fade) / (known_s + state.burst_exposure * fade)
     spread = mean / math.sqrt(shape)
     return Estimate(now=burst, mean=mean, low=max(0.0, mean - spread), high=mean + spread)
 
@@ -105,17 +108,19 @@ def _slow(state: ForumState, prior: float) -> float:
     return (PRIOR_EVENTS + state.events) / (PRIOR_EVENTS / prior + state.exposure)
 
 
-def _burst_s(rate: float) -> float:
-    return min(max(BURST_EVENTS / rate, BURST_MIN_S), BURST_MAX_S)
+def _burst_s(state: ForumState, mean: float) -> float:
+    """Length of the short memory: by the long one, or by what certainly happens now (two standard deviations below it)."""
+    certain = max(0.0, state.burst_events - 2 * math.sqrt(state.burst_events)) / max(state.burst_exposure, 1e-3)
+    return min(max(BURST_EVENTS / max(mean, certain), BURST_MIN_S), BURST_MAX_S)
 
 
 def _first(scan: Observation) -> dict[str, Any]:
     """What the dates on a first list page say: each of its threads has changed since the oldest of them, at least once."""
     if scan.oldest_at is None or scan.threads < 2 or scan.at <= scan.oldest_at:
         return {}
-    events = min(FIRST_EVENTS, scan.threads)
-    exposure = events * (scan.at - scan.oldest_at) / scan.threads
-    return {"events": events, "exposure": exposure}
+    rate = scan.threads / (scan.at - scan.oldest_at)
+    exposure = min(FIRST_EVENTS / rate, SLOW_S)
+    return {"events": rate * exposure, "exposure": exposure}
 
 
 def _counted(state: ForumState, scan: Observation) -> dict[str, Any]:
@@ -124,7 +129,9 @@ def _counted(state: ForumState, scan: Observation) -> dict[str, Any]:
     events = scan.events + state.carried
     rate = _slow(state, UNKNOWN_RATE)
     slow = math.exp(-elapsed / min(max(SLOW_S, SLOW_EVENTS / rate), SLOWEST_S))
-    burst = math.exp(-elapsed / _burst_s(rate))
+    if events > SURPRISE + SURPRISE * rate * elapsed:  # what was learned does not hold any more
+        slow *= SURPRISED
+    burst = math.exp(-elapsed / _burst_s(state, rate))
     return {
         "events": state.events * slow + events,
         "exposure": state.exposure * slow + elapsed,

@@ -20,8 +20,6 @@ def advice(site: Site) -> list[str]:
         )
     if listed.next is None and listed.cursor is None and not templates.is_numbered(listed.url):
         said.append("pages.list has no `next`, and its url no {page}: only its first page is read")
-    if templates.is_numbered(comments.url) and comments.per_page is None:
-        said.append("pages.comments has no per_page: a changed thread is read from its first page on")
     if site.pages.thread is None and not comments.first_is_post and comments.post is None:
         said.append("the opening post is on no page: add [pages.thread], [pages.comments.post] or first_is_post = true")
     return said

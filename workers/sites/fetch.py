@@ -6,6 +6,7 @@ As polite as a crawl: robots.txt, the site's headers and cookies, its delay; onl
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from types import TracebackType
 from typing import Self
@@ -29,6 +30,7 @@ TIMEOUT_S = 30.0
 MAX_BYTES = 8 * 1024 * 1024
 """No forum page is larger."""
 _MAX_REDIRECTS = 10
+_BINARY = re.compile(r"(?:image|audio|video|font)/|application/(?:octet-stream|zip|pdf)")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 _Answer = tuple[int, CIMultiDictProxy[str], bytes]
@@ -130,6 +132,6 @@ def _response(url: str, status: int, headers: CIMultiDictProxy[str], body: bytes
     given.pop("Content-Encoding", None)  # undone
     kind = responsetypes.from_args(headers=given, url=url, body=body)
     response = kind(url, status=status, headers=given, body=body)
-    if not isinstance(response, TextResponse):
+    if not isinstance(response, TextResponse) or _BINARY.match(headers.get("Content-Type", "")):
         raise FetchFailed(f"{url}: no text: {headers.get('Content-Type', 'no content type')}, {len(body)} bytes")
     return response

@@ -103,9 +103,7 @@ class Page(BaseModel):
         """Selectors are checked in the language of their page, each where it stands."""
         if not isinstance(page, Mapping):
             return page
-        syntax = page.get("format", "html")
-        if syntax not in ("json", "html"):
-            return page
+        syntax = "json" if page.get("format") == "json" else "html"
         told = dict(page)
         for key, value in page.items():
             if key in cls._selecting:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from scrapy.http import TextResponse
 
 _NUMBER = re.compile(r"\d+")
+_SLUG_AFTER = re.compile(r"(?<=\d)([-.])(?!html?\b|php\b)[^\W\d][^/?&#=]*")  # 123-a-title
+_SLUG_BEFORE = re.compile(r"(?<=/)[^/?&#=]*[^\W\d][^/?&#=]*\.(?=\d+(?:[/?&#]|$))")  # a-title.123
 
 
 class Recognise(BaseModel):
@@ -80,9 +82,8 @@ def link_shapes(response: TextResponse, most: int = 12) -> list[tuple[str, int, 
         if parts.netloc != here or parts.scheme not in ("http", "https"):
             continue
         address = parts.path + (f"?{parts.query}" if parts.query else "")
-        shape = _NUMBER.sub("{n}", address)
+        shape = _NUMBER.sub("{n}", _SLUG_AFTER.sub(r"\1…", _SLUG_BEFORE.sub("….", address)))
         if "{n}" in shape:
-            shape = re.sub(r"(\{n\}[-.])[^/?&#{]+", r"\1…", re.sub(r"[^/?&#=]+([-.]\{n\})", r"…\1", shape))
             shapes[shape] += 1
             examples.setdefault(shape, address)
     return [(shape, count, examples[shape]) for shape, count in shapes.most_common(most)]
@@ -110,4 +111,4 @@ def _seen(marks: Recognise, response: TextResponse) -> Iterator[str]:
 
 def _base(marks: Recognise, response: TextResponse) -> str:
     match = re.search(marks.base, response.text) if marks.base else None
-    return (urljoin(response.url, match[1]) if match else base_of(response.url)).rstrip("/")
+    return (urljoin(response.url, match[1] or ".") if match else base_of(response.url)).rstrip("/")

@@ -12,6 +12,7 @@ from scrapy.spidermiddlewares.httperror import HttpError
 from redis_components.page_book import reason_of
 from redis_components.scheduler import set_aside
 from redis_components.spiders import RedisSpider
+from workers.breaker.watch import SiteBlocked
 from workers.items import comment_item, post_item, utc_now
 from workers.sites import Site, UnreadablePage, load_site
 from workers.sites.reading import read_comments, read_thread
@@ -24,8 +25,6 @@ from .task_data import PostTask
 if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
-
-    from workers.sites.reading import ReadPost
 
 GONE = frozenset({404, 410})
 LATER = -10
@@ -44,6 +43,7 @@ class ForumDetailSpider(RedisSpider):
         """
         task = msgspec.json.decode(data, type=PostTask)
         site = load_site(task.site)
+        first = task.page if task.cursor or is_numbered(site.pages.comments.url) else 1
         reading = Reading(
             started_at=utc_now(),
             mode=task.mode,
@@ -51,15 +51,14 @@ class ForumDetailSpider(RedisSpider):
             forum=task.forum,
             token=task.token,
             url=task.url,
-            after=task.after if task.page > 1 else None,
+            after=task.after if first > 1 else None,
             known=task.known,
-            first=task.page,
-            page=task.page,
+            first=first,
+            page=first,
         )
         if task.mode == "changed" or site.pages.thread is None:
             return self._comments(site, reading, task.cursor)
-        url = site.url("thread", forum=task.forum or "", thread=task.post, url=task.url)
-        return self._page(site, "thread", url, reading)
+        return self._opening(site, reading)
 
     def _page(self, site: Site, kind: Any, url: str, reading: Reading) -> Request:
         return page_request(
@@ -75,6 +74,10 @@ class ForumDetailSpider(RedisSpider):
             reading=msgspec.to_builtins(reading),
         )
 
+    def _opening(self, site: Site, reading: Reading) -> Request:
+        url = site.url("thread", forum=reading.forum or "", thread=reading.thread, url=reading.url)
+        return self._page(site, "thread", url, reading)
+
     def _comments(self, site: Site, reading: Reading, url: str | None = None) -> Request:
         """The comment page `reading.page`, at `url` where its number does not make it."""
         made = site.url("comments", forum=reading.forum or "", thread=reading.thread, number=reading.page, url=reading.url)
@@ -89,16 +92,15 @@ class ForumDetailSpider(RedisSpider):
         except UnreadablePage as error:
             yield self._unreadable(response, read, error)
             return
-        forum = _home(site, read, post)
         yield post_item(
             post,
             site=site.name,
             thread=read.thread,
-            forum=forum,
+            forum=read.forum,
             url=read.url or response.url,
             fetched_at=_fetched_at(read, response),
         )
-        read = msgspec.structs.replace(read, forum=forum)
+        read = msgspec.structs.replace(read, opened=True, forum=read.forum or post.forum_id)
         if post.reply_count == 0:
             yield _check(site.name, msgspec.structs.replace(read, total=0))
         else:
@@ -123,8 +125,7 @@ class ForumDetailSpider(RedisSpider):
         fetched_at = _fetched_at(read, response)
         if page.post is not None:
             url = read.url or response.url
-            forum = _home(site, read, page.post)
-            yield post_item(page.post, site=site.name, thread=read.thread, forum=forum, url=url, fetched_at=fetched_at)
+            yield post_item(page.post, site=site.name, thread=read.thread, forum=read.forum, url=url, fetched_at=fetched_at)
         for comment in page.comments:
             yield comment_item(comment, site=site.name, thread=read.thread, url=response.url, fetched_at=fetched_at)
         numbered = is_numbered(spec.url)
@@ -145,19 +146,25 @@ class ForumDetailSpider(RedisSpider):
         return self._comments(site, step.reading, following if step.go == "on" else None)
 
     def page_failed(self, failure: Failure) -> Iterator[Any]:
-        """A thread that the site has no more is reported so. A page of it that is missing: the thread became shorter. What fails
-        otherwise is kept with the reason, and reported.
+        """A thread that the site has no more is reported so; where its opening post has a page of its own, that one decides. A
+        page of comments that is missing: there are fewer than before. What fails otherwise is kept with the reason, and reported.
         """
         request: Request = failure.request  # type: ignore[attr-defined]  # the engine puts it there
         site, place = load_site(request.meta["site"]), request.meta["page"]
         read = msgspec.convert(request.cb_kwargs["reading"], Reading)
         read = msgspec.structs.replace(read, requests=read.requests + 1)
         reason = reason_of(failure)
-        if not (isinstance(failure.value, HttpError) and failure.value.response.status in GONE):
+        if isinstance(failure.value, SiteBlocked) and failure.value.is_private:
+            yield _check(site.name, read, reason=reason, gone=True)  # no guest sees it any more
+        elif not (isinstance(failure.value, HttpError) and failure.value.response.status in GONE):
             self.set_aside(failure)
             yield _check(site.name, read, reason=reason)
         elif place["kind"] == "comments" and place["number"] > 1:
             yield self._after(site, missing(read, numbered=is_numbered(site.pages.comments.url)))
+        elif place["kind"] == "comments" and read.opened:
+            yield self._after(site, missing(read, numbered=True))
+        elif place["kind"] == "comments" and site.pages.thread is not None:
+            yield self._opening(site, read)
         else:
             yield _check(site.name, read, reason=reason, gone=True)
 
@@ -170,14 +177,8 @@ class ForumDetailSpider(RedisSpider):
 def _with_requests(reading: dict[str, Any], response: Response) -> Reading:
     """The reading, with the requests that this page took."""
     read = msgspec.convert(reading, Reading)
-    return msgspec.structs.replace(read, requests=read.requests + 1 + int(response.meta.get("retry_times", 0)))
-
-
-def _home(site: Site, read: Reading, post: ReadPost) -> str | None:
-    """The forum of a thread: what the page says where that is watched, as a thread may have been moved; else the one on whose
-    list it stood.
-    """
-    return post.forum_id if post.forum_id in site.forums else read.forum or post.forum_id
+    again = response.meta.get("retry_times", 0) + response.meta.get("redirect_times", 0)
+    return msgspec.structs.replace(read, requests=read.requests + 1 + int(again))
 
 
 def _fetched_at(read: Reading, response: Response) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 PRIORITIES = {"scan": 10, "index": 8, "deep": 5, "backfill": -10}
 """A scan that has begun ends before the next begins; what is deep does not keep the others waiting."""
 ENDLESS = 1_000_000_000
+AWAY = (redis.ConnectionError, redis.TimeoutError, redis.exceptions.ClusterError)
 
 
 class ForumListSpider(RedisSpider):
@@ -59,7 +60,7 @@ class ForumListSpider(RedisSpider):
             mode=task.mode,
             limit=task.pages or limits[task.mode],
             whatever=task.mode == "deep" and task.pages is not None,
-            since=datetime.fromisoformat(task.since) if task.since else None,
+            since=_moment(task.since) if task.since else None,
         )
         return self._list_page(site, task.forum, site.list_url(task.forum), 1, state)
 
@@ -124,7 +125,7 @@ class ForumListSpider(RedisSpider):
         while True:
             try:
                 return await run_in_thread(ask)  # the reactor never waits for Redis
-            except (redis.ConnectionError, redis.TimeoutError):  # the frontier says so in the log
+            except AWAY:  # the frontier says so in the log
                 await sleep(pause_s)
                 pause_s = min(2.0, 2 * pause_s)
 
@@ -193,6 +194,12 @@ class ForumListSpider(RedisSpider):
             "stopped": "error" if reason else "end",
             "reason": reason,
         }
+
+
+def _moment(text: str) -> datetime:
+    """A time or a day in ISO 8601; UTC where it names no zone. Raises ValueError."""
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def task_of(listed: Listed, site: str, forum: str, *, is_backfill: bool) -> PostTask:

@@ -1,5 +1,6 @@
 """Where crawled data ends up: typed records, tables, idempotent bulk upserts, export. SQLite and PostgreSQL."""
 
+from .checks import Rechecks
 from .database import Database, default_url
 from .errors import StorageError
 from .export import export
@@ -11,6 +12,7 @@ from .upsert import Refused
 __all__ = [  # noqa: RUF022 - in groups
     # the database
     "Database",
+    "Rechecks",
     "RunHistory",
     "StorageError",
     "Wanted",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from typing import Any
@@ -22,16 +23,24 @@ from .among import among, listed
 from .records import Check
 from .tables import checks, comments, posts
 
-Recheck = Callable[[str], float]
-"""For how many seconds after its last post a site's threads are looked at again, by the site's name."""
 
-RECHECK_S = 30 * 86_400.0
-"""Where no site file says otherwise."""
+@dataclass(frozen=True, kw_only=True)
+class Rechecks:
+    """How a site wants its threads to be looked at again: until so long after their last post, and not sooner than 20 times the
+    shortest interval of its scans.
+    """
+
+    until_s: float = 30 * 86_400.0
+    min_interval_s: float = 30.0
+
+
+RechecksOf = Callable[[str], Rechecks]
+"""By the site's name."""
 
 _COPIED = [name for name in Check.__struct_fields__ if name not in ("site", "id", "forum_id")]
 
 
-def store_checks(connection: Connection, items: Sequence[Check], recheck: Recheck) -> None:
+def store_checks(connection: Connection, items: Sequence[Check], rechecks: RechecksOf) -> None:
     """Store `items`, mark what they show to be removed, and set when their threads are to be checked again."""
     rows = [{"site": check.site, "post_id": check.id} | {name: getattr(check, name) for name in _COPIED} for check in items]
     connection.execute(_newest(connection.dialect.name), rows)
@@ -43,10 +52,10 @@ def store_checks(connection: Connection, items: Sequence[Check], recheck: Rechec
     if gone:
         connection.execute(_latest(checks.c.gone_at), gone)
         connection.execute(_removed(posts, posts.c.id), gone)
-    schedule(connection, {(check.site, check.id) for check in items}, recheck)
+    schedule(connection, {(check.site, check.id) for check in items}, rechecks)
 
 
-def schedule(connection: Connection, threads: Iterable[tuple[str, str]], recheck: Recheck) -> None:
+def schedule(connection: Connection, threads: Iterable[tuple[str, str]], rechecks: RechecksOf) -> None:
     """Set the next check of those of `threads` (site, id) that were checked, by their newest check."""
     by_site: dict[str, list[str]] = defaultdict(list)
     for site, id_ in threads:
@@ -61,19 +70,19 @@ def schedule(connection: Connection, threads: Iterable[tuple[str, str]], recheck
         if whole:
             found = connection.execute(_changes(dialect), {"site": site, "among": listed(whole, dialect)})
             changes = {thread: count for thread, count in found}  # noqa: C416 - rows are not pairs for the type checker
-        planned += [_plan(site, row, changes.get(row.id, 0), recheck(site)) for row in checked]
+        planned += [_plan(site, row, changes.get(row.id, 0), rechecks(site)) for row in checked]
     if planned:
         connection.execute(_PLAN, sorted(planned, key=lambda plan: (plan["of_site"], plan["of_id"])))
 
 
-def _plan(site: str, row: Row[*tuple[Any, ...]], changes: int, recheck_s: float) -> dict[str, Any]:
+def _plan(site: str, row: Row[*tuple[Any, ...]], changes: int, rechecks: Rechecks) -> dict[str, Any]:
     """When the thread of a row of `_checked` is due. One that was gone already, and is gone again, is left alone."""
     changes += row.changed_at is not None and row.changed_at >= row.started_at and row.changed_at > row.first_seen_at
     last = max(filter(None, (row.created_at, row.last_reply_at)), default=row.first_seen_at)
     wait_s = None
     if not (row.gone and row.deleted_at is not None and row.deleted_at < row.started_at):
         age_s = max(0.0, (row.finished_at - last).total_seconds())
-        wait_s = next_check(age_s, changes, recheck_s=recheck_s)
+        wait_s = next_check(age_s, changes, recheck_s=rechecks.until_s, min_interval_s=rechecks.min_interval_s)
     due = None if wait_s is None else row.finished_at + timedelta(seconds=wait_s)
     return {"of_site": site, "of_id": row.id, "checked_at": row.finished_at, "next_check_at": due}
 

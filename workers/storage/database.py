@@ -20,12 +20,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from redis_components.embedded import data_dir
 
-from .checks import RECHECK_S, Recheck
+from .checks import Rechecks, RechecksOf
 from .engine import WRITING, build, file_identity, sqlite_file
 from .errors import file_gone, masked, not_a_url, storage_error, wrong_kind
 from .mentions import store_site_files
 from .records import Stored
-from .schema import prepare
+from .schema import prepare, stored_version
 from .upsert import Refused, store
 
 _ROWS_AT_ONCE = 1000
@@ -42,7 +42,7 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.recheck: Recheck = lambda site: RECHECK_S
+        self.rechecks: RechecksOf = lambda site: Rechecks()
         self._file: tuple[int, int] | None = None
 
     @classmethod
@@ -87,6 +87,11 @@ class Database:
             raise
         return self
 
+    def version(self) -> int | None:
+        """Version of its tables; None: there are none yet. It need not be open. Raises StorageError."""
+        with self.translated(), self.engine.connect() as connection:
+            return stored_version(connection)
+
     def close(self) -> None:
         self.engine.dispose()
 
@@ -101,7 +106,7 @@ class Database:
             self.engine.connect().execution_options(**WRITING) as connection,
             connection.begin(),
         ):
-            refused = store(connection, items, self.recheck)
+            refused = store(connection, items, self.rechecks)
         if file_identity(self.engine.url) != self._file:  # SQLite went on in a file that has no name any more
             raise file_gone(self.engine.url)
         return refused

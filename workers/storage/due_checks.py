@@ -29,13 +29,15 @@ def take_due(
     """
     if limit < 1:
         return []
-    query = select(posts.c.id, posts.c.forum_id, posts.c.url).where(posts.c.site == site, posts.c.deleted_at.is_(None))
+    query = select(posts.c.id, posts.c.forum_id, posts.c.url).where(posts.c.site == site)
     if force:
-        query = query.order_by(posts.c.checked_at.asc().nulls_first(), posts.c.id)
+        query = query.where(posts.c.deleted_at.is_(None)).order_by(posts.c.checked_at.asc().nulls_first(), posts.c.id)
     else:
         query = query.where(posts.c.next_check_at <= now).order_by(posts.c.next_check_at)
     with database.translated(), database.engine.connect().execution_options(**WRITING) as connection, connection.begin():
-        found = [DueThread(id=row.id, forum_id=row.forum_id, url=row.url) for row in connection.execute(query.limit(limit))]
+        found = [
+            DueThread(id=row.id, forum_id=row.forum_id or None, url=row.url) for row in connection.execute(query.limit(limit))
+        ]
         if found:
             taken = posts.c.site == site, posts.c.id.in_([one.id for one in found])
             connection.execute(update(posts).where(*taken).values(next_check_at=now + lease))

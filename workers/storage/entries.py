@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Insert, Select, Table, Update, bindparam, delete, literal, select, update
+from sqlalchemy import Connection, Insert, Select, Table, Update, bindparam, case, delete, literal, literal_column, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from .among import among, listed
@@ -24,7 +24,13 @@ from .tables import checks, posts, revisions
 Key = tuple[str, str]  # site, id
 States = list[tuple[Post | Comment, str]]  # with the hashes of their texts
 
-_MERGED = ("fetched_at", "first_seen_at", "changed_at", "deleted_at")  # columns that `merge` decides, beside the hash
+_MERGED = (
+    "fetched_at",
+    "first_seen_at",
+    "changed_at",
+    "deleted_at",
+    "tombstone_at",
+)  # columns that `merge` decides, beside the hash
 _OF_CHECKS = {"checked_at", "next_check_at"}  # columns that `checks.py` writes
 _KEY = ("site", "id")
 
@@ -59,7 +65,7 @@ def _thread(item: Post | Comment) -> Key:
 
 
 def _decided(entry: Entry) -> tuple[object, ...]:
-    return entry.hash, entry.first_seen_at, entry.changed_at, entry.deleted_at
+    return entry.hash, entry.first_seen_at, entry.changed_at, entry.deleted_at, entry.tombstone_at
 
 
 # --- reading
@@ -71,13 +77,14 @@ def _stored(connection: Connection, table: Table[Any], by_key: Mapping[Key, Stat
     for site, ids in _by_site(by_key).items():
         edited, unhashed = [], []
         for row in connection.execute(_select_entries(table, dialect), {"site": site, "among": listed(ids, dialect)}):
-            id_, digest, fetched_at, first_seen_at, changed_at, deleted_at = row
+            id_, digest, fetched_at, first_seen_at, changed_at, deleted_at, tombstone_at = row
             entries[site, id_] = Entry(
                 hash=digest or "",
                 fetched_at=fetched_at,
                 first_seen_at=first_seen_at,
                 changed_at=changed_at,
                 deleted_at=deleted_at,
+                tombstone_at=tombstone_at,
             )
             if digest is None:
                 unhashed.append(id_)
@@ -179,11 +186,14 @@ def _write(
 
 def _row(entry: Entry, item: Post | Comment, table: Table[Any]) -> dict[str, Any]:
     row = {name: getattr(item, name) for name in _fields(table)}
+    if isinstance(item, Post):
+        row["forum_id"] = item.forum_id or entry.forum_id
     row["content_hash"] = entry.hash
     row["fetched_at"] = entry.fetched_at
     row["first_seen_at"] = entry.first_seen_at
     row["changed_at"] = entry.changed_at
     row["deleted_at"] = entry.deleted_at
+    row["tombstone_at"] = entry.tombstone_at
     return row
 
 
@@ -198,9 +208,11 @@ def _upsert(table: Table[Any], dialect: str) -> Insert:
     insert = postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
     written = [column.name for column in table.columns if column.name not in _OF_CHECKS]
     insert = insert.values({name: bindparam(name) for name in written})
-    return insert.on_conflict_do_update(
-        index_elements=list(table.primary_key.columns), set_={name: insert.excluded[name] for name in written if name not in _KEY}
-    )
+    changed: dict[str, Any] = {name: insert.excluded[name] for name in written if name not in _KEY}
+    if table is posts:
+        not_said = insert.excluded.forum_id == literal_column("''")
+        changed["forum_id"] = case((not_said, posts.c.forum_id), else_=insert.excluded.forum_id)
+    return insert.on_conflict_do_update(index_elements=list(table.primary_key.columns), set_=changed)
 
 
 @cache

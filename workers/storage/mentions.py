@@ -13,6 +13,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from .records import Check, Forum, Post, RunRow, Scan, Stored
 from .tables import forums, sites
 
+OF_INDEX = "*"  # instead of a forum, in the report of a reading of a site's index page
+
 
 def store_mentions(connection: Connection, items: Sequence[Stored]) -> None:
     """Rows for the sites and forums that `items` name; the oldest time of a mention stays."""
@@ -60,8 +62,10 @@ def store_site_files(connection: Connection, described: Mapping[str, tuple[str |
 
 def _forum_of(item: Stored) -> str | None:
     match item:
-        case Post() | Scan() | Check():
+        case Post() | Check():
             return item.forum_id
+        case Scan():
+            return None if item.forum_id == OF_INDEX else item.forum_id
         case Forum():
             return item.id
     return None

@@ -4,8 +4,8 @@
 - It is removed when it was found to be removed after the newest state that showed it. What is stored of it stays.
 - A state of the very time of the present one is no edit but a better reading of the same page: it overwrites, without a revision.
 
-One thing depends on the order: `deleted_at`, in rows that were removed, came back and were removed again, when a state of the
-time between arrives last.
+One thing depends on the order: the time in `deleted_at`, where something was removed, came back and was removed again, and the
+state of the time between arrives last.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ class Entry:
     first_seen_at: datetime
     changed_at: datetime | None
     deleted_at: datetime | None
+    tombstone_at: datetime | None
+    forum_id: str = ""  # of a post: what the newest state that knows it says, as far as it is not stored
     text: Text | None = None  # the stored one, where it is known that it may become a revision
     revisions: dict[str, Revision] = field(default_factory=dict)
     item: Post | Comment | None = None  # whose fields the row gets; None: those that it has
@@ -64,14 +66,19 @@ def hash_of(item: Post | Comment) -> str:
 def first_entry(item: Post | Comment, digest: str) -> Entry:
     """The row of something that is not stored yet."""
     at = item.fetched_at
+    entry = Entry(hash=digest, fetched_at=at, first_seen_at=at, changed_at=at, deleted_at=None, tombstone_at=None, item=item)
     if item.deleted:
-        return Entry(hash=NO_TEXT, fetched_at=at, first_seen_at=at, changed_at=None, deleted_at=at, item=item)
-    return Entry(hash=digest, fetched_at=at, first_seen_at=at, changed_at=at, deleted_at=None, item=item)
+        entry.hash, entry.changed_at, entry.deleted_at, entry.tombstone_at = NO_TEXT, None, at, at
+    if isinstance(item, Post):
+        entry.forum_id = item.forum_id or ""
+    return entry
 
 
 def add(entry: Entry, item: Post | Comment, digest: str) -> None:
     """Take one more state into account. `digest` is its hash."""
     at = item.fetched_at
+    if isinstance(item, Post) and item.forum_id and (at >= entry.fetched_at or not entry.forum_id):
+        entry.forum_id = item.forum_id
     entry.first_seen_at = min(entry.first_seen_at, at)
     if item.deleted:
         _removed_state(entry, item)
@@ -82,7 +89,8 @@ def add(entry: Entry, item: Post | Comment, digest: str) -> None:
     else:
         _newer(entry, item, digest)
     if not item.deleted and entry.deleted_at is not None and at >= entry.deleted_at:
-        entry.deleted_at = None
+        shown = entry.tombstone_at
+        entry.deleted_at = shown if shown is not None and shown > at else None
 
 
 def missed(entry: Entry, at: datetime | None) -> None:
@@ -93,6 +101,7 @@ def missed(entry: Entry, at: datetime | None) -> None:
 
 def _removed_state(entry: Entry, item: Post | Comment) -> None:
     at = item.fetched_at
+    entry.tombstone_at = at if entry.tombstone_at is None else max(entry.tombstone_at, at)
     if entry.hash == NO_TEXT and at >= entry.fetched_at:  # the newest of what the site shows instead
         entry.item, entry.fetched_at = item, at
     if entry.hash == NO_TEXT or at > entry.fetched_at:

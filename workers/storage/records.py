@@ -34,7 +34,7 @@ class Post(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="pos
 
     site: Name
     id: Name
-    forum_id: Name
+    forum_id: Name | None  # null: this page does not say; what is stored of it stays
     title: str
     body: str
     author: str | None

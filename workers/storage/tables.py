@@ -33,6 +33,7 @@ _NAME = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 _HASH = "Hash of the text (contents.py); empty: only a removed state was seen; null: an older Trawl wrote it."
 _CHANGED = "When the present text was first fetched; null: an older Trawl wrote it."
 _DELETED = "When it was found to be removed; null: it is there."
+_TOMBSTONE = "When the site showed last that it is removed; null: it never did."
 _SITE = "Name of the site file."
 _FETCHED = "When this state was fetched; only one as new overwrites it."
 _FIRST = "When the oldest state that we had was fetched."
@@ -59,7 +60,7 @@ class ForumColumns(TypedColumns):
 class PostColumns(TypedColumns):
     site: Named[str] = Column(_NAME, primary_key=True, comment=_SITE)
     id: Named[str] = Column(_NAME, primary_key=True, comment="Id of the post (thread) on its site.")
-    forum_id: Named[str] = Column(_NAME, comment="Id of the forum that the post is in.")
+    forum_id: Named[str] = Column(_NAME, comment="Id of the forum that the post is in; empty: not known.")
     title: Named[str] = Column(Text, comment="Title as plain text.")
     body: Named[str] = Column(Text, comment="Text of the opening post.")
     author: Named[str | None] = Column(Text, comment="Name of the author; null when the site hides it.")
@@ -76,6 +77,7 @@ class PostColumns(TypedColumns):
     content_hash: Named[str | None] = Column(Text, comment=_HASH)
     changed_at: Named[datetime | None] = Column(UtcDateTime, comment=_CHANGED)
     deleted_at: Named[datetime | None] = Column(UtcDateTime, comment=_DELETED)
+    tombstone_at: Named[datetime | None] = Column(UtcDateTime, comment=_TOMBSTONE)
     checked_at: Named[datetime | None] = Column(UtcDateTime, comment="When the newest check of the thread ended.")
     next_check_at: Named[datetime | None] = Column(
         UtcDateTime, comment="When to look again for edits and deletions; null: never."
@@ -99,6 +101,7 @@ class CommentColumns(TypedColumns):
     content_hash: Named[str | None] = Column(Text, comment=_HASH)
     changed_at: Named[datetime | None] = Column(UtcDateTime, comment=_CHANGED)
     deleted_at: Named[datetime | None] = Column(UtcDateTime, comment=_DELETED)
+    tombstone_at: Named[datetime | None] = Column(UtcDateTime, comment=_TOMBSTONE)
 
 
 class RevisionColumns(TypedColumns):

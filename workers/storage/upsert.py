@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Insert, Table, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
-from .checks import Recheck, schedule, store_checks
+from .checks import RechecksOf, schedule, store_checks
 from .entries import store_states
 from .errors import row_refusal
 from .gaps import find_gaps
@@ -39,22 +39,22 @@ _Group = Sequence[tuple[int, Stored]]  # with the places in the batch
 _Store = Callable[[Connection, Sequence[Any]], object]
 
 
-def store(connection: Connection, items: Sequence[Stored], recheck: Recheck) -> list[Refused]:
+def store(connection: Connection, items: Sequence[Stored], rechecks: RechecksOf) -> list[Refused]:
     """Store `items` in the connection's transaction; returns those that the database refused, in no particular order.
 
-    `recheck` says for how many seconds after its last post a site's threads are looked at again.
+    `rechecks` says how a site wants its threads to be looked at again.
     Raises what SQLAlchemy raises when it is the database that failed.
     """
 
     def store_posts(connection: Connection, items: Sequence[Post]) -> None:
-        schedule(connection, store_states(connection, posts, items), recheck)  # a check may have come before its post
+        schedule(connection, store_states(connection, posts, items), rechecks)  # a check may have come before its post
 
     how: dict[type[Stored], _Store] = {  # in this order: checks look at what was seen, gaps at scans
         Forum: store_forums,
         Post: store_posts,
         Comment: lambda connection, items: store_states(connection, comments, items),
         Scan: _store_scans,
-        Check: lambda connection, items: store_checks(connection, items, recheck),
+        Check: lambda connection, items: store_checks(connection, items, rechecks),
         RunRow: lambda connection, items: store_newest(connection, crawler_runs, items),
     }
     if connection.dialect.name == "postgresql":

@@ -28,7 +28,7 @@ def test_what_is_written_is_read_back_exactly(database: Database) -> None:
     expected = post() | {name: datetime.fromisoformat(post()[name]) for name in ("created_at", "last_reply_at", "fetched_at")}
     del expected["kind"]
     seen = dict.fromkeys(("fetched_at", "first_seen_at", "changed_at"), START + timedelta(minutes=10))
-    nulls = dict.fromkeys(("body_html", "edited_at", "deleted_at", "checked_at", "next_check_at"))
+    nulls = dict.fromkeys(("body_html", "edited_at", "deleted_at", "tombstone_at", "checked_at", "next_check_at"))
     assert stored == expected | seen | nulls | {"sticky": False, "content_hash": content_hash(post()["title"], post()["body"])}
     assert rows(database, comments)[0]["parent_id"] == "c0"
     assert rows(database, scans)[0]["threads"] == 60

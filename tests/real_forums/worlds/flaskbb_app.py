@@ -40,4 +40,5 @@ def make():
 
 
 if __name__ == "__main__":
-    make().run(host="127.0.0.1", port=int(sys.argv[1]), threaded=True, use_reloader=False)
+    # one request at a time: its Markdown parser keeps its state in one object, and threads get pieces of each other's posts
+    make().run(host="127.0.0.1", port=int(sys.argv[1]), threaded=False, use_reloader=False)

@@ -1,4 +1,4 @@
-"""What happens in the small FlaskBB, through its own models: `python flaskbb_world.py populate|change|truth|forums`.
+"""What happens in the small FlaskBB, through its own models: `python flaskbb_world.py found|populate|change|truth|forums`.
 
 Runs in FlaskBB's own environment. The last line printed is JSON.
 """
@@ -9,6 +9,9 @@ import random
 import re
 import sys
 
+from flaskbb_app import make  # first: it gives `collections` the names that FlaskBB asks for
+
+# isort: split
 from flask import current_app
 from flaskbb.extensions import db
 from flaskbb.forum.models import Category, Forum, Post, Topic
@@ -16,7 +19,6 @@ from flaskbb.management.models import Setting
 from flaskbb.user.models import User
 from flaskbb.utils.helpers import time_utcnow
 from flaskbb.utils.populate import create_default_groups, create_default_settings, create_user
-from flaskbb_app import make
 
 TITLES = ["How do I {0} a {1}?", '<{0}> & {1}: what\'s "right"?', "{1} {0} — ünïcode ✓ 中文", "2 {0} for 1 {1}"]
 WORDS = ["crawl", "redis", "forum", "thread", "lease", "bucket", "river", "stone", "kettle", "lantern", "marble", "violin"]
@@ -90,12 +92,11 @@ def found() -> None:
         category = Category(title=f"{place} category").save()
         for name in ("one", "two"):
             Forum(title=f"{place} {name} & more", category_id=category.id, description="about <it>").save()
-        Forum(title="Elsewhere", category_id=category.id, external="http://127.0.0.1:9/").save()
+        Forum(title="Elsewhere", category_id=category.id, description="not ours", external="http://127.0.0.1:9/").save()
     db.session.commit()
 
 
 def populate() -> None:
-    found()
     world = World(1)
     topics = [
         world.thread(world.dice.choice(forums()), replies=world.dice.choice([0, 0, 1, 2, 3, 5, 8, 40 if number % 40 == 0 else 1]))
@@ -149,7 +150,7 @@ def truth() -> dict:
             "title": topic.title,
             "text": plain(markup, first),
             "author": first.username,
-            "replies": len(others),
+            "replies": None,
         }
         for post in others:
             comments[str(post.id)] = {"topic_id": str(topic.id), "text": plain(markup, post), "author": post.username}
@@ -170,7 +171,7 @@ def main() -> None:
         elif verb == "forums":
             told = [str(forum.id) for forum in forums()]
         else:
-            told = {"populate": populate, "change": change}[verb]()
+            told = {"found": found, "populate": populate, "change": change}[verb]()
     print(json.dumps(told))
 
 

@@ -22,6 +22,7 @@ from workers.sites import Site, load_site
 from workers.sites.errors import UnreadablePage
 from workers.sites.layers import PROFILES
 from workers.sites.reading import read_comments, read_index, read_list, read_thread
+from workers.sites.recognise import guesses
 
 PAGES = Path(__file__).parents[2] / "fixtures" / "forums"
 EXPECTED = {path.parent.name: json.loads(path.read_text()) for path in sorted(PAGES.glob("*/expected.json"))}
@@ -85,6 +86,44 @@ def test_a_page_is_read_as_a_person_reads_it(profile: str, stem: str, sites: Pat
         assert key not in told or found[key] == told[key], key
     if "post" in told:
         assert told["post"] == (None if found["post"] is None else _part(found["post"], told["post"]))
+
+
+@pytest.mark.parametrize(
+    ("profile", "source", "header"),
+    [
+        (
+            "discourse",
+            '<meta name="generator" content="Discourse 3.5.0 - https://github.com/discourse/discourse">',
+            "X-Discourse-Route: a",
+        ),
+        ("flarum", '<div id="flarum-loading"></div><script id="flarum-json-payload" type="application/json">{}</script>', ""),
+        ("hackernews", '<html lang="en" op="news"><link rel="stylesheet" type="text/css" href="news.css?x">', ""),
+        (
+            "lemmy",
+            '<meta name="Description" content="Lemmy"><script>window.isoData = {"site":{"version":"0.19.11"}}</script>',
+            "",
+        ),
+        (
+            "lemmy-v4",
+            '<meta name="Description" content="Lemmy"><script>window.isoData = {"site":{"version":"1.0.2"}}</script>',
+            "",
+        ),
+        ("misago", '<script src="/static/misago/js/misago.js"></script><script>misago.init({});</script>', ""),
+        (
+            "nodebb",
+            '<script>config = {"relative_path":"","categoryTopicSort":"recently_replied"}</script>',
+            "X-Powered-By: NodeBB",
+        ),
+        (
+            "nodebb-v2",
+            '<script>config = {"relative_path":"","categoryTopicSort":"newest_to_oldest"}</script>',
+            "X-Powered-By: NodeBB",
+        ),
+    ],
+)
+def test_the_software_is_known_from_its_page(profile: str, source: str, header: str) -> None:
+    headers = dict([header.split(": ")]) if header else {}
+    assert guesses(HtmlResponse(BASE, body=source.encode(), headers=headers))[0].profile == profile
 
 
 def _part(row: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:

@@ -44,6 +44,7 @@ def upgrade() -> None:
     op.add_column("posts", sa.Column("content_hash", sa.Text))
     op.add_column("posts", sa.Column("changed_at", UtcDateTime))
     op.add_column("posts", sa.Column("deleted_at", UtcDateTime))
+    op.add_column("posts", sa.Column("tombstone_at", UtcDateTime))
     op.add_column("posts", sa.Column("checked_at", UtcDateTime))
     op.add_column("posts", sa.Column("next_check_at", UtcDateTime))
     op.add_column("comments", sa.Column("body_html", sa.Text))
@@ -52,6 +53,7 @@ def upgrade() -> None:
     op.add_column("comments", sa.Column("content_hash", sa.Text))
     op.add_column("comments", sa.Column("changed_at", UtcDateTime))
     op.add_column("comments", sa.Column("deleted_at", UtcDateTime))
+    op.add_column("comments", sa.Column("tombstone_at", UtcDateTime))
     op.create_table(
         "revisions",
         sa.Column("site", NAME, nullable=False),

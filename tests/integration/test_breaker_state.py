@@ -1,0 +1,249 @@
+"""Breakers in a real Redis: opened once, held beside an operator's pauses, probed in time, closed by themselves or by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import redis
+
+from cli.main import main
+from demo.forum.process import ForumProcess
+from monitoring.metrics import METRICS
+from monitoring.page import page
+from monitoring.reading import Source
+from redis_components.answers import server_time
+from redis_components.breakers import Breaker, Breakers, BreakerState
+from redis_components.holds import HoldWord
+from redis_components.keys import CrawlKeys, FleetKeys
+from tests.support.demo_sites import declare
+from workers.breaker.drift_notes import drifts
+from workers.breaker.probing import probe_sites
+from workers.breaker.state import REMEMBERED_S, after_probe, close_breaker, open_breaker, pause_s
+from workers.holding import Target, hold, overview, resume, why_not_seeded
+from workers.sites.breaker_options import BreakerOptions
+from workers.sites.soft_block import Cause, Verdict
+
+OPTIONS = BreakerOptions(probe_s=10, probe_max_s=100)
+WALL = Verdict(cause=Cause.CHALLENGE, reason="a challenge of Cloudflare", excerpt="Just a moment")
+SITE = Target(site="one")
+STATS = CrawlKeys.for_spider("forum_detail").stats_hash()
+
+Trawl = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def forum() -> Iterator[ForumProcess]:
+    with ForumProcess(seed=5, forums=4, threads=5, comments=3, rate=0) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def _site(forum: ForumProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
+    declare(tmp_path, "one", forum.url, "\n[breaker]\nprobe_s = 10\nprobe_max_s = 100\n")
+    forum.control(wall="", wall_page="")
+
+
+@pytest.fixture
+def trawl(redis_url: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Trawl:
+    monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        return code, *capfd.readouterr()
+
+    return run
+
+
+def opened(client: redis.Redis, kind: str = "list", verdict: Verdict = WALL, options: BreakerOptions = OPTIONS) -> bool:
+    return open_breaker(client, "one", verdict, options, url="http://forum.test/1", kind=kind, by="a@b", how="")
+
+
+def is_due(client: redis.Redis) -> None:
+    """The next probe's time has come."""
+    breakers = Breakers(client)
+    known = breakers.get("one")
+    assert known is not None
+    breakers.put("one", msgspec.structs.replace(known, next_probe_at=0.0))
+
+
+def probed(client: redis.Redis) -> str:
+    is_due(client)
+    return probe_sites(client)["one"]
+
+
+def said(client: redis.Redis) -> list[str]:
+    return [f"{one.what}: {one.hold}" for one in overview(client)]
+
+
+def test_it_opens_once_whoever_noticed_it_first(redis_client: redis.Redis) -> None:
+    assert opened(redis_client)
+    assert not opened(redis_client, verdict=Verdict(cause=Cause.LOGIN, reason="another"))
+    breaker = Breakers(redis_client).open_ones()["one"]
+    assert (breaker.cause, breaker.reason, breaker.by, breaker.step) == ("challenge", WALL.reason, "a@b", 0)
+    assert 7.5 <= breaker.next_probe_at - breaker.since <= 12.5
+    assert said(redis_client) == ["site one: paused by breaker: a challenge of Cloudflare"]
+    assert str(why_not_seeded(redis_client, "forum_list", ["one", "two"])["one"]) == f"paused by breaker: {WALL.reason}"
+
+
+def test_an_operators_pause_and_the_breaker_are_two_things(redis_client: redis.Redis) -> None:
+    opened(redis_client)
+    hold(redis_client, SITE, HoldWord.PAUSE, by="ops")
+    assert sorted(said(redis_client)) == [f"site one: paused by breaker: {WALL.reason}", "site one: paused by ops"]
+    resume(redis_client, SITE)
+    assert said(redis_client) == [f"site one: paused by breaker: {WALL.reason}"]
+    resume(redis_client, Target(whole=True))
+    assert said(redis_client) == [f"site one: paused by breaker: {WALL.reason}"]
+    hold(redis_client, SITE, HoldWord.PAUSE, by="ops")
+    assert close_breaker(redis_client, "one", "it is well")
+    assert said(redis_client) == ["site one: paused by ops"]
+    assert not close_breaker(redis_client, "one", "again")
+
+
+def test_a_process_that_died_between_record_and_hold_is_mended(redis_client: redis.Redis, forum: ForumProcess) -> None:
+    opened(redis_client)
+    redis_client.delete(FleetKeys().holds())
+    assert said(redis_client) == []
+    probe_sites(redis_client)
+    assert said(redis_client) == [f"site one: paused by breaker: {WALL.reason}"]
+    redis_client.delete(FleetKeys().breakers())
+    probe_sites(redis_client)
+    assert said(redis_client) == []
+
+
+def test_probes_close_it_when_they_were_good_often_enough(redis_client: redis.Redis, forum: ForumProcess) -> None:
+    forum.control(wall="captcha")
+    opened(redis_client)
+    assert probe_sites(redis_client) == {}, "not yet"
+    assert probed(redis_client) == "open: a challenge: a page with the title 'Just a moment...'"
+    forum.control(wall="")
+    assert probed(redis_client) == "1 of 2 good probes"
+    forum.control(wall="login")
+    assert probed(redis_client).startswith("open: a login page")
+    forum.control(wall="")
+    assert probed(redis_client) == "1 of 2 good probes", "they have to be in a row"
+    assert probed(redis_client) == "closed"
+    assert Breakers(redis_client).open_ones() == {}
+    assert said(redis_client) == []
+
+
+def test_what_was_the_trouble_is_what_is_probed(redis_client: redis.Redis, forum: ForumProcess) -> None:
+    forum.control(wall="login", wall_page="comments")
+    opened(redis_client, kind="comments")
+    assert probed(redis_client).startswith("open: a login page")
+    forum.control(wall="login", wall_page="thread")
+    assert probed(redis_client) == "1 of 2 good probes"
+
+
+def test_a_site_that_an_operator_has_paused_is_not_probed(redis_client: redis.Redis, forum: ForumProcess) -> None:
+    opened(redis_client)
+    is_due(redis_client)
+    hold(redis_client, SITE, HoldWord.PAUSE, by="ops")
+    asked = forum.stats()["total"]
+    assert probe_sites(redis_client) == {}
+    assert forum.stats()["total"] == asked
+
+
+def test_one_that_does_not_answer_stays_open(redis_client: redis.Redis, tmp_path: Path) -> None:
+    declare(tmp_path, "one", "http://127.0.0.1:9")
+    opened(redis_client)
+    assert "127.0.0.1:9" in probed(redis_client)
+    (tmp_path / "one.toml").unlink()
+    assert probed(redis_client) == "its site file is gone"
+    assert said(redis_client) == []
+
+
+def test_while_somebody_probes_nobody_else_does(redis_client: redis.Redis) -> None:
+    opened(redis_client)
+    is_due(redis_client)
+    redis_client.set(FleetKeys().probing(), "somebody")
+    assert probe_sites(redis_client) == {}
+
+
+def test_the_pause_between_probes_doubles_to_its_limit_and_goes_on_when_it_opens_again_soon(redis_client: redis.Redis) -> None:
+    assert [pause_s(step, OPTIONS, 0.5) for step in (0, 1, 2, 3, 4, 99)] == [10, 20, 40, 80, 100, 100]
+    assert (pause_s(0, OPTIONS, 0.0), pause_s(0, OPTIONS, 1.0)) == (7.5, 12.5)
+    breaker = Breaker(state=BreakerState.OPEN, cause="x", reason="x", since=0.0)
+    for step in (1, 2):
+        breaker = after_probe(breaker, "still", OPTIONS, 100.0, 0.5)
+        assert (breaker.step, breaker.next_probe_at) == (step, 100 + 10 * 2**step)
+
+    opened(redis_client)
+    breakers = Breakers(redis_client)
+    known = breakers.get("one")
+    assert known is not None
+    breakers.put("one", msgspec.structs.replace(known, step=3))
+    close_breaker(redis_client, "one", "it is well")
+    assert opened(redis_client)
+    assert Breakers(redis_client).open_ones()["one"].step == 3
+    close_breaker(redis_client, "one", "it is well")
+    closed = breakers.get("one")
+    assert closed is not None
+    breakers.put("one", msgspec.structs.replace(closed, closed_at=server_time(redis_client) - REMEMBERED_S - 1))
+    probe_sites(redis_client)
+    assert breakers.all() == {}, "a day later it is forgotten"
+
+
+def test_what_the_site_asks_for_is_waited_for(redis_client: redis.Redis) -> None:
+    opened(redis_client, verdict=Verdict(cause=Cause.BUSY, reason="HTTP 429", retry_after_s=500))
+    breaker = Breakers(redis_client).open_ones()["one"]
+    assert breaker.next_probe_at - breaker.since == 500
+
+
+def count_pages(client: redis.Redis, lots: int, *, empty: float) -> dict[str, str]:
+    """Let crawlers have read lots of pages of comments, and look."""
+    done: dict[str, str] = {}
+    for _ in range(lots):
+        client.hincrby(STATS, "sites/one/comments/pages", 20)
+        client.hincrby(STATS, "sites/one/comments/rows", 400)
+        client.hincrby(STATS, "sites/one/comments/empty/body", int(400 * empty))
+        client.hincrby(STATS, "sites/one/comments/empty/author", 40)
+        done |= probe_sites(client)
+    return done
+
+
+def test_a_required_field_that_is_empty_everywhere_opens_it(redis_client: redis.Redis, trawl: Trawl, redis_url: str) -> None:
+    assert count_pages(redis_client, 6, empty=0.0) == {}
+    said_first = count_pages(redis_client, 2, empty=1.0)["one"]
+    assert said_first == "opened: comments pages: body is empty in 100 % of the rows, usually in 0 %"
+    assert Breakers(redis_client).open_ones()["one"].cause == "drift"
+
+    status = json.loads(trawl("status", "--json")[1])["sites"]
+    assert [(one["site"], one["cause"]) for one in status["breakers"]] == [("one", "drift")]
+    assert [(one["figure"], one["now"]) for one in status["drifts"]] == [("body", 1.0)]
+    assert "body is empty in 100 %" in trawl("status")[1]
+    reading = Source(redis_url, {"forum_list": 1, "forum_detail": 1}).look()
+    samples = {metric.name: dict(metric.samples(reading)) for metric in METRICS}
+    assert samples["trawl_site_breaker"] == {("one", "drift"): 1.0}
+    assert samples["trawl_site_drift"] == {("one", "comments", "body"): 1.0}
+    assert "body is empty in 100 %" in page(reading, "here")
+
+    assert probed(redis_client) == "1 of 2 good probes"
+    assert probed(redis_client) == "closed"
+    assert not any(drift.drifted for drift in drifts(redis_client).values()), "a page of that kind was seen to be well"
+
+
+def test_an_operator_closes_it_and_what_is_there_now_is_normal(redis_client: redis.Redis, trawl: Trawl) -> None:
+    count_pages(redis_client, 6, empty=0.0)
+    count_pages(redis_client, 2, empty=1.0)
+    code, out, _ = trawl("resume", "--site", "one")
+    assert code == 0
+    assert "still held" in out
+    assert "trawl resume --site one --breaker" in out
+    assert Breakers(redis_client).open_ones()
+    assert trawl("resume", "--site", "one", "--breaker")[:2] == (0, "site one: resumed\n")
+    assert said(redis_client) == []
+    assert count_pages(redis_client, 6, empty=1.0) == {}
+    assert trawl("resume", "forum_list", "--breaker")[0] == 2
+
+
+def test_stats_that_are_none_of_ours_do_no_harm(redis_client: redis.Redis) -> None:
+    for name, value in (("sites/one/comments/pages", "many"), ("sites/one", "1"), ("sites/x/y/z/a/b", "5"), ("sites", "1")):
+        redis_client.hset(STATS, name, value)
+    redis_client.hset(FleetKeys().drift(), mapping={"one/comments": "{", "gone/list": "{}", "x": "y"})
+    assert probe_sites(redis_client) == {}
+    assert [name for name in redis_client.hkeys(FleetKeys().drift()) if not name.startswith(b"one/")] == []

@@ -1,0 +1,176 @@
+"""Kept pages are read once more after a selector fix: by a real crawl that kept them, and as many as memory would not hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from cli.main import main
+from tests.support.demo_sites import declare
+from tests.support.items import comment
+from workers.items import stamp
+from workers.raw import RawPage, RawStore, raw_dir
+from workers.reparse import BATCH, reparse
+from workers.sites import load_site
+from workers.storage import Database, comments, parse, posts
+from workers.storage.tables import revisions
+
+T0 = datetime(2026, 11, 20, 10, tzinfo=UTC)
+Trawl = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path / "sites"))
+    monkeypatch.setenv("TRAWL_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.delenv("TRAWL_DATABASE_URL", raising=False)
+    (tmp_path / "sites").mkdir()
+    declare(tmp_path / "sites", "one", "http://forum.test", "\n[raw]\nkeep_days = 7\n")
+    return tmp_path / "sites"
+
+
+@pytest.fixture
+def trawl(capfd: pytest.CaptureFixture[str]) -> Trawl:
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        return code, *capfd.readouterr()
+
+    return run
+
+
+def comments_page(thread: str, texts: list[str], *, hours: float = 0, **more: Any) -> RawPage:
+    rows = [
+        {"id": f"{thread}-c{n}", "post_id": thread, "body": text, "text": text, "author": "a", "created_at": stamp(T0)}
+        for n, text in enumerate(texts)
+    ]
+    return page("comments", f"/comment/{thread}/1", {"pages": 1, "comments": rows}, thread=thread, hours=hours, **more)
+
+
+def page(kind: str, path: str, body: Any, *, thread: str = "", hours: float = 0, at_url: str = "http://forum.test") -> RawPage:
+    return RawPage(
+        site="one",
+        page={"kind": kind, "forum": "f1", "thread": thread, "number": 1},
+        url=at_url + path,
+        request_url=at_url + path,
+        status=200,
+        headers=((b"content-type", b"application/json"),),
+        body=body if isinstance(body, bytes) else json.dumps(body).encode(),
+        fetched_at=stamp(T0 + timedelta(hours=hours)),
+    )
+
+
+def keep(*pages: RawPage) -> None:
+    store = RawStore(raw_dir())
+    for one in pages:
+        store.keep(one)
+    store.close()
+    assert store.dropped == 0
+
+
+def stored(database: Database) -> list[tuple[Any, ...]]:
+    query = select(comments.c.id, comments.c.body, comments.c.fetched_at).order_by(comments.c.id)
+    return [tuple(row) for row in database.stream(query)]
+
+
+def count(database: Database, table: Any) -> int:
+    (row,) = database.stream(select(func.count()).select_from(table))
+    return int(row[0])
+
+
+def break_selector(sites: Path) -> None:
+    """`body` is looked for at a place where the site has it no more."""
+    file = sites / "one.toml"
+    head, _, fields = file.read_text().partition("[pages.comments.fields]")
+    file.write_text(head + "[pages.comments.fields]" + fields.replace('body = "body"', 'body = "nowhere"'))
+
+
+def mend_selector(sites: Path) -> None:
+    file = sites / "one.toml"
+    file.write_text(file.read_text().replace('body = "nowhere"', 'body = "text"'))
+
+
+def test_after_a_selector_fix_what_was_lost_is_stored_with_its_old_time_and_without_revisions(sites: Path, trawl: Trawl) -> None:
+    break_selector(sites)
+    keep(
+        comments_page("p1", ["hello", "world"]), comments_page("p1", ["hello", "world!"], hours=2), comments_page("p2", ["moin"])
+    )
+    with Database.from_url() as database:
+        reparse(database, raw_dir(), load_site("one"))
+        assert [row[1] for row in stored(database)] == ["", "", ""]
+        mend_selector(sites)
+
+        code, out, _ = trawl("reparse", "--site", "one", "--dry-run", "--json")
+        report = json.loads(out)
+        assert (code, report["pages"], report["items"]) == (0, {"comments": 3}, 5)
+        assert [row[1] for row in stored(database)] == ["", "", ""], "a dry run changes nothing"
+        assert report["changes"] == {"comments": {"body gained": 3, "older than stored": 2}} or report["changes"] == {
+            "comments": {"body gained": 3}
+        }
+
+        code, out, _ = trawl("reparse", "--site", "one")
+        assert code == 0
+        assert "3 pages read, 5 items stored" in out
+        later = T0 + timedelta(hours=2)
+        assert stored(database) == [("p1-c0", "hello", later), ("p1-c1", "world!", later), ("p2-c0", "moin", T0)]
+        edits = [tuple(row) for row in database.stream(select(revisions.c.id, revisions.c.body))]
+        assert edits == [("p1-c1", "world")], "what the author changed, and not that it was read wrongly"
+
+        again = json.loads(trawl("reparse", "--site", "one", "--json")[1])
+        assert set(again["changes"]["comments"]) <= {"same", "older than stored"}
+        assert count(database, revisions) == 1
+
+
+def test_what_was_fetched_since_is_not_overwritten(sites: Path) -> None:
+    keep(comments_page("p1", ["old"]))
+    with Database.from_url() as database:
+        newer = comment("p1-c0", site="one", post_id="p1", body="new", fetched_at=stamp(T0 + timedelta(days=1)))
+        database.write([parse(json.dumps(newer).encode())])
+        report = reparse(database, raw_dir(), load_site("one"))
+        assert report.changes == {("comments", "older than stored"): 1}
+        assert [row[1] for row in stored(database)] == ["new"]
+
+
+def test_pages_that_are_none_are_told_with_their_reasons_and_the_others_are_stored(sites: Path, trawl: Trawl) -> None:
+    keep(
+        page("comments", "/comment/p1/1", b"<html><title>Log in</title><input type=password>", thread="p1"),
+        page("comments", "/comment/p2/1", b'{"error": "no"}', thread="p2"),
+        page("list", "/list/f1/1", {"pages": 1, "threads": [{"id": "p3", "reply_count": 1}]}),
+        page("thread", "/post/p3", {"id": "p3", "forum_id": "f1", "title": "T", "body": "B"}, thread="p3"),
+        page("index", "/forums", {"forums": [{"id": "f1", "name": "One"}]}),
+    )
+    code, out, _ = trawl("reparse", "--site", "one")
+    assert code == 1, "some pages could not be read"
+    assert "1 pages not read: a login page, 'Log in'" in out
+    assert "1 pages not read: has no list of rows at comments" in out
+    with Database.from_url() as database:
+        assert [tuple(row) for row in database.stream(select(posts.c.id, posts.c.title, posts.c.url))] == [
+            ("p3", "T", "http://forum.test/post/p3")
+        ]
+    code, out, _ = trawl("reparse", "--site", "one", "--kind", "list", "--json")
+    assert (code, json.loads(out)["pages"], json.loads(out)["items"]) == (0, {"list": 1}, 0)
+
+
+def test_a_site_without_pages_says_why(sites: Path, trawl: Trawl) -> None:
+    assert trawl("reparse", "--site", "one")[::2] == (
+        1,
+        f"trawl: no pages of one in {raw_dir() / 'one'}: it keeps them for 7 days\n",
+    )
+    assert trawl("reparse", "--site", "two")[0] == 2
+    assert "kinds of pages are index, list" in trawl("reparse", "--site", "one", "--kind", "posts")[2]
+
+
+def test_it_holds_few_items_however_many_pages_there_are(sites: Path) -> None:
+    pages = 3 * BATCH // 20
+    keep(*(comments_page(f"p{n}", ["text"] * 20) for n in range(pages)))
+    seen: list[int] = []
+    with Database.from_url() as database:
+        report = reparse(database, raw_dir(), load_site("one"), progress=lambda report: seen.append(report.items))
+        assert count(database, comments) == report.items == pages * 20
+    assert len(seen) >= 3
+    assert max(after - before for before, after in zip([0, *seen], seen, strict=False)) <= BATCH + 20

@@ -1,0 +1,166 @@
+"""Site files: what is right is read, what is wrong is one line with file, key, value and fix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from workers.sites import SiteError, layers, load_all, load_site, load_sites
+from workers.sites.manners import headers_of
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
+    return tmp_path
+
+
+GOOD = 'profile = "generic"\nbase_url = "http://forum.example/api/"\nforums = ["a", "b"]\n'
+
+
+def test_a_site_builds_its_urls_from_the_templates(folder: Path) -> None:
+    text = (
+        '[pages.comments]\nurl = "/t/{thread}.json?page={page}"\nfirst_url = "/t/{thread}.json"\n'
+        '[pages.list]\nurl = "/f/{forum:path}"\n'
+    )
+    (folder / "books.toml").write_text(GOOD + text)
+    site = load_site("books")
+    assert site.list_url("a b/../2") == "http://forum.example/api/f/a%20b/../2"
+    assert site.thread_url("1/../2?x") == "http://forum.example/api/t/1%2F..%2F2%3Fx.json"
+    assert site.comments_url("p1", 3) == "http://forum.example/api/t/p1.json?page=3"
+    assert [one.name for one in load_sites()] == ["books"]
+
+
+def test_a_profile_is_overridden_key_by_key(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    profiles = tmp_path / "profiles"
+    profiles.mkdir()
+    (profiles / "old.toml").write_text(
+        '[recognise]\nhtml = ["x"]\n[pages.list]\nurl = "/l/{forum}"\nrows = "li"\n'
+        'fields = { id = "a::attr(href)", title = "a", author = "b" }\n'
+        '[pages.comments]\nurl = "/t/{thread}"\nrows = "div"\nfields = { id = "./@id", body = "p" }\n'
+        "[limits]\npages_per_scan = 3\n"
+    )
+    (profiles / "new.toml").write_text(
+        'profile = "old"\n[pages.list.fields]\nid = { regex = "/([0-9]+)" }\n[limits]\ndeep_pages = 7\n'
+    )
+    monkeypatch.setattr(layers, "PROFILES", profiles)
+    (folder / "books.toml").write_text(
+        'profile = "new"\nbase_url = "http://x"\nforums = [1]\nlimits.deep_pages = 9\npages.list.fields.author = false\n'
+    )
+    site = load_site("books")
+    assert site.forums == ("1",)
+    assert (site.limits.pages_per_scan, site.limits.deep_pages) == (3, 9)
+    fields = site.pages.list.fields
+    assert (fields.id.select, fields.id.regex, fields.author) == (("a::attr(href)",), "/([0-9]+)", None)
+    assert site.recognise.html == (), "a profile's marks are its own"
+    (profiles / "old.toml").write_text('profile = "new"\n')
+    with pytest.raises(SiteError, match="profiles go round in a circle"):
+        load_site("books")
+
+
+def test_a_file_is_read_again_when_it_or_its_environment_has_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "books.toml").write_text(
+        '# ${IN_A_COMMENT}\nprofile = "generic"\nbase_url = "${BOOKS_URL:-http://127.0.0.1:1}"\nforums = ["a"]\n'
+    )
+    first = load_site("books")
+    assert str(first.base_url) == "http://127.0.0.1:1/"
+    assert load_site("books") is first
+    monkeypatch.setenv("BOOKS_URL", "http://127.0.0.1:2")
+    assert str(load_site("books").base_url) == "http://127.0.0.1:2/"
+    (folder / "books.toml").write_text(GOOD)
+    assert str(load_site("books").base_url) == "http://forum.example/api/"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("base_url = ", "cannot be read as TOML"),
+        (GOOD + "limits.pages_per_scan = 0", "limits.pages_per_scan = 0: Input should be greater than or equal to 1"),
+        (GOOD + 'forum = "a"', "forum = 'a': there is no such key: did you mean forums"),
+        (GOOD + 'pages.list.fields.autor = "a"', r"pages.list.fields.autor = 'a': there is no such key: did you mean author\?"),
+        ('base_url = "ftp://x/"\nforums = ["a"]', "base_url = 'ftp://x/': URL scheme should be 'http' or 'https'"),
+        ('base_url = "http://x/"\nforums = []', r"forums = \[\]: there is nothing to watch"),
+        ('base_url = "http://x/"', "books.toml: pages is missing: write it, or name the software"),
+        ('base_url = "http://u:p@x/"', "base_url = 'http://u:p@x/': must not hold a password"),
+        (GOOD + 'also_allowed = ["file:///etc"]', "also_allowed.0 = 'file:///etc': URL scheme should be 'http' or 'https'"),
+        (GOOD + '[pages.list]\nurl = "/{thread}"', r"pages.list.url = '/\{thread\}': .*may hold"),
+        (GOOD + '[pages.list]\nurl = "f/{forum}"', "must start with /"),
+        (GOOD + '[pages.list]\nurl = "/{forum}?s={offset}"', r"url has \{offset\}: give `per_page`"),
+        (GOOD + '[pages.list]\nrows = "li["', r"pages.list.rows = 'li\[': 'li\[' is no CSS selector"),
+        (GOOD + '[pages.list]\nrows = "//li["', r"pages.list.rows = '//li\[': .* is no XPath"),
+        (GOOD + '[pages.list]\nformat = "json"\nrows = "a["', r"pages.list.rows = 'a\[': .* is no JMESPath"),
+        (GOOD + '[pages.list]\nformat = "xml"', "pages.list.format = 'xml': Input should be 'json' or 'html'"),
+        (GOOD + "pages.list.fields.title = { regex = '(' }", "pages.list.fields.title.regex = .* is no regular expression"),
+        (GOOD + "pages.list.fields.title = { as = 'txt' }", "pages.list.fields.title.as = 'txt': Input should be 'text'"),
+        (GOOD + "pages.list.fields.views = { as = 'int' }", "there is no such key"),
+        (GOOD + "pages.comments.fields.position = { as = 'int' }", "has no `select`: write the selector, or a `default`"),
+        (GOOD + "pages.comments.children = 'a'", "children is for JSON pages"),
+        (GOOD + 'language = "klingon"', "language = 'klingon': is no language"),
+        (GOOD + 'time_zone = "Berlin"', "time_zone = 'Berlin': is no time zone"),
+        (GOOD + "[schedule]\nmin_interval_s = 60\nmax_interval_s = 30", "must not be below min_interval_s = 60"),
+        (GOOD + 'cookies.session = "abc123"', r'cookies.session = .….: a secret must not .* session = "\$\{BOOKS_SESSION\}"'),
+        (GOOD + 'headers.Authorization = "Bearer abc123"', r"headers.Authorization = .….: a secret must not"),
+        (GOOD.replace("generic", "genric"), "profile = 'genric': there is none; profiles are .*generic"),
+        (GOOD.replace("generic", "../../x"), "there is none"),
+        (GOOD.replace("http:", "${NOT_SET_ANYWHERE}"), "NOT_SET_ANYWHERE is not set: set it in the environment, or write"),
+        (GOOD + 'name = "other"', "must be 'books', as the file is named"),
+        (GOOD.replace("[", "").replace("]", ""), "cannot be read as TOML"),
+    ],
+)
+def test_a_wrong_file_is_one_line_that_names_file_key_and_value(folder: Path, text: str, said: str) -> None:
+    (folder / "books.toml").write_text(text)
+    with pytest.raises(SiteError, match=said) as caught:
+        load_site("books")
+    assert "books.toml: " in str(caught.value)
+    assert "abc123" not in str(caught.value)
+
+
+def test_all_that_is_wrong_is_said_at_once_and_stops_no_other_site(folder: Path) -> None:
+    (folder / "books.toml").write_text(
+        GOOD
+        + 'colour = "red"\ncookies.a = "b"\n[limits]\ndeep_pages = "many"\n'
+        + '[pages.list]\nrows = "li["\nfields.id = { rgex = "x" }\n'
+    )
+    (folder / "good.toml").write_text(GOOD)
+    sites, wrong = load_all()
+    assert [site.name for site in sites] == ["good"]
+    lines = str(wrong[0]).splitlines()
+    assert [line.split(": ")[1].split(" = ")[0] for line in lines] == [
+        "pages.list.rows",
+        "pages.list.fields.id.rgex",
+        "limits.deep_pages",
+        "colour",
+        "cookies.a",
+    ]
+    assert "did you mean regex?" in str(wrong[0])
+
+
+def test_a_fault_in_a_profile_names_the_profile(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    profiles = tmp_path / "profiles"
+    profiles.mkdir()
+    (profiles / "generic.toml").write_text('[pages.list]\nurl = "/"\nrows = "li["\n')
+    monkeypatch.setattr(layers, "PROFILES", profiles)
+    (folder / "books.toml").write_text(GOOD)
+    with pytest.raises(SiteError, match=r"profiles/generic.toml: pages.list.rows = 'li\['"):
+        load_site("books")
+
+
+def test_secrets_come_from_the_environment_and_are_never_shown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BOOKS_TOKEN", "abc123")
+    text = (
+        '[headers]\nAuthorization = "Bearer ${BOOKS_TOKEN}"\nUser-Agent = "books/1"\n'
+        '[cookies]\na = "${BOOKS_TOKEN}"\nb = "${BOOKS_TOKEN}2"\n'
+    )
+    (folder / "books.toml").write_text(GOOD + text)
+    site = load_site("books")
+    assert headers_of(site) == {"Authorization": "Bearer abc123", "User-Agent": "books/1", "Cookie": "a=abc123; b=abc1232"}
+    assert "abc123" not in repr(site)
+    assert "abc123" not in site.model_dump_json()
+
+
+@pytest.mark.parametrize("name", ["nope", "../books", ""])
+def test_an_unknown_site_is_answered_with_those_that_exist(folder: Path, name: str) -> None:
+    (folder / "books.toml").write_text(GOOD)
+    with pytest.raises(SiteError, match=r"unknown site .*are books; add"):
+        load_site(name)
