@@ -16,7 +16,7 @@ from statistics import mean
 
 from benchmarks.kept_versions import forgotten, kept_versions
 from benchmarks.sightings import Delays, Watch, delays, noticed_after
-from benchmarks.uniform import pages_of, requests_per_s
+from demo.followed import pages_of, requests_per_s
 from demo.forum.process import ForumProcess
 from demo.truth import Coverage
 from redis_components.schedules import Schedules, StoredEntry
@@ -31,6 +31,7 @@ from workers.storage import Database
 KILLS = (Blow.CRAWLER_KILLED, Blow.POOL_CHILD_KILLED, Blow.WORKER_KILLED, Blow.NODE_KILLED)
 PAUSE_S = (5.0, 25.0)  # between two deaths
 MIX = {"edit_rate": 0.15, "delete_rate": 0.08, "move_rate": 0.01, "skew": 1.0}
+COMMENTS = 8  # of a thread, in the mean
 SAMPLE_S = 5.0
 SETTLE_S = 300.0
 
@@ -45,6 +46,13 @@ class Plan:
     boards: int
     threads: int
     seed: int
+
+    def forum(self) -> ForumProcess:
+        """A forum that stands still, to be started. As much was written on it in a second, on all boards, as it will be."""
+        written = self.boards * self.threads * (COMMENTS + 1)
+        days = written / self.rate * self.pace / 86_400
+        sizes = {"forums": self.boards, "threads": self.threads, "comments": COMMENTS}
+        return ForumProcess(seed=self.seed, pace=self.pace, history_days=days, **sizes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +130,7 @@ def crawled_forum(plan: Plan) -> Iterator[tuple[ForumProcess, ForumFleet]]:
     with (
         tempfile.TemporaryDirectory(prefix="trawl-living-") as name,
         none_left((MARK, name)),
-        ForumProcess(seed=plan.seed, forums=plan.boards, threads=plan.threads, comments=8, pace=plan.pace) as forum,
+        plan.forum() as forum,
     ):
         folder = Path(name)
         sites = site_file(folder, plan.boards, plan.pace)

@@ -30,8 +30,8 @@ import pytest
 from benchmarks.following import MIX, Plan, Run, run
 from benchmarks.report import Report, options
 from benchmarks.sightings import delays
-from benchmarks.uniform import Rescan, pages_of, requests_per_s
-from demo.forum.process import ForumProcess
+from benchmarks.uniform import Rescan
+from demo.followed import pages_of, requests_per_s
 from demo.truth import Coverage
 
 SHARE = 0.35  # of the rescan's requests
@@ -39,7 +39,7 @@ SHARE = 0.35  # of the rescan's requests
 
 def rescan(plan: Plan, period_s: float, seconds: float) -> tuple[int, float]:
     """A uniform rescan for real, of a forum of its own that lives alike: its requests, and their number as computed."""
-    with ForumProcess(seed=plan.seed, forums=plan.boards, threads=plan.threads, comments=8, pace=plan.pace) as forum:
+    with plan.forum() as forum:
         forum.control(rate=plan.rate, latency_ms=20, **MIX)
         pages = [pages_of(forum.stats())]
         crawler = Rescan(forum.url, pages[0], period_s)

@@ -6,7 +6,7 @@ from collections import deque
 from enum import StrEnum
 
 from workers.sites.breaker_options import BreakerOptions
-from workers.sites.soft_block import Verdict
+from workers.sites.soft_block import Cause, Verdict
 
 WINDOW = 40
 """Answers among which the share of blocked ones counts."""
@@ -16,8 +16,12 @@ SETTLING_S = 30.0
 """After it was opened, answers to what was under way are not counted: until the site is held everywhere, and some more."""
 STUMBLES = 4
 """So many times `in_a_row` failed tries open it: each page is tried five times."""
+MOST_NOTED = 10_000
+"""Pages of which it is noted when they were first blocked."""
 MOST_TURNS = 3
 """How many times `attempts` a page may be blocked in all, over any number of openings, before it is given up."""
+
+_OF_A_PAGE = frozenset({Cause.LOGIN, Cause.REFUSED})
 
 
 class Step(StrEnum):
@@ -26,16 +30,19 @@ class Step(StrEnum):
     AGAIN = "again"  # back to the queue
     OPEN = "open"  # back to the queue, and the site is held
     GIVE_UP = "give up"  # to the dead ones, with the reason
+    PRIVATE = "private"  # the same, and it is about this page: others of its kind came between
 
 
 class SiteHealth:
-    """What one process has seen of one site."""
+    """What one process has seen of one kind of page of one site: threads may be walled and lists not."""
 
     def __init__(self) -> None:
         self.in_a_row = 0  # blocked answers, and no page of the site since
         self.pages: set[str] = set()  # that they were for
         self.stumbles = 0  # tries without a useful answer, and no answer since
         self.opened_at = float("-inf")
+        self._goods = 0
+        self._first: dict[str, int] = {}  # pages that were blocked -> good ones before that
         self._last: deque[bool] = deque(maxlen=WINDOW)  # True: blocked
 
     def answered(self) -> None:
@@ -56,6 +63,7 @@ class SiteHealth:
 
     def good(self) -> None:
         """A page of the site."""
+        self._goods += 1
         if self.in_a_row:
             self.in_a_row = 0
             self.pages.clear()
@@ -69,6 +77,7 @@ class SiteHealth:
         What may concern one page alone, such as a private thread, has to be met on `in_a_row` pages, or three times as often. A
         page is given up after `attempts` where others were well meanwhile, or none were asked for.
         """
+        others_are_well = self._goods > self._note(url)
         if blocks >= MOST_TURNS * options.attempts:
             return Step.GIVE_UP
         if held or now - self.opened_at < SETTLING_S:
@@ -79,8 +88,18 @@ class SiteHealth:
         if options.enabled and self._is_broken(verdict, blocks, options):
             self._begin_anew(now)
             return Step.OPEN
-        is_alone = len(self.pages) == 1 or not options.enabled
-        return Step.GIVE_UP if blocks >= options.attempts and is_alone else Step.AGAIN
+        if blocks < options.attempts:
+            return Step.AGAIN
+        if others_are_well:
+            del self._first[url]
+            return Step.PRIVATE if verdict.this_page_only and verdict.cause in _OF_A_PAGE else Step.GIVE_UP
+        return Step.GIVE_UP if len(self.pages) == 1 or not options.enabled else Step.AGAIN
+
+    def _note(self, url: str) -> int:
+        """How many good pages there had been when this one was first blocked."""
+        if len(self._first) >= MOST_NOTED:
+            self._first.clear()
+        return self._first.setdefault(url, self._goods)
 
     def _begin_anew(self, now: float) -> None:
         self.opened_at = now

@@ -150,7 +150,10 @@ class Document:
         if not found:
             return None
         attribute = next((name for name in _ATTRIBUTES.get(kind, ()) if _has(found[0], name)), None)
-        return _matched(field.regex, converters.string(found[0], attribute))
+        text = _matched(field.regex, converters.string(found[0], attribute))
+        if text is None and kind == "id" and field.regex and _has(found[0], "href"):
+            text = _matched(field.regex, found[0].get("href"))  # a link was selected: its id is in its address
+        return text
 
     def _read(self, kind: Kind, field: FieldSpec, text: str | None) -> Any:
         if kind == "int":

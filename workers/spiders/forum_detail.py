@@ -17,7 +17,7 @@ from workers.items import comment_item, post_item, utc_now
 from workers.sites import PageGone, Site, UnreadablePage, load_site
 from workers.sites.reading import read_comments, read_thread
 from workers.sites.templates import is_numbered
-from workers.thread_progress import Reading, Step, comments_known, follow, is_consistent, is_whole, missing
+from workers.thread_progress import Reading, Step, comments_known, follow, is_consistent, is_whole, listed, missing
 
 from .pages import page_request, read_page
 from .task_data import PostTask
@@ -52,6 +52,9 @@ class ForumDetailSpider(RedisSpider):
             token=task.token,
             url=task.url,
             after=task.after if first > 1 else None,
+            replies=task.replies,
+            expected=task.expected,
+            short=task.short,
             known=task.known,
             first=first,
             page=first,
@@ -206,6 +209,7 @@ def _now(read: Reading) -> str:
 def _check(site: str, read: Reading, *, reason: str | None = None, gone: bool = False, cut: bool = False) -> dict[str, Any]:
     """The report of a reading, its last item."""
     ended = reason is None and not cut
+    claimed, short = listed(read) if ended else (read.replies, 0)
     return {
         "kind": "check",
         "site": site,
@@ -225,5 +229,7 @@ def _check(site: str, read: Reading, *, reason: str | None = None, gone: bool = 
         "token": read.token,
         "last_comment_id": read.last,
         "cursor": read.last_url,
+        "listed": claimed,
+        "short": short,
         "reason": reason,
     }

@@ -20,6 +20,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from workers.freshness import next_check
 
 from .among import among, listed
+from .bulk import execute_many
 from .records import Check
 from .tables import checks, comments, posts
 
@@ -43,7 +44,7 @@ _COPIED = [name for name in Check.__struct_fields__ if name not in ("site", "id"
 def store_checks(connection: Connection, items: Sequence[Check], rechecks: RechecksOf) -> None:
     """Store `items`, mark what they show to be removed, and set when their threads are to be checked again."""
     rows = [{"site": check.site, "post_id": check.id} | {name: getattr(check, name) for name in _COPIED} for check in items]
-    connection.execute(_newest(connection.dialect.name), rows)
+    execute_many(connection, _newest(connection.dialect.name), rows)
     gone = [_miss(check) for check in items if check.gone]
     whole = [_miss(check) for check in items if check.gone or (check.whole and check.consistent)]
     if whole:
@@ -72,7 +73,7 @@ def schedule(connection: Connection, threads: Iterable[tuple[str, str]], recheck
             changes = {thread: count for thread, count in found}  # noqa: C416 - rows are not pairs for the type checker
         planned += [_plan(site, row, changes.get(row.id, 0), rechecks(site)) for row in checked]
     if planned:
-        connection.execute(_PLAN, sorted(planned, key=lambda plan: (plan["of_site"], plan["of_id"])))
+        execute_many(connection, _PLAN, sorted(planned, key=lambda plan: (plan["of_site"], plan["of_id"])))
 
 
 def _plan(site: str, row: Row[*tuple[Any, ...]], changes: int, rechecks: Rechecks) -> dict[str, Any]:

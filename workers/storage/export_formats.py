@@ -32,11 +32,12 @@ def write_csv(columns: list[Column[Any]], rows: Rows, out: BinaryIO) -> int:
         writer.writerow([column.name for column in columns])
         count = 0
         for count, row in enumerate(rows, 1):  # noqa: B007 - the last one is the result
-            writer.writerow([_text(value) if isinstance(value, datetime) else value for value in row])
+            writer.writerow([_text(value) if isinstance(value, datetime | bool) else value for value in row])
         return count
     finally:
         text.detach()  # `out` is the caller's
 
 
-def _text(moment: datetime) -> str:
-    return moment.isoformat().replace("+00:00", "Z")
+def _text(value: datetime | bool) -> str:
+    """As in JSON."""
+    return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else str(value).lower()

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Insert, Table, Update, bindparam, or_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from .bulk import execute_many
 from .records import Check, Forum, Post, RunRow, Scan, Stored
 from .tables import forums, sites
 
@@ -31,11 +32,11 @@ def store_mentions(connection: Connection, items: Sequence[Stored]) -> None:
     if not seen_sites:
         return
     dialect = connection.dialect.name
-    named: list[Mapping[str, Any]] = [{"name": site, "first_seen_at": at} for site, at in sorted(seen_sites.items())]
-    connection.execute(_oldest(sites, dialect), named)
+    named = [{"name": site, "first_seen_at": at} for site, at in sorted(seen_sites.items())]
+    execute_many(connection, _oldest(sites, dialect), named)
     if seen_forums:
         rows = [{"site": site, "id": id_, "first_seen_at": at} for (site, id_), at in sorted(seen_forums.items())]
-        connection.execute(_oldest(forums, dialect), rows)
+        execute_many(connection, _oldest(forums, dialect), rows)
 
 
 def store_forums(connection: Connection, items: Sequence[Forum]) -> None:

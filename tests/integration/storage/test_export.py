@@ -136,7 +136,7 @@ def test_csv_is_read_back_by_a_csv_reader(database: Database) -> None:
     assert export(database, "posts", "csv", out) == 1
     [row] = csv.DictReader(io.StringIO(out.getvalue().decode(), newline=""))
     assert (row["title"], row["body"], row["views"]) == (item["title"], item["body"], "")
-    assert (row["fetched_at"], row["reply_count"]) == (at(10), "2")
+    assert (row["fetched_at"], row["reply_count"], row["sticky"]) == (at(10), "2", "false")
 
 
 def test_an_empty_table_is_no_line_or_only_the_header(database: Database) -> None:
