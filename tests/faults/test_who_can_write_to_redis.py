@@ -98,7 +98,9 @@ def test_a_writer_of_redis_runs_no_code_reads_no_file_and_reaches_no_private_add
             "data:,text",
         ):
             queue.push(
-                Request(url, callback=spider.parse_thread, errback=spider.set_aside, dont_filter=True, meta={"allow_offsite": True})
+                Request(
+                    url, callback=spider.parse_thread, errback=spider.set_aside, dont_filter=True, meta={"allow_offsite": True}
+                )
             )
         queue.push(Request(f"{private.url}/silent", callback=spider.parse_thread))
         for proxy in (private.url, private.url.removeprefix("http://")):
