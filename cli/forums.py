@@ -43,8 +43,11 @@ def forums(
     from .output import console, print_json
 
     found = _look(site)
+    for line in found.wrong:
+        print(f"trawl: {line}", file=sys.stderr)
     if as_json:
-        print_json({"forums": [one.to_json() for one in found.forums], "budgets": _budgets_json(found)})
+        forums = [one.to_json() for one in found.forums]
+        print_json({"forums": forums, "budgets": _budgets_json(found), "wrong": list(found.wrong)})
     elif not found.forums:
         print(NOTHING)
     else:
@@ -120,6 +123,7 @@ class _Found:
     forums: list[_Forum]
     spent: Mapping[str, Spent]
     budgets: Mapping[str, float]  # requests an hour, of the sites that have a file here
+    wrong: tuple[str, ...]  # what is wrong with site files: their forums are not scanned
 
 
 def _look(site: str | None) -> _Found:
@@ -132,11 +136,12 @@ def _look(site: str | None) -> _Found:
 
     from .redis_access import redis_client, running_url
 
-    known = [load_site(site)] if site else load_all()[0]
+    known, errors = ([load_site(site)], []) if site else load_all()
+    wrong = tuple(line for error in errors for line in str(error).splitlines())
     budgets = {one.name: one.schedule.requests_per_hour for one in known}
     url = running_url()
     if url is None:
-        return _Found(forums=[], spent={}, budgets={})
+        return _Found(forums=[], spent={}, budgets={}, wrong=wrong)
     with redis_client(url) as client:
         now, states = server_time(client), ForumStates(client)
         watched = states.watched(site)
@@ -154,7 +159,7 @@ def _look(site: str | None) -> _Found:
         for one in watched
     ]
     found.sort(key=lambda one: (not one.watched.is_stale(now), one.watched.due_at))
-    return _Found(forums=found, spent=spent, budgets=budgets)
+    return _Found(forums=found, spent=spent, budgets=budgets, wrong=wrong)
 
 
 def _delays(site: str | None, now: float) -> dict[str, Delay]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import redis
 
 # How `workers.seeding` begins its sentence about a forum that it could not take.
-_REFUSED = ("unknown forum", "several sites", "/")  # the last: a site file's path, with what is wrong in it
+_REFUSED = ("unknown forum", "several sites")
 
 
 def seed(
@@ -56,10 +56,14 @@ def tell(client: redis.Redis, outcomes: Mapping[str, str], as_json: bool) -> int
         _show(outcomes)
         if not _somebody_scans(client):
             print("No crawler runs yet: what was seeded waits for `trawl up`.", file=sys.stderr)
-    refused = {forum: said for forum, said in outcomes.items() if said.startswith(_REFUSED)}
+    refused = {forum: said for forum, said in outcomes.items() if _is_refused(forum, said)}
     for forum, said in refused.items():
         print(f"trawl: {forum}: {said}", file=sys.stderr)
     return 1 if refused else 0
+
+
+def _is_refused(forum: str, said: str) -> bool:
+    return forum.endswith("/?") or said.startswith(_REFUSED)  # "books/?": the file of the site is wrong
 
 
 def _somebody_scans(client: redis.Redis) -> bool:
@@ -77,6 +81,6 @@ def _show(outcomes: Mapping[str, str]) -> None:
 
     table = plain_table("forum", "outcome")
     for forum, said in outcomes.items():
-        style = "green" if said == "seeded" else "red" if said.startswith(_REFUSED) else "yellow"
+        style = "green" if said == "seeded" else "red" if _is_refused(forum, said) else "yellow"
         table.add_row(forum, Text(said, style=style))
     console().print(table)

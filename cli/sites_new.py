@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
@@ -13,6 +13,8 @@ from redis_components.errors import ConfigError, TrawlError
 from .output import print_json
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from workers.sites.draft import Draft
     from workers.sites.fetch import Visitor
     from workers.sites.reading import ListedForum
@@ -26,16 +28,22 @@ def write(url: str, name: str | None, profile: str | None, *, force: bool, obey_
     """Look at the page, write the file, say what was found."""
     from workers.sites import sites_dir
     from workers.sites.draft import name_of, text_of
+    from workers.sites.fetch import is_web_address
 
+    if not is_web_address(url):
+        raise ConfigError(f"{url!r} is no address of a web page: write http://… or https://…")
     name = name or name_of(url)
     path = sites_dir() / f"{name}.toml"
     if path.exists() and not force:
         raise ConfigError(f"{path} exists: choose another --name, or overwrite it with --force")
-    if Path(f"{name}.toml").name != f"{name}.toml" or name.startswith("."):
-        raise ConfigError(f"--name {name}: must be a name, without slashes")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
+        raise ConfigError(f"--name {name}: must be letters, digits, '.', '_', '-', and begin with a letter or digit")
     draft, guess = asyncio.run(_look(url, name, profile, obey_robots=obey_robots))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text_of(draft), "utf-8")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text_of(draft), "utf-8")
+    except OSError as exc:
+        raise ConfigError(f"{path} cannot be written: {exc.strerror}: TRAWL_SITES_DIR names the folder of site files") from exc
     if as_json:
         print_json(
             {

@@ -122,7 +122,7 @@ class _Look:
             dues[one.name] = {due.forum: due for due in plan(one, by_forum, spent[one.name], now)}
         watch = {f"{name}/{forum}": due.at for name, of_site in dues.items() for forum, due in of_site.items()}
         states.say_when_due(watch, now, whole=site is None and not errors)
-        wrong = {f"{Path(str(error).partition(':')[0]).stem}/?": str(error) for error in errors}
+        wrong = {f"{Path(str(error).partition(':')[0]).stem}/?": " ".join(str(error).split()) for error in errors}
         return cls(now=now, sites=sites, spent=spent, dues=dues, wrong=wrong)
 
     def homes(self, forums: Iterable[str], site: str | None) -> tuple[list[tuple[Site, str]], dict[str, str]]:

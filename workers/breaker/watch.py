@@ -26,7 +26,7 @@ from redis_components.scheduler import scheduler_of
 from workers.items import utc_now
 from workers.raw import RawPage, RawStore, raw_dir
 from workers.raw.pruning import prune_here
-from workers.sites import Site, SiteError, UnreadablePage, load_site, soft_block
+from workers.sites import Site, SiteError, UnreadablePage, site_in_use, soft_block
 from workers.sites.soft_block import Cause, Verdict
 
 from .health import SiteHealth, Step
@@ -269,7 +269,7 @@ def _asked(request: Request | None) -> tuple[Site, dict[str, Any]] | None:
     if not isinstance(name, str) or not isinstance(page, dict) or not isinstance(page.get("kind"), str):
         return None
     try:
-        return load_site(name), page
+        return site_in_use(name), page
     except SiteError:  # its file went away while the page was fetched; the callback says so
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from difflib import get_close_matches
 from typing import Any
@@ -46,6 +47,10 @@ def _line(read: layers.Layers, found: ErrorDetails) -> str:
     message = found["msg"].removeprefix("Value error, ")
     if found["type"] == "extra_forbidden":
         message = f"there is no such key{_hint(loc)}"
+    elif found["type"] == "tuple_type":
+        message = f"must be a list, as in {loc[-1]} = [{json.dumps(value, ensure_ascii=False, default=str)}]"
+    elif loc == ("name",) and found["type"] == "string_pattern_mismatch":
+        return f"{file}: a site's name has letters, digits, '.', '_', '-' and begins with a letter or digit: rename the file"
     elif found["type"] == "missing":
         return f"{read.files[0]}: {key} is missing{_fix(loc)}"
     shown = "" if isinstance(value, dict) else f" = {value!r}"

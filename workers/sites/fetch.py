@@ -89,7 +89,7 @@ class Visitor:
         raise FetchFailed(f"{asked}: more than {_MAX_REDIRECTS} redirects, the last to {url}")
 
     def _refuse_foreign(self, asked: str, url: str) -> None:
-        if urlsplit(url).scheme not in ("http", "https"):
+        if not is_web_address(url):
             raise FetchFailed(f"{asked}: {url!r} is no address of a web page: write http://… or https://…")
         if self._site is not None and place_of(url) not in self._places:
             how = f"it redirects to {url}, which" if url != asked else "it"
@@ -125,6 +125,15 @@ class Visitor:
             raise FetchFailed(f"{url}: {reason}") from exc
         finally:
             self._next_at = time.monotonic() + (self._site.politeness.delay_s if self._site else 0.5)
+
+
+def is_web_address(url: str) -> bool:
+    """Whether this is http or https, with a host and a possible port."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # such as a port of 99999
+        return False
 
 
 def _response(url: str, status: int, headers: CIMultiDictProxy[str], body: bytes) -> TextResponse:

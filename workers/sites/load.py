@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from pathlib import Path
@@ -16,6 +17,8 @@ from . import faults, layers
 from .errors import SiteError
 from .model import Site
 
+logger = logging.getLogger(__name__)
+
 _Stamp = tuple[tuple[Path, int, int], ...]
 
 
@@ -26,6 +29,7 @@ class _Known(msgspec.Struct, frozen=True):
 
 
 _known: dict[Path, _Known] = {}
+_complaints: dict[Path, str] = {}  # what was said last of a file in use
 
 
 def sites_dir() -> Path:
@@ -42,14 +46,31 @@ def site_path(name: str) -> Path:
     """The file of a site. Raises SiteError where there is none."""
     path = sites_dir() / f"{name}.toml"
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name) or not path.is_file():
-        known = ", ".join(sorted(file.stem for file in sites_dir().glob("*.toml"))) or "none"
+        known = ", ".join(site_names()) or "none"
         raise SiteError(f"unknown site {name!r}: sites in {sites_dir()} are {known}; add {name}.toml or use one of them")
     return path
 
 
-def load_sites() -> list[Site]:
-    """All sites in name order. Raises SiteError for the first file that is wrong."""
-    return [load_file(path) for path in sorted(sites_dir().glob("*.toml"))]
+def site_in_use(name: str) -> Site:
+    """As `load_site`, but while a file that was right has become wrong, the site as this process read it last.
+
+    For crawlers: a slip while somebody edits the file must not cost the requests that wait.
+    """
+    try:
+        return load_site(name)
+    except SiteError as exc:
+        known = _known.get(path := sites_dir() / f"{name}.toml")
+        if known is None or not path.is_file():
+            raise
+        if _complaints.get(path) != str(exc):
+            _complaints[path] = str(exc)
+            logger.error("%s; until it is mended, site %s goes on as it was", exc, name)
+        return known.site
+
+
+def site_names() -> list[str]:
+    """The names of all sites in order, also of those whose file is wrong."""
+    return sorted(path.stem for path in sites_dir().glob("*.toml"))
 
 
 def load_all() -> tuple[list[Site], list[SiteError]]:

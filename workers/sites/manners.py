@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 from scrapy.exceptions import IgnoreRequest
 
 from .errors import SiteError
-from .load import load_site
+from .load import site_in_use
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -44,7 +44,7 @@ class Manners:
         if not isinstance(name := request.meta.get("site"), str):
             return
         try:
-            site = load_site(name)
+            site = site_in_use(name)
         except SiteError as exc:
             raise IgnoreRequest(str(exc)) from exc
         request.meta["download_slot"] = self._slot(site)
@@ -78,7 +78,7 @@ class SiteHeaders:
         """Put them on."""
         if not isinstance(name := request.meta.get("site"), str):
             return
-        headers = headers_of(load_site(name))
+        headers = headers_of(site_in_use(name))
         if headers:
             request.meta[_KEPT] = {header: request.headers.getlist(header) for header in headers}
             for header, value in headers.items():

@@ -14,7 +14,7 @@ from redis_components.scheduler import set_aside
 from redis_components.spiders import RedisSpider
 from workers.breaker.watch import SiteBlocked
 from workers.items import comment_item, post_item, utc_now
-from workers.sites import PageGone, Site, UnreadablePage, load_site
+from workers.sites import PageGone, Site, UnreadablePage, site_in_use
 from workers.sites.reading import read_comments, read_thread
 from workers.sites.templates import is_numbered
 from workers.thread_progress import Reading, Step, comments_known, follow, is_consistent, is_whole, listed, missing
@@ -42,7 +42,7 @@ class ForumDetailSpider(RedisSpider):
         SiteError for an unknown site.
         """
         task = msgspec.json.decode(data, type=PostTask)
-        site = load_site(task.site)
+        site = site_in_use(task.site)
         first = task.page if task.cursor or is_numbered(site.pages.comments.url) else 1
         reading = Reading(
             started_at=utc_now(),
@@ -89,7 +89,7 @@ class ForumDetailSpider(RedisSpider):
     def parse_thread(self, response: Response, reading: dict[str, Any]) -> Iterator[Any]:
         """The post; then its comments, unless it says that it has none."""
         read = _with_requests(reading, response)
-        site = load_site(response.meta["site"])
+        site = site_in_use(response.meta["site"])
         try:
             post = read_page(self, response, lambda site, response: read_thread(site, response, read.thread)).post
         except PageGone as gone:
@@ -115,7 +115,7 @@ class ForumDetailSpider(RedisSpider):
     def parse_comments(self, response: Response, reading: dict[str, Any]) -> Iterator[Any]:
         """The comments, and the next page or the report."""
         read = _with_requests(reading, response)
-        site = load_site(response.meta["site"])
+        site = site_in_use(response.meta["site"])
         spec = site.pages.comments
         try:
             page = read_page(
@@ -159,7 +159,7 @@ class ForumDetailSpider(RedisSpider):
         page of comments that is missing: there are fewer than before. What fails otherwise is kept with the reason, and reported.
         """
         request: Request = failure.request  # type: ignore[attr-defined]  # the engine puts it there
-        site, place = load_site(request.meta["site"]), request.meta["page"]
+        site, place = site_in_use(request.meta["site"]), request.meta["page"]
         read = msgspec.convert(request.cb_kwargs["reading"], Reading)
         read = msgspec.structs.replace(read, requests=read.requests + 1)
         reason = reason_of(failure)

@@ -22,7 +22,7 @@ from workers.items import forum_item, stamp, utc_now
 from workers.marks import Marks, read_marks
 from workers.scan_plan import Change, Listed, ScanState, begun, is_gap
 from workers.scan_plan import read_page as plan_of
-from workers.sites import Site, UnreadablePage, load_site
+from workers.sites import Site, UnreadablePage, site_in_use
 from workers.sites.reading import ListPage, read_index, read_list
 from workers.thread_progress import page_to_begin
 
@@ -50,7 +50,7 @@ class ForumListSpider(RedisSpider):
         site.
         """
         task = msgspec.json.decode(data, type=ForumTask)
-        site = load_site(task.site)
+        site = site_in_use(task.site)
         if task.mode == "index":
             return self._index_page(site, site.url("index"), 1, {"started_at": utc_now(), "forums": 0})
         if task.forum not in site.forums and site.discover is None:
@@ -82,7 +82,7 @@ class ForumListSpider(RedisSpider):
         place = response.meta["page"]
         forum, number = place["forum"], place["number"]
         state = msgspec.convert(scan, ScanState)
-        site = load_site(response.meta["site"])
+        site = site_in_use(response.meta["site"])
         try:
             listing: ListPage = read_page(self, response, lambda site, response: read_list(site, response, forum, number))
         except UnreadablePage as error:
@@ -156,7 +156,7 @@ class ForumListSpider(RedisSpider):
 
     def parse_index(self, response: Response, index: dict[str, Any]) -> Iterator[Any]:
         """The forums that the site has."""
-        site, number = load_site(response.meta["site"]), response.meta["page"]["number"]
+        site, number = site_in_use(response.meta["site"]), response.meta["page"]["number"]
         try:
             page = read_page(self, response, lambda site, response: read_index(site, response, number))
         except UnreadablePage as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scrapy import Request
 
 from workers.breaker.watch import ReadPage, watch_of
-from workers.sites import PageGone, Site, UnreadablePage, load_site
+from workers.sites import PageGone, Site, UnreadablePage, site_in_use
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -46,7 +46,7 @@ def read_page(spider: Spider, response: Response, read: Callable[[Site, Response
     Raises PageGone where the site says that there is none, UnreadablePage for what is none and is given up, PageBlocked, which
     no callback need catch, for what is to be fetched again (`workers/breaker/watch.py`).
     """
-    site, watch = load_site(response.meta["site"]), watch_of(spider.crawler)
+    site, watch = site_in_use(response.meta["site"]), watch_of(spider.crawler)
     try:
         page = read(site, response)
     except PageGone:

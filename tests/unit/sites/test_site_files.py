@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.sites import SiteError, layers, load_all, load_site, load_sites
+from workers.sites import SiteError, layers, load_all, load_site, site_in_use, site_names
 from workers.sites.manners import headers_of
 
 
@@ -29,7 +29,7 @@ def test_a_site_builds_its_urls_from_the_templates(folder: Path) -> None:
     assert site.list_url("a b/../2") == "http://forum.example/api/f/a%20b/../2"
     assert site.thread_url("1/../2?x") == "http://forum.example/api/t/1%2F..%2F2%3Fx.json"
     assert site.comments_url("p1", 3) == "http://forum.example/api/t/p1.json?page=3"
-    assert [one.name for one in load_sites()] == ["books"]
+    assert site_names() == ["books"]
 
 
 def test_a_profile_is_overridden_key_by_key(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,3 +164,25 @@ def test_an_unknown_site_is_answered_with_those_that_exist(folder: Path, name: s
     (folder / "books.toml").write_text(GOOD)
     with pytest.raises(SiteError, match=r"unknown site .*are books; add"):
         load_site(name)
+
+
+def test_a_slip_in_a_file_that_is_crawled_costs_no_request(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = folder / "books.toml"
+    file.write_text(GOOD)
+    before = site_in_use("books")
+    file.write_text(GOOD + "nonsense = 1\n")
+    with pytest.raises(SiteError, match="nonsense"):
+        load_site("books")
+    assert site_in_use("books") == before == site_in_use("books")
+    assert [line.getMessage().count("nonsense") for line in caplog.records] == [1], "said once"
+    file.write_text(GOOD + "limits.pages_per_scan = 7\n")
+    assert site_in_use("books").limits.pages_per_scan == 7
+    file.unlink()
+    with pytest.raises(SiteError, match="unknown site"):
+        site_in_use("books")
+
+
+def test_a_site_whose_file_is_wrong_has_its_name_still(folder: Path) -> None:
+    (folder / "books.toml").write_text(GOOD)
+    (folder / "wrong.toml").write_text("nonsense")
+    assert site_names() == ["books", "wrong"]
