@@ -63,6 +63,7 @@ class _Forum:
     now: float
     per_hour: float
     hold: Hold | None
+    over_budget: str  # "" while there is room
     delay: Delay | None
 
     @property
@@ -75,6 +76,8 @@ class _Forum:
         """The state in one word, and its colour."""
         if self.hold is not None:
             return self.hold.word.state, _WAIT
+        if self.over_budget and self.watched.due_at < self.now - NOW_S:
+            return "waits", _WAIT
         if self.watched.is_stale(self.now):
             return "stale", _BAD
         if self.state.errors:
@@ -88,7 +91,7 @@ class _Forum:
         """What else there is to know."""
         gap = "a gap is open" if self.state.gap_at is not None else ""
         failures = f"{self.state.errors} scans failed" if self.state.errors else ""
-        return ": ".join(filter(None, (str(self.hold or ""), failures or gap, self.state.reason or "")))
+        return ": ".join(filter(None, (str(self.hold or self.over_budget), failures or gap, self.state.reason or "")))
 
     def to_json(self) -> dict[str, Any]:
         """As `--json` shows it: times in ISO 8601, spans in seconds."""
@@ -154,12 +157,19 @@ def _look(site: str | None) -> _Found:
             now=now,
             per_hour=estimate(one.state, now).now * 3600,
             hold=held.get(one.site),
+            over_budget=_over_budget(spent.get(one.site), budgets.get(one.site)),
             delay=measured.get(f"{one.site}/{one.forum}"),
         )
         for one in watched
     ]
     found.sort(key=lambda one: (not one.watched.is_stale(now), one.watched.due_at))
     return _Found(forums=found, spent=spent, budgets=budgets, wrong=wrong)
+
+
+def _over_budget(spent: Spent | None, per_hour: float | None) -> str:
+    if spent is None or per_hour is None or spent.total < per_hour:
+        return ""
+    return f"over budget: {spent.total:.0f} of {per_hour:.10g} requests in the last hour"
 
 
 def _delays(site: str | None, now: float) -> dict[str, Delay]:

@@ -69,7 +69,8 @@ def not_a_url(url: str) -> StorageError:
 
 
 def file_gone(url: URL) -> StorageError:
-    return StorageError(f"database {masked(url)}: its file was removed or replaced while it was open; run this again")
+    fix = "run this again, and `trawl forget --all`, else what it held is not read anew"
+    return StorageError(f"database {masked(url)}: its file was removed or replaced while it was open: {fix}")
 
 
 def wrong_kind(url: URL) -> StorageError:
