@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.table import Table
 
     from workers.reparse import Report
@@ -33,7 +35,7 @@ def reparse(
     several nodes, run it on each. What is stored keeps the time at which its page was fetched: it takes the place of what was
     read wrongly, is no edit by its author, and overwrites nothing that was fetched since. Doing it twice does no harm.
 
-    Exit code 1: there are no pages, or some of them could not be read.
+    Exit code 1: there are no pages, some could not be read, or no row of a kind has a body any more.
 
     **Examples:**
 
@@ -69,7 +71,20 @@ def reparse(
     else:
         console().print(*_tables(report), sep="\n\n")
         print(_sentence(report, dry_run=dry_run))
-    return 1 if report.bad or report.refused or not report.pages else 0
+    lost = list(_lost(report))
+    for line in lost:
+        print(f"trawl: {line}", file=sys.stderr)
+    return 1 if report.bad or report.refused or lost or not report.pages else 0
+
+
+def _lost(report: Report) -> Iterator[str]:
+    """Texts that no page of a kind has any more: hardly ever true of a site, and mostly a wrong selector."""
+    for kind, fields in report.fields.items():
+        if report.rows[kind] and "body" in fields and not fields["body"]:
+            yield (
+                f"body is empty in all {report.rows[kind]:,} rows of {kind}: mend pages.{kind}.fields.body and run this again, "
+                "while the pages are kept"
+            )
 
 
 def _say(*, as_json: bool) -> Any:

@@ -1,0 +1,19 @@
+"""What `trawl reparse` says of texts that are lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from cli.reparse import _lost
+from workers.reparse import Report
+
+
+def test_a_kind_of_page_without_any_body_is_named() -> None:
+    report = Report(site="books")
+    report.rows |= {"thread": 2, "comments": 9, "list": 5}
+    report.fields |= {
+        "thread": Counter({"body": 1}),
+        "comments": Counter({"id": 9, "body": 0}),
+        "list": Counter({"id": 5}),
+    }
+    assert [line.partition(":")[0] for line in _lost(report)] == ["body is empty in all 9 rows of comments"]
