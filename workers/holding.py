@@ -27,7 +27,7 @@ from redis_components.keys import CrawlKeys
 from redis_components.registry import Registry, slot_name
 
 from .fleet import default_fleet, desired_fleet
-from .sites import load_sites, sites_dir
+from .sites import site_names, sites_dir
 
 _SITE = re.compile(r"[^\s\x00-\x1f/]{1,253}")
 _HOST = re.compile(r".*[.:].*|localhost", re.DOTALL)
@@ -204,7 +204,7 @@ def _known_site(site: str, *, anything: bool) -> str:
     """The name of a site file, else a host as URLs have it. Raises ConfigError."""
     if not _SITE.fullmatch(site):
         raise ConfigError(f"site {site!r:.100}: name a site, or a host such as example.com: no URL, no spaces, 253 characters")
-    known = sorted(one.name for one in load_sites())
+    known = site_names()
     if site in known:
         return site
     if _HOST.fullmatch(site):

@@ -42,20 +42,20 @@ def site_path(name: str) -> Path:
     """The file of a site. Raises SiteError where there is none."""
     path = sites_dir() / f"{name}.toml"
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name) or not path.is_file():
-        known = ", ".join(sorted(file.stem for file in sites_dir().glob("*.toml"))) or "none"
+        known = ", ".join(site_names()) or "none"
         raise SiteError(f"unknown site {name!r}: sites in {sites_dir()} are {known}; add {name}.toml or use one of them")
     return path
 
 
-def load_sites() -> list[Site]:
-    """All sites in name order. Raises SiteError for the first file that is wrong."""
-    return [load_file(path) for path in sorted(sites_dir().glob("*.toml"))]
+def site_names() -> list[str]:
+    """The names of all sites in their order, also of those whose files are wrong."""
+    return [path.stem for path in _files()]
 
 
 def load_all() -> tuple[list[Site], list[SiteError]]:
     """All sites whose files are right, in name order, and what is wrong with the others: one bad file stops no other site."""
     sites, wrong = [], []
-    for path in sorted(sites_dir().glob("*.toml")):
+    for path in _files():
         try:
             sites.append(load_file(path))
         except SiteError as exc:
@@ -89,6 +89,10 @@ def site_of(read: layers.Layers) -> Site:
     if wrong:
         raise SiteError("\n".join(wrong))
     return site
+
+
+def _files() -> list[Path]:
+    return sorted(sites_dir().glob("*.toml"))
 
 
 def _is_current(stamp: _Stamp) -> bool:
