@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,7 +17,7 @@ from redis_components.exchange import Lane
 from redis_components.page_book import reason_of
 from redis_components.spiders import RedisSpider
 from redis_components.thread_records import ThreadRecord
-from workers.items import forum_item, stamp, utc_now
+from workers.items import forum_item, moment_of, stamp, utc_now
 from workers.marks import Marks, read_marks
 from workers.scan_plan import Change, Listed, ScanState, begun, is_gap
 from workers.scan_plan import read_page as plan_of
@@ -60,7 +59,7 @@ class ForumListSpider(RedisSpider):
             mode=task.mode,
             limit=task.pages or limits[task.mode],
             whatever=task.mode == "deep" and task.pages is not None,
-            since=_moment(task.since) if task.since else None,
+            since=moment_of(task.since) if task.since else None,
         )
         return self._list_page(site, task.forum, site.list_url(task.forum), 1, state)
 
@@ -194,12 +193,6 @@ class ForumListSpider(RedisSpider):
             "stopped": "error" if reason else "end",
             "reason": reason,
         }
-
-
-def _moment(text: str) -> datetime:
-    """A time or a day in ISO 8601; UTC where it names no zone. Raises ValueError."""
-    moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def task_of(listed: Listed, site: str, forum: str, *, is_backfill: bool) -> PostTask:

@@ -10,11 +10,11 @@ from typing import Any
 from sqlalchemy import Connection, Insert, Table, Update, bindparam, or_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from workers.spiders.task_data import INDEX
+
 from .bulk import execute_many
 from .records import Check, Forum, Post, RunRow, Scan, Stored
 from .tables import forums, sites
-
-OF_INDEX = "*"  # instead of a forum, in the report of a reading of a site's index page
 
 
 def store_mentions(connection: Connection, items: Sequence[Stored]) -> None:
@@ -66,7 +66,7 @@ def _forum_of(item: Stored) -> str | None:
         case Post() | Check():
             return item.forum_id
         case Scan():
-            return None if item.forum_id == OF_INDEX else item.forum_id
+            return None if item.forum_id == INDEX else item.forum_id
         case Forum():
             return item.id
     return None
