@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import tempfile
@@ -16,7 +15,7 @@ from statistics import mean
 
 from benchmarks.kept_versions import forgotten, kept_versions
 from benchmarks.sightings import Delays, Watch, delays, noticed_after
-from benchmarks.uniform import pages_of, requests_per_s
+from demo.followed import pages_of, requests_per_s
 from demo.forum.process import ForumProcess
 from demo.truth import Coverage
 from redis_components.schedules import Schedules, StoredEntry
@@ -31,6 +30,7 @@ from workers.storage import Database
 KILLS = (Blow.CRAWLER_KILLED, Blow.POOL_CHILD_KILLED, Blow.WORKER_KILLED, Blow.NODE_KILLED)
 PAUSE_S = (5.0, 25.0)  # between two deaths
 MIX = {"edit_rate": 0.15, "delete_rate": 0.08, "move_rate": 0.01, "skew": 1.0}
+COMMENTS = 8  # of a thread, in the mean
 SAMPLE_S = 5.0
 SETTLE_S = 300.0
 
@@ -45,6 +45,14 @@ class Plan:
     boards: int
     threads: int
     seed: int
+    keep: Path | None = None  # a folder for what is left: database, logs, the forum's truth
+
+    def forum(self) -> ForumProcess:
+        """A forum that stands still, to be started. As much was written on it in a second, on all boards, as it will be."""
+        written = self.boards * self.threads * (COMMENTS + 1)
+        days = written / self.rate * self.pace / 86_400
+        sizes = {"forums": self.boards, "threads": self.threads, "comments": COMMENTS}
+        return ForumProcess(seed=self.seed, pace=self.pace, history_days=days, **sizes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +130,7 @@ def crawled_forum(plan: Plan) -> Iterator[tuple[ForumProcess, ForumFleet]]:
     with (
         tempfile.TemporaryDirectory(prefix="trawl-living-") as name,
         none_left((MARK, name)),
-        ForumProcess(seed=plan.seed, forums=plan.boards, threads=plan.threads, comments=8, pace=plan.pace) as forum,
+        plan.forum() as forum,
     ):
         folder = Path(name)
         sites = site_file(folder, plan.boards, plan.pace)
@@ -168,9 +176,9 @@ def run(plan: Plan, *, killed: bool, say: Callable[[str], None]) -> Run:
             given_up=fleet.given_up(),
             dealt=dict(chaos.dealt) if chaos else {},
         )
-        if os.environ.get("LIVING_KEEP"):
-            shutil.copytree(fleet.folder, os.environ["LIVING_KEEP"], dirs_exist_ok=True)
-            Path(os.environ["LIVING_KEEP"], "truth.json").write_text(json.dumps(happened))
+        if plan.keep:
+            shutil.copytree(fleet.folder, plan.keep, dirs_exist_ok=True)
+            (plan.keep / "truth.json").write_text(json.dumps(happened), "utf-8")
         left = fleet.stop()
         assert not left, left
         return found

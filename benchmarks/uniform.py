@@ -1,7 +1,7 @@
 """What a crawler that knows nothing needs: it reads every page of the forum once in a period, over and over.
 
-`requests_per_s` computes it, in the rescan's favour: in the mean a change waits half a period, and then it is stored in no time.
-`Rescan` does it for real and notes when it saw what: `python -m benchmarks.uniform` compares the two.
+`demo.followed.requests_per_s` computes it, in the rescan's favour: what it takes to fetch and to store is left out. `Rescan` does
+it for real and notes when it saw what: `python -m benchmarks.uniform` compares the two.
 """
 
 from __future__ import annotations
@@ -16,22 +16,13 @@ from typing import Any
 import aiohttp
 
 from benchmarks.sightings import Sightings, delays
+from demo.followed import pages_of, requests_per_s
 from demo.forum.process import ForumProcess
 from demo.truth import Piece, content_hash
 
 _POST = ("id", "forum_id", "title", "body", "author", "created_at")
 _COMMENT = ("id", "post_id", "parent_id", "author", "body", "created_at")
 _GONE = (404, 410)
-
-
-def requests_per_s(pages: Sequence[int], mean_delay_s: float) -> float:
-    """Requests per second of a rescan whose mean delay is this one, of a forum that had so many pages in the course of time."""
-    return mean(pages) / (2 * mean_delay_s)
-
-
-def pages_of(stats: Mapping[str, Any]) -> int:
-    """How many pages a rescan reads: every list page, and of every thread the post and each page of comments."""
-    return int(sum(stats["pages"].values()))
 
 
 class Rescan:

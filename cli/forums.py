@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 NOTHING = "No forum is watched yet: `trawl seed` begins, and beat does so by itself while `trawl up` runs."
 DAY_S = 86_400.0
+NOW_S = 10.0  # twice the time between two looks of the seeder
 _GOOD, _WAIT, _BAD = "green", "yellow", "red"
 
 
@@ -103,7 +104,7 @@ class _Forum:
             "why": self.why or None,
             "scanned_at": time(state.scanned_at),
             "due_at": time(due_at),
-            "overdue_s": round(max(0.0, self.now - due_at), 3),
+            "overdue_s": round(self.watched.overdue_s(self.now), 3),
             "new_per_hour": round(self.per_hour, 4),
             "newest_at": time(state.newest_at),
             "gap_since": time(state.gap_at),
@@ -192,14 +193,14 @@ def _table(found: _Found) -> Table:
 
     for one in found.forums:
         word, style = one.word
-        wait = one.watched.due_at - one.now
+        wait, late = one.watched.due_at - one.now, one.watched.overdue_s(one.now)
         name = f"{one.watched.site}/{one.watched.forum}"
         table.add_row(
             name if one.state.name is None else f"{name} ({one.state.name})",
             Text(word, style=style),
             ago(one.state.scanned_at, one.now),
-            f"in {duration(wait)}" if wait > 0 else f"{duration(-wait)} late",
-            f"{one.per_hour:.3g}",
+            f"in {duration(wait)}" if wait > 0 else f"{duration(late)} late" if late > NOW_S else "now",
+            f"{one.per_hour:,.0f}" if one.per_hour >= 100 else f"{one.per_hour:.2g}",
             ago(one.state.newest_at, one.now),
             duration(one.delay.median_s) if one.delay else "-",
             duration(one.delay.p90_s) if one.delay else "-",
@@ -211,7 +212,7 @@ def _table(found: _Found) -> Table:
 def _budget_lines(found: _Found) -> list[str]:
     lines = []
     for site, spent in found.spent.items():
-        of = f" of {found.budgets[site]:g}" if site in found.budgets else ""
+        of = f" of {found.budgets[site]:.10g}" if site in found.budgets else ""
         parts = f"lists {spent.scan:.0f}, threads {spent.detail:.0f}, checks {spent.check:.0f}, history {spent.backfill:.0f}"
         lines.append(f"{site}: {spent.total:.0f}{of} requests in the last hour ({parts})")
     return lines

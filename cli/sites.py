@@ -29,7 +29,7 @@ def new(
     **Examples:**
 
         trawl sites new https://forum.example.org/
-        trawl sites new https://forum.example.org/board/ --name books --profile phpbb3
+        trawl sites new https://forum.example.org/board/ --name books --profile phpbb
     """
     from .sites_new import write
 

@@ -77,3 +77,5 @@ def _show(page: TriedPage) -> None:
         console().print(table)
     if page.problem:
         console().print(Text(f"  wrong: {page.problem}", style="red"))
+    if page.hint:
+        console().print(Text(f"  but: {page.hint}", style="yellow"))

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 from redis_components.errors import ConfigError, TrawlError
 
@@ -54,6 +55,7 @@ async def _look(url: str, name: str, profile: str | None, *, obey_robots: bool) 
     from workers.sites import layers
     from workers.sites.draft import Draft
     from workers.sites.fetch import Visitor
+    from workers.sites.look_around import guessed_forums, look_around
     from workers.sites.recognise import base_of, guesses, link_shapes
 
     if profile is not None and profile not in layers.profile_names():
@@ -68,7 +70,13 @@ async def _look(url: str, name: str, profile: str | None, *, obey_robots: bool) 
         chosen = None if chosen == "generic" else chosen
         fixed = layers.profile_table(chosen).get("base_url") if chosen else None
         base_url = str(fixed or (guess.base_url if guess else base_of(response.url)))
-        forums, can_discover = await _forums(visitor, name, chosen or "generic", base_url)
+        guessed = None if chosen else await look_around(visitor, response)
+        if guessed:
+            base_url = urljoin(response.url, "/").rstrip("/")
+        if chosen:
+            forums, can_discover = await _forums(visitor, name, chosen, base_url)
+        else:
+            forums, can_discover = guessed_forums(response, guessed), guessed is not None
     draft = Draft(
         name=name,
         profile=chosen,
@@ -79,6 +87,7 @@ async def _look(url: str, name: str, profile: str | None, *, obey_robots: bool) 
         can_discover=can_discover,
         obey_robots=obey_robots,
         shapes=() if chosen else link_shapes(response),
+        guessed=guessed,
     )
     return draft, guess
 
@@ -130,7 +139,7 @@ def _say(path: Path, draft: Draft, guess: Guess | None) -> None:
         if len(draft.forums) > _SHOWN:
             print(f"  and {len(draft.forums) - _SHOWN} more")
     if draft.profile is None:
-        print("No profile knows this software: open the file and follow its comments.")
+        print("No profile knows this software: what could be guessed is in the file; open it and follow its comments.")
     elif not draft.forums:
         print("No forums were found: write their ids into `forums`.")
     print(f"Next: trawl sites check {draft.name} --live")

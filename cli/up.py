@@ -21,7 +21,8 @@ _COLOURS = {"trawl": "bold", "worker": "cyan", "beat": "magenta", "flower": "yel
 # What beat starts every few seconds, and ended well: true, and of no interest to anybody.
 _ROUTINE = re.compile(
     # also "Discarding revoked task": on a busy machine one that expired before its turn; the next one does its work
-    r"([Tt]ask:?) trawl\.(store_items|reconcile_fleet|seed_forums|probe_sites)\[[\w-]+\]( received| succeeded|$)"
+    r"([Tt]ask:?) trawl\.(store_items|reconcile_fleet|seed_forums|recheck_threads|probe_sites|prune_raw_pages)"
+    r"\[[\w-]+\]( received| succeeded|$)"
 )
 
 

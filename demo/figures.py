@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from .followed import pages_of
 from .forum.process import ForumProcess
 
 
@@ -14,6 +15,7 @@ class ForumFigures:
     """The forum as it says itself."""
 
     pieces: int  # posts and comments that there are now
+    size: int  # pages that there are now
     served: Mapping[str, int]  # pages by HTTP status
 
     @property
@@ -34,7 +36,7 @@ class ForumGauge:
         served: Counter[str] = Counter()
         for by_status in said["served"].values():
             served.update(by_status)
-        return ForumFigures(pieces=said["posts"] + said["comments"], served=served)
+        return ForumFigures(pieces=said["posts"] + said["comments"], size=pages_of(said), served=served)
 
 
 class Speed:

@@ -110,9 +110,11 @@ def _gauges(scene: Scene) -> Table:
     )
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold")
-    life = f"grows by {stage.options.rate:g} a second" if scene.living else "stands still"
+    life = f"about {stage.options.rate:g} events a second" if scene.living else "stands still"
     table.add_row("stored", bar)
     table.add_row("forum", f"{scene.forum.pieces:,} posts and comments; {life}; {scene.forum.pages:,} pages served")
+    edits, deletions = scene.noticed
+    table.add_row("noticed", f"{edits:,} edits, {deletions:,} deletions")
     for name, address in addresses(stage):
         table.add_row(name, address)
     return table
@@ -139,7 +141,8 @@ def progress(scene: Scene) -> str:
         f" {one.crawl.start_tasks + one.crawl.ready:,} waiting, {one.crawl.leased + one.crawl.leased_tasks:,} leased"
         for one in scene.fleet.services
     )
-    return f"{percent(scene.stored_share)} stored; {services}"
+    edits, deletions = scene.noticed
+    return f"{percent(scene.stored_share)} stored, {edits:,} edits and {deletions:,} deletions noticed; {services}"
 
 
 def percent(share: float) -> str:

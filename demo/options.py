@@ -16,13 +16,13 @@ LARGEST = 100_000
 class DemoOptions:
     """Each field is read from `TRAWL_DEMO_<NAME>`, in capitals; `keep` from `KEEP`, as in `make demo KEEP=1`."""
 
-    threads: int = 400  # in each of the forum's four boards, at the start
+    threads: int = 180  # in each of the forum's four boards, at the start
     comments: float = 9.0  # mean per thread; most have few, some have hundreds
     latency_ms: float = 30.0  # of each page of the forum
     error_rate: float = 0.02  # share of pages answered with 500
     throttle_rate: float = 0.01  # share of pages answered with 429
-    rate: float = 15.0  # new threads and replies per second, while the forum lives
-    live_s: float = 22.0  # how long it lives while it is crawled
+    rate: float = 10.0  # events per second, while the forum lives; some of them edit or delete
+    live_s: float = 15.0  # how long it lives after it was read once
     kill_at: float = 0.3  # share of the forum that is stored when a crawler is killed
     seed: int = 1  # of the forum's content
     keep: bool = False  # leave everything running afterwards, until Ctrl-C

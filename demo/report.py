@@ -8,6 +8,7 @@ from rich.text import Text
 
 from cli.output import plain_table
 
+from .followed import Followed
 from .live import clock
 from .place import trawl_command
 from .story import Story
@@ -36,13 +37,15 @@ def print_coverage(console: Console, coverage: tuple[Coverage, ...]) -> None:
 
 def _coverage_table(coverage: tuple[Coverage, ...]) -> Table:
     table = _table("database")
-    for name in ("expected", "stored", "missing", "duplicates", "wrong content", "unknown", "coverage"):
+    for name in ("expected", "stored", "missing", "duplicates", "wrong", "unknown", "edited", "deleted", "coverage"):
         table.add_column(name, justify="right", no_wrap=True)
     for one in coverage:
-        bad = [len(one.missing), one.duplicates, len(one.wrong), len(one.unknown)]
+        wrong = one.wrong + one.spoilt + one.undeleted + one.buried
+        bad = [len(one.missing), one.duplicates, len(wrong), len(one.unknown)]
         cells = [Text(f"{n:,}", style="bold red" if n else "green") for n in bad]
         total = Text(_percent(one.share), style="bold green" if one.complete else "bold red")
-        table.add_row(one.table, f"{one.expected:,}", f"{one.stored:,}", *cells, total)
+        stored = one.stored - one.deleted
+        table.add_row(one.table, f"{one.expected:,}", f"{stored:,}", *cells, f"{one.edited:,}", f"{one.deleted:,}", total)
     return table
 
 
@@ -52,7 +55,15 @@ def _percent(share: float) -> str:
 
 
 def _print_faults(console: Console, one: Coverage) -> None:
-    for what, ids in (("missing", one.missing), ("wrong", one.wrong), ("unknown", one.unknown)):
+    faults = {
+        "missing": one.missing,
+        "wrong": one.wrong,
+        "unknown": one.unknown,
+        "not found to be deleted:": one.undeleted,
+        "wrongly taken for deleted:": one.buried,
+        "deleted and not kept as they were:": one.spoilt,
+    }
+    for what, ids in faults.items():
         if ids:
             more = f" and {len(ids) - IDS_SHOWN:,} more" if len(ids) > IDS_SHOWN else ""
             console.print(f"{what} {one.table}: {', '.join(ids[:IDS_SHOWN])}{more}", style="red", soft_wrap=True)
@@ -72,8 +83,21 @@ def _figures(story: Story) -> Table:
         reclaimed = sum(one.crawl.reclaimed for one in fleet.services)
         table.add_row("killed", f"{story.killed.name} at {clock(story.killed_at_s)}; {reclaimed:,} leases taken back")
         table.add_row("crawling again", f"{story.recovered_after_s:.1f} s after the kill")
+    if story.followed:
+        _add_followed(table, story.followed)
     table.add_row("wall time", f"{story.scene.clock_s:.0f} s")
     return table
+
+
+def _add_followed(table: Table, followed: Followed) -> None:
+    """How the forum was followed once it was known; nothing where nobody wrote anything."""
+    if followed.delay_s is None or followed.rescan_requests is None:
+        return
+    by_board = ", ".join(f"{board.forum_id} {board.delay_s:.1f} s" for board in followed.boards)
+    table.add_row("freshness", f"{followed.delay_s:.1f} s from published to fetched, in the mean: {by_board}")
+    saved = int(100 * (1 - followed.requests / followed.rescan_requests))
+    rescan = f"reading everything as freshly would take {followed.rescan_requests:,.0f}: {saved} % saved"
+    table.add_row("requests", f"{followed.requests:,} in {followed.seconds:.0f} s of following; {rescan}")
 
 
 def _bad_items(story: Story) -> int:

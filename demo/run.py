@@ -28,8 +28,8 @@ from .story import Story
 
 TICK_S = 0.2
 INTRODUCTION = """\
-A forum grows while it is read by Scrapy crawlers that Celery launches and that share one Redis.
-One of them will be killed. In the end every post and comment has to be in the database, once.
+A forum lives while it is read by Scrapy crawlers that Celery launches and that share one Redis: people post, edit and delete.
+A crawler will be killed. In the end every post and comment has to be in the database, once, and every edit and deletion.
 """
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 

@@ -6,10 +6,10 @@ import time
 from collections import defaultdict
 from dataclasses import dataclass, replace
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, Table, func, select, true
 
 from cli.fleet_view import FleetView, look
-from workers.storage import comments, posts
+from workers.storage import comments, posts, revisions
 
 from .figures import ForumFigures, ForumGauge, Speed
 from .stage import Stage
@@ -34,7 +34,8 @@ class Scene:
         self.events: list[Event] = []
         self.fleet: FleetView | None = None
         self.forum: ForumFigures | None = None
-        self.stored: tuple[int, int] | None = None  # posts, comments
+        self.stored: tuple[int, int] | None = None  # posts, comments that are in the forum as far as the crawl knows
+        self.noticed = 0, 0  # edits, deletions
         self.living = False  # whether the forum grows
         self.speed = Speed(5.0)  # of the forum's pages
         self._speeds: defaultdict[str, Speed] = defaultdict(Speed)  # of each service's pages
@@ -68,12 +69,20 @@ class Scene:
         """Count the rows and ask the forum, now."""
         self._counted_at = time.monotonic()
         if self.stage.database:
-            (stored_posts,) = next(self.stage.database.stream(select(func.count()).select_from(posts)))
-            (stored_comments,) = next(self.stage.database.stream(select(func.count()).select_from(comments)))
-            self.stored = stored_posts, stored_comments
+            self.stored = self._count(posts, posts.c.deleted_at.is_(None)), self._count(comments, comments.c.deleted_at.is_(None))
+            edits = self._count(revisions, true())
+            deletions = self._count(posts, posts.c.deleted_at.is_not(None)) + self._count(
+                comments, comments.c.deleted_at.is_not(None)
+            )
+            self.noticed = edits, deletions
         if self.stage.forum.url:
             self.forum = self._gauge.read()
             self.speed.add(self.clock_s, self.forum.pages)
+
+    def _count(self, table: Table, which: ColumnElement[bool]) -> int:
+        assert self.stage.database
+        (number,) = next(self.stage.database.stream(select(func.count()).select_from(table).where(which)))
+        return int(number)
 
     def _measured(self, fleet: FleetView) -> FleetView:
         """With the pages per second of the last seconds; the crawlers' own are means over longer, and go with a killed one."""

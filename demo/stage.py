@@ -16,7 +16,7 @@ from redis_components import embedded
 from redis_components.connection import connect
 from redis_components.embedded.server import free_port
 from redis_components.errors import TrawlError
-from workers import seeding
+from workers import rechecking, seeding
 from workers.storage import Database
 
 from .forum.process import ForumProcess
@@ -26,6 +26,9 @@ from .place import RunPlace
 BOARDS = 4  # as many as sites/demo.toml names
 FLEET = "forum_list=1,forum_detail=1"
 SITE = "demo"
+CHANGES = {"edit_rate": 0.12, "delete_rate": 0.06, "move_rate": 0.01}  # shares of what happens in the forum
+PACE = 60.0  # seconds of its time in a second: an hour passes in a minute
+HISTORY_DAYS = 0.5  # of its time: then it was about as lively before as it is while it is crawled
 
 
 class Stage:
@@ -38,7 +41,15 @@ class Stage:
         self.exporter_port = prefer(EXPORTER_PORT)
         port = free_port()
         place.take_over_environment(f"http://127.0.0.1:{port}", FLEET)
-        self.forum = ForumProcess(seed=options.seed, forums=BOARDS, threads=options.threads, comments=options.comments, port=port)
+        self.forum = ForumProcess(
+            seed=options.seed,
+            forums=BOARDS,
+            threads=options.threads,
+            comments=options.comments,
+            history_days=HISTORY_DAYS,
+            pace=PACE,
+            port=port,
+        )
         self.client: redis.Redis | None = None
         self.database: Database | None = None
         self._logs: dict[str, IO[str]] = {}
@@ -63,12 +74,19 @@ class Stage:
             latency_ms=self.options.latency_ms,
             error_rate=self.options.error_rate,
             throttle_rate=self.options.throttle_rate,
+            **CHANGES,
         )
 
     def seed(self) -> None:
         """What `trawl seed --force` does; a board that is being scanned already is left alone."""
         assert self.client
         seeding.seed(self.client, None, SITE, force=True)
+
+    def check_all(self) -> None:
+        """What `recheck_threads.delay(force=True)` does: read up to 1,000 threads once more, the least recently checked first."""
+        assert self.client
+        assert self.database
+        rechecking.recheck(self.client, self.database, SITE, force=True)
 
     def start_services(self) -> None:
         self._services.start()

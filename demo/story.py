@@ -6,18 +6,17 @@ import os
 import signal
 import time
 from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeVar
-
-from sqlalchemy import func, select
 
 from redis_components.errors import TrawlError
 from redis_components.inspector import CrawlSnapshot
 from redis_components.registry import CrawlerRecord, CrawlerState
-from workers.sites import load_site
-from workers.storage import scans
 
+from .followed import Followed, boards
 from .scene import Scene
+from .settled import scanned, unchecked
 from .stage import BOARDS, SITE
 from .truth import Coverage, compare
 
@@ -25,6 +24,8 @@ START_TIMEOUT_S = 60.0
 CRAWL_TIMEOUT_S = 90.0
 RECOVERY_TIMEOUT_S = 45.0
 SETTLE_TIMEOUT_S = 120.0
+CHECK_ROUNDS = 5  # of the last check of everything, each of at most 1,000 threads
+CAUGHT_UP, JUST_HAPPENED = 0.98, 60  # share of the forum that is stored; tasks and requests that may wait
 QUIET_LOOKS = 3  # the figures of one look are not of one instant; nothing may have moved over so many
 
 T = TypeVar("T")
@@ -41,12 +42,13 @@ class Story:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self.stage = scene.stage
-        self.crawling_since_s = 0.0
         self.killed: CrawlerRecord | None = None
         self.killed_at_s = 0.0
         self.recovered_after_s: float | None = None
+        self.followed_since: datetime | None = None
         self.frozen_at: datetime | None = None
         self.settled_at_s = 0.0
+        self.followed: Followed | None = None
         self.coverage: tuple[Coverage, Coverage] | None = None
 
     def acts(self) -> Iterator[None]:
@@ -54,7 +56,7 @@ class Story:
         yield from self._start()
         yield from self._crawl()
         yield from self._kill()
-        yield from self._freeze()
+        yield from self._follow()
         yield from self._settle()
         self._compare()
         yield
@@ -81,10 +83,9 @@ class Story:
 
     def _crawl(self) -> Act[None]:
         scene, options = self.scene, self.stage.options
-        self.crawling_since_s = scene.clock_s
         self.stage.forum.control(rate=options.rate)
         scene.living = True
-        scene.happened(f"the forum lives: {options.rate:g} new threads and replies a second")
+        scene.happened("the forum lives: people post, edit, delete and move")
         scene.now = "forum_list scans the boards; each new or changed thread becomes a task for forum_detail."
         yield from self._until(
             lambda: scene.stored_share >= options.kill_at,
@@ -115,18 +116,25 @@ class Story:
         self.recovered_after_s = scene.clock_s - self.killed_at_s
         scene.happened(f"{victim.name} crawls again (pid {new.pid}), {self.recovered_after_s:.1f} s after the kill")
 
-    def _freeze(self) -> Act[None]:
+    def _follow(self) -> Act[None]:
         scene, options = self.scene, self.stage.options
-        scene.now = "Crawling on; the forum lives on, and threads that change are fetched again."
-        yield from self._until(
-            lambda: scene.clock_s - self.crawling_since_s >= options.live_s, "for the forum to have lived", options.live_s + 1
-        )
-        self.stage.forum.control(rate=0)
-        scene.living = False
-        self.frozen_at = datetime.now(UTC)
-        self.stage.seed()  # beat would; this saves its seconds
+        scene.now = "Reading what there was from the beginning, and what is new first."
+        yield from self._until(self._caught_up, "for the whole forum to be read once", CRAWL_TIMEOUT_S)
         scene.count()
         assert scene.forum
+        began_s, began, first = scene.clock_s, datetime.now(UTC), scene.forum
+        scene.happened(f"the forum was read once, with {first.pages:,} requests; now it is followed")
+        scene.now = "Following: only lists, the last pages of threads that changed, and a check of young ones now and then."
+        yield from self._until(
+            lambda: scene.clock_s - began_s >= options.live_s, "for the forum to have lived", options.live_s + 5
+        )
+        scene.count()
+        self.stage.forum.control(rate=0)
+        scene.living = False
+        self.followed_since, self.frozen_at = began, datetime.now(UTC)
+        self.followed = Followed(
+            seconds=scene.clock_s - began_s, requests=scene.forum.pages - first.pages, pages=(scene.forum.size + first.size) / 2
+        )
         scene.happened(f"the forum stands still now, with {scene.forum.pieces:,} posts and comments")
 
     def _settle(self) -> Act[None]:
@@ -134,6 +142,17 @@ class Story:
         scene.now = "Waiting for one more scan of every board, and until nothing waits any more."
         yield from self._until(self._scanned, "for a complete scan of each board after the last change", SETTLE_TIMEOUT_S)
         scene.happened("every board was scanned once more")
+        yield from self._idle_for_good()
+        scene.now = "Reading every thread once more, which beat spreads over days: edits and deletions show in no list."
+        for _ in range(CHECK_ROUNDS):
+            if self._unchecked():
+                self.stage.check_all()
+                yield from self._idle_for_good()
+        self.settled_at_s = scene.clock_s
+        edits, deletions = scene.noticed
+        scene.happened(f"nothing waits, everything is stored; {edits:,} edits and {deletions:,} deletions were noticed")
+
+    def _idle_for_good(self) -> Act[None]:
         quiet, acked = 0, -1
 
         def settled() -> bool:
@@ -143,14 +162,15 @@ class Story:
             return quiet >= QUIET_LOOKS
 
         yield from self._until(settled, "for the queues to become empty", SETTLE_TIMEOUT_S)
-        self.settled_at_s = scene.clock_s
-        scene.happened("nothing waits, nothing is being worked on, everything is stored")
 
     def _compare(self) -> None:
         scene = self.scene
         scene.now = "Comparing the database with the forum's own list, row by row."
         scene.count()
         assert self.stage.database
+        assert self.followed
+        assert self.followed_since
+        self.followed = replace(self.followed, boards=boards(self.stage.database, SITE, self.followed_since))
         self.coverage = compare(self.stage.database, self.stage.forum.truth(), SITE)
 
     # what the acts wait for
@@ -192,12 +212,19 @@ class Story:
         assert self.scene.fleet
         return self.scene.fleet.service("forum_detail").idle
 
+    def _caught_up(self) -> bool:
+        """Whether nothing waits but what has just happened."""
+        detail = self._detail()
+        waiting = detail.start_tasks + detail.ready + detail.leased + detail.leased_tasks
+        return self.scene.stored_share >= CAUGHT_UP and waiting < JUST_HAPPENED
+
     def _scanned(self) -> bool:
         """Whether each board has been scanned to its end by a scan that began after the forum's last change."""
         assert self.frozen_at
         assert self.stage.database
-        query = select(func.count(func.distinct(scans.c.forum_id))).where(
-            scans.c.site == SITE, scans.c.started_at > self.frozen_at, scans.c.outcome == "complete"
-        )
-        (scanned,) = next(self.stage.database.stream(query))
-        return bool(scanned >= len(load_site(SITE).forums))
+        return scanned(self.stage.database, SITE, self.frozen_at) >= BOARDS
+
+    def _unchecked(self) -> int:
+        assert self.frozen_at
+        assert self.stage.database
+        return unchecked(self.stage.database, SITE, self.frozen_at)

@@ -270,7 +270,7 @@ METRICS: tuple[MetricSpec, ...] = (
         kind="gauge",
         help="How long the forum's next scan is due; 0: not yet. It grows while nobody seeds, too.",
         labels=("site", "forum"),
-        samples=lambda reading: [((one.site, one.forum), max(0.0, reading.now - one.due_at)) for one in reading.forums],
+        samples=lambda reading: [((one.site, one.forum), one.overdue_s(reading.now)) for one in reading.forums],
     ),
     MetricSpec(
         name="trawl_forums_stale",

@@ -43,9 +43,13 @@ class WatchedForum(msgspec.Struct, frozen=True, kw_only=True):
     state: ForumState
     due_at: float
 
+    def overdue_s(self, now: float) -> float:
+        """Since when its scan is to come; after one it counts anew until the seeder has said when the next one is due."""
+        return max(0.0, now - max(self.due_at, self.state.tried_at or 0.0))
+
     def is_stale(self, now: float) -> bool:
         """Whether it is overdue for five minutes, and for longer than it was to wait."""
-        return now - self.due_at > max(STALE_S, self.due_at - (self.state.tried_at or self.due_at))
+        return self.overdue_s(now) > max(STALE_S, self.due_at - (self.state.tried_at or self.due_at))
 
 
 STALE_S = 300.0

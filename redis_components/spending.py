@@ -86,7 +86,7 @@ class Ledger:
     def say_budgets(self, budgets: Mapping[str, float]) -> None:
         """Say how many requests an hour each site may be sent."""
         if budgets:
-            self._client.hset(self._keys.budgets(), mapping={site: f"{n:g}" for site, n in budgets.items()})
+            self._client.hset(self._keys.budgets(), mapping={site: f"{n:.10g}" for site, n in budgets.items()})
 
     def budgets(self, sites: Iterable[str]) -> dict[str, float]:
         """What was said of these sites."""

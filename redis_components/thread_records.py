@@ -32,6 +32,8 @@ class ThreadRecord(msgspec.Struct, frozen=True, array_like=True):
     last_comment: str | None = None
     cursor: str | None = None  # URL of the last page, where its number does not make it
     hour: int = 0  # of the reading, in hours since 1970
+    listed: int | None = None  # comments that were seen, as the list counts them
+    short: int = 0  # readings one after the other that saw fewer than the list claimed
 
     @property
     def is_gone(self) -> bool:

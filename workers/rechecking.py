@@ -92,7 +92,7 @@ def _why_none(site: Site, spent: float, waiting: int) -> str:
         return f"{waiting} tasks wait in the lane already"
     whole = site.schedule.requests_per_hour
     share = f"{site.schedule.backfill_share:.0%} of them for what may wait"
-    return f"over budget: {spent:.0f} of {whole:g} requests in the last hour, at most {share}"
+    return f"over budget: {spent:.0f} of {whole:.10g} requests in the last hour, at most {share}"
 
 
 def _check(site: Site, thread: DueThread) -> bytes:

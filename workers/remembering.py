@@ -40,6 +40,8 @@ def _records(items: Iterable[Item]) -> dict[str, ThreadRecord]:
             last_comment=item.last_comment_id,
             cursor=item.cursor,
             hour=_hour(item.started_at),
+            listed=item.listed,
+            short=item.short,
         )
         for item in items
         if isinstance(item, Check) and (item.reason is None or item.gone)

@@ -91,7 +91,7 @@ def change_of(thread: ListedThread, record: ThreadRecord | None, at: datetime) -
     if record.is_gone:
         asked = datetime.fromtimestamp(record.hour * 3600, UTC)
         return Change.UNCHANGED if record.has_token(thread.token) and at - asked < GONE_FOR else Change.NEW
-    return Change.UNCHANGED if record.has_token(thread.token) else Change.CHANGED
+    return Change.UNCHANGED if record.has_token(thread.token) and not record.short else Change.CHANGED
 
 
 def read_page(

@@ -162,7 +162,7 @@ class _Look:
                 report[name] = f"not due until {_clock(due.at, self.now)}"
             elif not force and room[one.name] < 1:
                 whole, sent = one.schedule.requests_per_hour, self.spent[one.name].total
-                report[name] = f"over budget: {sent:.0f} of {whole:g} requests in the last hour"
+                report[name] = f"over budget: {sent:.0f} of {whole:.10g} requests in the last hour"
             else:
                 room[one.name] -= due.cost
                 task = (tasks or {}).get(name, due.task)

@@ -22,8 +22,10 @@ MOST_REPAIRS = 3
 """So often one reading goes back a page because the site's count fell; a forum that removes more is read again by a check."""
 
 
+MOST_SHORT = 2
+"""So often one reading after the other may see fewer comments than the list claims; then the list counts otherwise."""
 WHOLE_PAGES = 10
-"""A thread of which comments were removed is read whole at once where it has no more pages; else a check finds which."""
+"""A thread of which comments were removed, or not seen, is read whole where it has no more pages; else a check finds which."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -38,6 +40,9 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     opened: bool = False  # the opening post's own page was read
     after: str | None = None  # last stored comment; None: the whole thread is read
     met: bool = False  # something that is stored was on a page of this pass
+    replies: int | None = None  # comments that the list claims
+    expected: int | None = None  # of these, behind the last stored one
+    short: int = 0  # readings before this one that saw fewer
     known: int = 0  # comments that were stored, or that the site told of then
     first: int = 1  # page with which this pass began
     page: int = 1  # asked for
@@ -65,8 +70,8 @@ class Step(NamedTuple):
 
 def page_to_begin(reply_count: int | None, record: ThreadRecord) -> int:
     """The comment page from which a thread that has changed is read; `reply_count` is the list's."""
-    fewer = reply_count is not None and reply_count < record.comments
-    return 1 if fewer and record.last_page <= WHOLE_PAGES else record.last_page
+    fewer = reply_count is not None and record.listed is not None and reply_count < record.listed
+    return 1 if (fewer or record.short) and record.last_page <= WHOLE_PAGES else record.last_page
 
 
 def follow(
@@ -134,6 +139,19 @@ def is_consistent(reading: Reading) -> bool:
 def comments_known(reading: Reading) -> int:
     """Comments of the thread that are known after a reading."""
     return reading.seen if is_whole(reading) else reading.known + reading.fresh
+
+
+def listed(reading: Reading) -> tuple[int | None, int]:
+    """After a reading: how many comments in the list's way of counting were seen, and how many readings in a row saw fewer than
+    the list claimed. A page that came from a cache may be older than the list: then the next scan has the thread read again.
+    """
+    claimed = reading.replies if is_whole(reading) else reading.expected
+    if reading.replies is None or claimed is None:
+        return reading.replies, 0
+    surplus = (reading.seen if is_whole(reading) else reading.fresh) - claimed
+    if surplus < 0 and reading.short < MOST_SHORT:
+        return max(0, reading.replies + surplus), reading.short + 1
+    return reading.replies + max(0, surplus), 0
 
 
 def overlap(ids: Sequence[str], after: str) -> int | None:

@@ -17,7 +17,7 @@ def _leave(_signal: int, _frame: FrameType | None) -> None:
     sys.exit(0)
 
 
-def _number(kind: type[int] | type[float], low: int, high: int) -> Callable[[str], float]:
+def _number(kind: type[int] | type[float], low: float, high: float) -> Callable[[str], float]:
     def parse(text: str) -> float:
         try:
             number = kind(text)
@@ -45,6 +45,12 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--comments", type=_number(float, 0, 1_000), default=8.0, help="mean per thread, power law (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--history-days",
+        type=_number(float, 0.001, 10_000),
+        default=60.0,
+        help="days of forum time in which that was written (default: %(default)s)",
     )
     parser.add_argument("--rate", type=_number(float, 0, 5_000), default=0.0, help="events per second; 0 stands still (default)")
     for name, what in (("edit", "edit something"), ("delete", "delete something"), ("move", "move a thread to another forum")):
@@ -77,7 +83,7 @@ def main() -> int:
     args = _arguments()
     from demo.forum import behaviour, run, world  # after the signal handlers: loading takes a while, and a signal may come
 
-    size = world.Size(forums=args.forums, threads=args.threads, comments=args.comments)
+    size = world.Size(forums=args.forums, threads=args.threads, comments=args.comments, history_days=args.history_days)
     rates = ("rate", "edit_rate", "delete_rate", "move_rate", "skew")
     try:
         wanted = behaviour.Behaviour().changed({name: getattr(args, name) for name in rates})

@@ -49,11 +49,12 @@ class ForumProcess:
         forums: int | None = None,
         threads: int | None = None,
         comments: float | None = None,
+        history_days: float | None = None,
         rate: float | None = None,
         pace: float | None = None,
         port: int = 0,
     ) -> None:
-        sizes = {"forums": forums, "threads": threads, "comments": comments}
+        sizes = {"forums": forums, "threads": threads, "comments": comments, "history-days": history_days}
         given = {"seed": seed, **sizes, "rate": rate, "pace": pace, "port": port}
         self._options = [f"--{name}={value}" for name, value in given.items() if value is not None]
         self._errors: BinaryIO | None = None

@@ -2,11 +2,11 @@
 
 The same seed and sizes and the same events (number and mix) give the same content, to the byte, but for the dates of a forum
 with a clock. Without a clock events alone move time: each by at least a second, so that no two of them have the same. The threads
-that are there from the start are dated in the `HISTORY_S` before the opening.
+that are there from the start are dated in the `history_days` before the opening.
 
 **With a clock** (`pace` above 0) the forum lives `pace` times faster than the wall: a day of forum time, with its night, takes
-86,400 / pace seconds, and its 60 days of history reach 60 / pace days back. What it *shows* as dates, and what `/truth` says, are
-dates of the wall: a crawler that compares them with its own clock sees ages that are right, and "published → stored" can be
+86,400 / pace seconds, and its history reaches `history_days` / pace days back. What it *shows* as dates, and what `/truth` says,
+are dates of the wall: a crawler that compares them with its own clock sees ages that are right, and "published → stored" can be
 measured. So one second of a crawler's schedule is `pace` seconds of the forum's time, and whoever tests a schedule with such a
 forum divides its durations by `pace`.
 """
@@ -27,7 +27,8 @@ from demo.forum.tempo import popularity
 from demo.forum.words import THEMES
 
 OPENING = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
-HISTORY_S = 60 * 86_400
+HISTORY_DAYS = 60.0
+_HISTORY_S = 60 * 86_400
 MAX_DEPTH = 7
 _NEW_THREAD_SHARE = 0.1
 _TAIL = 1.6  # exponent of the power law of comment counts: most threads have few, some have hundreds
@@ -36,11 +37,14 @@ _LONGEST = 60  # no thread starts with more than this many times the mean
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """How much there is at the start: forums, threads in each, and the mean number of comments of a thread."""
+    """How much there is at the start: forums, threads in each, the mean number of comments of a thread, and in how much forum
+    time all that was written.
+    """
 
     forums: int = 5
     threads: int = 60
     comments: float = 8.0
+    history_days: float = HISTORY_DAYS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +74,7 @@ class World:
         self.history = History()
         self.gone: dict[str, int] = {}
         self._clock = clock
+        self._history = size.history_days / HISTORY_DAYS
         self.opening: float = clock() if clock else OPENING
         self._events_at: float = self.opening
         self._posts = self._comments = 0
@@ -125,7 +130,7 @@ class World:
         forum = self.forums[f"f{number}"] = Forum(id=f"f{number}", theme=theme, name=name)
         sticky = min(3, -(-size.threads // 40))
         for index in range(size.threads):
-            age = self._rng.randint(60, HISTORY_S)
+            age = self._rng.randint(60, _HISTORY_S)
             thread = self._open_thread(forum, self._past(age), sticky=index < sticky)
             # Early replies are dense and late ones sparse; each is dated before the opening.
             delays = sorted(self._rng.random() ** 3 for _ in range(self._power_law(size.comments)))
@@ -135,8 +140,8 @@ class World:
         forum.activity = {thread.post.id: thread for thread in by_activity}
 
     def _past(self, age_s: float) -> float:
-        """When the clock showed a time that is this many seconds of forum time before the opening."""
-        return self.opening - age_s / (self.pace or 1)
+        """When the clock showed a time that is so many seconds before the opening, in a history of the usual length."""
+        return self.opening - age_s * self._history / (self.pace or 1)
 
     def _power_law(self, mean: float) -> int:
         """A comment count from a Lomax distribution (a shifted Pareto), whose mean is scale / (tail - 1)."""

@@ -1,4 +1,4 @@
-"""Misago: Django, its JSON API, PostgreSQL. From PyPI."""
+"""Misago: Django, PostgreSQL; by its JSON API, and by its pages. From PyPI."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Misago(Software):
     requirements: ClassVar[tuple[str, ...]] = ("misago==0.39.6",)
 
     def install(self) -> None:
-        self._python = pip_environment(self.name, self.requirements)
+        self._python = pip_environment("misago", self.requirements)
 
     def start(self) -> None:
         found = binaries()
@@ -75,3 +75,11 @@ class Misago(Software):
             "FORUM_DB_PASSWORD": str(url.password or ""),
             "FORUM_DB_HOST": str(url.query["host"]),
         }
+
+
+class MisagoPages(Misago):
+    """The same forum, read as its robots.txt allows."""
+
+    name: ClassVar[str] = "misago-pages"
+    profile: ClassVar[str] = "misago-pages"
+    obeys_robots: ClassVar[bool] = True

@@ -13,12 +13,12 @@ import redis
 
 from .flaskbb import FlaskBB
 from .machina import Machina
-from .misago import Misago
+from .misago import Misago, MisagoPages
 from .nodebb import NodeBB
 from .software import Software, Truth
 from .watching import Watch, differences
 
-KINDS: list[type[Software]] = [Misago, NodeBB, FlaskBB, Machina]
+KINDS: list[type[Software]] = [Misago, MisagoPages, NodeBB, FlaskBB, Machina]
 ONLY = os.environ.get("ONLY", "").split()
 
 

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import ColumnElement, and_, func, or_, select
 
 from demo.forum.process import ForumProcess
+from demo.settled import scanned, unchecked
 from demo.truth import Coverage, compare
 from workers.rechecking import recheck
 from workers.seeding import seed
-from workers.storage import Database, checks, posts, scans
+from workers.storage import Database
 
 from .fleet import ROOT
 from .processes import wait_until
@@ -66,7 +66,7 @@ class ForumFleet(WatchedFleet):
         self.wait_crawled(timeout_s)
         with Database.from_url(self.database_url) as database:
             for _ in range(CHECK_ROUNDS):
-                if self._unchecked(database, still_since):
+                if unchecked(database, SITE, still_since):
                     with self._site_files():
                         recheck(self.client, database, SITE, force=True)
                     self._wait_idle(timeout_s)
@@ -77,12 +77,12 @@ class ForumFleet(WatchedFleet):
         since = datetime.now(UTC)
         with Database.from_url(self.database_url) as database:
 
-            def scanned() -> bool:
+            def all_scanned() -> bool:
                 with self._site_files():
                     seed(self.client, site=SITE, force=True)  # beat would, when the policy says so: for quiet boards in an hour
-                return self._scanned(database, since)
+                return scanned(database, SITE, since) >= self._boards
 
-            wait_until(scanned, lambda: self._waits("a scan of each board"), timeout_s, every_s=1.0)
+            wait_until(all_scanned, lambda: self._waits("a scan of each board"), timeout_s, every_s=1.0)
         self._wait_idle(timeout_s)
 
     def given_up(self) -> int:
@@ -114,26 +114,6 @@ class ForumFleet(WatchedFleet):
         detail, lists = self.frontier("forum_detail"), self.frontier("forum_list")
         waiting = (detail.start_tasks, detail.ready, detail.leased, detail.leased_tasks, detail.items)
         return (*waiting, detail.acked, lists.dead)
-
-    def _scanned(self, database: Database, since: datetime) -> bool:
-        """Whether each board has been scanned to its end by a scan that began after this time."""
-        query = select(func.count(func.distinct(scans.c.forum_id))).where(
-            scans.c.site == SITE, scans.c.started_at > since, scans.c.outcome == "complete"
-        )
-        (scanned,) = next(database.stream(query))
-        return bool(scanned >= self._boards)
-
-    def _unchecked(self, database: Database, since: datetime) -> int:
-        """How many threads have neither been read whole since this time nor found to be gone."""
-        of_post: ColumnElement[bool] = and_(checks.c.site == posts.c.site, checks.c.post_id == posts.c.id)
-        query = (
-            select(func.count())
-            .select_from(posts.outerjoin(checks, of_post))
-            .where(posts.c.site == SITE, posts.c.deleted_at.is_(None))
-            .where(or_(checks.c.whole_at.is_(None), checks.c.whole_at < since))
-        )
-        (unchecked,) = next(database.stream(query))
-        return int(unchecked)
 
     def _waits(self, what: str) -> str:
         return f"{what}; {[self.frontier(spider) for spider in SPIDERS]}\n{self.said()}"

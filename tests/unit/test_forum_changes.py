@@ -135,6 +135,8 @@ def test_a_forum_with_a_clock_dates_by_it_and_its_history_is_as_much_nearer_as_i
     assert comment.created_at == "2027-01-15T08:00:30Z"
     assert world.forum_s == 1_800
     assert world.history.published["comments"] == {new: now}
+    young = World(5, Size(forums=3, threads=40, comments=6, history_days=1), 60.0, lambda: now)
+    assert min(thread.post.created_at for thread in young.threads.values()) > "2027-01-15T07:36", "a day is 24 minutes"
 
 
 def test_liveliness_has_nights_and_bursts_and_a_mean_of_one() -> None:

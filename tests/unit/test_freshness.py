@@ -83,7 +83,7 @@ def test_the_rate_is_learned_and_follows_a_burst_and_its_end() -> None:
     assert estimate(state, at).now * HOUR > 15, "within two hours"
     hours(6, per_hour=2)
     assert estimate(state, at).now * HOUR < 5
-    assert estimate(state, at).mean * HOUR < 5, "the long memory has hardly seen it"
+    assert estimate(state, at).mean * HOUR < 8, "the long memory has noticed, and hardly more"
 
 
 def test_the_dates_on_the_first_list_page_tell_the_rate() -> None:

@@ -278,6 +278,12 @@ def test_a_thread_that_was_gone_and_is_listed_is_asked_for_once_a_day() -> None:
     assert change_of(ListedThread(id="a", token="2"), gone, START) is Change.NEW
 
 
+def test_a_thread_of_which_fewer_comments_were_seen_than_the_list_claims_is_read_again() -> None:
+    row = ListedThread(id="a", token="1")
+    assert change_of(row, ThreadRecord("1", short=1), START) is Change.CHANGED
+    assert change_of(row, ThreadRecord("1"), START) is Change.UNCHANGED
+
+
 def test_reports_that_come_twice_or_late_do_not_move_the_marks() -> None:
     scanner = Scanner(Forum(100, 20))
     first = scanner.scan()

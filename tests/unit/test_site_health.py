@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from workers.breaker.health import LEAST_BLOCKED, SETTLING_S, WINDOW, SiteHealth, Step
 from workers.sites.breaker_options import BreakerOptions
 from workers.sites.soft_block import Cause, Verdict
@@ -44,13 +46,29 @@ def test_a_list_that_was_never_anything_else_opens_it_too() -> None:
     assert steps == [Step.AGAIN, Step.AGAIN, Step.GIVE_UP] * 4 + [Step.AGAIN, Step.AGAIN, Step.OPEN]
 
 
-def test_a_private_thread_of_a_site_that_is_well_is_given_up() -> None:
+@pytest.mark.parametrize(("verdict", "end"), [(PRIVATE, Step.PRIVATE), (WALL, Step.GIVE_UP)])
+def test_one_page_of_a_site_that_is_well_is_given_up_and_may_be_private(verdict: Verdict, end: Step) -> None:
     health = SiteHealth()
     steps = []
     for blocks in (1, 2, 3):
-        steps.append(bad(health, PRIVATE, blocks))
+        steps.append(bad(health, verdict, blocks))
         health.good()
-    assert steps == [Step.AGAIN, Step.AGAIN, Step.GIVE_UP]
+    assert steps == [Step.AGAIN, Step.AGAIN, end]
+
+
+def test_it_is_private_also_where_the_good_pages_came_first_and_the_private_ones_together() -> None:
+    health = SiteHealth()
+    first = [bad(health, PRIVATE, 1, url=url) for url in ("/1", "/2")]
+    health.good()
+    rest = [bad(health, PRIVATE, blocks, url=url) for blocks in (2, 3) for url in ("/1", "/2")]
+    assert first + rest == [Step.AGAIN] * 4 + [Step.PRIVATE] * 2
+
+
+def test_without_a_good_page_since_nobody_knows_whether_a_page_is_private() -> None:
+    health = SiteHealth()
+    for _ in range(100):
+        health.good()
+    assert [bad(health, PRIVATE, blocks) for blocks in (1, 2, 3)] == [Step.AGAIN, Step.AGAIN, Step.GIVE_UP]
 
 
 def test_one_page_alone_speaks_for_the_site_when_nothing_else_comes() -> None:
@@ -65,6 +83,18 @@ def test_every_second_answer_is_enough_when_there_were_many() -> None:
         steps.append(bad(health))
         health.good()
     assert steps.index(Step.OPEN) >= LEAST_BLOCKED
+
+
+def test_a_few_odd_pages_at_the_end_of_a_queue_are_given_up_many_open_it() -> None:
+    odd = Verdict(cause=Cause.FORMAT, reason="has no rows", this_page_only=True)
+    health = SiteHealth()
+    for _ in range(300):
+        health.good()
+    rounds = [[bad(health, odd, blocks, url=f"/{page}") for page in range(6)] for blocks in (1, 2, 3)]
+    assert rounds == [[Step.AGAIN] * 6] * 2 + [[Step.GIVE_UP] * 6]
+    assert Step.OPEN in [bad(health, odd, 1, url=f"/more/{page}") for page in range(WINDOW)]
+    fresh = SiteHealth()
+    assert [bad(fresh, odd, url=f"/{page}") for page in range(5)][-1] is Step.OPEN, "nothing else was ever read"
 
 
 def test_one_in_four_is_not_enough() -> None:

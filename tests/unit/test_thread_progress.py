@@ -17,6 +17,7 @@ from workers.thread_progress import (
     follow,
     is_consistent,
     is_whole,
+    listed,
     missing,
     overlap,
     page_to_begin,
@@ -251,10 +252,33 @@ def test_what_is_known_of_a_page(ids: list[str], after: str, known: int | None) 
 
 
 def test_a_thread_that_lost_comments_is_read_whole_where_it_is_short() -> None:
-    assert page_to_begin(30, ThreadRecord("", comments=30, last_page=2)) == 2
-    assert page_to_begin(None, ThreadRecord("", comments=30, last_page=2)) == 2
-    assert page_to_begin(29, ThreadRecord("", comments=30, last_page=2)) == 1
-    assert page_to_begin(29, ThreadRecord("", comments=300, last_page=20)) == 20
+    assert page_to_begin(30, ThreadRecord("", listed=30, last_page=2)) == 2
+    assert page_to_begin(None, ThreadRecord("", listed=30, last_page=2)) == 2
+    assert page_to_begin(29, ThreadRecord("", comments=30, last_page=2)) == 2
+    assert page_to_begin(29, ThreadRecord("", listed=30, last_page=2)) == 1
+    assert page_to_begin(29, ThreadRecord("", listed=300, last_page=20)) == 20
+    assert page_to_begin(31, ThreadRecord("", listed=30, last_page=2, short=1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("reading", "then"),
+    [
+        ({"seen": 7, "replies": 7}, (7, 0)),
+        ({"seen": 9, "replies": 7}, (9, 0)),  # two came meanwhile
+        ({"seen": 6, "replies": 7}, (6, 1)),  # the page was older than the list
+        ({"seen": 6, "replies": 7, "short": 1}, (6, 2)),
+        ({"seen": 6, "replies": 7, "short": 2}, (7, 0)),  # the list counts otherwise
+        ({"seen": 6, "replies": None}, (None, 0)),
+        ({"first": 3, "fresh": 1, "expected": 1, "replies": 41}, (41, 0)),
+        ({"first": 3, "fresh": 0, "expected": 1, "replies": 41}, (40, 1)),
+        ({"first": 3, "fresh": 0, "expected": None, "replies": 41}, (41, 0)),
+        ({"first": 3, "fresh": 0, "expected": -2, "replies": 38}, (40, 0)),
+    ],
+)
+def test_a_reading_that_saw_fewer_than_the_list_claims_is_tried_again_twice(
+    reading: dict[str, Any], then: tuple[int | None, int]
+) -> None:
+    assert listed(Reading(started_at="", thread="t", **reading)) == then
 
 
 def test_a_reading_travels_with_its_requests() -> None:

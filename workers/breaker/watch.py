@@ -90,7 +90,7 @@ class SiteWatch:
         assert crawler.stats is not None
         self._crawler = crawler
         self._inc_value = crawler.stats.inc_value
-        self._health: dict[str, SiteHealth] = {}
+        self._health: dict[tuple[str, str], SiteHealth] = {}
         self._with_rows: set[tuple[str, str]] = set()  # forums whose first list page had rows
         self._counted: set[tuple[str, str]] = set()  # (site, kind of page) of which the fields are known
         settings = crawler.settings
@@ -118,7 +118,7 @@ class SiteWatch:
         response.request = request  # the engine does so later
         found = soft_block.verdict(response, _format(site, page))
         if found is None:
-            self._of(site).answered()
+            self._of(site, page).answered()
             if 200 <= response.status < 300:
                 request.meta["fetched_at"] = fetched_at = _fetched_at(request)
                 if site.raw.keep_days:
@@ -149,7 +149,7 @@ class SiteWatch:
         rows = max((count.rows for count in page.fields.values()), default=0)
         if not rows and number == 1 and (found := self._without_rows(response, site, context)) is not None:
             self._block_again(request, site, context, found)
-        self._of(site).good()
+        self._of(site, context).good()
         if kind == "list" and rows and number == 1:
             self._with_rows.add((site.name, str(context.get("forum"))))
         name = f"sites/{site.name}/{kind}"
@@ -184,8 +184,8 @@ class SiteWatch:
             return Verdict(cause=Cause.EMPTY, reason="a list without rows, where there were some", excerpt=text)
         return soft_block.without_rows(response)
 
-    def _of(self, site: Site) -> SiteHealth:
-        return self._health.get(site.name) or self._health.setdefault(site.name, SiteHealth())
+    def _of(self, site: Site, page: Mapping[str, Any]) -> SiteHealth:
+        return self._health.get((site.name, page["kind"])) or self._health.setdefault((site.name, page["kind"]), SiteHealth())
 
     def _is_last_try(self, request: Request) -> bool:
         return bool(request.meta.get("dont_retry")) or request.meta.get("retry_times", 0) >= self._retries
@@ -195,7 +195,7 @@ class SiteWatch:
         self._inc_value(f"sites/{site.name}/{page['kind']}/stumbled/{found.cause}")
         if self._is_held(site):
             return _again(request, request.meta.get(BLOCKED, 0))
-        if self._of(site).stumbled(site.breaker, now=time.monotonic()):
+        if self._of(site, page).stumbled(site.breaker, now=time.monotonic()):
             self._open(request, site, page, found)
             return _again(request, request.meta.get(BLOCKED, 0))
         return None
@@ -203,11 +203,11 @@ class SiteWatch:
     def _blocked(self, request: Request, site: Site, page: Mapping[str, Any], found: Verdict) -> Request:
         blocks = request.meta.get(BLOCKED, 0) + 1
         self._inc_value(f"sites/{site.name}/{page['kind']}/blocked/{found.cause}")
-        health, is_held = self._of(site), self._is_held(site)
+        health, is_held = self._of(site, page), self._is_held(site)
         step = health.bad(found, request.url, blocks, site.breaker, held=is_held, now=time.monotonic())
-        if step is Step.GIVE_UP:
+        if step in (Step.GIVE_UP, Step.PRIVATE):
             reason = f"blocked {blocks} times, at last by {found.reason}"
-            raise SiteBlocked(reason, is_private=found.this_page_only and found.cause in (Cause.LOGIN, Cause.REFUSED))
+            raise SiteBlocked(reason, is_private=step is Step.PRIVATE)
         if step is Step.OPEN:
             self._open(request, site, page, found)
         else:

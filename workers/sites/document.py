@@ -17,7 +17,7 @@ from scrapy.http import TextResponse
 from w3lib.html import get_base_url
 
 from . import converters, dates
-from .errors import UnreadablePage
+from .errors import PageGone, UnreadablePage
 from .fields import FieldSpec, Kind, Select
 from .html_text import text_of, text_of_elements
 from .pages import Page, RowsPage
@@ -47,7 +47,7 @@ class FieldCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Document:
-    """One page. Raises UnreadablePage where it is not what `page` says."""
+    """One page. Raises UnreadablePage where it is not what `page` says, PageGone where it says that there is none."""
 
     def __init__(self, site: Site, page: Page, response: Response) -> None:
         self.site = site
@@ -60,6 +60,8 @@ class Document:
             raise UnreadablePage(f"no text: {_content_type(response)}, {len(response.body)} bytes")
         self.root = _json_of(response) if page.format == "json" else _html_of(response)
         self.base = self.url if page.format == "json" else get_base_url(response.text, response.url, response.encoding)
+        if page.gone and self.find(page.gone):
+            raise PageGone(f"it says that this does not exist: it has {' or '.join(page.gone.select)}")
         if page.wall and self.find(page.wall):
             raise UnreadablePage(f"a wall: it has {' or '.join(page.wall.select)}")
         if page.container and not self.find(page.container):
@@ -148,7 +150,10 @@ class Document:
         if not found:
             return None
         attribute = next((name for name in _ATTRIBUTES.get(kind, ()) if _has(found[0], name)), None)
-        return _matched(field.regex, converters.string(found[0], attribute))
+        text = _matched(field.regex, converters.string(found[0], attribute))
+        if text is None and kind == "id" and field.regex and _has(found[0], "href"):
+            text = _matched(field.regex, found[0].get("href"))  # a link was selected: its id is in its address
+        return text
 
     def _read(self, kind: Kind, field: FieldSpec, text: str | None) -> Any:
         if kind == "int":

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import msgspec
+
+from .survey import Links, Posts
 
 if TYPE_CHECKING:
     from .reading import ListedForum
@@ -30,34 +32,28 @@ _OPTIONS = """
 # concurrency = 2              # requests of one crawler at a time
 """
 _UNKNOWN = """
-# No profile knows this software: `generic` guesses from what many boards have in common. What it does not find, give here; a
-# field is a CSS selector, or an XPath that begins with ./ (docs/sites.md has a worked example).
-# 1. url of the list page and of the thread's page: {forum}, {thread} and {page} are filled in.
+# No profile knows this software. What stands below was guessed from the pages that were looked at, the rest is what many boards
+# have in common (`generic`). A field is a CSS selector, or an XPath that begins with ./ (docs/sites.md has a worked example).
+# Run `trawl sites check {name} --live` and correct what is wrong or empty:
+# 1. url of the list page and of the thread's page: {{forum}}, {{thread}} and {{page}} are filled in, {{url}} is the thread's own
+#    address, as the list shows it.
 # 2. rows: the element of one thread in the list, and of one post in the thread.
 # 3. the id of each, mostly from a link or an attribute: the regular expression's first group.
-# Then run `trawl sites check NAME --live` until no field that you want is empty.
+# 4. next: the link to the next page, of the list and of the thread. Without it everything behind the first page is missed.
 """
-_UNKNOWN_PAGES = """
-[pages.list]
-# url = "/forum/{forum}?page={page}"
-# rows = "tr.topic"
+_EXAMPLE_ID = "{ select = 'a.title::attr(href)', regex = '/topic/(\\d+)' }"
+_NEXT = "# next = 'a[rel=next]'\n"
 
-[pages.list.fields]
-# id = { select = "a.title::attr(href)", regex = '/topic/(\\d+)' }
-# title = "a.title"
-# reply_count = ".replies"
-# last_activity = "time"
 
-[pages.comments]
-# url = "/topic/{thread}?page={page}"
-# rows = "div.post"
+class Guessed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a survey of an unknown forum found; None where it found nothing."""
 
-[pages.comments.fields]
-# id = { select = "./@id", regex = '(\\d+)' }
-# body = ".content"
-# author = ".author"
-# created_at = "time"
-"""
+    index_path: str = "/"
+    forums: Links | None = None
+    list_pages: str | None = None  # with {forum} and {page}
+    threads: Links | None = None
+    thread_pages: str | None = None
+    posts: Posts | None = None
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +68,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     can_discover: bool = False
     obey_robots: bool = True
     shapes: Sequence[tuple[str, int, str]] = ()
+    guessed: Guessed | None = None
 
 
 def name_of(url: str) -> str:
@@ -94,7 +91,7 @@ def text_of(draft: Draft) -> str:
     robots = "" if draft.obey_robots else "obey_robots = false           # robots.txt forbids it: ask the site's owners\n"
     parts = [head, _forums(draft), _OPTIONS, robots]
     if draft.profile is None:
-        parts += [_UNKNOWN, _shapes(draft), _UNKNOWN_PAGES]
+        parts += [_UNKNOWN.format(name=draft.name), _shapes(draft), *_pages(draft.guessed or Guessed())]
     return "".join(parts)
 
 
@@ -122,3 +119,52 @@ def _shapes(draft: Draft) -> str:
         return ""
     lines = "\n".join(f"#   {count:>4} x {shape}   ({example})" for shape, count, example in draft.shapes)
     return f"# Links of the page that was looked at, with {{n}} for numbers:\n{lines}\n"
+
+
+def _pages(guessed: Guessed) -> Iterator[str]:
+    """The tables of an unknown forum's pages; what was not found is a comment to be filled in."""
+    if guessed.forums:
+        yield f"\n[pages.index]\nurl = {_text(guessed.index_path)}\nrows = {_text(_link(guessed.forums))}\n"
+        yield f'\n[pages.index.fields]\nid = {_id("./@href", guessed.forums, whole=True)}\nname = "."\nurl = "."\n'
+    yield from _list_page(guessed)
+    yield from _comments_page(guessed)
+
+
+def _list_page(guessed: Guessed) -> Iterator[str]:
+    threads = guessed.threads
+    link = _link(threads) if threads else None
+    yield "\n[pages.list]\n" + _line("url", guessed.list_pages, "/forum/{forum}?page={page}")
+    yield _line("rows", threads.rows if threads else None, "tr.topic") + _NEXT
+    yield "\n[pages.list.fields]\n"
+    yield f"id = {_id(f'{link}::attr(href)', threads)}\n" if threads else f"# id = {_EXAMPLE_ID}\n"
+    yield _line("title", link, "a.title") + _line("url", link, "a.title")
+    yield '# reply_count = ".replies"\n# last_activity = "time"\n'
+
+
+def _comments_page(guessed: Guessed) -> Iterator[str]:
+    posts = guessed.posts
+    opening = posts.opening if posts else None
+    yield "\n[pages.comments]\n" + _line("url", guessed.thread_pages, "/topic/{thread}?page={page}")
+    yield _line("rows", posts.rows if posts else None, "div.post") + _NEXT
+    yield f"{'' if opening else '# '}first_is_post = false        # where the opening post is no row\n"
+    if posts and opening:
+        yield f"\n[pages.comments.post]\nbody = {_text(f'{opening} {posts.body}')}\n"
+    yield "\n[pages.comments.fields]\n" + ('id = "./@id"\n' if posts else '# id = "./@id"\n')
+    yield _line("body", posts.body if posts else None, ".content") + _line("author", posts.author if posts else None, ".author")
+    yield '# created_at = "time"\n'
+
+
+def _link(links: Links) -> str:
+    return f'a[href*="{links.mark}"]'
+
+
+def _line(key: str, value: str | None, example: str) -> str:
+    return f"# {key} = {_text(example)}\n" if value is None else f"{key} = {_text(value)}\n"
+
+
+def _id(select: str, links: Links, *, whole: bool = False) -> str:
+    return f"{{ select = {_text(select)}, regex = {_text(links.id_regex(whole=whole))} }}"
+
+
+def _text(value: str) -> str:
+    return f"'{value}'" if "'" not in value else json.dumps(value, ensure_ascii=False)

@@ -3,6 +3,7 @@
 ConfigError
 └── SiteError            a site file is missing or wrong
     └── UnreadablePage   a page is not what the site file says
+        └── PageGone     a page says that what was asked for does not exist
 """
 
 from __future__ import annotations
@@ -20,3 +21,7 @@ class UnreadablePage(SiteError):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class PageGone(UnreadablePage):
+    """A page says, with a status that all is well, that what was asked for does not exist, or not for guests: as 404 would."""

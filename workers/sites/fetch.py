@@ -118,6 +118,8 @@ class Visitor:
                     if len(body) > MAX_BYTES:
                         raise FetchFailed(f"{url}: larger than {MAX_BYTES // 1024**2} MiB")
                 return answer.status, answer.headers, bytes(body)
+        except aiohttp.ClientConnectorError as exc:
+            raise FetchFailed(f"{url}: nothing answers at {URL(url).origin()}: {exc.strerror or exc.os_error}") from exc
         except (aiohttp.ClientError, TimeoutError, ValueError, UnicodeError) as exc:
             reason = f"no answer within {TIMEOUT_S:.0f} s" if isinstance(exc, TimeoutError) else str(exc) or type(exc).__name__
             raise FetchFailed(f"{url}: {reason}") from exc

@@ -85,13 +85,16 @@ class Page(BaseModel):
 
     model_config = _STRICT
     _places: ClassVar[frozenset[str]] = frozenset()
-    _selecting: ClassVar[frozenset[str]] = frozenset({"container", "wall"})
+    _selecting: ClassVar[frozenset[str]] = frozenset({"container", "gone", "wall"})
     _tables: ClassVar[frozenset[str]] = frozenset({"fields"})
 
     url: str = Field(description="template of its URL: a path behind `base_url`, or a whole URL")
     format: Syntax = Field(default="html", description="`json`: selectors are JMESPath; `html`: they are CSS or XPath")
     container: Select | None = Field(
         default=None, description="what such a page always has: where it is missing, the page is refused"
+    )
+    gone: Select | None = Field(
+        default=None, description="what only the page has that says that this does not exist (any more): it counts as 404"
     )
     wall: Select | None = Field(
         default=None, description="what only a login page, a captcha or an error page has: such a page is refused"

@@ -33,7 +33,7 @@ _KINDS = """
 | `as` | makes | of an HTML element |
 |---|---|---|
 | `text` | text without the space around it; one space for each stretch of it (`body`: lines as they are) | its text |
-| `id` | the same | its text |
+| `id` | the same | its text; where `regex` finds nothing there, of its `href` |
 | `int` | a whole number: `1,234`, `1 234`, `1.234`, `1.2k`, `3.4M`, `1.2万` | of its text |
 | `date` | UTC: ISO 8601, epoch s or ms, dates in words, "2 hours ago", "yesterday, 14:02" | of its `datetime`, else its text |
 | `url` | an absolute URL; none for `#`, `javascript:`, `mailto:` | of its `href`, else `src`, else its text |

@@ -32,7 +32,7 @@ class TriedField(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TriedPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page that was tried. `problem` says why it is of no use, None where it is."""
+    """A page that was tried. `problem` says why it is of no use, None where it is; `hint` what may be wrong."""
 
     kind: str
     url: str
@@ -43,6 +43,7 @@ class TriedPage(msgspec.Struct, frozen=True, kw_only=True):
     total: int | None = None
     fields: tuple[TriedField, ...] = ()
     problem: str | None = None
+    hint: str | None = None
 
 
 class Trial:
@@ -59,14 +60,13 @@ class Trial:
             index = await self._index()
             forum = forum or next(iter(self._site.forums), None) or (index.forums[0].id if index and index.forums else None)
         forum = forum or next(iter(self._site.forums), None)
-        url = None
-        if thread is None and forum is not None:
-            listed = await self._list(forum)
-            thread, url = (listed.id, listed.url) if listed else (None, None)
+        listed = await self._list(forum) if thread is None and forum is not None else None
+        thread = listed.id if listed else thread
         if thread is not None:
+            url = listed.url if listed else None
             if self._site.pages.thread:
                 await self._thread(forum or "", thread, url)
-            await self._comments(forum or "", thread, url)
+            await self._comments(forum or "", thread, url, listed.reply_count if listed else None)
         return self.tried
 
     async def _index(self) -> reading.IndexPage | None:
@@ -81,8 +81,7 @@ class Trial:
         if page is None:
             return None
         self._note("list", page.threads, f"threads of forum {forum}", page)
-        lively = [one for one in page.threads if one.reply_count and not one.sticky]
-        return next(iter((*lively, *page.threads)), None)
+        return max(page.threads, key=lambda one: one.reply_count or 0, default=None)
 
     async def _thread(self, forum: str, thread: str, url: str | None) -> None:
         address = self._site.url("thread", forum=forum, thread=thread, url=url)
@@ -90,7 +89,7 @@ class Trial:
         if page:
             self._note("thread", [page.post], f"opening post of thread {thread}", page)
 
-    async def _comments(self, forum: str, thread: str, url: str | None) -> None:
+    async def _comments(self, forum: str, thread: str, url: str | None, replies: int | None) -> None:
         address = self._site.url("comments", forum=forum, thread=thread, url=url)
         page = await self._read(
             "comments", address, lambda site, response: reading.read_comments(site, response, thread, forum=forum, url=url)
@@ -101,7 +100,11 @@ class Trial:
             fields = {name: _count(page.post, name) for name in msgspec.structs.asdict(page.post)}
             known = {name: count for name, count in fields.items() if not count.empty}
             self._note("post", [page.post], f"opening post of thread {thread}", reading.ThreadPage(post=page.post, fields=known))
-        self._note("comments", page.comments, f"comments of thread {thread}", page)
+        own = {name: count for name, count in page.fields.items() if name in type(self._site.pages.comments.fields).model_fields}
+        missing = replies is not None and replies > len(page.comments) and page.next is None
+        hint = f"the list says {replies} replies, this page has {len(page.comments)}, and there is no next page: look at `next`"
+        read = msgspec.structs.replace(page, fields=own)
+        self._note("comments", page.comments, f"comments of thread {thread}", read, hint if missing else None)
 
     async def _read(self, kind: PageKind, url: str, read: Callable[..., Any]) -> Any:
         try:
@@ -114,12 +117,13 @@ class Trial:
             self.tried.append(TriedPage(kind=kind, url=url, problem=str(exc).removeprefix(f"{url}: ")))
             return None
 
-    def _note(self, kind: str, rows: Sequence[Any], what: str, page: Any) -> None:
+    def _note(self, kind: str, rows: Sequence[Any], what: str, page: Any, hint: str | None = None) -> None:
         fields = tuple(_field(kind, name, count, rows) for name, count in page.fields.items())
         dead = [field.name for field in fields if field.required and field.rows == field.empty]
         problem = f"{' and '.join(dead)} empty everywhere" if dead else None
         if not rows and kind in ("index", "list"):
-            problem = "no rows: look at `rows` and at the fields' `id`"
+            found = page.fields["id"].rows if "id" in page.fields else 0
+            problem = f"{found} rows, but none has an id: look at `id`" if found else "no rows: look at `rows`"
         self.tried.append(
             TriedPage(
                 kind=kind,
@@ -131,6 +135,7 @@ class Trial:
                 total=getattr(page, "total", None),
                 fields=fields,
                 problem=problem,
+                hint=hint,
             )
         )
 

@@ -14,10 +14,10 @@ from redis_components.scheduler import set_aside
 from redis_components.spiders import RedisSpider
 from workers.breaker.watch import SiteBlocked
 from workers.items import comment_item, post_item, utc_now
-from workers.sites import Site, UnreadablePage, load_site
+from workers.sites import PageGone, Site, UnreadablePage, load_site
 from workers.sites.reading import read_comments, read_thread
 from workers.sites.templates import is_numbered
-from workers.thread_progress import Reading, Step, comments_known, follow, is_consistent, is_whole, missing
+from workers.thread_progress import Reading, Step, comments_known, follow, is_consistent, is_whole, listed, missing
 
 from .pages import page_request, read_page
 from .task_data import PostTask
@@ -52,6 +52,9 @@ class ForumDetailSpider(RedisSpider):
             token=task.token,
             url=task.url,
             after=task.after if first > 1 else None,
+            replies=task.replies,
+            expected=task.expected,
+            short=task.short,
             known=task.known,
             first=first,
             page=first,
@@ -89,6 +92,9 @@ class ForumDetailSpider(RedisSpider):
         site = load_site(response.meta["site"])
         try:
             post = read_page(self, response, lambda site, response: read_thread(site, response, read.thread)).post
+        except PageGone as gone:
+            yield self._not_there(site, response.meta["page"], read, str(gone))
+            return
         except UnreadablePage as error:
             yield self._unreadable(response, read, error)
             return
@@ -119,6 +125,9 @@ class ForumDetailSpider(RedisSpider):
                     site, response, read.thread, read.page, forum=read.forum or "", url=read.url
                 ),
             )
+        except PageGone as gone:
+            yield self._not_there(site, response.meta["page"], read, str(gone))
+            return
         except UnreadablePage as error:
             yield self._unreadable(response, read, error)
             return
@@ -159,14 +168,18 @@ class ForumDetailSpider(RedisSpider):
         elif not (isinstance(failure.value, HttpError) and failure.value.response.status in GONE):
             self.set_aside(failure)
             yield _check(site.name, read, reason=reason)
-        elif place["kind"] == "comments" and place["number"] > 1:
-            yield self._after(site, missing(read, numbered=is_numbered(site.pages.comments.url)))
-        elif place["kind"] == "comments" and read.opened:
-            yield self._after(site, missing(read, numbered=True))
-        elif place["kind"] == "comments" and site.pages.thread is not None:
-            yield self._opening(site, read)
         else:
-            yield _check(site.name, read, reason=reason, gone=True)
+            yield self._not_there(site, place, read, reason)
+
+    def _not_there(self, site: Site, place: dict[str, Any], read: Reading, reason: str) -> Any:
+        """What follows from a page that the site does not have (any more)."""
+        if place["kind"] == "comments" and place["number"] > 1:
+            return self._after(site, missing(read, numbered=is_numbered(site.pages.comments.url)))
+        if place["kind"] == "comments" and read.opened:
+            return self._after(site, missing(read, numbered=True))
+        if place["kind"] == "comments" and site.pages.thread is not None:
+            return self._opening(site, read)
+        return _check(site.name, read, reason=reason, gone=True)
 
     def _unreadable(self, response: Response, read: Reading, error: UnreadablePage) -> dict[str, Any]:
         assert response.request is not None
@@ -196,6 +209,7 @@ def _now(read: Reading) -> str:
 def _check(site: str, read: Reading, *, reason: str | None = None, gone: bool = False, cut: bool = False) -> dict[str, Any]:
     """The report of a reading, its last item."""
     ended = reason is None and not cut
+    claimed, short = listed(read) if ended else (read.replies, 0)
     return {
         "kind": "check",
         "site": site,
@@ -215,5 +229,7 @@ def _check(site: str, read: Reading, *, reason: str | None = None, gone: bool = 
         "token": read.token,
         "last_comment_id": read.last,
         "cursor": read.last_url,
+        "listed": claimed,
+        "short": short,
         "reason": reason,
     }

@@ -215,11 +215,20 @@ def task_of(listed: Listed, site: str, forum: str, *, is_backfill: bool) -> Post
             url=thread.url,
             page=page_to_begin(thread.reply_count, record),
             after=record.last_comment,
+            replies=thread.reply_count,
+            expected=None if thread.reply_count is None or record.listed is None else thread.reply_count - record.listed,
+            short=record.short if record.has_token(thread.token) else 0,
             known=record.comments,
             cursor=record.cursor,
         )
     return PostTask(
-        site=site, post=thread.id, forum=forum, mode="backfill" if is_backfill else "new", token=thread.token, url=thread.url
+        site=site,
+        post=thread.id,
+        forum=forum,
+        mode="backfill" if is_backfill else "new",
+        token=thread.token,
+        url=thread.url,
+        replies=thread.reply_count,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scrapy import Request
 
 from workers.breaker.watch import ReadPage, watch_of
-from workers.sites import Site, UnreadablePage, load_site
+from workers.sites import PageGone, Site, UnreadablePage, load_site
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -43,12 +43,14 @@ def page_request(
 def read_page(spider: Spider, response: Response, read: Callable[[Site, Response], Read]) -> Read:
     """What the page holds. Every page that a callback gets goes through here.
 
-    Raises UnreadablePage for what is none and is given up, and PageBlocked, which no callback need catch, for what is none and
-    is to be fetched again (`workers/breaker/watch.py`).
+    Raises PageGone where the site says that there is none, UnreadablePage for what is none and is given up, PageBlocked, which
+    no callback need catch, for what is to be fetched again (`workers/breaker/watch.py`).
     """
     site, watch = load_site(response.meta["site"]), watch_of(spider.crawler)
     try:
         page = read(site, response)
+    except PageGone:
+        raise  # it is the site's own answer
     except UnreadablePage as error:
         if watch is not None:
             watch.unreadable(response, error)

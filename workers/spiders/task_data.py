@@ -53,6 +53,12 @@ class PostTask(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """Id of the last stored comment."""
     known: int = 0
     """Comments of the thread that are stored, or that the site told of then."""
+    replies: int | None = None
+    """Comments that the list claims."""
+    expected: int | None = None
+    """Of these, how many came since the last stored one."""
+    short: int = 0
+    """Readings before this one that saw fewer than the list claimed."""
     cursor: str | None = None
     """URL of the page to begin with, where its number does not make it."""
 

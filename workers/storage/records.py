@@ -122,6 +122,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="ch
     token: str | None = None
     last_comment_id: Name | None = None
     cursor: str | None = None
+    listed: Count | None = None  # comments that were seen, as the list counts them
+    short: Count = 0  # readings one after the other that saw fewer than the list claimed
     reason: str | None = None
 
 

@@ -156,6 +156,8 @@ class CheckColumns(TypedColumns):
     token: Named[str | None] = Column(Text, comment="Change token of the list page that led to it.")
     last_comment_id: Named[str | None] = Column(_NAME, comment="Id of the last comment seen.")
     cursor: Named[str | None] = Column(Text, comment="Where the next reading goes on, for sites with cursors.")
+    listed: Named[int | None] = Column(Integer, comment="Comments seen of the thread, as the list page counts them.")
+    short: Named[int] = Column(Integer, comment="Readings one after the other that saw fewer comments than the list claimed.")
     reason: Named[str | None] = Column(Text, comment="Why it was not whole.")
     whole_at: Named[datetime | None] = Column(
         UtcDateTime, comment="Start of the newest reading that saw all there was, or that the thread is gone."

@@ -93,6 +93,8 @@ def upgrade() -> None:
         sa.Column("token", sa.Text),
         sa.Column("last_comment_id", NAME),
         sa.Column("cursor", sa.Text),
+        sa.Column("listed", sa.Integer),
+        sa.Column("short", sa.Integer, nullable=False),
         sa.Column("reason", sa.Text),
         sa.Column("whole_at", UtcDateTime),
         sa.Column("gone_at", UtcDateTime),

@@ -1,0 +1,31 @@
+"""How far a crawl has come since a moment: what is asked of the database once the forum stands still."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, and_, func, or_, select
+
+from workers.storage import Database, checks, posts, scans
+
+
+def scanned(database: Database, site: str, since: datetime) -> int:
+    """How many boards have been scanned to their end by a scan that began after this time."""
+    query = select(func.count(func.distinct(scans.c.forum_id))).where(
+        scans.c.site == site, scans.c.started_at > since, scans.c.outcome == "complete"
+    )
+    (number,) = next(database.stream(query))
+    return int(number)
+
+
+def unchecked(database: Database, site: str, since: datetime) -> int:
+    """How many threads have neither been read whole since this time nor found to be gone."""
+    of_post: ColumnElement[bool] = and_(checks.c.site == posts.c.site, checks.c.post_id == posts.c.id)
+    query = (
+        select(func.count())
+        .select_from(posts.outerjoin(checks, of_post))
+        .where(posts.c.site == site, posts.c.deleted_at.is_(None))
+        .where(or_(checks.c.whole_at.is_(None), checks.c.whole_at < since))
+    )
+    (number,) = next(database.stream(query))
+    return int(number)

@@ -1,0 +1,174 @@
+"""Finding out how an unknown forum is made: from its front page, a forum's page and a thread's page to the keys of a site file.
+
+What repeats is a row: links whose addresses differ in a number lead to forums or threads, and the largest elements around each of
+them that hold no other one are the rows. Elements whose ids differ in a number, with the most text in them, are the posts. A
+guess to begin with: `trawl sites check --live` shows what it is worth.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+import msgspec
+from parsel import Selector
+
+if TYPE_CHECKING:
+    from scrapy.http import TextResponse
+
+_WITH_NUMBER = re.compile(r"^(.*[/=])([^/=&?#]*\d[^/=&?#]*)([^\d]*)$", re.DOTALL)  # the last part that has a number
+_NUMBER = re.compile(r"^(.*?[/=])([^/=&?#]*\d[^/=&?#]*)(.*)$", re.DOTALL)
+_NUMBER = re.compile(r"\d+")
+_PLAIN_ID = re.compile(r"[A-Za-z]{0,3}\d+")
+_NOT_CONTENT = re.compile(
+    r"user|member|profile|author|login|register|tag|search|page[=/]|feed|static|media|avatar|\.(?:png|jpe?g|gif|css|js)",
+    re.IGNORECASE,
+)
+_PAGE = re.compile(r"(\b(?:page|pg|p)[=/-]?)2(?!\d)", re.IGNORECASE)
+_PEOPLE = re.compile(r"/(?:users?|u|members?|profiles?|author)/", re.IGNORECASE)
+
+
+class Links(msgspec.Struct, frozen=True, kw_only=True):
+    """Links of one make: what stands before and after the part that differs; that part of each; the rows that they are in."""
+
+    before: str
+    after: str
+    ids: tuple[str, ...]
+    urls: tuple[str, ...]
+    rows: str | None
+
+    @property
+    def has_slug(self) -> bool:
+        """Whether the part that differs is more than an id: a title that may change."""
+        return not all(_PLAIN_ID.fullmatch(one) for one in self.ids)
+
+    @property
+    def mark(self) -> str:
+        """What stands before it in every such link, also of other forums: behind the last number."""
+        return re.sub(r"^.*\d[^/?&=#]*(?=[/?&=#])", "", self.before)
+
+    def id_regex(self, *, whole: bool = False) -> str:
+        """The part that differs; unless `whole`, of one with a title the number."""
+        return re.escape(self.mark) + (r"(?:[^/?&#]*[-.])?(\d+)" if self.has_slug and not whole else r"([^/?&#]+)")
+
+
+class Posts(msgspec.Struct, frozen=True, kw_only=True):
+    """The posts of a thread's page: their rows, and within them the text and the author."""
+
+    rows: str
+    body: str
+    author: str | None
+    count: int
+    opening: str | None  # the opening post, where it is no row
+
+
+def links_of(response: TextResponse, besides: Links | None = None) -> list[Links]:
+    """The links of a page that may lead to forums or threads, those first of which there are most; not such as `besides`."""
+    root = Selector(text=response.text, type="html").root
+    here = urlsplit(response.url)
+    groups: dict[tuple[str, str], dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    for link in root.iterfind(".//a[@href]"):
+        parts = urlsplit(urljoin(response.url, link.get("href").strip()))
+        match = _WITH_NUMBER.match(address := _address(parts))
+        if parts.netloc != here.netloc or not match or _NOT_CONTENT.search(address) or not "".join(link.itertext()).strip():
+            continue
+        if besides is None or (match[1], match[3]) != (besides.before, besides.after):
+            groups[match[1], match[3]][match[2]].append(link)
+    found = [_links(response, root, before, after, by_id) for (before, after), by_id in groups.items()]
+    return sorted(found, key=lambda one: -len(one.ids))
+
+
+def posts_of(response: TextResponse) -> Posts | None:
+    """The posts of a thread's page."""
+    root = Selector(text=response.text, type="html").root
+    groups: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    for element in root.iterfind(".//*[@id]"):
+        if _NUMBER.search(element.get("id")) and not _is_within_another(element):
+            groups[element.tag, _NUMBER.sub("N", element.get("id"))].append(element)
+    if not groups:
+        return None
+    rows = max(groups.values(), key=lambda rows: (sum(map(_size, rows)), len(rows)))
+    body, selector = _body(max(rows, key=_size)), _selector(root, rows)
+    if selector is None or body is None:
+        return None
+    people = next((found for link in rows[0].iterfind(".//a[@href]") if (found := _PEOPLE.search(link.get("href")))), None)
+    alone = [other[0] for other in groups.values() if len(other) == 1 and other is not rows and other[0].tag == rows[0].tag]
+    opening = next((one for one in alone if _size(one) > 1), None)
+    return Posts(
+        rows=selector,
+        body=body,
+        author=f'a[href*="{people[0]}"]' if people else None,
+        count=len(rows),
+        opening=None if opening is None else _selector(root, [opening]),
+    )
+
+
+def second_page(response: TextResponse) -> str | None:
+    """The path of this page's second page, with `{page}` for the number, from a link that says 2, or next."""
+    links = Selector(text=response.text, type="html").xpath("//a[normalize-space() = '2' or @rel = 'next']/@href")
+    for link in links.getall():
+        address = _address(urlsplit(urljoin(response.url, link.strip())))
+        if match := _PAGE.search(address):
+            return f"{address[: match.end(1)]}{{page}}{address[match.end() :]}"
+    return None
+
+
+def _address(parts: SplitResult) -> str:
+    return parts.path + (f"?{parts.query}" if parts.query else "")
+
+
+def _links(response: TextResponse, root: Any, before: str, after: str, by_id: dict[str, list[Any]]) -> Links:
+    rows = []
+    for key, links in by_id.items():
+        others = {id(link) for other, inner in by_id.items() if other != key for link in inner}
+        rows.append(_row(links[0], others))
+    urls = tuple(urljoin(response.url, links[0].get("href").strip()) for links in by_id.values())
+    selector = _selector(root, rows) if len(by_id) > 1 else None
+    return Links(before=before, after=after, ids=tuple(by_id), urls=urls, rows=selector)
+
+
+def _row(link: Any, others: set[int]) -> Any:
+    """The largest element around the link without any of the others."""
+    row = link
+    while (parent := row.getparent()) is not None and not any(id(inner) in others for inner in parent.iter("a")):
+        row = parent
+    return row
+
+
+def _selector(root: Any, rows: list[Any]) -> str | None:
+    """A CSS selector of these elements: tag and class; with the parent's class where that finds others, too."""
+    tag, count = Counter(row.tag for row in rows).most_common(1)[0]
+    rows = [row for row in rows if row.tag == tag]
+    if count < 0.8 * len(rows):
+        return None
+    classes = [(row.get("class") or "").split() for row in rows]
+    shared = [name for name in classes[0] if all(name in others for others in classes)]
+    candidates = [f"{tag}.{name}" for name in shared if re.fullmatch(r"[A-Za-z_-][\w-]*", name)]
+    parent = rows[0].getparent()
+    for name in (parent.get("class") or "").split() if parent is not None else ():
+        if re.fullmatch(r"[A-Za-z_-][\w-]*", name):
+            candidates += [f"{parent.tag}.{name} > {candidate}" for candidate in (*candidates, tag)]
+    sizes = {candidate: len(Selector(root=root, type="html").css(candidate)) for candidate in candidates}
+    fitting = [candidate for candidate in candidates if len(rows) <= sizes[candidate] <= len(rows) * 1.3 + 1]
+    return fitting[0] if fitting else None
+
+
+def _body(post: Any) -> str | None:
+    """Down to where the text is: the innermost element with a class that has most of the post's text."""
+    found, node = None, post
+    while (child := max(node, key=_size, default=None)) is not None and _size(child) >= 0.6 * _size(post):
+        node = child
+        name = next((name for name in (node.get("class") or "").split() if re.fullmatch(r"[A-Za-z_-][\w-]*", name)), None)
+        if name and isinstance(node.tag, str):
+            found = f"{node.tag}.{name}"
+    return found
+
+
+def _is_within_another(element: Any) -> bool:
+    return any(_NUMBER.search(up.get("id") or "") for up in element.iterancestors())
+
+
+def _size(element: Any) -> int:
+    return len("".join(element.itertext()).split()) if isinstance(element.tag, str) else 0
