@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import tempfile
@@ -46,6 +45,7 @@ class Plan:
     boards: int
     threads: int
     seed: int
+    keep: Path | None = None  # a folder for what is left: database, logs, the forum's truth
 
     def forum(self) -> ForumProcess:
         """A forum that stands still, to be started. As much was written on it in a second, on all boards, as it will be."""
@@ -176,9 +176,9 @@ def run(plan: Plan, *, killed: bool, say: Callable[[str], None]) -> Run:
             given_up=fleet.given_up(),
             dealt=dict(chaos.dealt) if chaos else {},
         )
-        if os.environ.get("LIVING_KEEP"):
-            shutil.copytree(fleet.folder, os.environ["LIVING_KEEP"], dirs_exist_ok=True)
-            Path(os.environ["LIVING_KEEP"], "truth.json").write_text(json.dumps(happened))
+        if plan.keep:
+            shutil.copytree(fleet.folder, plan.keep, dirs_exist_ok=True)
+            (plan.keep / "truth.json").write_text(json.dumps(happened), "utf-8")
         left = fleet.stop()
         assert not left, left
         return found

@@ -23,6 +23,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from statistics import mean, median, quantiles
 
 import pytest
@@ -61,6 +62,7 @@ def main() -> int:
     kinds = ("undisturbed", "killed")
     parser.add_argument("--runs", nargs="+", choices=kinds, default=list(kinds), help="which (default: both)")
     parser.add_argument("--rescan", type=float, default=60.0, metavar="S", help="run a rescan for so long; 0: not (default: 60)")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="copy the last run's database, logs and truth there")
     chosen = parser.parse_args()
     plan = Plan(**{name: getattr(chosen, name) for name in Plan.__dataclass_fields__})
     report = Report(title="A living forum", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))

@@ -83,7 +83,7 @@ class Stage:
         seeding.seed(self.client, None, SITE, force=True)
 
     def check_all(self) -> None:
-        """What `trawl recheck --force` does: read up to 1,000 threads once more, those first that were not for longest."""
+        """What `recheck_threads.delay(force=True)` does: read up to 1,000 threads once more, the least recently checked first."""
         assert self.client
         assert self.database
         rechecking.recheck(self.client, self.database, SITE, force=True)
