@@ -58,6 +58,8 @@ DOWNLOADER_MIDDLEWARES = {
     "workers.sites.allowed.AllowedSites": 50,  # nor fetch what no site file names, such as an address of the private network
     "workers.sites.manners.Manners": 60,  # the site's pace; before robots.txt is asked (100)
     "workers.sites.manners.SiteHeaders": 950,  # innermost: what it adds may be secret, and retries are written to Redis
+    "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,  # the next one in its place
+    "workers.sites.robots.RobotsTxt": 100,  # Scrapy's lets pages pass that wait for robots.txt together
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # a request can switch it off
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,  # the next one in its place
     "workers.downloads.RedirectWithoutReferer": 600,

@@ -98,12 +98,14 @@ def test_a_writer_of_redis_runs_no_code_reads_no_file_and_reaches_no_private_add
             "data:,text",
         ):
             queue.push(
-                Request(url, callback=spider.parse_post, errback=spider.set_aside, dont_filter=True, meta={"allow_offsite": True})
+                Request(
+                    url, callback=spider.parse_thread, errback=spider.set_aside, dont_filter=True, meta={"allow_offsite": True}
+                )
             )
-        queue.push(Request(f"{private.url}/silent", callback=spider.parse_post))
+        queue.push(Request(f"{private.url}/silent", callback=spider.parse_thread))
         for proxy in (private.url, private.url.removeprefix("http://")):
             meta = {"proxy": proxy}
-            queue.push(Request(f"{forum.url}/post/1?{proxy}", callback=spider.parse_post, errback=spider.set_aside, meta=meta))
+            queue.push(Request(f"{forum.url}/post/1?{proxy}", callback=spider.parse_thread, errback=spider.set_aside, meta=meta))
         redis_client.zadd(KEYS.ready(), {b"\0" * 9 + pickle.dumps(Bomb(tmp_path / "exploded")): 0})
         redis_client.zadd(KEYS.ready(), {pickle.dumps(Bomb(tmp_path / "exploded")): 0})
         redis_client.rpush(KEYS.start_tasks(), f"{private.url}/task", b'{"site": "../../etc", "post": "passwd"}')
@@ -127,7 +129,7 @@ def test_another_place_that_the_site_file_allows_is_fetched(
     )
     spider = ForumDetailSpider()
     queue = PriorityQueue(redis_client, spider, "%(spider)s:requests")
-    queue.push(Request(f"{private.url}/allowed", callback=spider.parse_post))
+    queue.push(Request(f"{private.url}/allowed", callback=spider.parse_thread))
     subprocess.run(
         [sys.executable, "-m", "scrapy", "crawl", "forum_detail", "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1"],
         cwd=ROOT,

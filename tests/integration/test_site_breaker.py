@@ -73,6 +73,12 @@ def stored(client: redis.Redis, site: str) -> set[tuple[str, str]]:
     return {(item["kind"], item["id"]) for item in items_of(client, site) if item["kind"] in ("post", "comment")}
 
 
+def is_quiet(client: redis.Redis, spider: str) -> bool:
+    """Nothing is ready or at work: what there is, is parked."""
+    shot = snapshot(client, spider)
+    return not (shot.ready or shot.leased or shot.start_tasks or shot.leased_tasks)
+
+
 def truth(forum: ForumProcess) -> set[tuple[str, str]]:
     told = forum.truth()
     return {("post", one) for one in told["posts"]} | {("comment", one) for one in told["comments"]}
@@ -97,10 +103,12 @@ def test_a_site_behind_a_wall_is_held_the_other_goes_on_and_in_the_end_all_is_th
             assert opened.excerpt.startswith("Log in You must be logged in")
             wait_until(lambda: stored(redis_client, "well") == truth(well), lambda: f"the other site is crawled: {said()}", 90)
             assert list(breakers.open_ones()) == ["ill"]
-            asked = ill.stats()["total"]
+            wait_until(lambda: FleetHolds(redis_client).all(SPIDERS), "the site is held, right after the record says so", 10)
             (held,) = FleetHolds(redis_client).all(SPIDERS)
             assert (held.what, held.by_breaker, held.hold.by) == ("site ill", True, "breaker")
             assert seed(redis_client, site="ill", force=True)["ill/f1"].startswith("paused by breaker: ")
+            wait_until(lambda: all(is_quiet(redis_client, spider) for spider in SPIDERS), "pages in flight have ended", 10)
+            asked = ill.stats()["total"]
             time.sleep(0.5)
             assert ill.stats()["total"] == asked, "nobody asks it"
 

@@ -85,6 +85,18 @@ def test_every_second_answer_is_enough_when_there_were_many() -> None:
     assert steps.index(Step.OPEN) >= LEAST_BLOCKED
 
 
+def test_a_few_odd_pages_at_the_end_of_a_queue_are_given_up_many_open_it() -> None:
+    odd = Verdict(cause=Cause.FORMAT, reason="has no rows", this_page_only=True)
+    health = SiteHealth()
+    for _ in range(300):
+        health.good()
+    rounds = [[bad(health, odd, blocks, url=f"/{page}") for page in range(6)] for blocks in (1, 2, 3)]
+    assert rounds == [[Step.AGAIN] * 6] * 2 + [[Step.GIVE_UP] * 6]
+    assert Step.OPEN in [bad(health, odd, 1, url=f"/more/{page}") for page in range(WINDOW)]
+    fresh = SiteHealth()
+    assert [bad(fresh, odd, url=f"/{page}") for page in range(5)][-1] is Step.OPEN, "nothing else was ever read"
+
+
 def test_one_in_four_is_not_enough() -> None:
     health = SiteHealth()
     for _ in range(200):

@@ -67,8 +67,7 @@ class SiteHealth:
         if self.in_a_row:
             self.in_a_row = 0
             self.pages.clear()
-        if self._last:  # nothing to weigh before the first one that was blocked
-            self._last.append(False)
+        self._last.append(False)
 
     def bad(self, verdict: Verdict, url: str, blocks: int, options: BreakerOptions, *, held: bool, now: float) -> Step:
         """A blocked answer: what becomes of the page, which was blocked `blocks` times with this one. `held`: the site is.
@@ -93,7 +92,14 @@ class SiteHealth:
         if others_are_well:
             del self._first[url]
             return Step.PRIVATE if verdict.this_page_only and verdict.cause in _OF_A_PAGE else Step.GIVE_UP
-        return Step.GIVE_UP if len(self.pages) == 1 or not options.enabled else Step.AGAIN
+        is_alone = len(self.pages) == 1 or self._is_odd(verdict) or not options.enabled
+        return Step.GIVE_UP if is_alone else Step.AGAIN
+
+    def _is_odd(self, verdict: Verdict) -> bool:
+        """A page that is no wall and not what the site file says, where others were read lately: threads that are gone with
+        status 200 may be all that is left at the end of a queue. Only their share among all pages speaks for the site.
+        """
+        return verdict.this_page_only and verdict.cause is Cause.FORMAT and False in self._last
 
     def _note(self, url: str) -> int:
         """How many good pages there had been when this one was first blocked."""
@@ -111,6 +117,8 @@ class SiteHealth:
         blocked = sum(self._last)
         if blocked >= LEAST_BLOCKED and len(self._last) == WINDOW and blocked >= options.share * WINDOW:
             return True
+        if self._is_odd(verdict):
+            return False
         if verdict.this_page_only:
             return len(self.pages) >= options.in_a_row or self.in_a_row >= 3 * options.in_a_row
         return self.in_a_row >= options.in_a_row or blocks >= options.attempts <= self.in_a_row

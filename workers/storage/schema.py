@@ -73,9 +73,9 @@ def _upgrade(connection: Connection) -> int:
     else:
         connection.execute(trawl_schema.update().values(version=VERSION))
     if connection.dialect.supports_comments:
-        for table in metadata.sorted_tables:
-            for column in table.columns:
-                connection.execute(SetColumnComment(column))
+        columns = [column for table in metadata.sorted_tables for column in table.columns]
+        comments = [str(SetColumnComment(column).compile(dialect=connection.dialect)) for column in columns]
+        connection.exec_driver_sql("; ".join(comments))  # one round trip, for they are many
     return VERSION
 
 

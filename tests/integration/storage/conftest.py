@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import make_url
 
 from tests.support.postgres_server import PostgresServer, binaries
 from workers.storage import Database
+from workers.storage.engine import sqlite_file
 
 
 @pytest.fixture(scope="session")
@@ -30,8 +33,18 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return server.new_schema()
 
 
+@pytest.fixture(scope="session")
+def empty_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with all tables: copying it is cheaper than running the migrations for each test."""
+    file = tmp_path_factory.mktemp("empty") / "trawl.sqlite"
+    Database.from_url(f"sqlite:///{file}").open().close()
+    return file
+
+
 @pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
+def database(database_url: str, empty_sqlite: Path) -> Iterator[Database]:
     """An open, empty database of each kind."""
+    if path := sqlite_file(make_url(database_url)):
+        shutil.copy(empty_sqlite, path)
     with Database.from_url(database_url) as opened:
         yield opened
