@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -13,8 +13,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 from workers.spiders.task_data import INDEX
 
 from .bulk import execute_many
-from .records import Check, Forum, Post, RunRow, Scan, Stored
+from .records import Check, Comment, Forum, Post, RunRow, Scan, Stored
 from .tables import forums, sites
+
+_NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 def store_mentions(connection: Connection, items: Sequence[Stored]) -> None:
@@ -25,7 +27,10 @@ def store_mentions(connection: Connection, items: Sequence[Stored]) -> None:
         if isinstance(item, RunRow):
             continue
         at = item.started_at if isinstance(item, Scan | Check) else item.fetched_at
-        seen_sites[item.site] = min(at, seen_sites.get(item.site, at))
+        if at < seen_sites.get(item.site, _NEVER):
+            seen_sites[item.site] = at
+        if isinstance(item, Comment):  # most of them are; they name no forum
+            continue
         if forum_id := _forum_of(item):
             key = item.site, forum_id
             seen_forums[key] = min(at, seen_forums.get(key, at))
