@@ -94,7 +94,7 @@ def change_of(thread: ListedThread, record: ThreadRecord | None, at: datetime) -
     return Change.UNCHANGED if record.has_token(thread.token) and not record.short else Change.CHANGED
 
 
-def read_page(
+def plan_page(
     state: ScanState,
     threads: Sequence[ListedThread],
     records: Mapping[str, ThreadRecord | None],

@@ -19,8 +19,7 @@ from redis_components.spiders import RedisSpider
 from redis_components.thread_records import ThreadRecord
 from workers.items import forum_item, moment_of, stamp, utc_now
 from workers.marks import Marks, read_marks
-from workers.scan_plan import Change, Listed, ScanState, begun, is_gap
-from workers.scan_plan import read_page as plan_of
+from workers.scan_plan import Change, Listed, ScanState, begun, is_gap, plan_page
 from workers.sites import Site, UnreadablePage, load_site
 from workers.sites.reading import ListPage, read_index, read_list
 from workers.thread_progress import page_to_begin
@@ -91,7 +90,7 @@ class ForumListSpider(RedisSpider):
         if number == 1:
             state = msgspec.structs.replace(state, marks=marks)
         order = site.pages.list.order
-        plan = plan_of(state, listing.threads, records, has_next=listing.next is not None, order=order, zone=site.time_zone)
+        plan = plan_page(state, listing.threads, records, has_next=listing.next is not None, order=order, zone=site.time_zone)
         for listed in plan.fetch:
             task = task_of(listed, site.name, forum, is_backfill=state.mode == "backfill")
             lane: Lane = "backlog" if state.mode == "backfill" else ""
