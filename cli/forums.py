@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from redis_components.forum_states import ForumState, WatchedForum
     from redis_components.holds import Hold
     from redis_components.spending import Spent
+    from workers.sites import Site
     from workers.storage.delays import Delay
 
 NOTHING = "No forum is watched yet: `trawl seed` begins, and beat does so by itself while `trawl up` runs."
@@ -141,6 +142,7 @@ def _look(site: str | None) -> _Found:
 
     known, errors = ([load_site(site)], []) if site else load_all()
     wrong = tuple(line for error in errors for line in str(error).splitlines())
+    declared = {one.name: one for one in known}
     budgets = {one.name: one.schedule.requests_per_hour for one in known}
     url = running_url()
     if url is None:
@@ -157,7 +159,7 @@ def _look(site: str | None) -> _Found:
             now=now,
             per_hour=estimate(one.state, now).now * 3600,
             hold=held.get(one.site),
-            over_budget=_over_budget(spent.get(one.site), budgets.get(one.site)),
+            over_budget=_said_of_budget(declared.get(one.site), spent.get(one.site)),
             delay=measured.get(f"{one.site}/{one.forum}"),
         )
         for one in watched
@@ -166,10 +168,12 @@ def _look(site: str | None) -> _Found:
     return _Found(forums=found, spent=spent, budgets=budgets, wrong=wrong)
 
 
-def _over_budget(spent: Spent | None, per_hour: float | None) -> str:
-    if spent is None or per_hour is None or spent.total < per_hour:
+def _said_of_budget(site: Site | None, spent: Spent | None) -> str:
+    from workers import budget
+
+    if site is None or spent is None or spent.total < site.schedule.requests_per_hour:
         return ""
-    return f"over budget: {spent.total:.0f} of {per_hour:.10g} requests in the last hour"
+    return budget.over(site, spent)
 
 
 def _delays(site: str | None, now: float) -> dict[str, Delay]:

@@ -11,9 +11,6 @@ import typer
 if TYPE_CHECKING:
     import redis
 
-# How `workers.seeding` begins its sentence about a forum that it could not take.
-_REFUSED = ("unknown forum", "several sites")
-
 
 def seed(
     forums: Annotated[
@@ -48,6 +45,8 @@ def seed(
 
 def tell(client: redis.Redis, outcomes: Mapping[str, str], as_json: bool) -> int:
     """Show what became of forums that somebody wants scanned; returns the exit code."""
+    from workers.seeding import is_refused
+
     from .output import print_json
 
     if as_json:
@@ -56,14 +55,10 @@ def tell(client: redis.Redis, outcomes: Mapping[str, str], as_json: bool) -> int
         _show(outcomes)
         if not _somebody_scans(client):
             print("No crawler runs yet: what was seeded waits for `trawl up`.", file=sys.stderr)
-    refused = {forum: said for forum, said in outcomes.items() if _is_refused(forum, said)}
+    refused = {forum: said for forum, said in outcomes.items() if is_refused(forum, said)}
     for forum, said in refused.items():
         print(f"trawl: {forum}: {said}", file=sys.stderr)
     return 1 if refused else 0
-
-
-def _is_refused(forum: str, said: str) -> bool:
-    return forum.endswith("/?") or said.startswith(_REFUSED)  # "books/?": the file of the site is wrong
 
 
 def _somebody_scans(client: redis.Redis) -> bool:
@@ -77,10 +72,12 @@ def _somebody_scans(client: redis.Redis) -> bool:
 def _show(outcomes: Mapping[str, str]) -> None:
     from rich.text import Text
 
+    from workers.seeding import is_refused
+
     from .output import console, plain_table
 
     table = plain_table("forum", "outcome")
     for forum, said in outcomes.items():
-        style = "green" if said == "seeded" else "red" if _is_refused(forum, said) else "yellow"
+        style = "green" if said == "seeded" else "red" if is_refused(forum, said) else "yellow"
         table.add_row(forum, Text(said, style=style))
     console().print(table)

@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from redis_components.errors import ConfigError
+from workers.items import moment_of
 
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([smhd])?", re.ASCII)
 _UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -23,8 +24,7 @@ def parse_since(text: str, now: datetime | None = None, *, option: str = "--sinc
     try:
         if (age := _SPAN.fullmatch(text)) and age[2]:
             return (now or datetime.now(UTC)) - timedelta(seconds=float(age[1]) * _UNITS[age[2]])
-        moment = datetime.fromisoformat(text)
+        return moment_of(text)
     except (ValueError, OverflowError):
         forms = "2h (s, m, h, d), 2026-01-31 or 2026-01-31T12:00:00Z"
         raise ConfigError(f"{option} {text!r} is no time: write {forms}") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

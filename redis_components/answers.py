@@ -1,4 +1,4 @@
-"""What Redis answers, in Python's terms."""
+"""What Redis is asked and answers, in Python's terms."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ def as_text(raw: bytes | str) -> str:
 def as_bytes(raw: bytes | str) -> bytes:
     """An answer as it stands in Redis, also from a client with `decode_responses=True`."""
     return raw.encode() if isinstance(raw, str) else raw
+
+
+def beginning_with(prefix: str) -> str:
+    """The pattern (`MATCH` of the scans) of names that begin so, whatever signs are in `prefix`."""
+    return "".join(f"\\{sign}" if sign in "*?[]\\" else sign for sign in prefix) + "*"
 
 
 def server_time(client: redis.Redis) -> float:

@@ -8,6 +8,7 @@ from typing import Any, cast
 import msgspec
 import redis
 
+from .answers import beginning_with
 from .keys import CrawlKeys
 
 _AT_ONCE = 500
@@ -119,6 +120,4 @@ def _state(text: bytes | None) -> ForumState:
 
 def _of(site: str | None) -> str | None:
     """The pattern of a site's forums."""
-    if site is None:
-        return None
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in site) + "/*"
+    return None if site is None else beginning_with(f"{site}/")

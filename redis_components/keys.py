@@ -233,30 +233,31 @@ class CrawlKeys:
     def later_tasks(self) -> str:
         """LIST: start tasks that may wait (re-checks, backfill): taken when `start_tasks` has none.
 
-        Written by the seeder; read by `exchange.lua` of a spider with `lane_later`.
+        Written by `recheck_threads`; read by `exchange.lua` of a spider with `lane_later`.
         """
         return f"{self.start_urls}:later"
 
     def backlog(self) -> str:
         """LIST: start tasks of a backfill that wait until the site's budget has room for them.
 
-        Written by `exchange.lua` of the service before; moved into `later_tasks` by the seeder.
+        Written by `exchange.lua` of the service before; moved into `later_tasks` by `recheck_threads` (`move_later.lua`).
         """
         return f"{self.start_urls}:backlog"
 
     def threads(self) -> str:
         """HASH: what is stored of each thread (`<site>/<thread>` -> msgpack: change token, comments, last page or 0 if it was
-        gone, id of the last comment, cursor, hour of the last reading), by which a scan tells new, changed and unchanged threads
-        apart. Bounded by TRAWL_THREAD_RECORDS: then of a few random ones the oldest goes.
+        gone, id of the last comment, cursor, hour of the last reading, comments as the list counts them, readings that saw fewer
+        than it claims), by which a scan tells new, changed and unchanged threads apart. Bounded by TRAWL_THREAD_RECORDS: then of
+        a few random ones the oldest goes.
 
-        Written by the writer's hook (`remember.lua`); read by the spider `forum_list`.
+        Written by the writer's hook (`remember.lua`), removed by `trawl forget`; read by the spider `forum_list`.
         """
         return f"{self.start_urls}:threads"
 
     def marks(self) -> str:
         """HASH: how far the complete scans of each forum have come (`<site>/<forum>` -> JSON), down to which the next one reads.
 
-        Written by the writer's hook; read by the spider `forum_list`.
+        Written by the writer's hook, removed by `trawl forget`; read by the spider `forum_list`.
         """
         return f"{self.start_urls}:marks"
 
@@ -468,7 +469,7 @@ class FleetKeys:
         return f"{self.prefix}:schedule"
 
     def spent(self, site: str) -> str:
-        """HASH with TTL: requests that a site was sent, by what for and when (`<lane>|<start of ten minutes, epoch s>` ->
+        """HASH with TTL: requests that a site was sent, by what for and when (`<lane>|<start of five minutes, epoch s>` ->
         number), of the last hours; `scan`, `detail`, `check`, `backfill`.
 
         Written by `spend.lua` when scans and checks are stored; read by the seeder, `trawl forums` and the exporter.

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import redis
 
+from .answers import beginning_with
 from .errors import ConfigError
 from .keys import CrawlKeys
 from .scripts import script
@@ -42,10 +43,10 @@ class ThreadRecord(msgspec.Struct, frozen=True, array_like=True):
 
     def has_token(self, token: str) -> bool:
         """Whether this is the change token of what was stored."""
-        return self.token == short(token)
+        return self.token == short_token(token)
 
 
-def short(token: str) -> str:
+def short_token(token: str) -> str:
     """A change token as it is kept: those that are long by their digest."""
     if len(token) <= LONGEST_TOKEN:
         return token
@@ -92,7 +93,7 @@ def keep(client: redis.Redis, keys: CrawlKeys, records: Mapping[str, ThreadRecor
     before = {one: record.token for one, record in look_up(client, keys, nameless).items() if record}
     entries: list[Any] = []
     for one, record in records.items():
-        token = short(record.token) or before.get(one, "")
+        token = short_token(record.token) or before.get(one, "")
         entries += (one, record.token or token, _encode(msgspec.structs.replace(record, token=token)))
     names = {"threads": keys.threads(), "tokens": keys.start_tokens()}
     for begin in range(0, len(entries), 3 * CHUNK):
@@ -118,9 +119,8 @@ def forget(client: redis.Redis, keys: CrawlKeys, site: str | None = None, thread
 def forget_fields(client: redis.Redis, key: str, prefix: str) -> int:
     """Remove the fields of a hash that begin so, in steps; how many there were."""
     gone, cursor = 0, 0
-    pattern = "".join(f"\\{sign}" if sign in "*?[]\\" else sign for sign in prefix) + "*"
     while True:
-        found: Any = client.hscan(key, cursor, match=pattern, count=1000)
+        found: Any = client.hscan(key, cursor, match=beginning_with(prefix), count=1000)
         cursor, fields = found
         if fields:
             gone += int(client.hdel(key, *fields))

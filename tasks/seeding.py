@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from redis_components.connection import connect
 from redis_components.errors import ConfigError
 from workers import rechecking, seeding
+from workers.items import moment_of
 from workers.storage import StorageError
 from workers.storage.database import default_url
 from workers.storing import forget, opened
@@ -68,10 +69,7 @@ def recheck_threads(site: str | None = None, force: bool = False) -> dict[str, s
 
 
 def _moment(text: str | None) -> datetime | None:
-    if text is None:
-        return None
     try:
-        moment = datetime.fromisoformat(text)
+        return None if text is None else moment_of(text)
     except ValueError:
         raise ConfigError(f"since = {text!r}: must be a date such as 2026-01-31 or 2026-01-31T12:00:00Z") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

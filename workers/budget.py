@@ -9,6 +9,11 @@ SCANS_AT_LEAST = 0.1
 """Of the budget: threads that are to be fetched never keep a site from being watched."""
 
 
+def over(site: Site, spent: Spent) -> str:
+    """Why nothing more is sent, for people."""
+    return f"over budget: {spent.total:.0f} of {site.schedule.requests_per_hour:.10g} requests in the last hour"
+
+
 def for_scans(site: Site, spent: Spent) -> float:
     """Requests an hour for list pages: what the threads of the last hour, and the share of what may wait, leave over."""
     whole = site.schedule.requests_per_hour

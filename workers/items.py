@@ -19,6 +19,12 @@ def utc_now() -> str:
     return stamp(datetime.now(UTC))
 
 
+def moment_of(text: str) -> datetime:
+    """The time or day that `text` says in ISO 8601; UTC where it names no zone. Raises ValueError."""
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
 def _stamp(moment: datetime | None) -> str | None:
     return None if moment is None else stamp(moment)
 

@@ -13,7 +13,7 @@ from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
 from redis_components.scripts import script
 from redis_components.seeds import Seed, seed
-from redis_components.spending import Ledger
+from redis_components.spending import Ledger, Spent
 from workers import budget
 from workers.holding import why_not_seeded
 from workers.seeding import homes_of, max_pending, said
@@ -56,7 +56,7 @@ def recheck(client: redis.Redis, database: Database, site: str | None = None, fo
         if due:
             waiting = int(client.rpush(keys.later_tasks(), *(_check(one, thread) for thread in due)))
         left[one.name] = room - len(due)
-        report[one.name] = f"{len(due)} checks" if room else _why_none(one, spent[one.name].total, waiting)
+        report[one.name] = f"{len(due)} checks" if room else _why_none(one, spent[one.name], waiting)
     moved = _move_history(client, keys, left)
     return report | {name: f"{report[name]}, {number} threads of history" for name, number in moved.items() if number}
 
@@ -87,12 +87,10 @@ def _granted(site: Site) -> float:
     return max(site.schedule.requests_per_hour * site.schedule.backfill_share * GRANTED_S / 3600, 1.0)
 
 
-def _why_none(site: Site, spent: float, waiting: int) -> str:
+def _why_none(site: Site, spent: Spent, waiting: int) -> str:
     if waiting >= WAITING_MOST:
         return f"{waiting} tasks wait in the lane already"
-    whole = site.schedule.requests_per_hour
-    share = f"{site.schedule.backfill_share:.0%} of them for what may wait"
-    return f"over budget: {spent:.0f} of {whole:.10g} requests in the last hour, at most {share}"
+    return f"{budget.over(site, spent)}, at most {site.schedule.backfill_share:.0%} of them for what may wait"
 
 
 def _check(site: Site, thread: DueThread) -> bytes:

@@ -112,10 +112,12 @@ def _items(site: Site, page: RawPage, report: Report) -> Iterator[Item]:
 def _read(site: Site, page: RawPage, report: Report) -> Iterator[dict[str, Any]]:
     """The items of one page, as the spiders make them. Raises UnreadablePage."""
     response, kind = response_of(page), page.page["kind"]
+    if getattr(site.pages, kind) is None:
+        raise UnreadablePage(f"the site file has no [pages.{kind}] any more")
     if (wall := soft_block.verdict(response, site.page(kind).format)) is not None:
         raise UnreadablePage(wall.reason)
     asked = _Asked(**{name: page.page.get(name) or None for name in ("forum", "thread", "url")}, number=page.page["number"])
-    if kind == "thread" and site.pages.thread is not None:
+    if kind == "thread":
         read = read_thread(site, response, asked.thread or "")
         _count(report, kind, read.fields)
         yield _post(read.post, site, page, asked)
@@ -128,13 +130,11 @@ def _read(site: Site, page: RawPage, report: Report) -> Iterator[dict[str, Any]]
             yield comment_item(one, site=site.name, thread=asked.thread or "", url=page.url, fetched_at=page.fetched_at)
     elif kind == "list":
         _count(report, kind, read_list(site, response, asked.forum or "", asked.number).fields)
-    elif kind == "index":
+    else:
         index = read_index(site, response, asked.number)
         _count(report, kind, index.fields)
         for forum in index.forums:
             yield forum_item(forum, site=site.name, fetched_at=page.fetched_at)
-    else:
-        raise UnreadablePage(f"the site file has no [pages.{kind}] any more")
 
 
 class _Asked(msgspec.Struct, frozen=True, kw_only=True):

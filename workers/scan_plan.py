@@ -23,12 +23,12 @@ import msgspec
 from redis_components.thread_records import ThreadRecord
 
 from .marks import Marks
+from .spiders.task_data import ListMode
 
 if TYPE_CHECKING:
     from workers.sites.reading import ListedThread
 
 Order = Literal["activity", "created", "none"]
-ScanMode = Literal["scan", "deep", "backfill"]
 Stopped = Literal["overlap", "end", "limit"]
 
 TRAIL = 3
@@ -52,7 +52,7 @@ class ScanState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How far a scan has come; travels with its requests."""
 
     started_at: datetime
-    mode: ScanMode = "scan"
+    mode: ListMode = "scan"
     limit: int
     whatever: bool = False  # read `limit` pages, whatever they hold
     since: datetime | None = None  # backfill: down to where
@@ -94,7 +94,7 @@ def change_of(thread: ListedThread, record: ThreadRecord | None, at: datetime) -
     return Change.UNCHANGED if record.has_token(thread.token) and not record.short else Change.CHANGED
 
 
-def read_page(
+def plan_page(
     state: ScanState,
     threads: Sequence[ListedThread],
     records: Mapping[str, ThreadRecord | None],
@@ -201,6 +201,6 @@ def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
     return min((date for date in (one, other) if date is not None), default=None)
 
 
-def begun(*, mode: ScanMode, limit: int, whatever: bool, since: datetime | None) -> ScanState:
+def begun(*, mode: ListMode, limit: int, whatever: bool, since: datetime | None) -> ScanState:
     """The state of a scan that begins now; the marks come with its first page."""
     return ScanState(started_at=datetime.now(UTC), mode=mode, limit=limit, whatever=whatever, since=since)

@@ -23,6 +23,8 @@ from workers.seed_plan import Due, plan, watched
 from workers.sites import Site, load_all, load_site
 from workers.spiders.task_data import INDEX, ForumTask, PostTask, encode
 
+_REFUSED = ("unknown forum", "several sites have it")  # how the sentence about a wrong name begins
+_BROKEN_FILE = "/?"  # instead of a forum, where the site file cannot be read
 _NAMED_AT_MOST = 10  # forums that an error lists
 
 
@@ -122,7 +124,7 @@ class _Look:
             dues[one.name] = {due.forum: due for due in plan(one, by_forum, spent[one.name], now)}
         watch = {f"{name}/{forum}": due.at for name, of_site in dues.items() for forum, due in of_site.items()}
         states.say_when_due(watch, now, whole=site is None and not errors)
-        wrong = {f"{Path(str(error).partition(':')[0]).stem}/?": " ".join(str(error).split()) for error in errors}
+        wrong = {f"{Path(str(error).partition(':')[0]).stem}{_BROKEN_FILE}": " ".join(str(error).split()) for error in errors}
         return cls(now=now, sites=sites, spent=spent, dues=dues, wrong=wrong)
 
     def homes(self, forums: Iterable[str], site: str | None) -> tuple[list[tuple[Site, str]], dict[str, str]]:
@@ -161,8 +163,7 @@ class _Look:
             elif not force and due.at > self.now:
                 report[name] = f"not due until {_clock(due.at, self.now)}"
             elif not force and room[one.name] < 1:
-                whole, sent = one.schedule.requests_per_hour, self.spent[one.name].total
-                report[name] = f"over budget: {sent:.0f} of {whole:.10g} requests in the last hour"
+                report[name] = budget.over(one, self.spent[one.name])
             else:
                 room[one.name] -= due.cost
                 task = (tasks or {}).get(name, due.task)
@@ -190,6 +191,11 @@ def _check_names(forums: Sequence[str] | None) -> None:
 def _some(forums: Sequence[str]) -> str:
     named = ", ".join(forums[:_NAMED_AT_MOST])
     return named if len(forums) <= _NAMED_AT_MOST else f"{named} and {len(forums) - _NAMED_AT_MOST} more"
+
+
+def is_refused(forum: str, sentence: str) -> bool:
+    """Whether what is said of a forum is that its name, or its site's file, has to be mended."""
+    return forum.endswith(_BROKEN_FILE) or sentence.startswith(_REFUSED)
 
 
 def said(outcome: Seeding, now: float) -> str:

@@ -20,8 +20,6 @@ from .spiders.task_data import ReadMode
 
 MOST_REPAIRS = 3
 """So often one reading goes back a page because the site's count fell; a forum that removes more is read again by a check."""
-
-
 MOST_SHORT = 2
 """So often one reading after the other may see fewer comments than the list claims; then the list counts otherwise."""
 WHOLE_PAGES = 10

@@ -126,6 +126,17 @@ def test_after_a_selector_fix_what_was_lost_is_stored_with_its_old_time_and_with
         assert count(database, revisions) == 1
 
 
+def test_pages_of_a_kind_that_the_site_file_has_no_more_are_said_and_the_others_read(sites: Path) -> None:
+    file = sites / "one.toml"
+    before, _, rest = file.read_text().partition("[pages.thread]")
+    file.write_text(before + rest[rest.index("[pages.comments]") :])
+    keep(page("thread", "/post/p1", {"id": "p1"}, thread="p1"), comments_page("p1", ["hello"]))
+    with Database.from_url() as database:
+        report = reparse(database, raw_dir(), load_site("one"))
+    assert dict(report.bad) == {"the site file has no [pages.thread] any more": 1}
+    assert (dict(report.pages), report.items) == ({"comments": 1}, 1)
+
+
 def test_what_was_fetched_since_is_not_overwritten(sites: Path) -> None:
     keep(comments_page("p1", ["old"]))
     with Database.from_url() as database:

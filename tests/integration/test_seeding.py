@@ -17,7 +17,7 @@ from redis_components.keys import CrawlKeys
 from redis_components.seeds import Seed, seed
 from redis_components.spending import Lane, Ledger, Spending
 from workers.holding import Target, hold
-from workers.seeding import refresh, rescan
+from workers.seeding import is_refused, refresh, rescan
 from workers.seeding import seed as seed_forums
 from workers.sites import SiteError
 
@@ -163,6 +163,17 @@ def test_what_is_unknown_or_unclear_is_said_and_the_rest_is_seeded(redis_client:
         "two/c": "seeded",
     }
     assert waiting(redis_client) == [{"site": "two", "forum": "c"}]
+
+
+def test_a_site_file_that_is_wrong_is_named_where_its_folder_is_relative_too(
+    redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "three.toml").write_text("forums = 1\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRAWL_SITES_DIR", ".")
+    refused = {name for name, sentence in seed_forums(redis_client).items() if is_refused(name, sentence)}
+    assert refused == {"three/?"}
+    hold(redis_client, Target(site="three"), HoldWord.PAUSE)  # its name is enough to leave it alone
 
 
 def test_bad_arguments_are_refused_with_the_right_form(redis_client: redis.Redis) -> None:

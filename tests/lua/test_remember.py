@@ -7,7 +7,7 @@ import redis
 
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
-from redis_components.thread_records import ThreadRecord, forget, keep, look_up, short
+from redis_components.thread_records import ThreadRecord, forget, keep, look_up, short_token
 from workers.marks import forget_marks
 
 KEYS, LISTS = CrawlKeys.for_spider("details"), CrawlKeys.for_spider("lists")
@@ -81,8 +81,8 @@ def test_a_bound_that_is_no_number_is_named(redis_client: redis.Redis, monkeypat
 
 
 def test_short_tokens_stay_legible() -> None:
-    assert short("12@2026-01-01T00:00:00+00:00") == "12@2026-01-01T00:00:00+00:00"
-    assert short("\ud800" * 50) != short("\ud801" * 50)
+    assert short_token("12@2026-01-01T00:00:00+00:00") == "12@2026-01-01T00:00:00+00:00"
+    assert short_token("\ud800" * 50) != short_token("\ud801" * 50)
 
 
 def test_while_redis_is_out_of_memory_records_are_written_all_the_same(redis_client: redis.Redis) -> None:

@@ -44,7 +44,7 @@ next = "ul.pagination li:last-child > a"
 
 [pages.comments.post]
 title = "h1"
-forum_id = {{ select = "(//*[contains(@class, 'breadcrumb')]//a[not(contains(@href, '/topic/'))])[last()]/@href", regex = '-(\\d+)/$' }}
+forum_id = {{ select = "(//*[contains(@class, 'breadcrumb')]//@href[not(contains(., '/topic/'))])[last()]", regex = '-(\\d+)/$' }}
 
 [pages.comments.fields]
 id = {{ select = "./@id", regex = '^\\d+$' }}

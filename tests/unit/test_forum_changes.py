@@ -107,12 +107,12 @@ def test_the_site_file_of_the_demo_reads_edits_deletions_and_sticky_threads(
     site, pages = load_site("demo"), JsonPages(world, Bodies())
     read: dict[str, ReadComment] = {}
     for post, thread in world.threads.items():
-        opening = read_thread(site, JsonResponse(site.thread_url(post), body=pages.post(post)), post).post
+        opening = read_thread(site, JsonResponse(site.url("thread", thread=post), body=pages.post(post)), post).post
         said = (opening.title, opening.body, opening.forum_id, opening.sticky)
         assert said == (thread.post.title, thread.post.body, thread.post.forum_id, thread.post.sticky)
         assert (opening.edited_at is None) == (thread.post.edited_at is None)
         for number in range(1, page_count(thread.reply_count) + 1):
-            url, body = site.comments_url(post, number), pages.comments(post, str(number))
+            url, body = site.url("comments", thread=post, number=number), pages.comments(post, str(number))
             read |= {comment.id: comment for comment in read_comments(site, JsonResponse(url, body=body), post, number).comments}
     shown = [comment for thread in world.threads.values() for comment in thread.comments]
     assert {c.id: (c.body, c.deleted) for c in shown} == {c.id: (c.body, c.deleted) for c in read.values()}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from redis_components.thread_records import ThreadRecord
 from workers.marks import Marks, after
-from workers.scan_plan import Change, ScanState, change_of, is_gap, read_page
+from workers.scan_plan import Change, ScanState, change_of, is_gap, plan_page
 from workers.sites.reading import ListedThread
 from workers.storage import Scan
 
@@ -78,7 +78,7 @@ class Scanner:
         scan, events, number, outcome, stopped = begun, list(events), 1, "failed", "error"
         while number != fails_at:
             threads, has_next = self.forum.page(number)
-            plan = read_page(scan, threads, self.records, has_next=has_next)
+            plan = plan_page(scan, threads, self.records, has_next=has_next)
             scan = plan.state
             self.pages += 1
             for listed in plan.fetch:
@@ -235,7 +235,7 @@ def test_a_date_without_a_time_stands_for_its_whole_day() -> None:
 
     def stopped(*days: datetime) -> str | None:
         rows = [ListedThread(id=str(place), token="", last_activity=day) for place, day in enumerate(days)]
-        return read_page(state, rows, {}, has_next=True).stopped
+        return plan_page(state, rows, {}, has_next=True).stopped
 
     assert stopped(datetime(2026, 3, 2, tzinfo=UTC)) is None
     assert stopped(datetime(2026, 3, 1, tzinfo=UTC)) == "overlap"
@@ -244,10 +244,10 @@ def test_a_date_without_a_time_stands_for_its_whole_day() -> None:
 
 def test_a_page_that_comes_again_is_the_end() -> None:
     rows = [ListedThread(id="a", token="1")]
-    first = read_page(ScanState(started_at=START, limit=9), rows, {}, has_next=True)
+    first = plan_page(ScanState(started_at=START, limit=9), rows, {}, has_next=True)
     assert first.stopped is None
-    assert read_page(first.state, rows, {}, has_next=True).stopped == "end"
-    assert read_page(first.state, [], {}, has_next=True).stopped == "end"
+    assert plan_page(first.state, rows, {}, has_next=True).stopped == "end"
+    assert plan_page(first.state, [], {}, has_next=True).stopped == "end"
 
 
 def test_a_backfill_reads_down_to_its_day_and_leaves_out_what_is_known_or_older() -> None:
@@ -264,9 +264,9 @@ def test_a_backfill_reads_down_to_its_day_and_leaves_out_what_is_known_or_older(
 def test_a_list_in_another_order_is_read_to_its_limit(order: Any) -> None:
     state = ScanState(started_at=START, limit=2, marks=Marks(scanned_at=START, newest=START, until=START))
     rows = [ListedThread(id=str(n), token="1", created_at=START - timedelta(days=n + 1)) for n in range(5)]
-    plan = read_page(state, rows, {}, has_next=True, order=order)
+    plan = plan_page(state, rows, {}, has_next=True, order=order)
     assert plan.stopped is None
-    plan = read_page(plan.state, [ListedThread(id="x", token="1")], {}, has_next=True, order=order)
+    plan = plan_page(plan.state, [ListedThread(id="x", token="1")], {}, has_next=True, order=order)
     assert plan.stopped == "limit"
     assert not is_gap(plan.state, "limit", order)
 

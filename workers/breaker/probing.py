@@ -24,7 +24,7 @@ from redis_components.breakers import Breaker, Breakers
 from redis_components.fleet_holds import FleetHolds
 from redis_components.holds import FLEET, SITE, HoldWord
 from redis_components.keys import FleetKeys
-from workers.sites import Site, UnreadablePage, load_all, sites_dir, soft_block
+from workers.sites import Site, UnreadablePage, load_all, site_names, soft_block
 from workers.sites.fetch import FetchFailed, Visitor
 from workers.sites.pages import PageKind
 from workers.sites.reading import FieldCount, ListedThread, read_comments, read_index, read_list, read_thread
@@ -63,7 +63,7 @@ def probe_sites(client: redis.Redis) -> dict[str, str]:
 
 def _round(client: redis.Redis) -> dict[str, str]:
     sites = {site.name: site for site in load_all()[0]}
-    files = {path.stem for path in sites_dir().glob("*.toml")}
+    files = set(site_names())
     done = _open_for_drift(client, sites, files)
     breakers = Breakers(client)
     known = breakers.all()

@@ -110,12 +110,11 @@ class Document:
         value = self._convert("id", field, node)[0]
         return None if value is None else str(value)
 
-    def is_fixed_date(self, field: FieldSpec | None, node: Any) -> str | None:
-        """The text of a date that means the same whenever it is read."""
+    def has_fixed_date(self, field: FieldSpec | None, node: Any) -> bool:
+        """Whether there is a date that means the same whenever it is read."""
         text = self._text(field, node, "date") if field else None
-        return (
-            text if text and dates.is_fixed(text, language=self.site.language, formats=field.formats if field else ()) else None
-        )
+        formats = field.formats if field else ()
+        return bool(text) and dates.is_fixed(text or "", language=self.site.language, formats=formats)
 
     def counts(self) -> dict[str, FieldCount]:
         """How often each field was empty."""

@@ -69,14 +69,14 @@ def site_in_use(name: str) -> Site:
 
 
 def site_names() -> list[str]:
-    """The names of all sites in order, also of those whose file is wrong."""
-    return sorted(path.stem for path in sites_dir().glob("*.toml"))
+    """The names of all sites in their order, also of those whose files are wrong."""
+    return [path.stem for path in _files()]
 
 
 def load_all() -> tuple[list[Site], list[SiteError]]:
     """All sites whose files are right, in name order, and what is wrong with the others: one bad file stops no other site."""
     sites, wrong = [], []
-    for path in sorted(sites_dir().glob("*.toml")):
+    for path in _files():
         try:
             sites.append(load_file(path))
         except SiteError as exc:
@@ -110,6 +110,10 @@ def site_of(read: layers.Layers) -> Site:
     if wrong:
         raise SiteError("\n".join(wrong))
     return site
+
+
+def _files() -> list[Path]:
+    return sorted(sites_dir().glob("*.toml"))
 
 
 def _is_current(stamp: _Stamp) -> bool:

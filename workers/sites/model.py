@@ -210,11 +210,3 @@ class Site(BaseModel):
     def list_url(self, forum: str, page: int = 1) -> str:
         """URL of a list page."""
         return self.url("list", forum=forum, number=page)
-
-    def thread_url(self, thread: str) -> str:
-        """URL of a thread's opening post: its own page, or the first page of comments."""
-        return self.url("thread" if self.pages.thread else "comments", thread=thread)
-
-    def comments_url(self, thread: str, page: int = 1) -> str:
-        """URL of a page of comments."""
-        return self.url("comments", thread=thread, number=page)

@@ -204,7 +204,7 @@ def _token(doc: Document, fields: ListFields, row: Any, values: dict[str, Any]) 
     has changed.
     """
     count, last = values.get("reply_count"), values.get("last_activity")
-    if last is not None and doc.is_fixed_date(fields.last_activity, row) is None and count is not None:
+    if last is not None and not doc.has_fixed_date(fields.last_activity, row) and count is not None:
         return f"{count}@"
     return f"{count}@{last.isoformat() if last else None}"
 

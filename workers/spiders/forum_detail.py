@@ -92,11 +92,8 @@ class ForumDetailSpider(RedisSpider):
         site = site_in_use(response.meta["site"])
         try:
             post = read_page(self, response, lambda site, response: read_thread(site, response, read.thread)).post
-        except PageGone as gone:
-            yield self._not_there(site, response.meta["page"], read, str(gone))
-            return
         except UnreadablePage as error:
-            yield self._unreadable(response, read, error)
+            yield self._unreadable(site, response, read, error)
             return
         yield post_item(
             post,
@@ -125,11 +122,8 @@ class ForumDetailSpider(RedisSpider):
                     site, response, read.thread, read.page, forum=read.forum or "", url=read.url
                 ),
             )
-        except PageGone as gone:
-            yield self._not_there(site, response.meta["page"], read, str(gone))
-            return
         except UnreadablePage as error:
-            yield self._unreadable(response, read, error)
+            yield self._unreadable(site, response, read, error)
             return
         fetched_at = _fetched_at(read, response)
         if page.post is not None:
@@ -181,10 +175,13 @@ class ForumDetailSpider(RedisSpider):
             return self._opening(site, read)
         return _check(site.name, read, reason=reason, gone=True)
 
-    def _unreadable(self, response: Response, read: Reading, error: UnreadablePage) -> dict[str, Any]:
+    def _unreadable(self, site: Site, response: Response, read: Reading, error: UnreadablePage) -> Any:
+        """What follows from a page that is none: the site says so, or it is kept with the reason, and reported."""
+        if isinstance(error, PageGone):
+            return self._not_there(site, response.meta["page"], read, str(error))
         assert response.request is not None
         set_aside(self.crawler, response.request, f"{type(error).__name__}: {error}")
-        return _check(response.meta["site"], read, reason=str(error))
+        return _check(site.name, read, reason=str(error))
 
 
 def _with_requests(reading: dict[str, Any], response: Response) -> Reading:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,10 +17,9 @@ from redis_components.exchange import Lane
 from redis_components.page_book import reason_of
 from redis_components.spiders import RedisSpider
 from redis_components.thread_records import ThreadRecord
-from workers.items import forum_item, stamp, utc_now
+from workers.items import forum_item, moment_of, stamp, utc_now
 from workers.marks import Marks, read_marks
-from workers.scan_plan import Change, Listed, ScanState, begun, is_gap
-from workers.scan_plan import read_page as plan_of
+from workers.scan_plan import Change, Listed, ScanState, begun, is_gap, plan_page
 from workers.sites import Site, UnreadablePage, site_in_use
 from workers.sites.reading import ListPage, read_index, read_list
 from workers.thread_progress import page_to_begin
@@ -60,7 +58,7 @@ class ForumListSpider(RedisSpider):
             mode=task.mode,
             limit=task.pages or limits[task.mode],
             whatever=task.mode == "deep" and task.pages is not None,
-            since=_moment(task.since) if task.since else None,
+            since=moment_of(task.since) if task.since else None,
         )
         return self._list_page(site, task.forum, site.list_url(task.forum), 1, state)
 
@@ -92,7 +90,7 @@ class ForumListSpider(RedisSpider):
         if number == 1:
             state = msgspec.structs.replace(state, marks=marks)
         order = site.pages.list.order
-        plan = plan_of(state, listing.threads, records, has_next=listing.next is not None, order=order, zone=site.time_zone)
+        plan = plan_page(state, listing.threads, records, has_next=listing.next is not None, order=order, zone=site.time_zone)
         for listed in plan.fetch:
             task = task_of(listed, site.name, forum, is_backfill=state.mode == "backfill")
             lane: Lane = "backlog" if state.mode == "backfill" else ""
@@ -194,12 +192,6 @@ class ForumListSpider(RedisSpider):
             "stopped": "error" if reason else "end",
             "reason": reason,
         }
-
-
-def _moment(text: str) -> datetime:
-    """A time or a day in ISO 8601; UTC where it names no zone. Raises ValueError."""
-    moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def task_of(listed: Listed, site: str, forum: str, *, is_backfill: bool) -> PostTask:

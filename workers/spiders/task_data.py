@@ -6,7 +6,8 @@ from typing import Literal
 
 import msgspec
 
-ScanMode = Literal["scan", "deep", "backfill", "index"]
+ListMode = Literal["scan", "deep", "backfill"]
+ScanMode = Literal[ListMode, "index"]
 ReadMode = Literal["new", "changed", "check", "backfill"]
 
 INDEX = "*"

@@ -6,20 +6,38 @@ The caller's transaction keeps other writers out (`upsert.store`), so nothing ch
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Connection, Insert, Select, Table, Update, bindparam, case, delete, literal, literal_column, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Insert,
+    Select,
+    Table,
+    Update,
+    bindparam,
+    case,
+    delete,
+    literal,
+    literal_column,
+    select,
+    type_coerce,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.types import NullType
 
 from .among import among, listed
-from .bulk import execute_many
+from .bulk import execute_many, execute_tuples
 from .contents import content_hash
 from .merge import Entry, Revision, Text, add, first_entry, hash_of, missed
 from .records import Comment, Post
 from .tables import checks, posts, revisions
+from .times import from_sqlite
 
 Key = tuple[str, str]  # site, id
 States = list[tuple[Post | Comment, str]]  # with the hashes of their texts
@@ -70,14 +88,21 @@ def _decided(entry: Entry) -> tuple[object, ...]:
 
 # --- reading
 
+# How the driver's times become ours, without SQLAlchemy's way for each of them.
+_MOMENT: dict[str, Callable[[Any], Any]] = {
+    "sqlite": from_sqlite,
+    "postgresql": lambda at: None if at is None else at.astimezone(UTC),
+}
+
 
 def _stored(connection: Connection, table: Table[Any], by_key: Mapping[Key, States]) -> dict[Key, Entry]:
     dialect = connection.dialect.name
     entries: dict[Key, Entry] = {}
     for site, ids in _by_site(by_key).items():
         edited, unhashed = [], []
-        for row in connection.execute(_select_entries(table, dialect), {"site": site, "among": listed(ids, dialect)}):
-            id_, digest, fetched_at, first_seen_at, changed_at, deleted_at, tombstone_at = row
+        found = connection.execute(_select_entries(table, dialect), {"site": site, "among": listed(ids, dialect)}).all()
+        for id_, digest, *times in found:
+            fetched_at, first_seen_at, changed_at, deleted_at, tombstone_at = map(_MOMENT[dialect], times)
             entries[site, id_] = Entry(
                 hash=digest or "",
                 fetched_at=fetched_at,
@@ -135,8 +160,8 @@ def _kind(table: Table[Any]) -> str:
 
 @cache
 def _select_entries(table: Table[Any], dialect: str) -> Select[*tuple[Any, ...]]:
-    columns = [table.c[name] for name in ("id", "content_hash", *_MERGED)]
-    return select(*columns).where(table.c.site == bindparam("site"), among(table.c.id, dialect))
+    plain: list[ColumnElement[Any]] = [type_coerce(table.c[name], NullType) for name in _MERGED]  # see _MOMENT
+    return select(table.c.id, table.c.content_hash, *plain).where(table.c.site == bindparam("site"), among(table.c.id, dialect))
 
 
 @cache
@@ -167,40 +192,30 @@ def _write(
     connection: Connection, table: Table[Any], entries: Mapping[Key, Entry], before: Mapping[Key, tuple[object, ...]]
 ) -> None:
     dialect = connection.dialect.name
+    decided = (("forum_id",) if table is posts else ()) + _MERGED
+    of_item, of_entry = attrgetter(*_fields(table)), attrgetter(*decided, "hash")
     whole, parts = [], []
     for key in sorted(entries):  # rows that others may lock too are taken in one order
         entry = entries[key]
         if entry.item is not None:
-            whole.append(_row(entry, entry.item, table))
+            whole.append(of_item(entry.item) + of_entry(entry))
         elif _decided(entry) != before.get(key):
             parts.append(
                 {"of_site": key[0], "of_id": key[1], "content_hash": entry.hash}
                 | {name: getattr(entry, name) for name in _MERGED}
             )
     if whole:
-        execute_many(connection, _upsert(table, dialect), whole)
+        execute_tuples(connection, _upsert(table, dialect), (*_fields(table), *decided, "content_hash"), whole)
     if parts:
         execute_many(connection, _update_parts(table), parts)
     _write_revisions(connection, _kind(table), entries)
 
 
-def _row(entry: Entry, item: Post | Comment, table: Table[Any]) -> dict[str, Any]:
-    row = {name: getattr(item, name) for name in _fields(table)}
-    if isinstance(item, Post):
-        row["forum_id"] = item.forum_id or entry.forum_id
-    row["content_hash"] = entry.hash
-    row["fetched_at"] = entry.fetched_at
-    row["first_seen_at"] = entry.first_seen_at
-    row["changed_at"] = entry.changed_at
-    row["deleted_at"] = entry.deleted_at
-    row["tombstone_at"] = entry.tombstone_at
-    return row
-
-
 @cache
 def _fields(table: Table[Any]) -> list[str]:
-    known = set((Post if table is posts else Comment).__struct_fields__)
-    return [column.name for column in table.columns if column.name in known]
+    """Columns that are taken as the item has them."""
+    own = set((Post if table is posts else Comment).__struct_fields__) - {"forum_id", *_MERGED}
+    return [column.name for column in table.columns if column.name in own]
 
 
 @cache

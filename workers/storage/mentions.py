@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Insert, Table, Update, bindparam, or_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from workers.spiders.task_data import INDEX
+
 from .bulk import execute_many
-from .records import Check, Forum, Post, RunRow, Scan, Stored
+from .records import Check, Comment, Forum, Post, RunRow, Scan, Stored
 from .tables import forums, sites
 
-OF_INDEX = "*"  # instead of a forum, in the report of a reading of a site's index page
+_NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 def store_mentions(connection: Connection, items: Sequence[Stored]) -> None:
@@ -25,7 +27,10 @@ def store_mentions(connection: Connection, items: Sequence[Stored]) -> None:
         if isinstance(item, RunRow):
             continue
         at = item.started_at if isinstance(item, Scan | Check) else item.fetched_at
-        seen_sites[item.site] = min(at, seen_sites.get(item.site, at))
+        if at < seen_sites.get(item.site, _NEVER):
+            seen_sites[item.site] = at
+        if isinstance(item, Comment):  # most of them are; they name no forum
+            continue
         if forum_id := _forum_of(item):
             key = item.site, forum_id
             seen_forums[key] = min(at, seen_forums.get(key, at))
@@ -66,7 +71,7 @@ def _forum_of(item: Stored) -> str | None:
         case Post() | Check():
             return item.forum_id
         case Scan():
-            return None if item.forum_id == OF_INDEX else item.forum_id
+            return None if item.forum_id == INDEX else item.forum_id
         case Forum():
             return item.id
     return None

@@ -77,7 +77,7 @@ def first_entry(item: Post | Comment, digest: str) -> Entry:
 def add(entry: Entry, item: Post | Comment, digest: str) -> None:
     """Take one more state into account. `digest` is its hash."""
     at = item.fetched_at
-    if isinstance(item, Post) and item.forum_id and (at >= entry.fetched_at or not entry.forum_id):
+    if isinstance(item, Post) and item.forum_id and at >= entry.fetched_at:
         entry.forum_id = item.forum_id
     entry.first_seen_at = min(entry.first_seen_at, at)
     if item.deleted:

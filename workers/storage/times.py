@@ -18,8 +18,19 @@ _WIDTH = len("2026-01-02T03:04:05.000000Z")
 
 
 @lru_cache(maxsize=10_000)  # all items of a page have one time, and most pages of a thread
-def _text(moment: datetime) -> str:
+def sqlite_text(moment: datetime | None) -> str | None:
+    """A moment as SQLite has it. Raises ValueError for a naive one."""
+    if moment is None:
+        return None
+    if moment.tzinfo is None:
+        raise ValueError(f"the time {moment.isoformat()} has no time zone")
     return moment.astimezone(UTC).isoformat(timespec="microseconds")[: _WIDTH - 1] + "Z"  # instead of +00:00
+
+
+@lru_cache(maxsize=10_000)
+def from_sqlite(text: str | None) -> datetime | None:
+    """The moment that `sqlite_text` wrote."""
+    return None if text is None else datetime.fromisoformat(text)
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -32,11 +43,13 @@ class UtcDateTime(TypeDecorator[datetime]):
         return dialect.type_descriptor(String(_WIDTH) if dialect.name == "sqlite" else DateTime(timezone=True))
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | str | None:
+        if dialect.name == "sqlite":
+            return sqlite_text(value)
         if value is None:
             return None
         if value.tzinfo is None:
             raise ValueError(f"the time {value.isoformat()} has no time zone")
-        return _text(value) if dialect.name == "sqlite" else value.astimezone(UTC)
+        return value.astimezone(UTC)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - SQLAlchemy's signature
         if value is None:

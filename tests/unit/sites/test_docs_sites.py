@@ -82,7 +82,7 @@ def test_the_html_example_reads_the_same(example: Site, world: World) -> None:
     assert first.next == example.list_url("f1", 2)
     assert read_list(example, HtmlResponse(example.list_url("f1", 3), body=pages.forum("f1", "3")), "f1", 3).next is None
     truth = max(truths, key=lambda thread: thread.reply_count)
-    number, url, seen = 1, example.comments_url(truth.post.id), {}
+    number, url, seen = 1, example.url("comments", thread=truth.post.id), {}
     while url:
         page = read_comments(example, HtmlResponse(url, body=pages.thread(truth.post.id, str(number))), truth.post.id, number)
         assert (page.post is not None) == (number == 1)

@@ -27,8 +27,8 @@ def test_a_site_builds_its_urls_from_the_templates(folder: Path) -> None:
     (folder / "books.toml").write_text(GOOD + text)
     site = load_site("books")
     assert site.list_url("a b/../2") == "http://forum.example/api/f/a%20b/../2"
-    assert site.thread_url("1/../2?x") == "http://forum.example/api/t/1%2F..%2F2%3Fx.json"
-    assert site.comments_url("p1", 3) == "http://forum.example/api/t/p1.json?page=3"
+    assert site.url("comments", thread="1/../2?x") == "http://forum.example/api/t/1%2F..%2F2%3Fx.json"
+    assert site.url("comments", thread="p1", number=3) == "http://forum.example/api/t/p1.json?page=3"
     assert site_names() == ["books"]
 
 

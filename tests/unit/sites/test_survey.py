@@ -59,7 +59,7 @@ def test_an_unknown_forum_can_be_crawled_with_what_was_guessed(tmp_path: Path, m
         (thread.post.id, thread.post.title) for thread in world.forums["f1"].ordered()
     ]
     thread = max(world.forums["f1"].activity.values(), key=lambda thread: thread.reply_count)
-    first = read_comments(site, asyncio.run(visitor.get(site.comments_url(thread.post.id))), thread.post.id)
+    first = read_comments(site, asyncio.run(visitor.get(site.url("comments", thread=thread.post.id))), thread.post.id)
     assert first.post is not None
     assert first.post.body == thread.post.body
     assert {comment.body for comment in first.comments} == {comment.body for comment in thread.comments[:20]}
