@@ -109,7 +109,7 @@ def test_a_listener_that_raises_costs_no_lease(redis_client: redis.Redis) -> Non
 
 
 def test_marks_of_lost_scans_do_not_fill_the_room_for_ever(redis_client: redis.Redis) -> None:
-    seeds = [Seed(id=str(number), data=str(number).encode(), interval_s=0) for number in range(3)]
+    seeds = [Seed(id=str(number), data=str(number).encode(), wait_s=0) for number in range(3)]
     assert [one.outcome for one in seed(redis_client, KEYS, seeds, max_pending=3)] == ["seeded"] * 3
     redis_client.delete(KEYS.start_tasks())
     for number in range(3):
