@@ -256,7 +256,11 @@ def test_a_bad_start_task_an_undecodable_request_and_a_bad_item_are_set_aside_an
 def test_each_promise_names_a_test_that_exists() -> None:
     tests = Path(__file__).parents[1]
     text = (tests.parent / "docs" / "guarantees.md").read_text()
-    here = {name for file in tests.glob("faults/*.py") for name in re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE)}
+    here = {
+        name
+        for file in (*tests.glob("faults/*.py"), *tests.glob("unit/*.py"))
+        for name in re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE)
+    }
     promised = set(re.findall(r"`(test_\w+)`", text))
     assert promised - here == set()
     files = {file.name for file in tests.glob("*/*.py")}

@@ -126,4 +126,5 @@ def test_it_needs_a_fixed_number_of_commands_whatever_there_is(redis_client: red
         Registry(redis_client).note(CrawlerRecord(spider="forum_list", number=n, state=CrawlerState.RUNNING))
     full, names = commands()
     assert full <= empty + 1  # the type of a key decides between two commands
-    assert names.isdisjoint({"keys", "scan", "smembers", "zrange", "hscan", "sscan", "zscan"})
+    # HSCAN reads the states of the forums, hundreds at a time: there are as many as boards are watched.
+    assert names.isdisjoint({"keys", "scan", "smembers", "zrange", "sscan", "zscan"})
