@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rich.table import Table
 
     from workers.reparse import Report
@@ -27,6 +25,7 @@ def reparse(
         typer.Option(metavar="KIND", help="Only pages of this kind: index, list, thread, comments.", show_default=False),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Store nothing; say what would change.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Store also where not one text was found.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as one line of JSON.")] = False,
 ) -> int:
     """Read the pages that are kept of a site once more and store what they say now; the site is not asked.
@@ -35,7 +34,8 @@ def reparse(
     several nodes, run it on each. What is stored keeps the time at which its page was fetched: it takes the place of what was
     read wrongly, is no edit by its author, and overwrites nothing that was fetched since. Doing it twice does no harm.
 
-    Exit code 1: there are no pages, some could not be read, or no row of a kind has a body any more.
+    Where the first thousand rows have not one text, the selector is taken to be wrong, and nothing is stored. Exit code 1: there
+    are no pages, some could not be read, or no row of a kind has a body any more.
 
     **Examples:**
 
@@ -64,27 +64,17 @@ def reparse(
         print(f"trawl: no pages of {site} in {raw_dir() / site}{' since then' if since else ''}: {why}", file=sys.stderr)
         return 1
     with Database.from_url() as database:
-        options: dict[str, Any] = {"since": moment, "kinds": tuple(kind or KINDS), "dry_run": dry_run}
+        options: dict[str, Any] = {"since": moment, "kinds": tuple(kind or KINDS), "dry_run": dry_run, "force": force}
         report = read_again(database, raw_dir(), declared, **options, progress=_say(as_json=as_json))
     if as_json:
         print_json(_json(report, dry_run=dry_run, size=size_of(raw_dir(), site)))
     else:
         console().print(*_tables(report), sep="\n\n")
         print(_sentence(report, dry_run=dry_run))
-    lost = list(_lost(report))
+    lost = list(report.lost())
     for line in lost:
         print(f"trawl: {line}", file=sys.stderr)
     return 1 if report.bad or report.refused or lost or not report.pages else 0
-
-
-def _lost(report: Report) -> Iterator[str]:
-    """Texts that no page of a kind has any more: hardly ever true of a site, and mostly a wrong selector."""
-    for kind, fields in report.fields.items():
-        if report.rows[kind] and "body" in fields and not fields["body"]:
-            yield (
-                f"body is empty in all {report.rows[kind]:,} rows of {kind}: mend pages.{kind}.fields.body and run this again, "
-                "while the pages are kept"
-            )
 
 
 def _say(*, as_json: bool) -> Any:

@@ -20,6 +20,8 @@ from scrapy import Request
 from scrapy.http import Headers, TextResponse
 from scrapy.responsetypes import responsetypes
 
+from redis_components.errors import ConfigError
+
 from .items import comment_item, forum_item, post_item
 from .raw import RawPage
 from .raw.reading import Broken, read_pages
@@ -50,6 +52,12 @@ class Report:
     items: int = 0
     seconds: float = 0.0
 
+    def lost(self) -> Iterator[str]:
+        """Texts that no page of a kind has any more: hardly ever true of a site, and mostly a wrong selector."""
+        for kind, fields in self.fields.items():
+            if self.rows[kind] and "body" in fields and not fields["body"]:
+                yield f"body is empty in all {self.rows[kind]:,} rows of {kind}: mend pages.{kind}.fields.body"
+
     def count_bad(self, reason: str) -> None:
         """One page that is none."""
         self.bad[reason if reason in self.bad or len(self.bad) < MOST_REASONS else "other reasons"] += 1
@@ -63,12 +71,14 @@ def reparse(
     since: datetime | None = None,
     kinds: Collection[str] = KINDS,
     dry_run: bool = False,
+    force: bool = False,
     progress: Callable[[Report], None] = lambda report: None,
 ) -> Report:
     """Read the pages of `site` that are kept in `folder`, fetched from `since` on, and store what they say.
 
     With `dry_run` only what would change is counted. Needs the memory of `BATCH` items, however many pages there are. Raises
-    StorageError; what was stored by then is stored, and doing it again does no harm.
+    StorageError; what was stored by then is stored, and doing it again does no harm. Raises ConfigError, and has stored nothing,
+    where the first batch has not one body of a kind of page, unless `force`.
     """
     report, started = Report(site=site.name), time.monotonic()
     waiting: list[Item] = []
@@ -76,6 +86,8 @@ def reparse(
     def flush() -> None:
         report.changes.update(differences(database, waiting))
         if not dry_run:
+            if not force and not report.items and (lost := next(report.lost(), None)):
+                raise ConfigError(f"nothing is stored: {lost}, or say --force")
             for refused in database.write(waiting):
                 report.refused[refused.reason] += 1
         report.items += len(waiting)

@@ -101,7 +101,10 @@ def test_after_a_selector_fix_what_was_lost_is_stored_with_its_old_time_and_with
         comments_page("p1", ["hello", "world"]), comments_page("p1", ["hello", "world!"], hours=2), comments_page("p2", ["moin"])
     )
     with Database.from_url() as database:
-        reparse(database, raw_dir(), load_site("one"))
+        code, _, err = trawl("reparse", "--site", "one")
+        assert (code, stored(database)) == (2, []), "not one text: a slip must not empty what is stored"
+        assert "nothing is stored: body is empty in all 5 rows of comments: mend pages.comments.fields.body" in err
+        assert trawl("reparse", "--site", "one", "--force")[0] == 1
         assert [row[1] for row in stored(database)] == ["", "", ""]
         mend_selector(sites)
 
