@@ -41,8 +41,8 @@ test-scrapy-redis: $(STAMP) ## scrapy-redis's own tests, downloaded, on redis_co
 test-real-forums: $(STAMP) ## Crawl forum software that others wrote, installed from a registry, against its own database (ONLY="misago" for some)
 	@ONLY="$(ONLY)" $(BIN)/python -m pytest -q -s tests/real_forums
 
-chaos: $(STAMP) ## Ten minutes of random deaths while a living forum is crawled; everything must be stored (CHAOS_SECONDS=600 CHAOS_SEED=n)
-	@CHAOS_SECONDS=$${CHAOS_SECONDS:-600} $(BIN)/python -m pytest -q -s tests/faults/test_chaos.py
+chaos: $(STAMP) ## Ten minutes of random deaths while a living forum is crawled; everything must be stored; then each way to die (CHAOS_SECONDS=600 CHAOS_SEED=n)
+	@CHAOS_SECONDS=$${CHAOS_SECONDS:-600} DEATHS=all $(BIN)/python -m pytest -q -s tests/faults/test_chaos.py tests/faults/test_deaths.py
 
 deaths: $(STAMP) ## Each way to die, of a crawler, a Redis, a fleet, and what it costs, into benchmarks/results/ (about 45 minutes)
 	@$(BIN)/python -m benchmarks kill_table deaths

@@ -10,7 +10,10 @@ twice: items and stats carry the name of the page visit that they come from, and
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import replace
@@ -338,9 +341,24 @@ class Exchanges(RuleBasedStateMachine):
         assert not [key for key in self.client.keys("*") if re.search(rb":deaths$", key)], "nobody is under suspicion any more"
 
 
+ALONE = "TRAWL_EXCHANGES_ALONE"
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("filter", "examples"), [(PlainSet(), 60), (Rolling(max_entries=1000), 20)], ids=["set", "rolling"])
-def test_no_request_and_no_item_is_lost_or_leased_twice_in_any_interleaving(filter: Filter, examples: int) -> None:
+def test_no_request_and_no_item_is_lost_or_leased_twice_in_any_interleaving(
+    filter: Filter, examples: int, request: pytest.FixtureRequest
+) -> None:
+    """In a process of its own: Hypothesis draws constants from all of our modules that are loaded, so that the examples would
+    be others after other tests.
+    """
+    if ALONE not in os.environ:
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", request.node.nodeid]
+        done = subprocess.run(
+            command, cwd=request.config.rootpath, env={**os.environ, ALONE: "1"}, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout[-20_000:]
+        return
     with RedisServer() as server:  # its own: it runs out of memory
         machine = type("OnThisRedis", (Exchanges,), {"client": server.client(), "filter": filter})
         run_state_machine_as_test(
