@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from cli.reparse import _lost
 from workers.reparse import Report
 
 
@@ -16,4 +15,4 @@ def test_a_kind_of_page_without_any_body_is_named() -> None:
         "comments": Counter({"id": 9, "body": 0}),
         "list": Counter({"id": 5}),
     }
-    assert [line.partition(":")[0] for line in _lost(report)] == ["body is empty in all 9 rows of comments"]
+    assert [line.partition(":")[0] for line in report.lost()] == ["body is empty in all 9 rows of comments"]
