@@ -75,7 +75,7 @@ def test_a_unix_socket(tmp_path: Path) -> None:
         node.kill()
 
 
-def test_a_crawl_over_tls_by_a_user_with_the_least_rights_has_two_connections(
+def test_a_crawl_over_tls_by_a_user_with_the_least_rights_has_few_connections(
     redis_server: RedisServer, redis_client: redis.Redis, tmp_path: Path
 ) -> None:
     redis_client.execute_command("ACL SETUSER", "crawler", "reset", "on", ">p@ss/word", *LEAST_RIGHTS.split())
@@ -97,7 +97,8 @@ def test_a_crawl_over_tls_by_a_user_with_the_least_rights_has_two_connections(
             seen = {0}
             wait_until(lambda: seen.add(connections()) or process.poll() is not None, lambda: f"it ends\n{run.log()}", 60)  # type: ignore[func-returns-value]
             assert run.missing() == ([], []), run.log()
-        assert max(seen) == 2, "that of the event loop, and one for the heart's thread and all else"
+        assert 2 in seen, "that of the event loop, and one for the heart's thread and all else"
+        assert max(seen) <= 3, "a third only where the heart beats just as the main thread asks something"
         assert redis_client.acl_log() == [], "nothing was refused"
         assert not redis_client.exists("job42:links:dupefilter"), "it could remove what it leaves"
     finally:
