@@ -124,22 +124,28 @@ def test_a_gap_stays_open_until_a_scan_has_read_what_lay_in_it() -> None:
     assert old.events == state.events, "history says nothing about the rate"
 
 
-@pytest.mark.parametrize(
-    ("age_h", "changes", "hours"),
-    [(0, 0, 1 / 6), (1, 0, 1), (24, 0, 24), (24, 1, 12), (24, 3, 3), (24 * 20, 0, 24 * 7), (24 * 31, 0, None)],
-)
-def test_a_thread_is_checked_again_when_it_is_twice_as_old_and_sooner_where_changes_were_found(
-    age_h: float, changes: int, hours: float | None
-) -> None:
-    wait = next_check(age_h * HOUR, changes, recheck_s=30 * 24 * HOUR)
-    assert wait == (None if hours is None else pytest.approx(hours * HOUR))
+def test_a_thread_is_checked_by_the_root_of_its_age_and_of_what_it_costs_and_sooner_where_changes_were_found() -> None:
+    def wait(age_h: float, changes: int = 0, requests: int = 2, min_interval_s: float = 30) -> float:
+        found = next_check(age_h * HOUR, changes, recheck_s=30 * 24 * HOUR, min_interval_s=min_interval_s, requests=requests)
+        assert found is not None
+        return found / HOUR
+
+    assert wait(0) == pytest.approx(1, rel=0.1)
+    assert wait(24) == pytest.approx(6.7, rel=0.1)
+    assert wait(24 * 25) == pytest.approx(5 * wait(24), rel=0.15)
+    assert wait(24, requests=8) == pytest.approx(2 * wait(24), rel=0.15)
+    assert wait(24, changes=4) == pytest.approx(wait(24) / 3, rel=0.15), "nine times as many were found"
+    assert wait(24 / 60, min_interval_s=0.5) == pytest.approx(wait(24) / 60), "the rule has no scale"
+    assert wait(24 * 29, requests=200) == 7 * 24, "never longer than a week"
+    assert wait(0, changes=100) == pytest.approx(300 / HOUR), "nor sooner than ten shortest intervals"
+    assert next_check(31 * 24 * HOUR, 9, recheck_s=30 * 24 * HOUR) is None
 
 
-def test_a_thread_costs_about_ten_checks_in_its_month() -> None:
+def test_what_the_checks_of_a_thread_cost_in_its_month() -> None:
     age, checks = 0.0, 0
     while (wait := next_check(age, recheck_s=30 * 24 * HOUR)) is not None:
         age, checks = age + wait, checks + 1
-    assert 10 <= checks <= 16
+    assert 30 <= checks <= 50
 
 
 def test_on_a_skewed_site_the_policy_is_nearly_as_fresh_as_one_that_knows_the_rates_and_twice_as_quick_as_polling() -> None:
