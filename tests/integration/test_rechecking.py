@@ -67,8 +67,8 @@ def test_a_round_takes_no_more_than_the_share_grants(redis_client: redis.Redis, 
     with (tmp_path / "one.toml").open("a") as file:
         file.write("[schedule]\nrequests_per_hour = 60\n")
     assert recheck(redis_client, database, "one") == {"one": "1 checks"}
-    Ledger(redis_client).add([Spending(site="one", name="x", lane=Lane.CHECK, ended_at=time.time(), requests=12)])
-    said = "over budget: 12 of 60 requests in the last hour, at most 20% of them for what may wait"
+    Ledger(redis_client).add([Spending(site="one", name="x", lane=Lane.CHECK, ended_at=time.time(), requests=36)])
+    said = "over budget: 36 of 60 requests in the last hour, 36 of at most 36 for what may wait"
     assert recheck(redis_client, database, "one") == {"one": said}
 
 

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import delete
+from sqlalchemy import delete, update
 
 from tests.support.items import START, at, check, comment, forum, post, scan, wire
 from workers.freshness import next_check
 from workers.storage import Database, Rechecks, checks, comments, forums, gaps, metadata, parse, posts, revisions, scans, sites
+from workers.storage.due_checks import take_due
 
 
 def write(database: Database, *items: dict[str, Any]) -> None:
@@ -186,6 +187,21 @@ def test_a_thread_that_got_new_comments_is_young_again(database: Database) -> No
     later = {"started_at": at(2 * day), "finished_at": at(2 * day + 1), "first_page": 3, "last_page": 3, "whole": False}
     write(database, check(mode="changed", **later))
     assert one(database, posts)["next_check_at"] == due(2 * day + 1, age=1, pages=3), "as its list says"
+
+
+def test_of_the_threads_that_are_due_those_come_first_that_wait_for_the_most_of_their_intervals(database: Database) -> None:
+    hour = timedelta(hours=1)
+    threads = (("day", 24, 22), ("hour", 2.5, 1), ("now", 1, 0), ("early", 1, 2))
+    write(database, *(post(id_) for id_, _, _ in threads))
+    with database.engine.begin() as connection:
+        for id_, checked, wait in threads:
+            times = {"checked_at": START - checked * hour, "next_check_at": START - checked * hour + wait * hour}
+            connection.execute(update(posts).where(posts.c.id == id_).values(times))
+
+    def due() -> list[str]:
+        return [thread.id for thread in take_due(database, "demo", START, limit=2, lease=hour)]
+
+    assert [due(), due(), due()] == [["now", "hour"], ["day"], []]
 
 
 def test_old_threads_and_those_that_stay_gone_are_left_alone(database: Database) -> None:
