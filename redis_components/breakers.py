@@ -28,7 +28,7 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The breaker of one site. Times are Redis's, in epoch seconds."""
 
     state: BreakerState
-    cause: str  # one word, for metrics: `challenge`, `login`, `empty`, `format`, `refused`, `unreachable`, `drift`
+    cause: str  # for metrics: `challenge`, `login`, `empty`, `format`, `refused`, `busy`, `unreachable`, `drift`, `site file`
     reason: str  # one line, for people
     since: float  # when it opened
     by: str = ""  # the process that opened it
@@ -90,6 +90,8 @@ def _read(raw: bytes) -> Breaker | None:
 
 
 class _Drift(msgspec.Struct):
+    """The part of `workers.breaker.drift.Drift` that people are shown: the exporter may not import `workers`."""
+
     drifted: dict[str, tuple[float, float]] = {}
 
 

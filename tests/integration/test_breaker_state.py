@@ -60,7 +60,7 @@ def trawl(redis_url: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capture
 
 
 def opened(client: redis.Redis, kind: str = "list", verdict: Verdict = WALL, options: BreakerOptions = OPTIONS) -> bool:
-    return open_breaker(client, "one", verdict, options, url="http://forum.test/1", kind=kind, by="a@b", how="")
+    return open_breaker(client, "one", verdict, options, url="http://forum.test/1", kind=kind, by="a@b")
 
 
 def is_due(client: redis.Redis) -> None:

@@ -7,20 +7,16 @@ reaches a callback either, so no wall is taken for an empty thread.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, Self
 from weakref import WeakKeyDictionary
 
-import redis
 from scrapy import Request, signals
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.misc import load_object
 
-from redis_components import connection
 from redis_components.engine import frontier_of
-from redis_components.errors import TrawlError
 from redis_components.holds import HoldWord
 from redis_components.scheduler import scheduler_of
 from workers.items import utc_now
@@ -30,9 +26,11 @@ from workers.sites import Site, SiteError, UnreadablePage, site_in_use, soft_blo
 from workers.sites.soft_block import Cause, Verdict
 
 from .health import SiteHealth, Step
+from .opening import in_background
 from .state import open_breaker
 
 if TYPE_CHECKING:
+    import redis
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
@@ -220,17 +218,12 @@ class SiteWatch:
         return frontier_of(self._crawler).holds.sites.get(site.name) is HoldWord.PAUSE
 
     def _open(self, request: Request, site: Site, page: Mapping[str, Any], found: Verdict) -> None:
-        """In a thread: Redis may be slow, and the reactor must not wait. Where it fails, later answers try again."""
-        by = frontier_of(self._crawler).owner if scheduler_of(self._crawler) is not None else self._crawler.spidercls.name
+        """Where it fails, later answers try again."""
 
-        def work() -> None:
-            try:
-                with connection.from_settings(self._crawler.settings) as client:
-                    open_breaker(client, site.name, found, site.breaker, url=request.url, kind=page["kind"], by=by, how="")
-            except (redis.RedisError, TrawlError, OSError) as error:
-                logger.error("the breaker of site %s could not be opened: %s", site.name, error)
+        def work(client: redis.Redis, by: str) -> None:
+            open_breaker(client, site.name, found, site.breaker, url=request.url, kind=page["kind"], by=by)
 
-        threading.Thread(target=work, name=f"breaker of {site.name}", daemon=True).start()
+        in_background(self._crawler, site.name, work)
 
     def _keep(self, page: RawPage) -> None:
         self._raw.keep(page)
@@ -270,7 +263,7 @@ def _asked(request: Request | None) -> tuple[Site, dict[str, Any]] | None:
         return None
     try:
         return site_in_use(name), page
-    except SiteError:  # its file went away while the page was fetched; the callback says so
+    except SiteError:  # no site of ours
         return None
 
 
