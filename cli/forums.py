@@ -140,8 +140,8 @@ def _look(site: str | None) -> _Found:
 
     from .redis_access import redis_client, running_url
 
-    known, errors = ([load_site(site)], []) if site else load_all()
-    wrong = tuple(line for error in errors for line in str(error).splitlines())
+    known, errors = ([load_site(site)], {}) if site else load_all()
+    wrong = tuple(line for error in errors.values() for line in str(error).splitlines())
     declared = {one.name: one for one in known}
     budgets = {one.name: one.schedule.requests_per_hour for one in known}
     url = running_url()

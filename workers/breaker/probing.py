@@ -91,7 +91,7 @@ def _look_at_file(client: redis.Redis, breakers: Breakers, site: str, breaker: B
     try:
         load_site(site)
     except SiteError as error:
-        wrong = " ".join(str(error).split())
+        wrong = error.in_a_line
         after = replace(
             breaker, reason=wrong, probes=breaker.probes + 1, last_probe="not right yet", next_probe_at=now + FILE_PROBE_S
         )

@@ -72,7 +72,7 @@ class SiteFiles:
         except SiteError as error:
             if name in self._given_up or not is_site_name(name) or scheduler_of(self._crawler) is None:
                 raise
-            self._hold(name, " ".join(str(error).split()))
+            self._hold(name, error.in_a_line)
             raise TaskMustWait(name, str(error)) from error
         self._given_up.discard(name)
         return site

@@ -110,14 +110,16 @@ def site_names() -> list[str]:
     return [path.stem for path in _files()]
 
 
-def load_all() -> tuple[list[Site], list[SiteError]]:
-    """All sites whose files are right, in name order, and what is wrong with the others: one bad file stops no other site."""
-    sites, wrong = [], []
+def load_all() -> tuple[list[Site], dict[str, SiteError]]:
+    """All sites whose files are right, and by their names what is wrong with the others, both in the order of names: one bad
+    file stops no other site.
+    """
+    sites, wrong = [], {}
     for path in _files():
         try:
             sites.append(load_file(path))
         except SiteError as exc:
-            wrong.append(exc)
+            wrong[path.stem] = exc
     return sites, wrong
 
 

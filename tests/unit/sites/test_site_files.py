@@ -125,7 +125,8 @@ def test_all_that_is_wrong_is_said_at_once_and_stops_no_other_site(folder: Path)
     (folder / "good.toml").write_text(GOOD)
     sites, wrong = load_all()
     assert [site.name for site in sites] == ["good"]
-    lines = str(wrong[0]).splitlines()
+    assert list(wrong) == ["books"]
+    lines = str(wrong["books"]).splitlines()
     assert [line.split(": ")[1].split(" = ")[0] for line in lines] == [
         "pages.list.rows",
         "pages.list.fields.id.rgex",
@@ -133,7 +134,7 @@ def test_all_that_is_wrong_is_said_at_once_and_stops_no_other_site(folder: Path)
         "colour",
         "cookies.a",
     ]
-    assert "did you mean regex?" in str(wrong[0])
+    assert "did you mean regex?" in str(wrong["books"])
 
 
 def test_a_fault_in_a_profile_names_the_profile(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
