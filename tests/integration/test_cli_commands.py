@@ -21,13 +21,14 @@ import pyarrow.parquet as pq
 import pytest
 import redis
 
+from cli.forums import NO_REDIS, NOTHING
 from cli.main import main
 from redis_components.forum_states import ForumState, ForumStates
 from redis_components.keys import CrawlKeys
 from redis_components.nodes import NodeRecord, Nodes
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry
 from redis_components.spending import Lane, Ledger, Spending
-from tests.support.items import comment, post, wire
+from tests.support.items import comment, post, scan, wire
 from workers.storage import Database, Item, parse
 
 LISTS = CrawlKeys.for_spider("forum_list")
@@ -207,8 +208,17 @@ def test_seed_goes_on_where_another_site_file_is_broken_which_is_said_once_and_i
 # forums
 
 
-def test_forums_tells_how_fresh_each_one_is_and_what_was_spent(trawl: Trawl, redis_client: redis.Redis) -> None:
-    assert "No forum is watched yet" in trawl("forums").out
+def test_forums_tells_how_fresh_each_one_is_and_what_was_spent(
+    trawl: Trawl, redis_client: redis.Redis, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert trawl("forums").out.splitlines() == [NOTHING]
+    with Database.from_url() as database:
+        database.write([parse(wire(scan(forum, site="example"))) for forum in ("help", "news")])
+    assert trawl("forums").out.splitlines()[0] == NOTHING
+    assert trawl("forums").out.splitlines()[1].startswith("The database has what was read of 2 forums; the last scan ended ")
+    monkeypatch.delenv("TRAWL_REDIS_URL")
+    assert trawl("forums").out.splitlines()[0] == NO_REDIS
+    monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
     trawl("seed")
     now = time.time()
     gone = ForumState(scanned_at=now - 6000, tried_at=now - 6000, errors=2, reason="page 1: 503", newest_at=now - 9600)

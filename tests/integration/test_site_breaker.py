@@ -25,8 +25,8 @@ from redis_components.inspector import snapshot
 from redis_components.keys import CrawlKeys
 from tests.support.demo_sites import declare
 from tests.support.processes import wait_until
+from workers.breaker import close_breaker
 from workers.breaker.probing import probe_sites
-from workers.breaker.state import close_breaker
 from workers.raw import RawPage, raw_dir
 from workers.raw.reading import read_pages
 from workers.seeding import seed

@@ -19,7 +19,7 @@ from scrapy.utils.misc import load_object
 from redis_components.engine import frontier_of
 from redis_components.holds import HoldWord
 from redis_components.scheduler import scheduler_of
-from workers.items import utc_now
+from workers.items import now_in_reading
 from workers.raw import RawPage, RawStore, raw_dir
 from workers.raw.pruning import prune_here
 from workers.sites import Site, SiteError, UnreadablePage, site_in_use, soft_block
@@ -118,7 +118,7 @@ class SiteWatch:
         if found is None:
             self._of(site, page).answered()
             if 200 <= response.status < 300:
-                request.meta["fetched_at"] = fetched_at = _fetched_at(request)
+                request.meta["fetched_at"] = fetched_at = now_in_reading(str(_reading(request).get("started_at", "")))
                 if site.raw.keep_days:
                     self._keep(RawPage.of(response, site.name, _context(request, page), fetched_at))
             return response
@@ -267,19 +267,15 @@ def _asked(request: Request | None) -> tuple[Site, dict[str, Any]] | None:
         return None
 
 
-def _fetched_at(request: Request) -> str:
-    """Now, and never before the reading of a thread began, also where the clocks of two crawlers differ: what is older than a
-    whole reading counts as removed.
-    """
+def _reading(request: Request) -> dict[str, Any]:
+    """The reading of a thread that a request belongs to; nothing for others."""
     reading = request.cb_kwargs.get("reading")
-    began = reading.get("started_at") if isinstance(reading, dict) else None
-    return max(utc_now(), began) if isinstance(began, str) else utc_now()
+    return reading if isinstance(reading, dict) else {}
 
 
 def _context(request: Request, page: Mapping[str, Any]) -> dict[str, Any]:
     """What reading the page takes, later too: with the thread's own URL, where the list gave one."""
-    reading = request.cb_kwargs.get("reading")
-    url = reading.get("url") if isinstance(reading, dict) else None
+    url = _reading(request).get("url")
     return {**page, "url": url} if url else dict(page)
 
 

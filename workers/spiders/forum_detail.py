@@ -14,7 +14,7 @@ from redis_components.scheduler import set_aside
 from redis_components.spiders import RedisSpider
 from workers.breaker.site_files import site_of_task
 from workers.breaker.watch import SiteBlocked
-from workers.items import comment_item, post_item, utc_now
+from workers.items import comment_item, now_in_reading, post_item, utc_now
 from workers.sites import PageGone, Site, UnreadablePage, site_in_use
 from workers.sites.reading import read_comments, read_thread
 from workers.sites.templates import is_numbered
@@ -194,14 +194,7 @@ def _with_requests(reading: dict[str, Any], response: Response) -> Reading:
 
 def _fetched_at(read: Reading, response: Response) -> str:
     """When the page came, as its raw page says too (`workers/breaker/watch.py`)."""
-    return str(response.meta.get("fetched_at") or _now(read))
-
-
-def _now(read: Reading) -> str:
-    """Never before the reading began, also where the clocks of two crawlers differ: what is older than a whole reading, and was
-    not seen in it, counts as removed.
-    """
-    return max(utc_now(), read.started_at)
+    return str(response.meta.get("fetched_at") or now_in_reading(read.started_at))
 
 
 def _check(site: str, read: Reading, *, reason: str | None = None, gone: bool = False, cut: bool = False) -> dict[str, Any]:
@@ -214,7 +207,7 @@ def _check(site: str, read: Reading, *, reason: str | None = None, gone: bool = 
         "id": read.thread,
         "forum_id": read.forum,
         "started_at": read.started_at,
-        "finished_at": _now(read),
+        "finished_at": now_in_reading(read.started_at),
         "mode": read.mode,
         "first_page": read.first,
         "last_page": read.last_page,

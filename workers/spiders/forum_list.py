@@ -101,7 +101,11 @@ class ForumListSpider(RedisSpider):
             return
         stopped = plan.stopped or "end"
         gap = is_gap(plan.state, stopped, order)
-        reason = f"{plan.state.pages} pages do not reach what the last complete scan saw" if gap else None
+        reason = (
+            f"{plan.state.pages} {'page does' if plan.state.pages == 1 else 'pages do'} not reach what the last complete scan saw"
+            if gap
+            else None
+        )
         yield _report(site.name, forum, plan.state, "gap" if gap else "complete", stopped, reason)
 
     async def _known(
