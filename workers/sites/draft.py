@@ -42,7 +42,6 @@ _UNKNOWN = """
 # 4. next: the link to the next page, of the list and of the thread. Without it everything behind the first page is missed.
 """
 _EXAMPLE_ID = "{ select = 'a.title::attr(href)', regex = '/topic/(\\d+)' }"
-_NEXT = "# next = 'a[rel=next]'\n"
 
 
 class Guessed(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +53,8 @@ class Guessed(msgspec.Struct, frozen=True, kw_only=True):
     threads: Links | None = None
     thread_pages: str | None = None
     posts: Posts | None = None
+    list_next: str | None = None  # selector of the link to the next page
+    thread_next: str | None = None
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,7 +135,7 @@ def _list_page(guessed: Guessed) -> Iterator[str]:
     threads = guessed.threads
     link = _link(threads) if threads else None
     yield "\n[pages.list]\n" + _line("url", guessed.list_pages, "/forum/{forum}?page={page}")
-    yield _line("rows", threads.rows if threads else None, "tr.topic") + _NEXT
+    yield _line("rows", threads.rows if threads else None, "tr.topic") + _line("next", guessed.list_next, "a[rel=next]")
     yield "\n[pages.list.fields]\n"
     yield f"id = {_id(f'{link}::attr(href)', threads)}\n" if threads else f"# id = {_EXAMPLE_ID}\n"
     yield _line("title", link, "a.title") + _line("url", link, "a.title")
@@ -145,11 +146,11 @@ def _comments_page(guessed: Guessed) -> Iterator[str]:
     posts = guessed.posts
     opening = posts.opening if posts else None
     yield "\n[pages.comments]\n" + _line("url", guessed.thread_pages, "/topic/{thread}?page={page}")
-    yield _line("rows", posts.rows if posts else None, "div.post") + _NEXT
+    yield _line("rows", posts.rows if posts else None, "div.post") + _line("next", guessed.thread_next, "a[rel=next]")
     yield f"{'' if opening else '# '}first_is_post = false        # where the opening post is no row\n"
     if posts and opening:
         yield f"\n[pages.comments.post]\nbody = {_text(f'{opening} {posts.body}')}\n"
-    yield "\n[pages.comments.fields]\n" + ('id = "./@id"\n' if posts else '# id = "./@id"\n')
+    yield "\n[pages.comments.fields]\n" + _line("id", posts.id if posts else None, "./@id")
     yield _line("body", posts.body if posts else None, ".content") + _line("author", posts.author if posts else None, ".author")
     yield '# created_at = "time"\n'
 
