@@ -125,7 +125,7 @@ def _shapes(draft: Draft) -> str:
 def _pages(guessed: Guessed) -> Iterator[str]:
     """The tables of an unknown forum's pages; what was not found is a comment to be filled in."""
     if guessed.forums:
-        yield f"\n[pages.index]\nurl = {_text(guessed.index_path)}\nrows = {_text(_link(guessed.forums))}\n"
+        yield f"\n[pages.index]\nurl = {_text(guessed.index_path)}\nrows = {_text(guessed.forums.link)}\n"
         yield f'\n[pages.index.fields]\nid = {_id("./@href", guessed.forums, whole=True)}\nname = "."\nurl = "."\n'
     yield from _list_page(guessed)
     yield from _comments_page(guessed)
@@ -133,7 +133,7 @@ def _pages(guessed: Guessed) -> Iterator[str]:
 
 def _list_page(guessed: Guessed) -> Iterator[str]:
     threads = guessed.threads
-    link = _link(threads) if threads else None
+    link = threads.link if threads else None
     yield "\n[pages.list]\n" + _line("url", guessed.list_pages, "/forum/{forum}?page={page}")
     yield _line("rows", threads.rows if threads else None, "tr.topic") + _line("next", guessed.list_next, "a[rel=next]")
     yield "\n[pages.list.fields]\n"
@@ -153,10 +153,6 @@ def _comments_page(guessed: Guessed) -> Iterator[str]:
     yield "\n[pages.comments.fields]\n" + _line("id", posts.id if posts else None, "./@id")
     yield _line("body", posts.body if posts else None, ".content") + _line("author", posts.author if posts else None, ".author")
     yield '# created_at = "time"\n'
-
-
-def _link(links: Links) -> str:
-    return f'a[href*="{links.mark}"]'
 
 
 def _line(key: str, value: str | None, example: str) -> str:

@@ -42,6 +42,7 @@ class Links(msgspec.Struct, frozen=True, kw_only=True):
     ids: tuple[str, ...]
     urls: tuple[str, ...]
     rows: str | None
+    link: str  # a selector of the links
 
     @property
     def has_slug(self) -> bool:
@@ -161,8 +162,12 @@ def _links(response: TextResponse, root: Any, before: str, after: str, by_id: di
         others = {id(link) for other, inner in by_id.items() if other != key for link in inner}
         rows.append(_row(links[0], others))
     urls = tuple(urljoin(response.url, links[0].get("href").strip()) for links in by_id.values())
+    found = Links(before=before, after=after, ids=tuple(by_id), urls=urls, rows=None, link="")
+    link = _selector(root, [links[0] for links in by_id.values()]) or f'a[href*="{found.mark}"]'
     selector = _selector(root, rows) if len(by_id) > 1 else None
-    return Links(before=before, after=after, ids=tuple(by_id), urls=urls, rows=selector)
+    if selector and len(Selector(root=root, type="html").css(selector)) > len(rows):
+        selector += f":has({link})"
+    return msgspec.structs.replace(found, rows=selector, link=link)
 
 
 def _row(link: Any, others: set[int]) -> Any:

@@ -150,6 +150,8 @@ class Trial:
         if not rows and kind in ("index", "list"):
             found = page.fields["id"].rows if "id" in page.fields else 0
             problem = f"{found} rows, but none has an id: look at `id`" if found else "no rows: look at `rows`"
+            if kind == "list" and not found and len(self._site.forums) > 1:
+                problem += ", or try another forum, if this one has no threads (--forum ID)"
         self.tried.append(
             TriedPage(
                 kind=kind,
