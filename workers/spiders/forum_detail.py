@@ -18,7 +18,7 @@ from workers.items import comment_item, now_in_reading, post_item, utc_now
 from workers.sites import PageGone, Site, UnreadablePage, site_in_use
 from workers.sites.reading import read_comments, read_thread
 from workers.sites.templates import is_numbered
-from workers.thread_progress import Reading, Step, comments_known, follow, is_consistent, is_whole, listed, missing
+from workers.thread_progress import Reading, Step, anew, comments_known, follow, is_consistent, is_whole, listed, missing
 
 from .pages import page_request, read_page
 from .task_data import PostTask
@@ -159,12 +159,25 @@ class ForumDetailSpider(RedisSpider):
         read = msgspec.structs.replace(read, requests=read.requests + 1)
         reason = reason_of(failure)
         if isinstance(failure.value, SiteBlocked) and failure.value.is_private:
-            yield _check(site, read, reason=reason, gone=True)  # no guest sees it any more
+            yield self._refused(site_in_use(site), place, read, reason)
         elif not (isinstance(failure.value, HttpError) and failure.value.response.status in GONE):
             self.set_aside(failure)
             yield _check(site, read, reason=reason)
         else:
             yield self._not_there(site_in_use(site), place, read, reason)
+
+    def _refused(self, site: Site, place: dict[str, Any], read: Reading, reason: str) -> Any:
+        """What follows from a page that the site shows to no guest, while it shows others: where that is the page of the post
+        itself, the thread is gone for us. Comments may be private, and their post not.
+        """
+        has_own_page = site.pages.thread is not None
+        if place["kind"] == "thread" or (place["number"] == 1 and not has_own_page):
+            return _check(site.name, read, reason=reason, gone=True)
+        if has_own_page and not read.opened:
+            return self._opening(site, read)
+        if not has_own_page and read.first > 1:
+            return self._comments(site, anew(read))
+        return _check(site.name, read, reason=reason)
 
     def _not_there(self, site: Site, place: dict[str, Any], read: Reading, reason: str) -> Any:
         """What follows from a page that the site does not have (any more)."""
