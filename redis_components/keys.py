@@ -416,6 +416,13 @@ class FleetKeys:
         """
         return f"{self.prefix}:breakers"
 
+    def wrong_sites(self) -> str:
+        """HASH: sites whose file is wrong (site -> what is wrong, in one line), as the seeder last found them.
+
+        Written by the seeder; read by it, to say each mistake once, and by `trawl status`.
+        """
+        return f"{self.prefix}:wrong_sites"
+
     def probing(self) -> str:
         """STRING with TTL: the one process that probes sites now.
 

@@ -55,6 +55,7 @@ DOWNLOAD_HANDLERS = {
     "data": None,
 }
 DOWNLOADER_MIDDLEWARES = {
+    "workers.breaker.site_files.SiteFiles": 40,  # what belongs to a site whose file is missing or wrong waits
     "workers.sites.allowed.AllowedSites": 50,  # nor fetch what no site file names, such as an address of the private network
     "workers.sites.manners.Manners": 60,  # the site's pace; before robots.txt is asked (100)
     "workers.sites.manners.SiteHeaders": 950,  # innermost: what it adds may be secret, and retries are written to Redis

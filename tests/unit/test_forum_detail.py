@@ -26,7 +26,14 @@ def _sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def begun(task: PostTask) -> Request:
-    return ForumDetailSpider().make_request_from_data(encode(task))
+    return alone().make_request_from_data(encode(task))
+
+
+def alone() -> ForumDetailSpider:
+    """One without a crawl."""
+    made = ForumDetailSpider()
+    made.crawler = None  # type: ignore[assignment]
+    return made
 
 
 def failed(request: Request, status: int = 404) -> Any:
@@ -55,8 +62,7 @@ def test_a_last_page_that_is_missing_leads_back_and_at_the_beginning_the_opening
 def test_a_thread_that_is_there_without_a_page_of_comments_has_none() -> None:
     request = begun(PostTask(site="example", post="p", mode="check"))
     response = TextResponse(request.url, body=b'{"id": "p", "title": "t", "body": "b", "reply_count": 3}', request=request)
-    spider = ForumDetailSpider()
-    spider.crawler = None  # type: ignore[assignment]
+    spider = alone()
     post, comments = spider.parse_thread(response, **request.cb_kwargs)
     assert (post["kind"], post["forum_id"]) == ("post", None)
     check = failed(comments)
