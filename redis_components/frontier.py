@@ -473,7 +473,7 @@ class Frontier:
         """Redis does not know us: taken for dead, or it came back with an older state. Forget the leases, replay the last
         writes under a new name.
         """
-        lacking = self._journal.replay(last_applied, flight.number, flight.batch)
+        lacking = self._journal.replay(self._talk.known(last_applied), self._clock.now(), flight.number, flight.batch)
         logger.warning(
             "fenced: this process was taken for dead, or Redis came back with an older state;"
             " dropping %d unstarted requests, replaying %d exchanges",
@@ -488,7 +488,7 @@ class Frontier:
         self._stats_again = [change for one in lacking for change in one.stats]
         self._flushes = [(self._talk.number + 1, done) for _, done in self._flushes]
         self._restraint.version = UNKNOWN
-        self._talk.start_over()
+        self._talk.start_over(last_applied, ask=not last_applied and bool(self._journal))
         self._idle = False
         self._task_idle_since = None
         self._urgent = True
