@@ -9,7 +9,6 @@ process may go. All methods are called in one thread, that of the `Clock`.
 from __future__ import annotations
 
 import logging
-import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -27,6 +26,7 @@ from .journal import Journal
 from .outbox import Batch, Kind, Outbox
 from .pace import Haste, Pace
 from .restraint import UNKNOWN, Restraint
+from .timer import Timer
 from .transport import Clock, Exchanger
 
 __all__ = ["Frontier", "FrontierConfig", "Listeners"]
@@ -66,8 +66,7 @@ class Frontier:
         self._shut = False  # no page may be started: Redis is out of memory, or the crawl is paused
         self._closing = False
         self._stopped = False
-        self._cancel_timer: Callable[[], None] | None = None
-        self._timer_due = math.inf
+        self._timer = Timer(clock, self._fire)
         # An exchange is in flight, or comes within an interval: what happens for each page need not look further.
         self._soon = False
 
@@ -292,9 +291,7 @@ class Frontier:
     def stop(self) -> None:
         """Exchange no more; what was not stored is lost to this process, its leases run out. Stopping twice is allowed."""
         self._stopped = True
-        if self._cancel_timer is not None:
-            self._cancel_timer()
-            self._cancel_timer = None
+        self._timer.cancel()
         self.listeners = Listeners()  # they lead to the crawler, which nothing else keeps alive
         self._talk.end()
 
@@ -312,18 +309,11 @@ class Frontier:
         now, haste = self._clock.now(), self._appetite.haste(self.outbox, urgent=self._urgent)
         due = max(now, self._due(haste))
         self._soon = haste not in (Haste.POLL, Haste.BEAT)
-        if self._cancel_timer is not None:
-            if due >= self._timer_due:
-                return
-            self._cancel_timer()
-        self._timer_due = due
-        self._cancel_timer = self._clock.call_later(due - now, self._fire)
+        self._timer.set(due, now)
 
     # One exchange
 
     def _fire(self) -> None:
-        self._cancel_timer = None
-        self._timer_due = math.inf
         if self._talk.busy or self._stopped:
             return
         now = self._clock.now()
