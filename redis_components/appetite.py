@@ -42,6 +42,8 @@ class Appetite:
             return 0
         if self._config.order is Order.ADVISED:
             return self.demand
+        if self._buffer.deferred >= self._config.max_prefetch:
+            return 0  # what is READY is of sites that have no place
         held = len(self._buffer)
         return self._restraint.want(self._pace.want(held, overtaking), held, self._config.max_prefetch)
 
@@ -94,7 +96,7 @@ class Appetite:
         there may be others behind them, but asking again at once would not bring these either.
         """
         last = self.last
-        if last is None or (last.withheld and not last.leases):
+        if last is None or self._buffer.deferred >= self._config.max_prefetch or (last.withheld and not last.leases):
             return 0
         return last.ready - last.withheld
 
