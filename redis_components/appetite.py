@@ -113,7 +113,7 @@ class Appetite:
             ready = min(ready, self.demand)
         looking = self.starving and self.leasing
         if looking and (outbox or ready):
-            return Haste.NOW
+            return Haste.GATHERED if self._buffer.deferred else Haste.NOW  # what waits for a place keeps the engine busy
         if outbox or (ready and self.requests()) or self._restraint.unpark:
             return Haste.GATHERED
         return Haste.POLL if looking or self.task_demand or self.requests() else Haste.BEAT

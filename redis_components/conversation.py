@@ -32,7 +32,7 @@ class Wish:
     ask_survives: bool
     holds: str = ""  # version of the holds by which the rest was chosen
     unpark: str = ""  # lot from which to put back
-    full: list[str] = field(default_factory=list)  # sites of which no start task is wanted
+    room: dict[str, int] = field(default_factory=dict)  # for some sites the most start tasks that are wanted
 
 
 @dataclass(kw_only=True, slots=True)
@@ -146,7 +146,7 @@ class Conversation:
             keyed_items=[item_keys[item.key] for item in batch.keyed_items],
             start_keys=self._start_keys,
             turn_by=self._config.turn_by,
-            full=wish.full,
+            room=wish.room,
             acks=batch.acks,
             releases=batch.releases,
             burials=batch.burials,

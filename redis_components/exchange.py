@@ -144,7 +144,7 @@ class Message(msgspec.Struct, kw_only=True, omit_defaults=True):
     keyed_items: list[int]  # places (from 1) of their lists among the keys; their data are blobs
     start_keys: int  # how many of `more_keys` are start keys, or keys in which start tasks wait for their turns
     turn_by: str = ""  # field of a start task whose values take turns; "": none do
-    full: list[str] = []  # values of it of which this process has enough: no start task of theirs is leased
+    room: dict[str, int] = {}  # for some values of it the most start tasks that are leased
     acks: list[str]
     releases: list[str]
     burials: list[Burial]

@@ -358,7 +358,7 @@ class Frontier:
             unpark=self._restraint.unpark,
         )
         if wish.tasks and self.config.turn_by:
-            wish.full.extend(self.listeners.full())
+            wish.room.update(self.listeners.room())
         self._restraint.asked(requests=wish.requests, tasks=wish.tasks)
         self._talk.say(batch, wish, carried_all=not self.outbox)
 

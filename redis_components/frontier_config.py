@@ -99,8 +99,8 @@ class Listeners:
     """An exchange was applied: what it told, and its answer. These must not raise."""
     names: Callable[[bytes], Iterator[str]] = lambda payload: iter(())
     """The names by which a leased request can be held (`holds.names_of`); none for what cannot be read."""
-    full: Callable[[], list[str]] = list
-    """The sites of which this process has as many requests as it can work on."""
+    room: Callable[[], dict[str, int]] = dict
+    """How many more requests are wanted of sites that this process works on."""
     forgotten: Callable[[], None] = lambda: None
     """Requests were removed from the dupefilter: what this process remembers itself is out of date."""
     fenced: Callable[[], None] = lambda: None

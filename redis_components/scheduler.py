@@ -118,7 +118,7 @@ class Scheduler(LoneScheduler):
         self._set_up_custom_classes(crawler)
         if (by := self._frontier.config.turn_by) and self._custom_queue is None:
             self._places = self._book.places = SitePlaces(by, cast("RedisMixin", self.spider).most_at_once, self._frontier)
-            listeners.full = self._places.full
+            listeners.room = self._places.room
 
     def _adapted(self, config: FrontierConfig) -> FrontierConfig:
         """Keys and order are those of the queue and the dupefilter."""

@@ -1,7 +1,9 @@
 """How many requests of one site a crawler process works on. Pure: told what begins and what ends.
 
 Scrapy counts a request as at work while it waits for its turn at its site, so the requests of one slow site would take all of
-CONCURRENT_REQUESTS. Here a site has as many places as it can use; what is beyond waits beside the buffer, and others go on.
+CONCURRENT_REQUESTS. Here a site has as many places as requests may be sent to it at a time; what is beyond waits beside the
+buffer, and others go on. Scrapy's own limit for a download slot does not hold either: requests that reach the slot in one turn
+of the event loop are all sent (`Downloader._process_queue` of 2.19 counts them only when their tasks run).
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ if TYPE_CHECKING:
 
 
 class SitePlaces:
-    """`most` says how many requests of a site may be sent at a time; None: any number. There are half as many places more, for
-    pages that are read while the next ones are fetched.
+    """`most` says how many requests of a site may be at work here; None: any number. No site has more than three quarters of
+    `concurrency` places, so one that hangs leaves room for the others whatever `most` says.
     """
 
     def __init__(self, by: str, most: Callable[[str], int | None], frontier: Frontier) -> None:
@@ -24,12 +26,13 @@ class SitePlaces:
         """Field of a request's `meta` that names its site."""
         self._most = most
         self._frontier = frontier
+        self._bound = max(1, frontier.config.concurrency * 3 // 4)
         self._at_work: dict[str, int] = {}
 
     def enter(self, site: str) -> bool:
         """Whether a request of `site` has a place; it is taken then."""
-        busy, places = self._at_work.get(site, 0), self._places(site)
-        if places is not None and busy >= places:
+        busy = self._at_work.get(site, 0)
+        if busy >= self._places(site):
             return False
         self._at_work[site] = busy + 1
         return True
@@ -39,22 +42,19 @@ class SitePlaces:
         left = self._at_work.pop(site, 1) - 1
         if left:
             self._at_work[site] = left
-        if not self._frontier.deferred(site):
-            return
-        places = self._places(site)
-        free = max(1, places - left) if places is not None else self._frontier.deferred(site)
-        for _ in range(free):
-            if not self._frontier.recall(site):
-                break
+        if self._frontier.deferred(site):
+            for _ in range(max(1, self._places(site) - left)):
+                if not self._frontier.recall(site):
+                    break
 
-    def full(self) -> list[str]:
-        """The sites of which no start task is wanted: as many requests wait here as are at work."""
-        return [
-            site
-            for site, busy in self._at_work.items()
-            if (places := self._places(site)) is not None and busy + self._frontier.deferred(site) >= 2 * places
-        ]
+    def room(self) -> dict[str, int]:
+        """How many more requests are wanted of the sites that are worked on here: with twice as many waiting as are at work, a
+        site's places are filled until the next start tasks come.
+        """
+        return {
+            site: max(0, 3 * self._places(site) - busy - self._frontier.deferred(site)) for site, busy in self._at_work.items()
+        }
 
-    def _places(self, site: str) -> int | None:
+    def _places(self, site: str) -> int:
         most = self._most(site)
-        return None if most is None else most + (most + 1) // 2
+        return self._bound if most is None else min(most, self._bound)

@@ -307,17 +307,17 @@ else
     until #popped == 0 or #withheld >= MOST_WITHHELD or round >= MOST_WITHHELD
     for _, one in ipairs(withheld) do redis.call('ZADD', ready, one[1], one[2]) end
     reply.withheld = #withheld
-    if not stale and message.want_tasks > 0 then
-      local taken
-      if message.turn_by then
-        -- include: turns
-        for place, key in ipairs(turn_keys) do sort_in(start_keys[place], key, message.turn_by, counters) end
-        taken = take_turns(turn_keys, start_deaths, message.want_tasks, message.full or {}, counters)
-      else
-        taken = take_tasks(start_keys, start_deaths, message.want_tasks)
+    local tasks = {}
+    if message.turn_by then
+      -- include: turns
+      for place, key in ipairs(turn_keys) do sort_in(start_keys[place], key, message.turn_by, counters) end
+      if not stale and message.want_tasks > 0 then
+        tasks = take_turns(turn_keys, start_deaths, message.want_tasks, message.room or {}, counters)
       end
-      for _, task in ipairs(taken) do lease(unpack(task)) end
+    elseif not stale and message.want_tasks > 0 then
+      tasks = take_tasks(start_keys, start_deaths, message.want_tasks)
     end
+    for _, task in ipairs(tasks) do lease(unpack(task)) end
   end
   for counter, n in pairs(made) do
     if n > 0 then redis.call('HINCRBY', counters, counter, n) end

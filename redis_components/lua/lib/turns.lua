@@ -2,7 +2,6 @@
 -- What is in a start key is sorted into a zset beside it, `<start key>:turns`, whose scores are all 0: member = site, NUL, 8 bytes of order, data. So the tasks of
 -- a site lie together in their order, the next site is found by its name, and how long another site's tasks are does not matter.
 local MOST_SORTED = 2000 -- tasks of one key in one exchange
-local MOST_OF_ONE = 8 -- tasks of one site in one exchange
 local MOST_LOOKS = 300
 local LONGEST_SITE = 200
 
@@ -31,32 +30,28 @@ local function sort_in(key, turns, by, counters)
   end
 end
 
--- Remove and return up to `wanted` tasks: one of each site in turn, from the first of `turn_keys` that has some of a site that is not in `full`, then from the
--- next. The counter `turn` is the site that had the last one.
-local function take_turns(turn_keys, start_deaths, wanted, full, counters)
+-- Remove and return up to `wanted` tasks: one of each site in turn, from the first of `turn_keys` that has some, then from the next; of a site in `room` no
+-- more than that says. The counter `turn` is the site that had the last one.
+local function take_turns(turn_keys, start_deaths, wanted, room, counters)
   local had = redis.call('HGET', counters, 'turn') or ''
-  local taken, given, turn, skipped = {}, {}, had, {}
-  for _, site in ipairs(full) do skipped[site] = true end
-  local looks = 0
+  local taken, turn, looks = {}, had, 0
   for _, key in ipairs(turn_keys) do
-    local from, fruitful, ends = '(' .. turn .. '\1', false, 0
-    while #taken < wanted and looks < MOST_LOOKS and (ends < 2 or fruitful) do
+    local from, ends = '(' .. turn .. '\1', 0 -- ends of the ring met since a task was taken: at the second all sites have been looked at
+    while #taken < wanted and looks < MOST_LOOKS and ends < 2 do
       looks = looks + 1
       local member = redis.call('ZRANGEBYLEX', key, from, '+', 'LIMIT', 0, 1)[1]
       if member then
         local site = string.match(member, '^[^%z]*')
-        if not skipped[site] and (given[site] or 0) < MOST_OF_ONE then
+        if (room[site] or wanted) > 0 then
           redis.call('ZREM', key, member)
           taken[#taken + 1] = { 'z', '0', member, key }
-          given[site], turn, fruitful = (given[site] or 0) + 1, site, true
+          room[site], turn, ends = (room[site] or wanted) - 1, site, 0
         elseif looks == MOST_LOOKS then
           turn = site -- more than can be looked at have enough: the next exchange begins behind them
         end
         from = '(' .. site .. '\1'
-      elseif ends == 0 or fruitful then
-        from, fruitful, ends = '-', false, ends + 1
       else
-        ends = 2
+        from, ends = '-', ends + 1
       end
     end
   end
