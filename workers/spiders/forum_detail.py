@@ -60,7 +60,7 @@ class ForumDetailSpider(ForumSpider):
             page=first,
         )
         if task.mode == "changed" or site.pages.thread is None:
-            return self._comments(site, reading, task.cursor)
+            return self._comments(site, reading, task.cursor if first > 1 else None)  # the cursor is of its last page
         return self._opening(site, reading)
 
     def _page(self, site: Site, kind: Any, url: str, reading: Reading) -> Request:
