@@ -27,24 +27,28 @@ def scans_now(site: Site, spent: Spent) -> float:
     return max(room, whole * SCANS_AT_LEAST - spent.scan, 0.0)
 
 
-def for_checks(site: Site, spent: Spent) -> float:
-    """Requests an hour for what may wait, where it is checks: its share, and half of what nothing else has asked for."""
-    share = for_history(site)
+def for_later(site: Site, spent: Spent) -> float:
+    """Requests an hour for what may wait: its share, and half of what nothing else has asked for."""
+    share = _share(site)
     return share + max(site.schedule.requests_per_hour - share - spent.live, 0.0) / 2
 
 
-def for_history(site: Site) -> float:
-    """Requests an hour for what may wait, where it is history: its share."""
+def later_now(site: Site, spent: Spent) -> float:
+    """Requests that may be spent at this moment on what may wait."""
+    return max(min(for_later(site, spent) - spent.later, site.schedule.requests_per_hour - spent.total), 0.0)
+
+
+def history_now(site: Site, spent: Spent) -> float:
+    """Of these, how many on history, which never gets more than the share."""
+    return min(max(_share(site) - spent.backfill, 0.0), later_now(site, spent))
+
+
+def _share(site: Site) -> float:
     return site.schedule.requests_per_hour * site.schedule.backfill_share
-
-
-def later_now(site: Site, spent: Spent, per_hour: float) -> float:
-    """Requests that may be spent at this moment on what may wait, of so many an hour."""
-    return max(min(per_hour - spent.later, site.schedule.requests_per_hour - spent.total), 0.0)
 
 
 def _kept(site: Site, spent: Spent) -> float:
     """Requests an hour that scans leave to what may wait. Without this a site with more forums than its budget has scans for
     would never check a thread.
     """
-    return for_history(site) if site.schedule.recheck_days or spent.later else 0.0
+    return _share(site) if site.schedule.recheck_days or spent.later else 0.0

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Column, Connection, Insert, Row, Select, Table, Update, and_, bindparam, case, func, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from workers.freshness import next_check
 
 from .among import among, listed
-from .bulk import execute_many
+from .bulk import execute_many, upsert
 from .records import Check
 from .tables import checks, comments, posts
 
@@ -39,12 +39,14 @@ RechecksOf = Callable[[str], Rechecks]
 """By the site's name."""
 
 _COPIED = [name for name in Check.__struct_fields__ if name not in ("site", "id", "forum_id")]
+_OF_CHECK = attrgetter("site", "id", *_COPIED)
+_NAMES = ("site", "post_id", *_COPIED)
 
 
 def store_checks(connection: Connection, items: Sequence[Check], rechecks: RechecksOf) -> None:
     """Store `items`, mark what they show to be removed, and set when their threads are to be checked again."""
-    rows = [{"site": check.site, "post_id": check.id} | {name: getattr(check, name) for name in _COPIED} for check in items]
-    execute_many(connection, _newest(connection.dialect.name), rows)
+    rows = [_OF_CHECK(check) for check in items]
+    execute_many(connection, _newest(connection.dialect.name), _NAMES, rows)
     gone = [_miss(check) for check in items if check.gone]
     whole = [_miss(check) for check in items if check.gone or (check.whole and check.consistent)]
     if whole:
@@ -73,12 +75,12 @@ def schedule(connection: Connection, threads: Iterable[tuple[str, str]], recheck
             of_comments = {row.post_id: row for row in found}
         planned += [_plan(site, row, of_comments.get(row.id), rechecks(site)) for row in checked]
     if planned:
-        execute_many(connection, _PLAN, sorted(planned, key=lambda plan: (plan["of_site"], plan["of_id"])))
+        execute_many(connection, _PLAN, ("of_site", "of_id", "checked_at", "next_check_at"), sorted(planned))
 
 
-def _plan(site: str, row: Row[*tuple[Any, ...]], seen: Row[*tuple[Any, ...]] | None, rechecks: Rechecks) -> dict[str, Any]:
-    """When the thread of a row of `_checked` is due; `seen` of its comments, where the reading was whole. One that was gone
-    already, and is gone again, is left alone.
+def _plan(site: str, row: Row[*tuple[Any, ...]], seen: Row[*tuple[Any, ...]] | None, rechecks: Rechecks) -> tuple[Any, ...]:
+    """Site, id, time of the check, and when the thread of a row of `_checked` is due; `seen` of its comments, where the reading
+    was whole. One that was gone already, and is gone again, is left alone.
     """
     changes = seen.changes if seen else 0
     changes += row.changed_at is not None and row.changed_at >= row.started_at and row.changed_at > row.first_seen_at
@@ -88,7 +90,7 @@ def _plan(site: str, row: Row[*tuple[Any, ...]], seen: Row[*tuple[Any, ...]] | N
         until_s, shortest_s = rechecks.until_s, rechecks.min_interval_s
         wait_s = next_check(age_s, changes, recheck_s=until_s, min_interval_s=shortest_s, requests=1 + row.last_page)
     due = None if wait_s is None else row.finished_at + timedelta(seconds=wait_s)
-    return {"of_site": site, "of_id": row.id, "checked_at": row.finished_at, "next_check_at": due}
+    return site, row.id, row.finished_at, due
 
 
 def _newest_at(row: Row[*tuple[Any, ...]], seen: Row[*tuple[Any, ...]] | None) -> Any:
@@ -105,13 +107,7 @@ def _miss(check: Check) -> dict[str, Any]:
 
 @cache
 def _newest(dialect: str) -> Insert:
-    insert = postgresql.insert(checks) if dialect == "postgresql" else sqlite.insert(checks)
-    insert = insert.values({name: bindparam(name) for name in ("site", "post_id", *_COPIED)})
-    return insert.on_conflict_do_update(
-        index_elements=list(checks.primary_key.columns),
-        set_={name: insert.excluded[name] for name in _COPIED},
-        where=insert.excluded.finished_at >= checks.c.finished_at,
-    )
+    return upsert(checks, dialect, _NAMES, where=lambda new: new.finished_at >= checks.c.finished_at)
 
 
 @cache
