@@ -238,6 +238,9 @@ def test_an_operator_closes_it_and_what_is_there_now_is_normal(redis_client: red
     assert trawl("resume", "--site", "one", "--breaker")[:2] == (0, "site one: resumed\n")
     assert said(redis_client) == []
     assert count_pages(redis_client, 6, empty=1.0) == {}
+    gone = Verdict(cause=Cause.SITE_FILE, reason="unknown site 'gone'")
+    open_breaker(redis_client, "gone", gone, OPTIONS, url="", kind="", by="a@b")
+    assert trawl("resume", "--site", "gone", "--breaker")[:2] == (0, "site gone: resumed\n")
     assert trawl("resume", "forum_list", "--breaker")[0] == 2
 
 
