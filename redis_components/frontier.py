@@ -95,6 +95,19 @@ class Frontier:
             self._arm()
         return lease
 
+    def defer(self, lease: Lease, site: str) -> None:
+        """What `take` gave has to wait until its site has a place (`SitePlaces`); it was not started."""
+        self._pace.taken -= 1
+        self._buffer.defer(lease, site)
+
+    def recall(self, site: str) -> bool:
+        """The next request of `site` that was deferred may be taken again; False: there is none."""
+        return self._buffer.recall(site)
+
+    def deferred(self, site: str) -> int:
+        """How many requests of `site` are deferred."""
+        return self._buffer.deferred_of(site)
+
     def take_all(self) -> list[Lease]:
         """All leased requests, the next one first: for whoever orders them by itself, with the order ADVISED."""
         self._pace.taken += len(self._buffer)
@@ -165,7 +178,7 @@ class Frontier:
     @property
     def waiting_to_start(self) -> int:
         """Requests that nobody has started: READY in Redis at the last answer, and in our buffer."""
-        return len(self._buffer) + self.ready
+        return len(self._buffer) + self._buffer.deferred + self.ready
 
     def now(self) -> float:
         """Seconds of this process's clock."""
@@ -334,6 +347,8 @@ class Frontier:
             holds=self._restraint.version,
             unpark=self._restraint.unpark,
         )
+        if wish.tasks and self.config.turn_by:
+            wish.room.update(self.listeners.room())
         self._restraint.asked(requests=wish.requests, tasks=wish.tasks)
         self._talk.say(batch, wish, carried_all=not self.outbox)
 

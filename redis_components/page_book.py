@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from .frontier import Frontier
+    from .site_places import SitePlaces
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,8 @@ class PageBook:
 
     def __init__(self, crawler: Crawler, frontier: Frontier, count: Callable[[str], None]) -> None:
         self.pages: dict[Request, Page] = {}
+        self.places: SitePlaces | None = None
+        """Where a site has so many only."""
         self._crawler = crawler
         self._frontier = frontier
         self._count = count
@@ -53,6 +56,8 @@ class PageBook:
     def finish(self, request: Request) -> None:
         """Scrapy is done with `request`: ack it (edge c)."""
         page = self.pages.pop(request, None)
+        if page is not None and page.site and page.request is request and self.places is not None:
+            self.places.leave(page.site)
         if page is not None and page.finish_part(self._frontier) and page.reason is not None and not page.cut_off:
             logger.error("%s is set aside in %s: %s", request, self._frontier.config.keys.dead(), page.reason)
             self._count("scheduler/given_up")

@@ -33,6 +33,7 @@ from .page_book import PageBook
 from .queue import order_of
 from .refusal import REASON, is_refused, refusing
 from .scheduler_parts import is_scrapys_kind, log_duplicate
+from .site_places import SitePlaces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from .exchange import Lease
     from .frontier import Frontier, FrontierConfig
     from .request_codec import Codec
+    from .spiders import RedisMixin
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +56,7 @@ class Scheduler(LoneScheduler):
     _custom_queue: CustomQueue | None = None
     _custom_dupefilter: CustomDupeFilter | None = None
     _idle_since: float | None = None
+    _places: SitePlaces | None = None
     _frontier: Frontier
     _book: PageBook
     _take: Callable[[], Lease | None]
@@ -113,6 +116,9 @@ class Scheduler(LoneScheduler):
         listeners.refused = self._refused
         listeners.left = self._left
         self._set_up_custom_classes(crawler)
+        if (by := self._frontier.config.turn_by) and self._custom_queue is None:
+            self._places = self._book.places = SitePlaces(by, cast("RedisMixin", self.spider).most_at_once, self._frontier)
+            listeners.room = self._places.room
 
     def _adapted(self, config: FrontierConfig) -> FrontierConfig:
         """Keys and order are those of the queue and the dupefilter."""
@@ -217,7 +223,13 @@ class Scheduler(LoneScheduler):
                 self._inc_value("scheduler/undecodable")
                 self._frontier.bury(lease.id, str(exc))
                 continue
-            self._pages[request] = Page(lease.id, request)
+            site = ""
+            if self._places is not None and isinstance(named := request.meta.get(self._places.by), str):
+                site = named
+                if site and not self._places.enter(site):
+                    self._frontier.defer(lease, site)
+                    continue
+            self._pages[request] = Page(lease.id, request, site)
             self._inc_value("scheduler/dequeued/redis")
             self._inc_value("scheduler/dequeued")
             return request

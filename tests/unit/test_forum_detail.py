@@ -99,6 +99,9 @@ def test_where_the_post_is_among_the_comments_the_first_page_decides() -> None:
 def test_pages_without_numbers_are_read_on_by_their_url_or_from_the_beginning() -> None:
     task = PostTask(site="cursors", post="p", mode="changed", page=4, after="c70", known=70, cursor="http://x/?from=c60")
     assert begun(task).url == "http://x/?from=c60"
+    assert failed(begun(task)).url.endswith("/comment/p?from=")  # it has fewer pages now
+    fewer = PostTask(site="cursors", post="p", mode="changed", page=1, after="c70", known=70, cursor="http://x/?from=c60")
+    assert begun(fewer).url.endswith("/comment/p?from=")
     request = begun(PostTask(site="cursors", post="p", mode="changed", page=4, after="c70", known=70))
     assert request.url.endswith("/comment/p?from=")
     assert request.meta["page"]["number"] == 1

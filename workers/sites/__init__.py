@@ -1,7 +1,9 @@
 """Site files: what is crawled, declared in `sites/<site>.toml`."""
 
+from workers.sites_folder import sites_dir
+
 from .errors import PageGone, SiteError, UnreadablePage
-from .load import load_all, load_site, site_in_use, site_names, site_to_ask, sites_dir
+from .load import load_all, load_site, site_in_use, site_names, site_to_ask
 from .model import Site
 
 __all__ = [  # noqa: RUF022 - in groups

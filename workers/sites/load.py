@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from pydantic import ValidationError
 
-from redis_components.embedded import project_dir
+from workers.sites_folder import sites_dir
 
 from . import faults, layers
 from .errors import SiteError
@@ -41,11 +41,6 @@ class _Look(msgspec.Struct, frozen=True):
 _known: dict[Path, _Known] = {}
 _looks: dict[tuple[str | None, str], _Look] = {}
 _complaints: dict[Path, str] = {}  # what was said last of a file in use
-
-
-def sites_dir() -> Path:
-    """TRAWL_SITES_DIR, else the folder `sites` of the project."""
-    return Path(os.environ.get("TRAWL_SITES_DIR") or project_dir() / "sites")
 
 
 def load_site(name: str) -> Site:

@@ -11,7 +11,6 @@ from scrapy.spidermiddlewares.httperror import HttpError
 
 from redis_components.page_book import reason_of
 from redis_components.scheduler import set_aside
-from redis_components.spiders import RedisSpider
 from workers.breaker.site_files import site_of_task
 from workers.breaker.watch import SiteBlocked
 from workers.items import comment_item, now_in_reading, post_item, utc_now
@@ -20,7 +19,7 @@ from workers.sites.reading import read_comments, read_thread
 from workers.sites.templates import is_numbered
 from workers.thread_progress import Reading, Step, anew, comments_known, follow, is_consistent, is_whole, listed, missing
 
-from .pages import page_request, read_page
+from .pages import ForumSpider, page_request, read_page
 from .task_data import PostTask
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ LATER = -10
 """Priority of what may wait: re-checks and history."""
 
 
-class ForumDetailSpider(RedisSpider):
+class ForumDetailSpider(ForumSpider):
     """Start task: `PostTask`. A thread's pages follow each other, so that long threads do not hold back the others."""
 
     name = "forum_detail"
@@ -61,7 +60,7 @@ class ForumDetailSpider(RedisSpider):
             page=first,
         )
         if task.mode == "changed" or site.pages.thread is None:
-            return self._comments(site, reading, task.cursor)
+            return self._comments(site, reading, task.cursor if first > 1 else None)  # the cursor is of its last page
         return self._opening(site, reading)
 
     def _page(self, site: Site, kind: Any, url: str, reading: Reading) -> Request:

@@ -15,7 +15,6 @@ from redis_components import thread_records
 from redis_components.engine import frontier_of
 from redis_components.exchange import Lane
 from redis_components.page_book import reason_of
-from redis_components.spiders import RedisSpider
 from redis_components.thread_records import ThreadRecord
 from workers.breaker.site_files import site_of_task
 from workers.items import forum_item, moment_of, stamp, utc_now
@@ -25,7 +24,7 @@ from workers.sites import Site, UnreadablePage, site_in_use
 from workers.sites.reading import ListPage, read_index, read_list
 from workers.thread_progress import page_to_begin
 
-from .pages import page_request, read_page
+from .pages import ForumSpider, page_request, read_page
 from .task_data import INDEX, ForumTask, PostTask, encode
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ ENDLESS = 1_000_000_000
 AWAY = (redis.ConnectionError, redis.TimeoutError, redis.exceptions.ClusterError)
 
 
-class ForumListSpider(RedisSpider):
+class ForumListSpider(ForumSpider):
     """Start task: `ForumTask`. One scan reads list pages one after the other."""
 
     name = "forum_list"
@@ -168,8 +167,11 @@ class ForumListSpider(RedisSpider):
         fetched_at = str(response.meta.get("fetched_at") or utc_now())
         for forum in page.forums:
             yield forum_item(forum, site=site.name, fetched_at=fetched_at)
-        index = {**index, "forums": index["forums"] + len(page.forums)}
-        if page.next is not None and page.forums and number < site.limits.deep_pages:
+        is_another = bool(page.forums) and page.forums[0].id != index.get(
+            "first"
+        )  # some sites have one page, whatever its number
+        index = {**index, "forums": index["forums"] + len(page.forums), "first": page.forums[0].id if page.forums else None}
+        if page.next is not None and is_another and number < site.limits.deep_pages:
             yield self._index_page(site, page.next, number + 1, index)
         else:
             yield self._index_report(site.name, number, index, "complete", None)
