@@ -207,6 +207,6 @@ class Site(BaseModel):
         filled = templates.fill(template, values)
         return str(self.base_url).rstrip("/") + filled if filled.startswith("/") else filled
 
-    def list_url(self, forum: str, page: int = 1) -> str:
-        """URL of a list page."""
-        return self.url("list", forum=forum, number=page)
+    def list_url(self, forum: str) -> str:
+        """URL of a forum's first list page."""
+        return self.url("list", forum=forum)
