@@ -62,7 +62,7 @@ class Schedule(BaseModel):
     recheck_days: float = Field(
         default=30, ge=0, description="threads are checked for edits and deletions until they are so old, days"
     )
-    backfill_share: float = Field(default=0.2, ge=0, le=1, description="share of the budget that history may take")
+    backfill_share: float = Field(default=0.2, ge=0, le=1, description="share of the budget for checks and history")
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
