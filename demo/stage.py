@@ -16,6 +16,7 @@ from redis_components import embedded
 from redis_components.connection import connect
 from redis_components.embedded.server import free_port
 from redis_components.errors import TrawlError
+from redis_components.schedules import Schedules, StoredEntry
 from workers import rechecking, seeding
 from workers.storage import Database
 
@@ -28,6 +29,7 @@ FLEET = "forum_list=1,forum_detail=1"
 SITE = "demo"
 CHANGES = {"edit_rate": 0.12, "delete_rate": 0.06, "move_rate": 0.01}  # shares of what happens in the forum
 PACE = 60.0  # seconds of its time in a second: an hour passes in a minute
+BEAT_S = 1.0  # between two rounds of what is due: usually 5 s and 30 s, of a forum whose hour is an hour
 HISTORY_DAYS = 0.5  # of its time: then it was about as lively before as it is while it is crawled
 
 
@@ -62,6 +64,8 @@ class Stage:
     def start_redis(self) -> None:
         client = connect(embedded.redis_url())
         client.ping()
+        for task in ("seed_forums", "recheck_threads"):
+            Schedules(client).put(task, StoredEntry(every_s=BEAT_S))
         self.client = client
 
     def open_database(self) -> None:
