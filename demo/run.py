@@ -76,6 +76,7 @@ def _keep(story: Story, console: Console, interrupts: Interrupts) -> None:
     """Leave everything running, the forum alive, until Ctrl-C."""
     stage = story.stage
     stage.forum.control(rate=2)
+    stage.recheck(True)
     console.print()
     console.print(Text("Everything goes on, and the forum lives again, until Ctrl-C. Look around:", style="bold"))
     trawl = trawl_command()

@@ -64,9 +64,9 @@ class Stage:
     def start_redis(self) -> None:
         client = connect(embedded.redis_url())
         client.ping()
-        for task in ("seed_forums", "recheck_threads"):
-            Schedules(client).put(task, StoredEntry(every_s=BEAT_S))
         self.client = client
+        Schedules(client).put("seed_forums", StoredEntry(every_s=BEAT_S))
+        self.recheck(True)
 
     def open_database(self) -> None:
         self.database = Database.from_url().open()
@@ -85,6 +85,11 @@ class Stage:
         """What `trawl seed --force` does; a board that is being scanned already is left alone."""
         assert self.client
         seeding.seed(self.client, None, SITE, force=True)
+
+    def recheck(self, on: bool) -> None:
+        """Whether beat sends checks of the threads that are due for one: what `trawl schedule` changes."""
+        assert self.client
+        Schedules(self.client).put("recheck_threads", StoredEntry(every_s=BEAT_S, enabled=on))
 
     def check_all(self) -> None:
         """What `recheck_threads.delay(force=True)` does: read up to 1,000 threads once more, the least recently checked first."""

@@ -143,6 +143,7 @@ class Story:
         scene.now = "Waiting for one more scan of every board, and until nothing waits any more."
         yield from self._until(self._scanned, "for a complete scan of each board after the last change", SETTLE_TIMEOUT_S)
         scene.happened("every board was scanned once more")
+        self.stage.recheck(False)  # there would always be something that is due
         yield from self._idle_for_good()
         scene.count()
         self.noticed_following = sum(scene.noticed)
