@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from . import exchange
@@ -34,6 +34,7 @@ class Wish:
     ask_survives: bool
     holds: str = ""  # version of the holds by which the rest was chosen
     unpark: str = ""  # lot from which to put back
+    room: dict[str, int] = field(default_factory=dict)  # for some sites the most start tasks that are wanted
 
 
 @dataclass(kw_only=True, slots=True)
@@ -67,6 +68,9 @@ class Conversation:
         self._config = config
         self._exchanger = exchanger
         self._filter = config.filter.options()
+        self._turns = bool(config.turn_by)
+        more = config.keys.more_start_urls
+        self._start_keys = 2 * len(more) + 1 if self._turns else len(more)  # besides the first
         fed = config.next_keys
         self._lanes: dict[Lane, str] = {"later": fed.later_tasks(), "backlog": fed.backlog()} if fed else {}
         self._clock = clock
@@ -106,7 +110,13 @@ class Conversation:
             wish=wish,
             carried_all=carried_all,
             keys=exchange.keys_of(
-                self._config.keys, self._config.next_keys, self.owner, self._reclaim or self.owner, item_keys, lots
+                self._config.keys,
+                self._config.next_keys,
+                self.owner,
+                self._reclaim or self.owner,
+                item_keys,
+                lots,
+                turns=self._turns,
             ),
             args={
                 "message": exchange.encode(self._message(batch, wish, item_keys, lots, list(map(len, blobs)))),
@@ -144,7 +154,9 @@ class Conversation:
             tasks=[(task.id, task.token, item_keys[self._lanes[task.lane]]) if task.lane else task[:2] for task in batch.tasks],
             items=len(batch.items),
             keyed_items=[item_keys[item.key] for item in batch.keyed_items],
-            start_keys=len(self._config.keys.more_start_urls),
+            start_keys=self._start_keys,
+            turn_by=self._config.turn_by,
+            room=wish.room,
             acks=batch.acks,
             releases=batch.releases,
             burials=batch.burials,

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from scrapy.http import HtmlResponse
 
-from . import reading
+from . import reading, templates
 from .errors import UnreadablePage
 from .fetch import FetchFailed, Visitor
+from .needed import NEEDED
 from .survey import second_page
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from .model import Site
     from .pages import PageKind
     from .reading import FieldCount, ListedThread
-
-_REQUIRED: dict[str, tuple[str, ...]] = {"index": ("id",), "list": ("id",), "thread": ("body",), "comments": ("id", "body")}
 
 
 class TriedField(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,8 +61,15 @@ class Trial:
             index = await self._index()
             forum = forum or next(iter(self._site.forums), None) or (index.forums[0].id if index and index.forums else None)
         forum = forum or next(iter(self._site.forums), None)
-        listed = await self._list(forum) if thread is None and forum is not None else []
-        threads = listed[:2] or ([reading.ListedThread(id=thread, token="")] if thread else [])
+        by_address = "url" in templates.names(self._site.pages.comments.url)  # which is known from the list alone
+        listed = await self._list(forum) if forum is not None and (thread is None or by_address) else []
+        threads = listed[:2] if thread is None else [one for one in listed if one.id == thread]
+        if thread is not None and not threads:
+            if by_address:
+                problem = f"it is not on the first page of forum {forum}, and the file has its address from there: try another"
+                self.tried.append(TriedPage(kind="comments", url=f"thread {thread}", problem=problem))
+                return self.tried
+            threads = [reading.ListedThread(id=thread, token="")]
         if threads and self._site.pages.thread:
             await self._thread(forum or "", threads[0])
         first = await self._comments(forum or "", threads[0]) if threads else None
@@ -172,7 +178,7 @@ def _field(kind: str, name: str, count: FieldCount, rows: Sequence[Any]) -> Trie
     values = (getattr(row, name, None) for row in rows)
     example = next((value for value in values if value not in (None, "")), None)
     shown = example.isoformat() if isinstance(example, datetime) else None if example is None else str(example)
-    required = name in _REQUIRED.get(kind, ())
+    required = name in NEEDED.get(kind, ())
     return TriedField(name=name, rows=count.rows, empty=count.empty, example=shown, required=required)
 
 

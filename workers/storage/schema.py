@@ -6,6 +6,7 @@ number, because every Trawl that there was reads it there, and refuses what is n
 
 from __future__ import annotations
 
+import logging
 import threading
 from datetime import UTC, datetime
 
@@ -15,6 +16,8 @@ from sqlalchemy.schema import SetColumnComment
 from .engine import WRITING
 from .errors import StorageError, masked
 from .tables import metadata, trawl_schema
+
+logger = logging.getLogger(__name__)
 
 VERSION = 2
 _FIRST = 1
@@ -83,6 +86,8 @@ def _run_scripts(connection: Connection, version: int | None) -> None:
     from alembic import command  # costs 0.2 s, and a database that is ready does not need it
     from alembic.config import Config
 
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # a dozen lines about its plugins; ours says what an operator needs
+    logger.info("database %s: tables are brought to version %d", masked(connection.engine.url), VERSION)
     config = Config()
     config.set_main_option("script_location", "workers.storage:migrations")
     config.attributes["connection"] = connection

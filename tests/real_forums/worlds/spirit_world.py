@@ -159,7 +159,6 @@ def change() -> None:
     for topic in topics[80:84]:
         settle(topic, is_removed=True)
     move(world, topics[90])
-    Topic.objects.get(id=topics[95].id).save()
     settle(topics[95], title="Another title <b>that</b> was changed")
 
 
@@ -169,7 +168,7 @@ def truth() -> dict:
     for topic in Topic.objects.visible().order_by("id"):
         first, *others = topic.comment_set.filter(action=Comment.COMMENT, is_removed=False).order_by("date")
         topics[str(topic.id)] = {
-            "forum_id": str(topic.category_id),
+            "forum_id": address(topic.category),
             "title": topic.title,
             "text": plain(first),
             "author": first.user.st.nickname,
@@ -178,6 +177,11 @@ def truth() -> dict:
         for comment in others:
             comments[str(comment.id)] = {"topic_id": str(topic.id), "text": plain(comment), "author": comment.user.st.nickname}
     return {"topics": topics, "comments": comments}
+
+
+def address(category: Category) -> str:
+    """A category as it stands in its address."""
+    return f"{category.id}/{category.slug}"
 
 
 def plain(comment: Comment) -> str:
@@ -190,7 +194,7 @@ def main() -> None:
     if verb == "truth":
         told = truth()
     elif verb == "forums":
-        told = [str(category.id) for category in categories()]
+        told = [address(category) for category in categories()]
     else:
         told = {"found": found, "populate": populate, "change": change}[verb]()
     print(json.dumps(told))
