@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from workers.storage.delays import Delay
 
 NOTHING = "No forum is watched yet: `trawl seed` begins, and beat does so by itself while `trawl up` runs."
+NO_REDIS = "No Redis runs here to say how fresh the forums are: start the fleet with `trawl up`, or name it in TRAWL_REDIS_URL."
 DAY_S = 86_400.0
 NOW_S = 10.0  # twice the time between two looks of the seeder
 _GOOD, _WAIT, _BAD = "green", "yellow", "red"
@@ -48,9 +49,11 @@ def forums(
         print(f"trawl: {line}", file=sys.stderr)
     if as_json:
         forums = [one.to_json() for one in found.forums]
-        print_json({"forums": forums, "budgets": _budgets_json(found), "wrong": list(found.wrong)})
+        print_json({"running": found.running, "forums": forums, "budgets": _budgets_json(found), "wrong": list(found.wrong)})
     elif not found.forums:
-        print(NOTHING)
+        print(NOTHING if found.running else NO_REDIS)
+        if stored := _stored(site):
+            print(stored)
     else:
         console().print(_table(found), "", *_budget_lines(found), sep="\n")
     return 0
@@ -90,8 +93,10 @@ class _Forum:
     @property
     def why(self) -> str:
         """What else there is to know."""
+        from .output import counted
+
         gap = "a gap is open" if self.state.gap_at is not None else ""
-        failures = f"{self.state.errors} scans failed" if self.state.errors else ""
+        failures = f"{counted(self.state.errors, 'scan')} failed" if self.state.errors else ""
         return ": ".join(filter(None, (str(self.hold or self.over_budget), failures or gap, self.state.reason or "")))
 
     def to_json(self) -> dict[str, Any]:
@@ -124,6 +129,7 @@ class _Forum:
 
 @dataclass(frozen=True, kw_only=True)
 class _Found:
+    running: bool = True  # a Redis that could know
     forums: list[_Forum]
     spent: Mapping[str, Spent]
     budgets: Mapping[str, float]  # requests an hour, of the sites that have a file here
@@ -140,13 +146,13 @@ def _look(site: str | None) -> _Found:
 
     from .redis_access import redis_client, running_url
 
-    known, errors = ([load_site(site)], []) if site else load_all()
-    wrong = tuple(line for error in errors for line in str(error).splitlines())
+    known, errors = ([load_site(site)], {}) if site else load_all()
+    wrong = tuple(line for error in errors.values() for line in str(error).splitlines())
     declared = {one.name: one for one in known}
     budgets = {one.name: one.schedule.requests_per_hour for one in known}
     url = running_url()
     if url is None:
-        return _Found(forums=[], spent={}, budgets={}, wrong=wrong)
+        return _Found(running=False, forums=[], spent={}, budgets={}, wrong=wrong)
     with redis_client(url) as client:
         now, states = server_time(client), ForumStates(client)
         watched = states.watched(site)
@@ -174,6 +180,27 @@ def _said_of_budget(site: Site | None, spent: Spent | None) -> str:
     if site is None or spent is None or spent.total < site.schedule.requests_per_hour:
         return ""
     return budget.over(site, spent)
+
+
+def _stored(site: str | None) -> str:
+    """What the database knows of forums; "" for nothing."""
+    from datetime import UTC, datetime
+
+    from workers.storage import StorageError
+    from workers.storage.last_scans import last_scans
+
+    from .output import counted, duration
+    from .stored_data import NoData, stored_data
+
+    try:
+        with stored_data() as database:
+            known = last_scans(database, site)
+    except (NoData, StorageError):
+        return ""
+    if known.at is None:
+        return ""
+    ago = duration((datetime.now(UTC) - known.at).total_seconds())
+    return f"The database has what was read of {counted(known.forums, 'forum')}; the last scan ended {ago} ago."
 
 
 def _delays(site: str | None, now: float) -> dict[str, Delay]:

@@ -162,8 +162,7 @@ def resume(
 
 
 def _close_breaker(client: redis.Redis, site: str) -> None:
-    from workers.breaker.drift_notes import forgive
-    from workers.breaker.state import close_breaker
+    from workers.breaker import close_breaker, forgive
     from workers.holding import who
 
     forgive(client, site, forget=True)

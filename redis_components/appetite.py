@@ -42,6 +42,8 @@ class Appetite:
             return 0
         if self._config.order is Order.ADVISED:
             return self.demand
+        if self._buffer.deferred >= self._config.max_prefetch:
+            return 0  # what is READY is of sites that have no place
         held = len(self._buffer)
         return self._restraint.want(self._pace.want(held, overtaking), held, self._config.max_prefetch)
 
@@ -94,7 +96,7 @@ class Appetite:
         there may be others behind them, but asking again at once would not bring these either.
         """
         last = self.last
-        if last is None or (last.withheld and not last.leases):
+        if last is None or self._buffer.deferred >= self._config.max_prefetch or (last.withheld and not last.leases):
             return 0
         return last.ready - last.withheld
 
@@ -111,7 +113,7 @@ class Appetite:
             ready = min(ready, self.demand)
         looking = self.starving and self.leasing
         if looking and (outbox or ready):
-            return Haste.NOW
+            return Haste.GATHERED if self._buffer.deferred else Haste.NOW  # what waits for a place keeps the engine busy
         if outbox or (ready and self.requests()) or self._restraint.unpark:
             return Haste.GATHERED
         return Haste.POLL if looking or self.task_demand or self.requests() else Haste.BEAT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from . import exchange
@@ -18,6 +18,8 @@ from .transport import Clock, Exchanger
 logger = logging.getLogger(__name__)
 
 SLOWEST_RETRY_S = 2.0
+ASKING = "0"
+"""As the number of the last answer: of no message ever, so that Redis applies nothing and says what it knows of the owner."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,6 +34,7 @@ class Wish:
     ask_survives: bool
     holds: str = ""  # version of the holds by which the rest was chosen
     unpark: str = ""  # lot from which to put back
+    room: dict[str, int] = field(default_factory=dict)  # for some sites the most start tasks that are wanted
 
 
 @dataclass(kw_only=True, slots=True)
@@ -65,6 +68,9 @@ class Conversation:
         self._config = config
         self._exchanger = exchanger
         self._filter = config.filter.options()
+        self._turns = bool(config.turn_by)
+        more = config.keys.more_start_urls
+        self._start_keys = 2 * len(more) + 1 if self._turns else len(more)  # besides the first
         fed = config.next_keys
         self._lanes: dict[Lane, str] = {"later": fed.later_tasks(), "backlog": fed.backlog()} if fed else {}
         self._clock = clock
@@ -72,6 +78,8 @@ class Conversation:
         self._flight: Flight | None = None
         self._previous = ""
         self._generation = 0
+        self._first = 1
+        self._former: list[tuple[str, int]] = []  # names that were fenced and that Redis knew, each with its first number
         self._away_since = 0.0
         self._reclaim = ""
         self._reclaim_from = -math.inf
@@ -81,7 +89,13 @@ class Conversation:
         """The first message of an owner only introduces it: were it applied, the owner reclaimed, and the message sent again,
         nothing could tell that it had been applied.
         """
-        return self._previous != ""
+        return self._previous not in ("", ASKING)
+
+    def known(self, last_applied: int) -> int:
+        """The last exchange that may be in a Redis which fenced this owner and knows `last_applied` of it, or 0: then all that
+        was said under this name is lost, and what former names said is to be asked.
+        """
+        return last_applied or self._first - 1
 
     def say(self, batch: Batch, wish: Wish, *, carried_all: bool) -> None:
         """Send a message. The answer comes to `answered`, whenever Redis gives one."""
@@ -96,7 +110,13 @@ class Conversation:
             wish=wish,
             carried_all=carried_all,
             keys=exchange.keys_of(
-                self._config.keys, self._config.next_keys, self.owner, self._reclaim or self.owner, item_keys, lots
+                self._config.keys,
+                self._config.next_keys,
+                self.owner,
+                self._reclaim or self.owner,
+                item_keys,
+                lots,
+                turns=self._turns,
             ),
             args={
                 "message": exchange.encode(self._message(batch, wish, item_keys, lots, list(map(len, blobs)))),
@@ -134,7 +154,9 @@ class Conversation:
             tasks=[(task.id, task.token, item_keys[self._lanes[task.lane]]) if task.lane else task[:2] for task in batch.tasks],
             items=len(batch.items),
             keyed_items=[item_keys[item.key] for item in batch.keyed_items],
-            start_keys=len(self._config.keys.more_start_urls),
+            start_keys=self._start_keys,
+            turn_by=self._config.turn_by,
+            room=wish.room,
             acks=batch.acks,
             releases=batch.releases,
             burials=batch.burials,
@@ -180,11 +202,20 @@ class Conversation:
             )
         self._clock.call_later(min(SLOWEST_RETRY_S, 0.05 * 2 ** min(flight.tries, 6)), self._send)
 
-    def start_over(self) -> None:
-        """Redis does not know this owner any more: go on under a new name."""
-        self._previous = self._reclaim = ""
-        self._generation += 1
-        self.owner = f"{self._config.owner}~{self._generation}"
+    def start_over(self, last_applied: int, *, ask: bool) -> None:
+        """Fenced by a Redis that knows all up to `last_applied`, or 0, not this owner at all: go on under a new name. With `ask`,
+        first hear what Redis knows of the one before.
+        """
+        if last_applied:
+            self._former.append((self.owner, self._first))
+        if ask:
+            self.owner, self._first = self._former.pop()
+            self._previous = ASKING
+        else:
+            self._generation += 1
+            self.owner, self._first = f"{self._config.owner}~{self._generation}", self.number + 1
+            self._previous = ""
+        self._reclaim = ""
 
     def end(self) -> None:
         """Say no more, and hear no more. Ending twice is allowed."""

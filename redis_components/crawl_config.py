@@ -63,11 +63,14 @@ def config_of(crawler: Crawler) -> FrontierConfig:
     keys, next_keys = keys_of(crawler), crawl_keys(settings, feeds) if feeds else None
     _check_distinct(keys)
     if connection.is_cluster(settings):
-        check_one_slot(exchange.all_keys(keys, next_keys), "REDIS_NAMESPACE", f"'{{{crawler.spidercls.name}}}'")
+        check_one_slot(
+            [*exchange.all_keys(keys, next_keys), *keys.turn_keys], "REDIS_NAMESPACE", f"'{{{crawler.spidercls.name}}}'"
+        )
     return FrontierConfig(
         keys=keys,
         next_keys=next_keys,
         owner=_owners.get(crawler) or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
+        turn_by=getattr(crawler.spidercls, "turn_by", ""),
         filter=filter_of(settings),
         concurrency=number_of(settings, "CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS),
         max_prefetch=number_of(settings, "SCHEDULER_MAX_PREFETCH", FrontierConfig.max_prefetch),

@@ -142,7 +142,9 @@ class Message(msgspec.Struct, kw_only=True, omit_defaults=True):
     # those after the lots; their data are blobs
     items: int  # how many blobs are items
     keyed_items: list[int]  # places (from 1) of their lists among the keys; their data are blobs
-    start_keys: int  # how many of `more_keys` are start keys
+    start_keys: int  # how many of `more_keys` are start keys, or keys in which start tasks wait for their turns
+    turn_by: str = ""  # field of a start task whose values take turns; "": none do
+    room: dict[str, int] = {}  # for some values of it the most start tasks that are leased
     acks: list[str]
     releases: list[str]
     burials: list[Burial]
@@ -166,10 +168,12 @@ def keys_of(
     reclaimed: str,
     item_keys: Iterable[str] = (),
     lots: Iterable[str] = (),
+    *,
+    turns: bool = False,
 ) -> dict[str, str | list[str]]:
     """The keys that `exchange.lua` touches for `owner`, by the names in its header; `reclaimed` is the dead owner, or `owner`;
     `item_keys` are the lists of items that do not go into the item stream, `lots` those of parked requests that the message
-    speaks of.
+    speaks of; `turns`: start tasks wait for the turns of their sites.
     """
     return {
         "ready": keys.ready(),
@@ -191,7 +195,12 @@ def keys_of(
         "dead_gone": keys.gone(reclaimed),
         "holds": keys.holds(),
         "parked": keys.parked(),
-        "more_keys": [*keys.more_start_urls, *(keys.parked_lot(lot) for lot in lots), *item_keys],
+        "more_keys": [
+            *keys.more_start_urls,
+            *(keys.turn_keys if turns else ()),
+            *(keys.parked_lot(lot) for lot in lots),
+            *item_keys,
+        ],
     }
 
 

@@ -9,7 +9,6 @@ process may go. All methods are called in one thread, that of the `Clock`.
 from __future__ import annotations
 
 import logging
-import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -27,6 +26,7 @@ from .journal import Journal
 from .outbox import Batch, Kind, Outbox
 from .pace import Haste, Pace
 from .restraint import UNKNOWN, Restraint
+from .timer import Timer
 from .transport import Clock, Exchanger
 
 __all__ = ["Frontier", "FrontierConfig", "Listeners"]
@@ -66,8 +66,7 @@ class Frontier:
         self._shut = False  # no page may be started: Redis is out of memory, or the crawl is paused
         self._closing = False
         self._stopped = False
-        self._cancel_timer: Callable[[], None] | None = None
-        self._timer_due = math.inf
+        self._timer = Timer(clock, self._fire)
         # An exchange is in flight, or comes within an interval: what happens for each page need not look further.
         self._soon = False
 
@@ -95,6 +94,19 @@ class Frontier:
             self._appetite.starving = True
             self._arm()
         return lease
+
+    def defer(self, lease: Lease, site: str) -> None:
+        """What `take` gave has to wait until its site has a place (`SitePlaces`); it was not started."""
+        self._pace.taken -= 1
+        self._buffer.defer(lease, site)
+
+    def recall(self, site: str) -> bool:
+        """The next request of `site` that was deferred may be taken again; False: there is none."""
+        return self._buffer.recall(site)
+
+    def deferred(self, site: str) -> int:
+        """How many requests of `site` are deferred."""
+        return self._buffer.deferred_of(site)
 
     def take_all(self) -> list[Lease]:
         """All leased requests, the next one first: for whoever orders them by itself, with the order ADVISED."""
@@ -166,7 +178,7 @@ class Frontier:
     @property
     def waiting_to_start(self) -> int:
         """Requests that nobody has started: READY in Redis at the last answer, and in our buffer."""
-        return len(self._buffer) + self.ready
+        return len(self._buffer) + self._buffer.deferred + self.ready
 
     def now(self) -> float:
         """Seconds of this process's clock."""
@@ -292,9 +304,7 @@ class Frontier:
     def stop(self) -> None:
         """Exchange no more; what was not stored is lost to this process, its leases run out. Stopping twice is allowed."""
         self._stopped = True
-        if self._cancel_timer is not None:
-            self._cancel_timer()
-            self._cancel_timer = None
+        self._timer.cancel()
         self.listeners = Listeners()  # they lead to the crawler, which nothing else keeps alive
         self._talk.end()
 
@@ -312,18 +322,11 @@ class Frontier:
         now, haste = self._clock.now(), self._appetite.haste(self.outbox, urgent=self._urgent)
         due = max(now, self._due(haste))
         self._soon = haste not in (Haste.POLL, Haste.BEAT)
-        if self._cancel_timer is not None:
-            if due >= self._timer_due:
-                return
-            self._cancel_timer()
-        self._timer_due = due
-        self._cancel_timer = self._clock.call_later(due - now, self._fire)
+        self._timer.set(due, now)
 
     # One exchange
 
     def _fire(self) -> None:
-        self._cancel_timer = None
-        self._timer_due = math.inf
         if self._talk.busy or self._stopped:
             return
         now = self._clock.now()
@@ -344,6 +347,8 @@ class Frontier:
             holds=self._restraint.version,
             unpark=self._restraint.unpark,
         )
+        if wish.tasks and self.config.turn_by:
+            wish.room.update(self.listeners.room())
         self._restraint.asked(requests=wish.requests, tasks=wish.tasks)
         self._talk.say(batch, wish, carried_all=not self.outbox)
 
@@ -473,7 +478,7 @@ class Frontier:
         """Redis does not know us: taken for dead, or it came back with an older state. Forget the leases, replay the last
         writes under a new name.
         """
-        lacking = self._journal.replay(last_applied, flight.number, flight.batch)
+        lacking = self._journal.replay(self._talk.known(last_applied), self._clock.now(), flight.number, flight.batch)
         logger.warning(
             "fenced: this process was taken for dead, or Redis came back with an older state;"
             " dropping %d unstarted requests, replaying %d exchanges",
@@ -488,7 +493,7 @@ class Frontier:
         self._stats_again = [change for one in lacking for change in one.stats]
         self._flushes = [(self._talk.number + 1, done) for _, done in self._flushes]
         self._restraint.version = UNKNOWN
-        self._talk.start_over()
+        self._talk.start_over(last_applied, ask=not last_applied and bool(self._journal))
         self._idle = False
         self._task_idle_since = None
         self._urgent = True

@@ -28,6 +28,8 @@ class FrontierConfig:
     """Name of this process's leases; after each fencing `~` and a number are added."""
     next_keys: CrawlKeys | None = None
     """Keys of the service that gets this spider's `NextTask`s; None: it feeds no other service."""
+    turn_by: str = ""
+    """Field of a start task (JSON) whose values take turns, as `site`; "": start tasks are taken as they come."""
     order: Order = Order.PRIORITY
     filter: Filter = field(default_factory=PlainSet)
     """Dupefilter that new requests pass."""
@@ -97,6 +99,8 @@ class Listeners:
     """An exchange was applied: what it told, and its answer. These must not raise."""
     names: Callable[[bytes], Iterator[str]] = lambda payload: iter(())
     """The names by which a leased request can be held (`holds.names_of`); none for what cannot be read."""
+    room: Callable[[], dict[str, int]] = dict
+    """How many more requests are wanted of sites that this process works on."""
     forgotten: Callable[[], None] = lambda: None
     """Requests were removed from the dupefilter: what this process remembers itself is out of date."""
     fenced: Callable[[], None] = lambda: None

@@ -61,7 +61,7 @@ def snapshot(client: redis.Redis, spider: str, keys: CrawlKeys | None = None) ->
             "backlog": keys.backlog(),
             "threads": keys.threads(),
             "tokens": keys.start_tokens(),
-            "more_keys": list(dict.fromkeys((*keys.more_start_urls, keys.later_tasks()))),
+            "more_keys": list(dict.fromkeys((*keys.more_start_urls, keys.later_tasks(), *keys.turn_keys, keys.later_turns()))),
         },
         {},
     )

@@ -237,6 +237,26 @@ class CrawlKeys:
         """
         return f"{self.start_urls}:later"
 
+    def turns(self) -> str:
+        """ZSET: start tasks that wait for the turn of their site, of a spider with `turn_by` (score 0, member = site, NUL, 8
+        bytes of order, task). Each start key has one.
+
+        Written and read by `exchange.lua`, which sorts the start key into it.
+        """
+        return f"{self.start_urls}:turns"
+
+    def later_turns(self) -> str:
+        """ZSET: likewise those of `later_tasks`.
+
+        Written and read by `exchange.lua`.
+        """
+        return f"{self.later_tasks()}:turns"
+
+    @property
+    def turn_keys(self) -> tuple[str, ...]:
+        """`turns` of each start key, in their order."""
+        return tuple(f"{key}:turns" for key in (self.start_urls, *self.more_start_urls))
+
     def backlog(self) -> str:
         """LIST: start tasks of a backfill that wait until the site's budget has room for them.
 
@@ -415,6 +435,13 @@ class FleetKeys:
         Written by crawlers, `probe_sites` and `trawl resume` (`swap.lua`); read by these, `trawl status` and the exporter.
         """
         return f"{self.prefix}:breakers"
+
+    def wrong_sites(self) -> str:
+        """HASH: sites whose file is wrong (site -> what is wrong, in one line), as the seeder last found them.
+
+        Written by the seeder; read by it, to say each mistake once, and by `trawl status`.
+        """
+        return f"{self.prefix}:wrong_sites"
 
     def probing(self) -> str:
         """STRING with TTL: the one process that probes sites now.

@@ -25,11 +25,12 @@ asyncio (another Twisted reactor) Scrapy's cooperator runs callbacks of all page
 class Page:
     """A leased request (None: a start task), from its lease to its end."""
 
-    __slots__ = ("cut_off", "lease_id", "parts", "reason", "request")
+    __slots__ = ("cut_off", "lease_id", "parts", "reason", "request", "site")
 
-    def __init__(self, lease_id: str, request: Request | None = None) -> None:
+    def __init__(self, lease_id: str, request: Request | None = None, site: str = "") -> None:
         self.lease_id = lease_id  # "" once it is settled, or not ours any more
         self.request = request
+        self.site = site  # whose place it has; "" where places are not counted
         self.parts = 1  # itself, and the requests kept in memory that came from it
         self.reason: str | None = None  # why it is given up
         self.cut_off = False  # its output was not read to the end, because the crawl closes

@@ -10,7 +10,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.spidermiddlewares.httperror import HttpError
 from scrapy.utils.asyncio import is_asyncio_available
 
-from .engine import stop_crawl
+from .engine import stop_crawl, take_back
 from .page import Page, current_page
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from .frontier import Frontier
+    from .site_places import SitePlaces
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,8 @@ class PageBook:
 
     def __init__(self, crawler: Crawler, frontier: Frontier, count: Callable[[str], None]) -> None:
         self.pages: dict[Request, Page] = {}
+        self.places: SitePlaces | None = None
+        """Where a site has so many only."""
         self._crawler = crawler
         self._frontier = frontier
         self._count = count
@@ -53,6 +56,8 @@ class PageBook:
     def finish(self, request: Request) -> None:
         """Scrapy is done with `request`: ack it (edge c)."""
         page = self.pages.pop(request, None)
+        if page is not None and page.site and page.request is request and self.places is not None:
+            self.places.leave(page.site)
         if page is not None and page.finish_part(self._frontier) and page.reason is not None and not page.cut_off:
             logger.error("%s is set aside in %s: %s", request, self._frontier.config.keys.dead(), page.reason)
             self._count("scheduler/given_up")
@@ -83,6 +88,18 @@ class PageBook:
             stop_crawl(self._crawler, failure.value.reason)
         else:
             self.give_up(request, reason_of(failure))
+
+    def take_back(self, is_held: Callable[[Request], bool]) -> None:
+        """Pages that wait in the downloader for their turn and are held: their leases go back to the queue (edge d)."""
+
+        def is_held_page(request: Request) -> bool:
+            page = self.pages.get(request)  # None: a page at work asked for it, as for robots.txt or a file
+            if page is None or page.request is not request or not is_held(request):
+                return False
+            page.cut_off = True
+            return True
+
+        take_back(self._crawler, is_held_page)
 
     def _cut_off(self, request: Request) -> None:
         page = self.pages.get(request)

@@ -20,7 +20,7 @@ from . import defaults
 from .custom_dupefilter import OUTAGES, CustomDupeFilter
 from .custom_queue import CustomQueue
 from .dupefilter import is_fused
-from .engine import close_frontier, frontier_of, running_crawler, stop_crawl, take_back, watch_finished
+from .engine import close_frontier, frontier_of, running_crawler, stop_crawl, watch_finished
 from .errors import TrawlError, Undecodable, Unserializable
 from .exchange import NO_FILTER, NewRequest, Order, score_of
 from .filters import Notes
@@ -33,6 +33,7 @@ from .page_book import PageBook
 from .queue import order_of
 from .refusal import REASON, is_refused, refusing
 from .scheduler_parts import is_scrapys_kind, log_duplicate
+from .site_places import SitePlaces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from .exchange import Lease
     from .frontier import Frontier, FrontierConfig
     from .request_codec import Codec
+    from .spiders import RedisMixin
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +56,7 @@ class Scheduler(LoneScheduler):
     _custom_queue: CustomQueue | None = None
     _custom_dupefilter: CustomDupeFilter | None = None
     _idle_since: float | None = None
+    _places: SitePlaces | None = None
     _frontier: Frontier
     _book: PageBook
     _take: Callable[[], Lease | None]
@@ -113,6 +116,9 @@ class Scheduler(LoneScheduler):
         listeners.refused = self._refused
         listeners.left = self._left
         self._set_up_custom_classes(crawler)
+        if (by := self._frontier.config.turn_by) and self._custom_queue is None:
+            self._places = self._book.places = SitePlaces(by, cast("RedisMixin", self.spider).most_at_once, self._frontier)
+            listeners.room = self._places.room
 
     def _adapted(self, config: FrontierConfig) -> FrontierConfig:
         """Keys and order are those of the queue and the dupefilter."""
@@ -217,7 +223,13 @@ class Scheduler(LoneScheduler):
                 self._inc_value("scheduler/undecodable")
                 self._frontier.bury(lease.id, str(exc))
                 continue
-            self._pages[request] = Page(lease.id, request)
+            site = ""
+            if self._places is not None and isinstance(named := request.meta.get(self._places.by), str):
+                site = named
+                if site and not self._places.enter(site):
+                    self._frontier.defer(lease, site)
+                    continue
+            self._pages[request] = Page(lease.id, request, site)
             self._inc_value("scheduler/dequeued/redis")
             self._inc_value("scheduler/dequeued")
             return request
@@ -292,26 +304,13 @@ class Scheduler(LoneScheduler):
 
     def _is_held(self, request: Request) -> bool:
         """Whether this request must not be sent now."""
-        holds = self._frontier.holds
-        if holds.paused or not holds.sites:
-            return holds.paused
-        return holds.site_of(names_of(request.meta.get("site"), request.url), task=False) is not None
+        return self._frontier.holds.keeps_back(names_of(request.meta.get("site"), request.url))
 
     def _hold_back(self, *_: object) -> None:
-        """What waits in the downloader for its turn is not sent while it is held; its lease goes back to the queue (d)."""
+        """What waits in the downloader for its turn is not sent while it is held."""
         holds = self._frontier.holds
-        if not (holds.paused or holds.sites):
-            return
-
-        def take_back_page(request: Request) -> bool:
-            page = self._pages.get(request)  # None: a page at work asked for it, as for robots.txt or a file
-            if page is None or page.request is not request or not self._is_held(request):
-                return False
-            page.cut_off = True
-            return True
-
-        assert self._crawler is not None
-        take_back(self._crawler, take_back_page)
+        if holds.paused or holds.sites:
+            self._book.take_back(self._is_held)
 
     def _fenced(self) -> None:
         for page in (*self._pages.values(), *self._kept.pages, *self._unasked.pages):

@@ -51,7 +51,12 @@ def seed(
         operands += (one.id, int(one.wait_s * 1000), one.data)
     outcomes = script("seed")(
         client,
-        {"start_tasks": keys.start_tasks(), "pending": keys.pending(), "seeded": keys.seeded()},
+        {
+            "start_tasks": keys.start_tasks(),
+            "pending": keys.pending(),
+            "seeded": keys.seeded(),
+            "turns": keys.turns(),
+        },
         {"max_pending": max_pending, "pending_ms": int(pending_s * 1000), "force": int(force), "tasks": operands},
     )
     return [Seeding(outcome=outcome.decode(), at=at if outcome == b"full" else at / 1000) for outcome, at in outcomes]

@@ -53,6 +53,10 @@ class RedisMixin(SynchronousTasks):
     """Name of the spider whose start tasks this one makes; None: it makes none."""
     lane_later: ClassVar[bool] = False
     """Read a second start key, `<key>:later`, when the first one (or the several of `redis_key`) has no tasks."""
+    turn_by: ClassVar[str] = ""
+    """Field whose values take turns, such as `site`: of a start task (JSON), and of a request's `meta`. A value with many start
+    tasks waiting, or whose pages take long, then holds back no other one. "": start tasks are taken as they come.
+    """
     setup_error: ConfigError | None = None
     _task_feed: TaskFeed | None = None
     _beside: Deferred[None] | None = None
@@ -108,6 +112,10 @@ class RedisMixin(SynchronousTasks):
                 setattr(self, attribute, int(getattr(self, attribute)))
             except (TypeError, ValueError):
                 raise ValueError(f"{attribute} must be {kind}") from None
+
+    def most_at_once(self, value: str) -> int | None:  # noqa: ARG002 - for who overrides it
+        """With `turn_by`: how many requests with this value this process may send at a time; None: any number."""
+        return None
 
     @property
     def start_keys(self) -> tuple[str, ...]:
@@ -229,7 +237,8 @@ class RedisMixin(SynchronousTasks):
         """The request or requests of a start task: a bare URL, or JSON with the fields of `StartTask`. Override it for other
         formats.
 
-        Whatever it raises sets the task aside with that reason.
+        Whatever it raises sets the task aside with that reason; but TaskMustWait gives it back, and parks it while its site is
+        held.
         """
         return request_of(read(data, self.redis_encoding), self)  # type: ignore[arg-type]  # mixed into a Spider
 

@@ -44,7 +44,8 @@ def recheck(client: redis.Redis, database: Database, site: str | None = None, fo
     spent = Ledger(client).spent([one.name for one in sites], now)
     held = why_not_seeded(client, "forum_detail", {one.name for one in sites})
     report = {name: str(hold) for name, hold in held.items()}
-    waiting = int(client.llen(keys.later_tasks()))
+    in_turns = int(client.zcard(keys.later_turns()))
+    waiting = in_turns + int(client.llen(keys.later_tasks()))
     left: dict[str, int] = {}
     for one in sites:
         if one.name in held:
@@ -54,7 +55,7 @@ def recheck(client: redis.Redis, database: Database, site: str | None = None, fo
         moment = datetime.fromtimestamp(now, UTC)
         due = take_due(database, one.name, moment, limit=room, lease=LEASE, force=force)
         if due:
-            waiting = int(client.rpush(keys.later_tasks(), *(_check(one, thread) for thread in due)))
+            waiting = in_turns + int(client.rpush(keys.later_tasks(), *(_check(one, thread) for thread in due)))
         left[one.name] = room - len(due)
         report[one.name] = f"{len(due)} checks" if room else _why_none(one, spent[one.name], waiting)
     moved = _move_history(client, keys, left)

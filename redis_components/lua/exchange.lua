@@ -22,8 +22,8 @@
 -- KEYS[17] dead_gone    (string) last number of the owner named in message.reclaim
 -- KEYS[18] holds        (hash)   what an operator holds, and its version
 -- KEYS[19] parked       (hash)   lots of parked requests and start tasks -> how many they hold
--- KEYS[20] more_keys    (any number) message.start_keys further start keys of this spider, the most urgent first (list, set or zset); then the lots in
---                       message.lots (list); then lists for items, and for start tasks of the service that this one feeds that may wait
+-- KEYS[20] more_keys    (any number) message.start_keys further start keys of this spider, the most urgent first (list, set or zset; with message.turn_by the
+--                       last half of all start keys are the zsets in which the tasks of the first half wait for their turns); then the lots in message.lots (list); then lists for items, and for start tasks of the service that this one feeds that may wait
 -- ARGV[1] message       (msgpack map)  see redis_components/exchange.py, class Message
 -- ARGV[2] blobs         (binary)       end to end, for each of message.requests its fingerprint ('' = no filter) and payload, for each of message.tasks
 --                       its data, then the items, then those with a key of their own; apart from the message because Redis's cmsgpack does not know the binary type
@@ -83,11 +83,14 @@ local function next_blob()
 end
 
 local lots = message.lots or {} -- what is seldom there is left out of the message
-local start_keys, lot_keys, item_keys = { start_tasks }, {}, {}
+local start_keys, turn_keys, lot_keys, item_keys = { start_tasks }, {}, {}, {}
 for place = more_keys, #KEYS do
   local after = place - more_keys - message.start_keys
   local keys = after < 0 and start_keys or after < #lots and lot_keys or item_keys
   keys[#keys + 1] = KEYS[place]
+end
+if message.turn_by then
+  for place = #start_keys / 2 + 1, #start_keys do turn_keys[#turn_keys + 1] = start_keys[place] end
 end
 
 -- Everything is checked before anything is written: Redis does not roll a script back. Reading each key once finds a foreign type.
@@ -97,6 +100,7 @@ local checks = {
   { 'LLEN', next_tasks }, { 'HLEN', next_tokens }, { 'STRLEN', own_gone }, { 'HLEN', dead_leases },
 }
 for _, key in ipairs(start_keys) do checks[#checks + 1] = { count_command(key), key } end
+for _, key in ipairs(turn_keys) do checks[#checks + 1] = { 'ZCARD', key } end
 for _, key in ipairs(lot_keys) do checks[#checks + 1] = { 'LLEN', key } end
 -- Who does not know what is held gets it, and nothing to start.
 local stale = (redis.pcall('HGET', holds, 'version') or '') ~= (message.holds or '')
@@ -188,8 +192,8 @@ elseif had == number then
     local id = number .. '.' .. n
     local value = redis.call('HGET', leases, id)
     if not value then break end
-    local kind, score, member = lease_parts(value)
-    if kind ~= FOREIGN then tell_lease(reply.leases, reply.tasks, id, kind, score, member) end
+    local kind, score, member, key = lease_parts(value)
+    if kind ~= FOREIGN then tell_lease(reply.leases, reply.tasks, id, kind, score, member, key) end
     n = n + 1
   end
 else
@@ -271,7 +275,7 @@ else
   local function lease(kind, score, member, key)
     local id = number .. '.' .. (made.leased + made.leased_tasks + 1)
     redis.call('HSET', leases, id, lease_value(kind, score, member, key))
-    tell_lease(reply.leases, reply.tasks, id, kind, score, member)
+    tell_lease(reply.leases, reply.tasks, id, kind, score, member, key)
     made[lease_counter(kind)] = made[lease_counter(kind)] + 1
   end
   if reply.full == 0 then
@@ -303,9 +307,17 @@ else
     until #popped == 0 or #withheld >= MOST_WITHHELD or round >= MOST_WITHHELD
     for _, one in ipairs(withheld) do redis.call('ZADD', ready, one[1], one[2]) end
     reply.withheld = #withheld
-    if not stale then
-      for _, task in ipairs(take_tasks(start_keys, start_deaths, message.want_tasks)) do lease(unpack(task)) end
+    local tasks = {}
+    if message.turn_by then
+      -- include: turns
+      for place, key in ipairs(turn_keys) do sort_in(start_keys[place], key, message.turn_by, counters) end
+      if not stale and message.want_tasks > 0 then
+        tasks = take_turns(turn_keys, start_deaths, message.want_tasks, message.room or {}, counters)
+      end
+    elseif not stale and message.want_tasks > 0 then
+      tasks = take_tasks(start_keys, start_deaths, message.want_tasks)
     end
+    for _, task in ipairs(tasks) do lease(unpack(task)) end
   end
   for counter, n in pairs(made) do
     if n > 0 then redis.call('HINCRBY', counters, counter, n) end

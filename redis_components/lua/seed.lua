@@ -3,13 +3,14 @@
 -- KEYS[1] start_tasks  (list)  start tasks that wait
 -- KEYS[2] pending      (hash)  task id -> time of seeding in ms, of scans that have not ended
 -- KEYS[3] seeded       (hash)  task id -> time of the last seeding in ms
+-- KEYS[4] turns        (zset)  start tasks that wait for the turn of their site
 -- ARGV[1] max_pending  (count) most tasks that may be pending
 -- ARGV[2] pending_ms   (ms)    age at which a pending mark counts as forgotten
 -- ARGV[3] force        (0, 1)  1: also what was seeded just now
 -- ARGV[4] tasks        (any number)  for each task its id, the time that must lie between two seedings in ms, its data
 -- Returns: for each task in the order given {outcome, ms}: 'seeded', 'pending' (since ms), 'early' (due at ms), 'full' (limit, not ms)
 -- Retry: safe; what was seeded by the first call is pending at the second
-local start_tasks, pending, seeded = KEYS[1], KEYS[2], KEYS[3]
+local start_tasks, pending, seeded, turns = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local max_pending, pending_ms, force = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1'
 local tasks = 4
 
@@ -18,7 +19,7 @@ local tasks = 4
 local now = now_ms()
 -- Foreign types are found before anything is written.
 redis.call('HLEN', seeded)
-local room = max_pending - math.max(redis.call('HLEN', pending), redis.call('LLEN', start_tasks))
+local room = max_pending - math.max(redis.call('HLEN', pending), redis.call('LLEN', start_tasks) + redis.call('ZCARD', turns))
 local outcomes = {}
 for at = tasks, #ARGV, 3 do
   local id, wait, place = ARGV[at], tonumber(ARGV[at + 1]), #outcomes + 1

@@ -20,9 +20,9 @@ from redis_components.breakers import Breaker, Breakers, BreakerState
 from redis_components.holds import HoldWord
 from redis_components.keys import CrawlKeys, FleetKeys
 from tests.support.demo_sites import declare
-from workers.breaker.drift_notes import drifts
+from workers.breaker import close_breaker, drifts, open_breaker
 from workers.breaker.probing import probe_sites
-from workers.breaker.state import REMEMBERED_S, after_probe, close_breaker, open_breaker, pause_s
+from workers.breaker.state import REMEMBERED_S, after_probe, pause_s
 from workers.holding import Target, hold, overview, resume, why_not_seeded
 from workers.sites.breaker_options import BreakerOptions
 from workers.sites.soft_block import Cause, Verdict
@@ -60,7 +60,7 @@ def trawl(redis_url: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capture
 
 
 def opened(client: redis.Redis, kind: str = "list", verdict: Verdict = WALL, options: BreakerOptions = OPTIONS) -> bool:
-    return open_breaker(client, "one", verdict, options, url="http://forum.test/1", kind=kind, by="a@b", how="")
+    return open_breaker(client, "one", verdict, options, url="http://forum.test/1", kind=kind, by="a@b")
 
 
 def is_due(client: redis.Redis) -> None:

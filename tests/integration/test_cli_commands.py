@@ -21,13 +21,14 @@ import pyarrow.parquet as pq
 import pytest
 import redis
 
+from cli.forums import NO_REDIS, NOTHING
 from cli.main import main
 from redis_components.forum_states import ForumState, ForumStates
 from redis_components.keys import CrawlKeys
 from redis_components.nodes import NodeRecord, Nodes
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry
 from redis_components.spending import Lane, Ledger, Spending
-from tests.support.items import comment, post, wire
+from tests.support.items import comment, post, scan, wire
 from workers.storage import Database, Item, parse
 
 LISTS = CrawlKeys.for_spider("forum_list")
@@ -179,23 +180,45 @@ def test_seed_without_a_site_file_says_where_to_put_one(trawl: Trawl, tmp_path: 
 
 def test_seed_with_a_broken_site_file_names_file_and_key(trawl: Trawl, tmp_path: Path) -> None:
     (tmp_path / "sites" / "example.toml").write_text(SITE + "limits.pages_per_scan = 0\n")
-    one_line(trawl("seed"), 2, "example.toml", "pages_per_scan")
+    one_line(trawl("seed"), 1, "example/?", "example.toml", "pages_per_scan")
+    one_line(trawl("seed", "news"), 2, "example.toml", "pages_per_scan")
 
 
-def test_seed_goes_on_where_another_site_file_is_broken(trawl: Trawl, tmp_path: Path) -> None:
-    (tmp_path / "sites" / "broken.toml").write_text("base_url = 7\n")
-    said = trawl("seed")
-    assert said.code == 1
-    assert "example/news  seeded" in said.out
-    assert "trawl: broken/?: " in said.err
-    assert "base_url" in said.err
+def test_seed_goes_on_where_another_site_file_is_broken_which_is_said_once_and_in_the_status(
+    trawl: Trawl, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = tmp_path / "sites" / "broken.toml"
+    broken.write_text("base_url = 7\n")
+    for first in (True, False):
+        said = trawl("seed")
+        assert said.code == 1
+        assert f"example/news  {'seeded' if first else 'pending'}" in said.out
+        assert "broken" not in said.out
+        assert said.err.count("trawl: broken/?: ") == said.err.count("base_url") == 1
+    (logged,) = [line.getMessage() for line in caplog.records if line.name == "workers.seeding"]
+    assert logged.startswith(f"site broken is not seeded: {broken}: base_url = 7: ")
+    status = trawl("status").out
+    assert "broken  wrong file" in status
+    assert json.loads(trawl("status", "--json").out)["sites"]["wrong_files"].keys() == {"broken"}
+    broken.unlink()
+    trawl("seed")
+    assert "wrong file" not in trawl("status").out
 
 
 # forums
 
 
-def test_forums_tells_how_fresh_each_one_is_and_what_was_spent(trawl: Trawl, redis_client: redis.Redis) -> None:
-    assert "No forum is watched yet" in trawl("forums").out
+def test_forums_tells_how_fresh_each_one_is_and_what_was_spent(
+    trawl: Trawl, redis_client: redis.Redis, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert trawl("forums").out.splitlines() == [NOTHING]
+    with Database.from_url() as database:
+        database.write([parse(wire(scan(forum, site="example"))) for forum in ("help", "news")])
+    assert trawl("forums").out.splitlines()[0] == NOTHING
+    assert trawl("forums").out.splitlines()[1].startswith("The database has what was read of 2 forums; the last scan ended ")
+    monkeypatch.delenv("TRAWL_REDIS_URL")
+    assert trawl("forums").out.splitlines()[0] == NO_REDIS
+    monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
     trawl("seed")
     now = time.time()
     gone = ForumState(scanned_at=now - 6000, tried_at=now - 6000, errors=2, reason="page 1: 503", newest_at=now - 9600)

@@ -16,7 +16,8 @@ from parsel import Selector
 from scrapy.http import TextResponse
 from w3lib.html import get_base_url
 
-from . import converters, dates
+from . import converters
+from .dates import DateReader
 from .errors import PageGone, UnreadablePage
 from .fields import FieldSpec, Kind, Select
 from .html_text import text_of, text_of_elements
@@ -53,7 +54,8 @@ class Document:
         self.site = site
         self.page = page
         self.url = response.url
-        self.now = _read_at(response)
+        self._dates = DateReader(_read_at(response), language=site.language, time_zone=site.time_zone)
+        self.moving: set[str] = set()
         self._filled: dict[str, list[int]] = {}
         self._lookups: dict[tuple[str, str], dict[str, Any]] = {}
         if not isinstance(response, TextResponse):
@@ -91,6 +93,7 @@ class Document:
     def values(self, node: Any, fields: Any) -> dict[str, Any]:
         """Each field that the site file declares, by name; an `html` one twice: clean text, and the original as `<name>_html`."""
         values: dict[str, Any] = {}
+        self.moving.clear()
         for name, field in declared(fields):
             value, markup = self._convert(name, field, node)
             values[name] = value
@@ -110,12 +113,6 @@ class Document:
         value = self._convert("id", field, node)[0]
         return None if value is None else str(value)
 
-    def has_fixed_date(self, field: FieldSpec | None, node: Any) -> bool:
-        """Whether there is a date that means the same whenever it is read."""
-        text = self._text(field, node, "date") if field else None
-        formats = field.formats if field else ()
-        return bool(text) and dates.is_fixed(text or "", language=self.site.language, formats=formats)
-
     def counts(self) -> dict[str, FieldCount]:
         """How often each field was empty."""
         return {name: FieldCount(rows=rows, empty=empty) for name, (rows, empty) in self._filled.items()}
@@ -128,7 +125,7 @@ class Document:
             found = self._found(field, node)
             return (converters.truth(found[0]) if found else bool(field.default)), None
         text = self._text(field, node, kind)
-        value = (text or "").strip() or None if name == "body" else self._read(kind, field, text)
+        value = (text or "").strip() or None if name == "body" else self._read(name, kind, field, text)
         return (field.default if value is None else value), None
 
     def _html(self, name: str, field: FieldSpec, found: Found) -> tuple[Any, str | None]:
@@ -154,13 +151,15 @@ class Document:
             text = _matched(field.regex, found[0].get("href"))  # a link was selected: its id is in its address
         return text
 
-    def _read(self, kind: Kind, field: FieldSpec, text: str | None) -> Any:
+    def _read(self, name: str, kind: Kind, field: FieldSpec, text: str | None) -> Any:
         if kind == "int":
             number = converters.number(text)
             return None if number is None else number + field.add
         if kind == "date":
-            site = self.site
-            return dates.parse(text, self.now, language=site.language, time_zone=site.time_zone, formats=field.formats)
+            moment, fixed = self._dates.read(text, field.formats)
+            if not fixed:
+                self.moving.add(name)
+            return moment
         if kind == "url":
             return converters.url(text, self.base, self.site.drop_query)
         if kind == "bool":

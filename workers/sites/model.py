@@ -19,7 +19,7 @@ from pydantic import (
 
 from . import templates
 from .breaker_options import BreakerOptions
-from .dates import check_language
+from .date_language import check_language
 from .errors import SiteError
 from .pages import IndexPageSpec, Page, PageKind, Pages, RowsPage, ThreadPageSpec
 from .recognise import Recognise

@@ -28,6 +28,7 @@ class Cause(StrEnum):
     BUSY = "busy"  # 429, 502 to 504 and their like
     UNREACHABLE = "unreachable"  # no answer
     DRIFT = "drift"  # pages of the site, without what they used to have
+    SITE_FILE = "site file"  # nothing was asked: the site's file is missing or wrong
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from scrapy.http import HtmlResponse
 from . import reading, templates
 from .errors import UnreadablePage
 from .fetch import FetchFailed, Visitor
+from .needed import NEEDED
 from .survey import second_page
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from .model import Site
     from .pages import PageKind
     from .reading import FieldCount, ListedThread
-
-_REQUIRED: dict[str, tuple[str, ...]] = {"index": ("id",), "list": ("id",), "thread": ("body",), "comments": ("id", "body")}
 
 
 class TriedField(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,7 +178,7 @@ def _field(kind: str, name: str, count: FieldCount, rows: Sequence[Any]) -> Trie
     values = (getattr(row, name, None) for row in rows)
     example = next((value for value in values if value not in (None, "")), None)
     shown = example.isoformat() if isinstance(example, datetime) else None if example is None else str(example)
-    required = name in _REQUIRED.get(kind, ())
+    required = name in NEEDED.get(kind, ())
     return TriedField(name=name, rows=count.rows, empty=count.empty, example=shown, required=required)
 
 

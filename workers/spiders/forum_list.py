@@ -15,8 +15,8 @@ from redis_components import thread_records
 from redis_components.engine import frontier_of
 from redis_components.exchange import Lane
 from redis_components.page_book import reason_of
-from redis_components.spiders import RedisSpider
 from redis_components.thread_records import ThreadRecord
+from workers.breaker.site_files import site_of_task
 from workers.items import forum_item, moment_of, stamp, utc_now
 from workers.marks import Marks, read_marks
 from workers.scan_plan import Change, Listed, ScanState, begun, is_gap, plan_page
@@ -24,7 +24,7 @@ from workers.sites import Site, UnreadablePage, site_in_use
 from workers.sites.reading import ListPage, read_index, read_list
 from workers.thread_progress import page_to_begin
 
-from .pages import page_request, read_page
+from .pages import ForumSpider, page_request, read_page
 from .task_data import INDEX, ForumTask, PostTask, encode
 
 if TYPE_CHECKING:
@@ -37,18 +37,18 @@ ENDLESS = 1_000_000_000
 AWAY = (redis.ConnectionError, redis.TimeoutError, redis.exceptions.ClusterError)
 
 
-class ForumListSpider(RedisSpider):
+class ForumListSpider(ForumSpider):
     """Start task: `ForumTask`. One scan reads list pages one after the other."""
 
     name = "forum_list"
     feeds = "forum_detail"
 
     def make_request_from_data(self, data: bytes) -> Request:
-        """The first list page of the forum, or of the index. Raises for a task without site or forum, SiteError for an unknown
-        site.
+        """The first list page of the forum, or of the index. Raises for a task without site or forum, TaskMustWait where the
+        site's file is missing or wrong.
         """
         task = msgspec.json.decode(data, type=ForumTask)
-        site = site_in_use(task.site)
+        site = site_of_task(self.crawler, task.site)
         if task.mode == "index":
             return self._index_page(site, site.url("index"), 1, {"started_at": utc_now(), "forums": 0})
         if task.forum not in site.forums and site.discover is None:
@@ -100,7 +100,11 @@ class ForumListSpider(RedisSpider):
             return
         stopped = plan.stopped or "end"
         gap = is_gap(plan.state, stopped, order)
-        reason = f"{plan.state.pages} pages do not reach what the last complete scan saw" if gap else None
+        reason = (
+            f"{plan.state.pages} {'page does' if plan.state.pages == 1 else 'pages do'} not reach what the last complete scan saw"
+            if gap
+            else None
+        )
         yield _report(site.name, forum, plan.state, "gap" if gap else "complete", stopped, reason)
 
     async def _known(

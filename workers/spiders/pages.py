@@ -1,4 +1,4 @@
-"""What the callbacks of both spiders have in common: the request for a page of a site, and reading the page that came."""
+"""What both spiders have in common: that sites take turns, the request for a page of a site, and reading the page that came."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy import Request
 
+from redis_components.spiders import RedisSpider
 from workers.breaker.watch import ReadPage, watch_of
-from workers.sites import PageGone, Site, UnreadablePage, site_in_use
+from workers.sites import PageGone, Site, SiteError, UnreadablePage, site_in_use
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -17,6 +18,19 @@ if TYPE_CHECKING:
     from workers.sites.pages import PageKind
 
 Read = TypeVar("Read", bound=ReadPage)
+
+
+class ForumSpider(RedisSpider):
+    """Sites take turns, and each has as many places in a crawler as its `politeness` lets it use."""
+
+    turn_by = "site"
+
+    def most_at_once(self, value: str) -> int | None:
+        """The site's `politeness.concurrency`; None where its file is gone, or was never right."""
+        try:
+            return site_in_use(value).politeness.concurrency
+        except SiteError:
+            return None
 
 
 def page_request(

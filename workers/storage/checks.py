@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Column, Connection, Insert, Row, Select, Table, Update, and_, bindparam, func, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from workers.freshness import next_check
 
 from .among import among, listed
-from .bulk import execute_many
+from .bulk import execute_many, upsert
 from .records import Check
 from .tables import checks, comments, posts
 
@@ -39,12 +39,14 @@ RechecksOf = Callable[[str], Rechecks]
 """By the site's name."""
 
 _COPIED = [name for name in Check.__struct_fields__ if name not in ("site", "id", "forum_id")]
+_OF_CHECK = attrgetter("site", "id", *_COPIED)
+_NAMES = ("site", "post_id", *_COPIED)
 
 
 def store_checks(connection: Connection, items: Sequence[Check], rechecks: RechecksOf) -> None:
     """Store `items`, mark what they show to be removed, and set when their threads are to be checked again."""
-    rows = [{"site": check.site, "post_id": check.id} | {name: getattr(check, name) for name in _COPIED} for check in items]
-    execute_many(connection, _newest(connection.dialect.name), rows)
+    rows = [_OF_CHECK(check) for check in items]
+    execute_many(connection, _newest(connection.dialect.name), _NAMES, rows)
     gone = [_miss(check) for check in items if check.gone]
     whole = [_miss(check) for check in items if check.gone or (check.whole and check.consistent)]
     if whole:
@@ -73,11 +75,13 @@ def schedule(connection: Connection, threads: Iterable[tuple[str, str]], recheck
             changes = {thread: count for thread, count in found}  # noqa: C416 - rows are not pairs for the type checker
         planned += [_plan(site, row, changes.get(row.id, 0), rechecks(site)) for row in checked]
     if planned:
-        execute_many(connection, _PLAN, sorted(planned, key=lambda plan: (plan["of_site"], plan["of_id"])))
+        execute_many(connection, _PLAN, ("of_site", "of_id", "checked_at", "next_check_at"), sorted(planned))
 
 
-def _plan(site: str, row: Row[*tuple[Any, ...]], changes: int, rechecks: Rechecks) -> dict[str, Any]:
-    """When the thread of a row of `_checked` is due. One that was gone already, and is gone again, is left alone."""
+def _plan(site: str, row: Row[*tuple[Any, ...]], changes: int, rechecks: Rechecks) -> tuple[Any, ...]:
+    """Site, id, time of the check, and when the thread of a row of `_checked` is due. One that was gone already, and is gone
+    again, is left alone.
+    """
     changes += row.changed_at is not None and row.changed_at >= row.started_at and row.changed_at > row.first_seen_at
     last = max(filter(None, (row.created_at, row.last_reply_at)), default=row.first_seen_at)
     wait_s = None
@@ -85,7 +89,7 @@ def _plan(site: str, row: Row[*tuple[Any, ...]], changes: int, rechecks: Recheck
         age_s = max(0.0, (row.finished_at - last).total_seconds())
         wait_s = next_check(age_s, changes, recheck_s=rechecks.until_s, min_interval_s=rechecks.min_interval_s)
     due = None if wait_s is None else row.finished_at + timedelta(seconds=wait_s)
-    return {"of_site": site, "of_id": row.id, "checked_at": row.finished_at, "next_check_at": due}
+    return site, row.id, row.finished_at, due
 
 
 def _miss(check: Check) -> dict[str, Any]:
@@ -94,13 +98,7 @@ def _miss(check: Check) -> dict[str, Any]:
 
 @cache
 def _newest(dialect: str) -> Insert:
-    insert = postgresql.insert(checks) if dialect == "postgresql" else sqlite.insert(checks)
-    insert = insert.values({name: bindparam(name) for name in ("site", "post_id", *_COPIED)})
-    return insert.on_conflict_do_update(
-        index_elements=list(checks.primary_key.columns),
-        set_={name: insert.excluded[name] for name in _COPIED},
-        where=insert.excluded.finished_at >= checks.c.finished_at,
-    )
+    return upsert(checks, dialect, _NAMES, where=lambda new: new.finished_at >= checks.c.finished_at)
 
 
 @cache

@@ -28,14 +28,21 @@ local function lease_counter(kind)
   return kind == REQUEST and 'leased' or 'leased_tasks'
 end
 
+-- The start key and the data of a task that waited for the turn of its site (lib/turns: key ':turns', member = site, NUL, order, data); nothing of another one.
+local function out_of_turn(kind, key, member)
+  if kind ~= 'z' or not key or string.sub(key, -6) ~= ':turns' then return nil end
+  return string.sub(key, 1, -7), string.match(member, '^[^%z]*%z........(.*)$') or member
+end
+
 -- Add what is leased to the answer: id, score, order and attempts, payload of a request; id, data of a start task.
-local function tell_lease(out_leases, out_tasks, id, kind, score, member)
+local function tell_lease(out_leases, out_tasks, id, kind, score, member, key)
   if kind == REQUEST then
     local n = #out_leases
     out_leases[n + 1], out_leases[n + 2], out_leases[n + 3], out_leases[n + 4] = id, score, string.sub(member, 1, 9), payload_of(member)
   else
     local n = #out_tasks
-    out_tasks[n + 1], out_tasks[n + 2] = id, member
+    local _, data = out_of_turn(kind, key, member)
+    out_tasks[n + 1], out_tasks[n + 2] = id, data or member
   end
 end
 
@@ -62,5 +69,7 @@ end
 -- DEAD: kept with its reason until somebody replays or purges it.
 local function bury(dead, now, reason, kind, score, member, key)
   local payload = kind == REQUEST and payload_of(member) or member
+  local home, data = out_of_turn(kind, key, member)
+  if home then kind, score, key, payload = 'l', '', home, data end
   redis.call('RPUSH', dead, cjson.encode({ at_ms = now, kind = kind, reason = reason, score = score, key = key }) .. '\n' .. payload)
 end

@@ -26,14 +26,8 @@ local function pop_tasks(start_tasks, wanted)
   return popped
 end
 
--- Remove and return up to `wanted` tasks, from the first key that has some, then from the next. A task whose crawler died before is taken alone, so that no
--- neighbour dies with it again.
-local function take_tasks(start_keys, start_deaths, wanted)
-  local taken = {}
-  for _, key in ipairs(start_keys) do
-    if #taken >= wanted then break end
-    for _, task in ipairs(pop_tasks(key, wanted - #taken)) do taken[#taken + 1] = task end
-  end
+-- A task whose crawler died before is taken alone, so that no neighbour dies with it again: those behind it go back.
+local function suspects_alone(taken, start_keys, start_deaths)
   if redis.call('EXISTS', start_deaths) == 0 then return taken end
   local keep = 0
   for place, task in ipairs(taken) do
@@ -46,6 +40,16 @@ local function take_tasks(start_keys, start_deaths, wanted)
     taken[place] = nil
   end
   return taken
+end
+
+-- Remove and return up to `wanted` tasks, from the first key that has some, then from the next.
+local function take_tasks(start_keys, start_deaths, wanted)
+  local taken = {}
+  for _, key in ipairs(start_keys) do
+    if #taken >= wanted then break end
+    for _, task in ipairs(pop_tasks(key, wanted - #taken)) do taken[#taken + 1] = task end
+  end
+  return suspects_alone(taken, start_keys, start_deaths)
 end
 
 -- The crawler that held the task died: how many did so far.

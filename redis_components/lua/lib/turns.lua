@@ -1,0 +1,60 @@
+-- Start tasks that take turns by a field of theirs, their site. Needs lib/tasks.
+-- What is in a start key is sorted into a zset beside it, `<start key>:turns`, whose scores are all 0: member = site, NUL, 8 bytes of order, data. So the tasks of
+-- a site lie together in their order, the next site is found by its name, and how long another site's tasks are does not matter.
+local MOST_SORTED = 2000 -- tasks of one key in one exchange
+local MOST_LOOKS = 300
+local LONGEST_SITE = 200
+
+-- The text in the field `by` of a task in JSON; '' where it has none.
+local function site_of(data, by)
+  local site = string.match(data, '^{"' .. by .. '":"([^"\\]*)"')
+  if not site then
+    local readable, fields = pcall(cjson.decode, data)
+    site = readable and type(fields) == 'table' and fields[by]
+  end
+  if type(site) ~= 'string' or #site > LONGEST_SITE or string.find(site, '%z') then return '' end
+  return site
+end
+
+-- Sort what is in `key` behind what waits for its turn in `turns`.
+local function sort_in(key, turns, by, counters)
+  local tasks = pop_tasks(key, MOST_SORTED)
+  if #tasks == 0 then return end
+  local order, more = redis.call('HINCRBY', counters, 'order', #tasks) - #tasks, {}
+  for place, task in ipairs(tasks) do
+    more[#more + 1], more[#more + 2] = '0', site_of(task[3], by) .. '\0' .. struct.pack('>I8', order + place) .. task[3]
+    if #more >= 1000 or place == #tasks then
+      redis.call('ZADD', turns, unpack(more))
+      more = {}
+    end
+  end
+end
+
+-- Remove and return up to `wanted` tasks: one of each site in turn, from the first of `turn_keys` that has some, then from the next; of a site in `room` no
+-- more than that says. The counter `turn` is the site that had the last one.
+local function take_turns(turn_keys, start_deaths, wanted, room, counters)
+  local had = redis.call('HGET', counters, 'turn') or ''
+  local taken, turn, looks = {}, had, 0
+  for _, key in ipairs(turn_keys) do
+    local from, ends = '(' .. turn .. '\1', 0 -- ends of the ring met since a task was taken: at the second all sites have been looked at
+    while #taken < wanted and looks < MOST_LOOKS and ends < 2 do
+      looks = looks + 1
+      local member = redis.call('ZRANGEBYLEX', key, from, '+', 'LIMIT', 0, 1)[1]
+      if member then
+        local site = string.match(member, '^[^%z]*')
+        if (room[site] or wanted) > 0 then
+          redis.call('ZREM', key, member)
+          taken[#taken + 1] = { 'z', '0', member, key }
+          room[site], turn, ends = (room[site] or wanted) - 1, site, 0
+        elseif looks == MOST_LOOKS then
+          turn = site -- more than can be looked at have enough: the next exchange begins behind them
+        end
+        from = '(' .. site .. '\1'
+      else
+        from, ends = '-', ends + 1
+      end
+    end
+  end
+  if turn ~= had then redis.call('HSET', counters, 'turn', turn) end
+  return suspects_alone(taken, turn_keys, start_deaths)
+end
