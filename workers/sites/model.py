@@ -152,6 +152,14 @@ class Site(BaseModel):
             raise ValueError("discover needs [pages.index], the page that lists the forums")
         return pages
 
+    @field_validator("pages")
+    @classmethod
+    def _knows_addresses(cls, pages: Pages) -> Pages:
+        for kind, page in (("thread", pages.thread), ("comments", pages.comments)):
+            if page is not None and "url" in templates.names(page.url) and pages.list.fields.url is None:
+                raise ValueError(f"{kind}.url has {{url}}, the thread's address in the list, but list.fields has no url")
+        return pages
+
     def page(self, kind: PageKind) -> Page:
         """What the file says of pages of this kind. Raises SiteError where it says nothing."""
         page: Page | None = getattr(self.pages, kind)
