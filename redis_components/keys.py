@@ -437,6 +437,13 @@ class FleetKeys:
         """
         return f"{self.prefix}:breakers"
 
+    def database(self) -> str:
+        """HASH: ids of databases: `known`, whose threads the records speak of, and `written`, which items were stored in last.
+
+        Written by `store_items` and `trawl forget --all`; read by `store_items` and `trawl status`.
+        """
+        return f"{self.prefix}:database"
+
     def wrong_sites(self) -> str:
         """HASH: sites whose file is wrong (site -> what is wrong, in one line), as the seeder last found them.
 

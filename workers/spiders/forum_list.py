@@ -169,9 +169,7 @@ class ForumListSpider(ForumSpider):
         fetched_at = str(response.meta.get("fetched_at") or utc_now())
         for forum in page.forums:
             yield forum_item(forum, site=site.name, fetched_at=fetched_at)
-        is_another = bool(page.forums) and page.forums[0].id != index.get(
-            "first"
-        )  # some sites have one page, whatever its number
+        is_another = bool(page.forums) and page.forums[0].id != index.get("first")  # some show one page for all numbers
         index = {**index, "forums": index["forums"] + len(page.forums), "first": page.forums[0].id if page.forums else None}
         if page.next is not None and is_another and number < site.limits.deep_pages:
             yield self._index_page(site, page.next, number + 1, index)
