@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from redis_components.thread_records import ThreadRecord
 from workers.list_front import front_of, vanished
 from workers.marks import Marks, after
-from workers.scan_plan import Change, ScanState, change_of, is_gap, plan_page
+from workers.scan_plan import Change, PagePlan, ScanState, change_of, is_gap, plan_page
 from workers.sites.reading import ListedThread
+from workers.spiders.forum_list import checks_of
+from workers.spiders.task_data import PostTask
 from workers.storage import Scan
 
 START = datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC)
@@ -265,6 +267,14 @@ def test_another_list_says_nothing_of_what_was_removed() -> None:
         forum.act("remove", 1)
     scanner.scan()
     assert scanner.checked == []
+
+
+def test_a_check_that_a_list_asks_for_carries_the_rows_token_so_that_it_is_asked_for_once() -> None:
+    row = ListedThread(id="a", token="7@noon", reply_count=7, last_activity=START, url="/t/a")
+    state = ScanState(started_at=START, limit=1)
+    gone, renamed = checks_of(PagePlan([], state, None, list(front_of([row], "activity")), [row]), "s", "f")
+    assert gone == PostTask(site="s", post="a", forum="f", mode="check", token="7@noon", url="/t/a")
+    assert renamed == msgspec.structs.replace(gone, replies=7)
 
 
 def test_dates_that_change_by_themselves_say_nothing_of_what_was_removed() -> None:
