@@ -24,6 +24,7 @@ SPEED = (
     "dupefilters",
     "supervision",
     "holds",
+    "neighbours",
     "freshness",
 )
 """What `make bench` runs."""
