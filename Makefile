@@ -41,8 +41,9 @@ test-scrapy-redis: $(STAMP) ## scrapy-redis's own tests, downloaded, on redis_co
 test-real-forums: $(STAMP) ## Crawl forum software that others wrote, installed from a registry, against its own database (ONLY="misago" for some)
 	@ONLY="$(ONLY)" $(BIN)/python -m pytest -q -s tests/real_forums
 
-chaos: $(STAMP) ## Ten minutes of random deaths while a living forum is crawled; everything must be stored; then each way to die (CHAOS_SECONDS=600 CHAOS_SEED=n)
+chaos: $(STAMP) ## Ten minutes of random deaths while a living forum is crawled; everything must be stored; then each way to die, and 1000 interleavings of exchanges (CHAOS_SECONDS=600 CHAOS_SEED=n)
 	@CHAOS_SECONDS=$${CHAOS_SECONDS:-600} DEATHS=all $(BIN)/python -m pytest -q -s tests/faults/test_chaos.py tests/faults/test_deaths.py
+	@EXCHANGES=$${EXCHANGES:-1000} $(BIN)/python -m pytest -q tests/faults/test_exchange_properties.py
 
 deaths: $(STAMP) ## Each way to die, of a crawler, a Redis, a fleet, and what it costs, into benchmarks/results/ (about 45 minutes)
 	@$(BIN)/python -m benchmarks kill_table deaths

@@ -20,11 +20,11 @@ from redis_components.namespace import fleet_namespace
 from workers.broker import broker_of
 from workers.fleet import default_fleet, node_crawlers
 from workers.grace import node_s, shutdown_grace
-from workers.history import history_days
 from workers.log_stream import stream_level
 from workers.logs import LogLimits
 from workers.own_tasks import own_tasks
 from workers.reach_redis import check_login
+from workers.run_book import history_days
 
 try:
     _broker, _services, _crawlers = broker_of(check_login(redis_url())), sorted(default_fleet()), node_crawlers()

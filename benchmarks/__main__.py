@@ -25,6 +25,7 @@ SPEED = (
     "supervision",
     "holds",
     "neighbours",
+    "writer_rows",
     "freshness",
 )
 """What `make bench` runs."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from redis_components.breakers import Breaker, Breakers, drift_sentence, drifted
+from redis_components.breakers import Breaker, Breakers, drift_sentence, drifted, wrong_files
 
 if TYPE_CHECKING:
     import redis
@@ -23,18 +23,19 @@ class SitesView:
 
     breakers: Mapping[str, Breaker] = field(default_factory=dict)  # the open ones, by site
     drifts: Drifts = field(default_factory=dict)
+    wrong_files: Mapping[str, str] = field(default_factory=dict)  # what is wrong with them, by site
 
     def __bool__(self) -> bool:
-        return bool(self.breakers or self.drifts)
+        return bool(self.breakers or self.drifts or self.wrong_files)
 
 
 def look_at_sites(client: redis.Redis) -> SitesView:
-    """Read both. Raises `redis.RedisError`."""
-    return SitesView(breakers=Breakers(client).open_ones(), drifts=drifted(client))
+    """Read all of it. Raises `redis.RedisError`."""
+    return SitesView(breakers=Breakers(client).open_ones(), drifts=drifted(client), wrong_files=wrong_files(client))
 
 
 def sites_json(view: SitesView) -> dict[str, Any]:
-    """Both as `--json` shows them; times in ISO 8601."""
+    """All of it as `--json` shows it; times in ISO 8601."""
     from .output import iso
 
     breakers = []
@@ -46,11 +47,13 @@ def sites_json(view: SitesView) -> dict[str, Any]:
         {"site": site, "page": kind, "figure": figure, "now": round(now, 4), "usual": round(usual, 4)}
         for (site, kind, figure), (now, usual) in view.drifts.items()
     ]
-    return {"breakers": breakers, "drifts": drifts}
+    return {"breakers": breakers, "drifts": drifts, "wrong_files": dict(view.wrong_files)}
 
 
 def sites_table(view: SitesView, now: float) -> Table:
-    """One line for each open breaker: why, and when the site is tried again; below, what it answered. Then what has drifted."""
+    """One line for each open breaker: why, and when the site is tried again; below, what it answered. Then site files that are
+    wrong, and what has drifted.
+    """
     from rich.text import Text
 
     from .output import duration, plain_table
@@ -64,6 +67,9 @@ def sites_table(view: SitesView, now: float) -> Table:
             if more:
                 why.append(f"\n{more}", style="dim")
         table.add_row(Text(site), Text("broken", style="bold red"), duration(now - one.since), next_probe, why)
+    for site, said in view.wrong_files.items():
+        if site not in view.breakers or view.breakers[site].reason != said:
+            table.add_row(Text(site), Text("wrong file", style="bold red"), "", "", Text(f"not seeded: {said}", style="red"))
     for (site, kind, figure), (value, usual) in view.drifts.items():
         why = Text(f"{kind} pages: {drift_sentence(figure, value, usual)}")
         table.add_row(Text(site), Text("drifted", style="yellow"), "", "", why)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from workers.storage.delays import Delay
 
 NOTHING = "No forum is watched yet: `trawl seed` begins, and beat does so by itself while `trawl up` runs."
+NO_REDIS = "No Redis runs here to say how fresh the forums are: start the fleet with `trawl up`, or name it in TRAWL_REDIS_URL."
 NOW_S = 10.0  # twice the time between two looks of the seeder
 _GOOD, _WAIT, _BAD = "green", "yellow", "red"
 
@@ -47,9 +48,11 @@ def forums(
         print(f"trawl: {line}", file=sys.stderr)
     if as_json:
         forums = [one.to_json() for one in found.forums]
-        print_json({"forums": forums, "budgets": _budgets_json(found), "wrong": list(found.wrong)})
+        print_json({"running": found.running, "forums": forums, "budgets": _budgets_json(found), "wrong": list(found.wrong)})
     elif not found.forums:
-        print(NOTHING)
+        print(NOTHING if found.running else NO_REDIS)
+        if stored := _stored(site):
+            print(stored)
     else:
         console().print(_table(found), "", *_budget_lines(found), sep="\n")
     return 0
@@ -65,6 +68,7 @@ class _Forum:
     hold: Hold | None
     over_budget: str  # "" while there is room
     delay: Delay | None
+    wrong_file: str  # what the seeder finds wrong with its site's file; "" for nothing
 
     @property
     def state(self) -> ForumState:
@@ -76,6 +80,8 @@ class _Forum:
         """The state in one word, and its colour."""
         if self.hold is not None:
             return self.hold.word.state, _WAIT
+        if self.wrong_file:
+            return "not scanned", _BAD
         if self.over_budget and self.watched.due_at < self.now - NOW_S:
             return "waits", _WAIT
         if self.watched.is_stale(self.now):
@@ -89,9 +95,13 @@ class _Forum:
     @property
     def why(self) -> str:
         """What else there is to know."""
+        from .output import counted
+
         gap = "a gap is open" if self.state.gap_at is not None else ""
-        failures = f"{self.state.errors} scans failed" if self.state.errors else ""
-        return ": ".join(filter(None, (str(self.hold or self.over_budget), failures or gap, self.state.reason or "")))
+        failures = f"{counted(self.state.errors, 'scan')} failed" if self.state.errors else ""
+        return ": ".join(
+            filter(None, (str(self.hold or self.wrong_file or self.over_budget), failures or gap, self.state.reason or ""))
+        )
 
     def to_json(self) -> dict[str, Any]:
         """As `--json` shows it: times in ISO 8601, spans in seconds."""
@@ -123,6 +133,7 @@ class _Forum:
 
 @dataclass(frozen=True, kw_only=True)
 class _Found:
+    running: bool = True  # a Redis that could know
     forums: list[_Forum]
     spent: Mapping[str, Spent]
     budgets: Mapping[str, float]  # requests an hour, of the sites that have a file here
@@ -130,6 +141,7 @@ class _Found:
 
 
 def _look(site: str | None) -> _Found:
+    from redis_components import breakers
     from redis_components.answers import server_time
     from redis_components.forum_states import ForumStates
     from redis_components.spending import Ledger
@@ -139,17 +151,18 @@ def _look(site: str | None) -> _Found:
 
     from .redis_access import redis_client, running_url
 
-    known, errors = ([load_site(site)], []) if site else load_all()
-    wrong = tuple(line for error in errors for line in str(error).splitlines())
+    known, errors = ([load_site(site)], {}) if site else load_all()
+    wrong = tuple(line for error in errors.values() for line in str(error).splitlines())
     declared = {one.name: one for one in known}
     budgets = {one.name: one.schedule.requests_per_hour for one in known}
     url = running_url()
     if url is None:
-        return _Found(forums=[], spent={}, budgets={}, wrong=wrong)
+        return _Found(running=False, forums=[], spent={}, budgets={}, wrong=wrong)
     with redis_client(url) as client:
         now, states = server_time(client), ForumStates(client)
         watched = states.watched(site)
         sites = sorted({one.site for one in watched})
+        wrong_files = breakers.wrong_files(client)
         spent, held = Ledger(client).spent(sites, now), why_not_seeded(client, "forum_list", sites)
     measured = _delays(site, now)
     found = [
@@ -160,6 +173,7 @@ def _look(site: str | None) -> _Found:
             hold=held.get(one.site),
             over_budget=_said_of_budget(declared.get(one.site), spent.get(one.site)),
             delay=measured.get(f"{one.site}/{one.forum}"),
+            wrong_file=wrong_files.get(one.site, ""),
         )
         for one in watched
     ]
@@ -173,6 +187,27 @@ def _said_of_budget(site: Site | None, spent: Spent | None) -> str:
     if site is None or spent is None or spent.total < site.schedule.requests_per_hour:
         return ""
     return budget.over(site, spent)
+
+
+def _stored(site: str | None) -> str:
+    """What the database knows of forums; "" for nothing."""
+    from datetime import UTC, datetime
+
+    from workers.storage import StorageError
+    from workers.storage.last_scans import last_scans
+
+    from .output import counted, duration
+    from .stored_data import NoData, stored_data
+
+    try:
+        with stored_data() as database:
+            known = last_scans(database, site)
+    except (NoData, StorageError):
+        return ""
+    if known.at is None:
+        return ""
+    ago = duration((datetime.now(UTC) - known.at).total_seconds())
+    return f"The database has what was read of {counted(known.forums, 'forum')}; the last scan ended {ago} ago."
 
 
 def _delays(site: str | None, now: float) -> dict[str, Delay]:

@@ -35,6 +35,11 @@ def iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 scan`, `2 scans`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def duration(seconds: float) -> str:
     """`0.4 s`, `12 s`, `5 min`, `3 h`, `2 d`: as much as an eye needs."""
     for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):

@@ -49,13 +49,13 @@ def tell(client: redis.Redis, outcomes: Mapping[str, str], as_json: bool) -> int
 
     from .output import print_json
 
+    refused = {forum: said for forum, said in outcomes.items() if is_refused(forum, said)}
     if as_json:
         print_json(outcomes)
-    else:
-        _show(outcomes)
+    elif outcomes.keys() - refused.keys():
+        _show({forum: said for forum, said in outcomes.items() if forum not in refused})
         if not _somebody_scans(client):
             print("No crawler runs yet: what was seeded waits for `trawl up`.", file=sys.stderr)
-    refused = {forum: said for forum, said in outcomes.items() if is_refused(forum, said)}
     for forum, said in refused.items():
         print(f"trawl: {forum}: {said}", file=sys.stderr)
     return 1 if refused else 0
@@ -72,12 +72,9 @@ def _somebody_scans(client: redis.Redis) -> bool:
 def _show(outcomes: Mapping[str, str]) -> None:
     from rich.text import Text
 
-    from workers.seeding import is_refused
-
     from .output import console, plain_table
 
     table = plain_table("forum", "outcome")
     for forum, said in outcomes.items():
-        style = "green" if said == "seeded" else "red" if is_refused(forum, said) else "yellow"
-        table.add_row(forum, Text(said, style=style))
+        table.add_row(forum, Text(said, style="green" if said == "seeded" else "yellow"))
     console().print(table)

@@ -24,7 +24,8 @@ def new(
 ) -> int:
     """Write a site file for a forum: its software is recognised, its forums are listed.
 
-    Unknown software gets the profile `generic` and says what to fill in.
+    For unknown software what can be guessed is written, and what is to be filled in. Where no forum is found nothing is written,
+    unless you name a --profile.
 
     **Examples:**
 

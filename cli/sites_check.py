@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .output import console, plain_table, print_json
+from .output import console, counted, plain_table, print_json
 from .sites_show import path_of
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _as_json(path: Path, site: Site, hints: list[str], tried: list[TriedPage]) -
 
 
 def _summary(site: Site) -> str:
-    forums = f"{len(site.forums)} forum{'' if len(site.forums) == 1 else 's'}" if site.forums else ""
+    forums = counted(len(site.forums), "forum") if site.forums else ""
     watched = " and ".join(part for part in (forums, "what the index lists" if site.discover else "") if part)
     return f"{watched} of {site.base_url}{f', profile {site.profile}' if site.profile else ''}"
 

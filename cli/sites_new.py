@@ -6,7 +6,7 @@ import asyncio
 import re
 import sys
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from redis_components.errors import ConfigError, TrawlError
 
@@ -39,6 +39,11 @@ def write(url: str, name: str | None, profile: str | None, *, force: bool, obey_
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
         raise ConfigError(f"--name {name}: must be letters, digits, '.', '_', '-', and begin with a letter or digit")
     draft, guess = asyncio.run(_look(url, name, profile, obey_robots=obey_robots))
+    if not draft.forums and profile is None:
+        raise TrawlError(
+            f"no forum was found at {url} ({draft.software}), so nothing is written: give the address of the front page, or "
+            "name a --profile (generic for unknown software) for a file to fill in"
+        )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text_of(draft), "utf-8")
@@ -72,6 +77,7 @@ async def _look(url: str, name: str, profile: str | None, *, obey_robots: bool) 
         response = await visitor.get(url)
         if response.status != 200:
             raise TrawlError(f"{url} answers with status {response.status}: give the address of a page that everybody can read")
+        _refuse_another_host(url, response.url)
         found = guesses(response)
         guess = next((one for one in found if profile in (None, one.profile)), None)
         chosen = profile or (guess.profile if guess else None)
@@ -100,17 +106,25 @@ async def _look(url: str, name: str, profile: str | None, *, obey_robots: bool) 
     return draft, guess
 
 
+def _refuse_another_host(asked: str, found: str) -> None:
+    """The site that somebody named may lead to one that he does not mean."""
+    hosts = [(urlsplit(one).hostname or "").removeprefix("www.") for one in (asked, found)]
+    if hosts[0] != hosts[1]:
+        raise TrawlError(f"{asked} leads to another host, {found}: if that is the forum, trawl sites new {found}")
+
+
 async def _forums(visitor: Visitor, name: str, profile: str, base_url: str) -> tuple[tuple[ListedForum, ...], bool]:
     """The forums that the index lists, and whether the profile knows where the index is."""
     from workers.sites import SiteError, layers, sites_dir
     from workers.sites.fetch import FetchFailed
     from workers.sites.load import site_of
-    from workers.sites.reading import read_index
+    from workers.sites.reading import ListedForum, read_index
 
     table = {"profile": profile, "base_url": base_url, "forums": ["?"]}
     site = site_of(layers.read(sites_dir() / f"{name}.toml", table))
     if site.pages.index is None:
-        return (), False
+        fixed = layers.profile_table(profile).get("forums", ())
+        return tuple(ListedForum(id=forum, name=forum) for forum in fixed), False
     forums: dict[str, ListedForum] = {}
     url: str | None = site.url("index")
     number = 1

@@ -37,7 +37,7 @@ def list_all(*, as_json: bool) -> int:
              "discover": one.discover is not None, "raw_bytes": kept[one.name]}
             for one in sites
         ]  # fmt: skip
-        print_json({"sites": rows, "wrong": [str(error) for error in wrong]})
+        print_json({"sites": rows, "wrong": [str(error) for error in wrong.values()]})
     elif sites:
         keeping = any(kept.values()) or any(one.raw.keep_days for one in sites)
         table = plain_table("site", "profile", "where", "forums", *(["raw pages here"] if keeping else []))
@@ -48,7 +48,7 @@ def list_all(*, as_json: bool) -> int:
         console().print(table)
     elif not wrong:
         print(f"no site file in {sites_dir()}: trawl sites new URL writes one", file=sys.stderr)
-    for error in wrong if not as_json else ():
+    for error in wrong.values() if not as_json else ():
         for line in str(error).splitlines():
             print(f"trawl: {line}", file=sys.stderr)
     return 2 if wrong else 0

@@ -7,7 +7,9 @@ What a breaker holds stands among the holds (`fleet_holds.py`, field `breaker:<s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any, cast
 
 import msgspec
 import redis
@@ -28,7 +30,7 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The breaker of one site. Times are Redis's, in epoch seconds."""
 
     state: BreakerState
-    cause: str  # one word, for metrics: `challenge`, `login`, `empty`, `format`, `refused`, `unreachable`, `drift`
+    cause: str  # for metrics: `challenge`, `login`, `empty`, `format`, `refused`, `busy`, `unreachable`, `drift`, `site file`
     reason: str  # one line, for people
     since: float  # when it opened
     by: str = ""  # the process that opened it
@@ -89,7 +91,24 @@ def _read(raw: bytes) -> Breaker | None:
         return None
 
 
+def wrong_files(client: redis.Redis, keys: FleetKeys | None = None) -> dict[str, str]:
+    """What is wrong with site files, by site, as the last round of seeding found it."""
+    found = client.hgetall((keys or FleetKeys()).wrong_sites())
+    return {as_text(site): as_text(said) for site, said in sorted(found.items())}
+
+
+def note_wrong_files(client: redis.Redis, known: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Note what is wrong `now`, where `known` was noted."""
+    key = FleetKeys().wrong_sites()
+    if new := {site: said for site, said in now.items() if known.get(site) != said}:
+        client.hset(key, mapping=cast("dict[Any, Any]", new))
+    if right := known.keys() - now.keys():
+        client.hdel(key, *right)
+
+
 class _Drift(msgspec.Struct):
+    """The part of `workers.breaker.drift.Drift` that people are shown: the exporter may not import `workers`."""
+
     drifted: dict[str, tuple[float, float]] = {}
 
 

@@ -18,6 +18,8 @@ from .transport import Clock, Exchanger
 logger = logging.getLogger(__name__)
 
 SLOWEST_RETRY_S = 2.0
+ASKING = "0"
+"""As the number of the last answer: of no message ever, so that Redis applies nothing and says what it knows of the owner."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,6 +78,8 @@ class Conversation:
         self._flight: Flight | None = None
         self._previous = ""
         self._generation = 0
+        self._first = 1
+        self._former: list[tuple[str, int]] = []  # names that were fenced and that Redis knew, each with its first number
         self._away_since = 0.0
         self._reclaim = ""
         self._reclaim_from = -math.inf
@@ -85,7 +89,13 @@ class Conversation:
         """The first message of an owner only introduces it: were it applied, the owner reclaimed, and the message sent again,
         nothing could tell that it had been applied.
         """
-        return self._previous != ""
+        return self._previous not in ("", ASKING)
+
+    def known(self, last_applied: int) -> int:
+        """The last exchange that may be in a Redis which fenced this owner and knows `last_applied` of it, or 0: then all that
+        was said under this name is lost, and what former names said is to be asked.
+        """
+        return last_applied or self._first - 1
 
     def say(self, batch: Batch, wish: Wish, *, carried_all: bool) -> None:
         """Send a message. The answer comes to `answered`, whenever Redis gives one."""
@@ -192,11 +202,20 @@ class Conversation:
             )
         self._clock.call_later(min(SLOWEST_RETRY_S, 0.05 * 2 ** min(flight.tries, 6)), self._send)
 
-    def start_over(self) -> None:
-        """Redis does not know this owner any more: go on under a new name."""
-        self._previous = self._reclaim = ""
-        self._generation += 1
-        self.owner = f"{self._config.owner}~{self._generation}"
+    def start_over(self, last_applied: int, *, ask: bool) -> None:
+        """Fenced by a Redis that knows all up to `last_applied`, or 0, not this owner at all: go on under a new name. With `ask`,
+        first hear what Redis knows of the one before.
+        """
+        if last_applied:
+            self._former.append((self.owner, self._first))
+        if ask:
+            self.owner, self._first = self._former.pop()
+            self._previous = ASKING
+        else:
+            self._generation += 1
+            self.owner, self._first = f"{self._config.owner}~{self._generation}", self.number + 1
+            self._previous = ""
+        self._reclaim = ""
 
     def end(self) -> None:
         """Say no more, and hear no more. Ending twice is allowed."""

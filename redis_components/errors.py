@@ -8,6 +8,7 @@ TrawlError
 ├── FleetBusy            the fleet does something that has to end before this can begin
 ├── OnHold               somebody has paused or drained what was asked for
 ├── BadStartTask         a start task is not understood: the message names the field at fault
+├── TaskMustWait         a start task cannot become requests yet: it goes back, and waits while its site is held
 └── CodecError           a request or payload cannot be turned into the other form
     ├── Unserializable   a request holds something that cannot be stored exactly
     └── Undecodable      a payload in Redis is corrupt, foreign, or from another version
@@ -46,6 +47,14 @@ class OnHold(TrawlError):
 
 class BadStartTask(TrawlError):
     """A start task is not understood; the message names the field and what was expected."""
+
+
+class TaskMustWait(TrawlError):
+    """Raised in `make_request_from_data`: nothing is wrong with the start task, but with its `site`, which is to be held."""
+
+    def __init__(self, site: str, reason: str) -> None:
+        super().__init__(reason)
+        self.site = site
 
 
 class CodecError(TrawlError):

@@ -9,7 +9,6 @@ process may go. All methods are called in one thread, that of the `Clock`.
 from __future__ import annotations
 
 import logging
-import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -27,6 +26,7 @@ from .journal import Journal
 from .outbox import Batch, Kind, Outbox
 from .pace import Haste, Pace
 from .restraint import UNKNOWN, Restraint
+from .timer import Timer
 from .transport import Clock, Exchanger
 
 __all__ = ["Frontier", "FrontierConfig", "Listeners"]
@@ -66,8 +66,7 @@ class Frontier:
         self._shut = False  # no page may be started: Redis is out of memory, or the crawl is paused
         self._closing = False
         self._stopped = False
-        self._cancel_timer: Callable[[], None] | None = None
-        self._timer_due = math.inf
+        self._timer = Timer(clock, self._fire)
         # An exchange is in flight, or comes within an interval: what happens for each page need not look further.
         self._soon = False
 
@@ -305,9 +304,7 @@ class Frontier:
     def stop(self) -> None:
         """Exchange no more; what was not stored is lost to this process, its leases run out. Stopping twice is allowed."""
         self._stopped = True
-        if self._cancel_timer is not None:
-            self._cancel_timer()
-            self._cancel_timer = None
+        self._timer.cancel()
         self.listeners = Listeners()  # they lead to the crawler, which nothing else keeps alive
         self._talk.end()
 
@@ -325,18 +322,11 @@ class Frontier:
         now, haste = self._clock.now(), self._appetite.haste(self.outbox, urgent=self._urgent)
         due = max(now, self._due(haste))
         self._soon = haste not in (Haste.POLL, Haste.BEAT)
-        if self._cancel_timer is not None:
-            if due >= self._timer_due:
-                return
-            self._cancel_timer()
-        self._timer_due = due
-        self._cancel_timer = self._clock.call_later(due - now, self._fire)
+        self._timer.set(due, now)
 
     # One exchange
 
     def _fire(self) -> None:
-        self._cancel_timer = None
-        self._timer_due = math.inf
         if self._talk.busy or self._stopped:
             return
         now = self._clock.now()
@@ -488,7 +478,7 @@ class Frontier:
         """Redis does not know us: taken for dead, or it came back with an older state. Forget the leases, replay the last
         writes under a new name.
         """
-        lacking = self._journal.replay(last_applied, flight.number, flight.batch)
+        lacking = self._journal.replay(self._talk.known(last_applied), self._clock.now(), flight.number, flight.batch)
         logger.warning(
             "fenced: this process was taken for dead, or Redis came back with an older state;"
             " dropping %d unstarted requests, replaying %d exchanges",
@@ -503,7 +493,7 @@ class Frontier:
         self._stats_again = [change for one in lacking for change in one.stats]
         self._flushes = [(self._talk.number + 1, done) for _, done in self._flushes]
         self._restraint.version = UNKNOWN
-        self._talk.start_over()
+        self._talk.start_over(last_applied, ask=not last_applied and bool(self._journal))
         self._idle = False
         self._task_idle_since = None
         self._urgent = True

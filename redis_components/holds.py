@@ -123,6 +123,10 @@ class Holds:
                 return name
         return None
 
+    def keeps_back(self, names: Iterator[str]) -> bool:
+        """Whether a request with these names must not be sent now."""
+        return self.paused or (bool(self.sites) and self.site_of(names, task=False) is not None)
+
     def is_held(self, lot: str) -> bool:
         """Whether a lot of parked requests has to stay where it is."""
         site = lot.partition(":")[2]

@@ -21,10 +21,14 @@ class Journal:
         while self._entries and self._entries[0][0] < now - self._keep_s:
             self._entries.popleft()
 
-    def replay(self, last_applied: int, number: int, batch: Batch) -> list[Batch]:
-        """Remove everything, however old: Redis may have been away for long. Returns what it lacks, which knows all exchanges
-        up to `last_applied`; `batch` is that of exchange `number`, just refused.
+    def replay(self, known: int, now: float, number: int, batch: Batch) -> list[Batch]:
+        """Remove and return, however old (Redis may have been away for long), what a Redis lacks that knows all exchanges up to
+        `known`; `batch` is that of exchange `number`, just refused at `now`. The rest is kept: Redis may come back older yet.
         """
-        lacking = [one for _, of, one in (*self._entries, (0.0, number, batch)) if of > last_applied and one.writes]
-        self._entries.clear()
+        self._entries.append((now, number, batch))
+        lacking = [one for _, of, one in self._entries if of > known and one.writes]
+        self._entries = deque(entry for entry in self._entries if entry[1] <= known and entry[2].writes)
         return lacking
+
+    def __bool__(self) -> bool:
+        return bool(self._entries)

@@ -10,7 +10,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.spidermiddlewares.httperror import HttpError
 from scrapy.utils.asyncio import is_asyncio_available
 
-from .engine import stop_crawl
+from .engine import stop_crawl, take_back
 from .page import Page, current_page
 
 if TYPE_CHECKING:
@@ -88,6 +88,18 @@ class PageBook:
             stop_crawl(self._crawler, failure.value.reason)
         else:
             self.give_up(request, reason_of(failure))
+
+    def take_back(self, is_held: Callable[[Request], bool]) -> None:
+        """Pages that wait in the downloader for their turn and are held: their leases go back to the queue (edge d)."""
+
+        def is_held_page(request: Request) -> bool:
+            page = self.pages.get(request)  # None: a page at work asked for it, as for robots.txt or a file
+            if page is None or page.request is not request or not is_held(request):
+                return False
+            page.cut_off = True
+            return True
+
+        take_back(self._crawler, is_held_page)
 
     def _cut_off(self, request: Request) -> None:
         page = self.pages.get(request)

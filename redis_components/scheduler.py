@@ -20,7 +20,7 @@ from . import defaults
 from .custom_dupefilter import OUTAGES, CustomDupeFilter
 from .custom_queue import CustomQueue
 from .dupefilter import is_fused
-from .engine import close_frontier, frontier_of, running_crawler, stop_crawl, take_back, watch_finished
+from .engine import close_frontier, frontier_of, running_crawler, stop_crawl, watch_finished
 from .errors import TrawlError, Undecodable, Unserializable
 from .exchange import NO_FILTER, NewRequest, Order, score_of
 from .filters import Notes
@@ -304,26 +304,13 @@ class Scheduler(LoneScheduler):
 
     def _is_held(self, request: Request) -> bool:
         """Whether this request must not be sent now."""
-        holds = self._frontier.holds
-        if holds.paused or not holds.sites:
-            return holds.paused
-        return holds.site_of(names_of(request.meta.get("site"), request.url), task=False) is not None
+        return self._frontier.holds.keeps_back(names_of(request.meta.get("site"), request.url))
 
     def _hold_back(self, *_: object) -> None:
-        """What waits in the downloader for its turn is not sent while it is held; its lease goes back to the queue (d)."""
+        """What waits in the downloader for its turn is not sent while it is held."""
         holds = self._frontier.holds
-        if not (holds.paused or holds.sites):
-            return
-
-        def take_back_page(request: Request) -> bool:
-            page = self._pages.get(request)  # None: a page at work asked for it, as for robots.txt or a file
-            if page is None or page.request is not request or not self._is_held(request):
-                return False
-            page.cut_off = True
-            return True
-
-        assert self._crawler is not None
-        take_back(self._crawler, take_back_page)
+        if holds.paused or holds.sites:
+            self._book.take_back(self._is_held)
 
     def _fenced(self) -> None:
         for page in (*self._pages.values(), *self._kept.pages, *self._unasked.pages):

@@ -237,7 +237,8 @@ class RedisMixin(SynchronousTasks):
         """The request or requests of a start task: a bare URL, or JSON with the fields of `StartTask`. Override it for other
         formats.
 
-        Whatever it raises sets the task aside with that reason.
+        Whatever it raises sets the task aside with that reason; but TaskMustWait gives it back, and parks it while its site is
+        held.
         """
         return request_of(read(data, self.redis_encoding), self)  # type: ignore[arg-type]  # mixed into a Spider
 

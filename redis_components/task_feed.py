@@ -15,6 +15,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from .engine import frontier_of
+from .errors import TaskMustWait
 from .holds import names_of
 from .page import Page, current_page
 
@@ -176,8 +177,12 @@ class TaskFeed:
             for one in requests:
                 if not isinstance(one, Request):
                     raise TypeError(f"make_request_from_data() gave {one!r:.100}, which is no request")
-            if self._parks(lease, requests):
+            if requests and self._parks(lease, requests[0].meta.get("site"), requests[0].url):
                 return None
+        except TaskMustWait as wait:
+            if not self._parks(lease, wait.site, ""):
+                self._frontier.release(lease.id)  # until it is known here that the site is held
+            return None
         except CloseSpider:
             self._frontier.release(lease.id)
             raise
@@ -189,12 +194,10 @@ class TaskFeed:
             return None
         return OpenTask(page=Page(lease.id), rest=iter(requests))
 
-    def _parks(self, lease: Lease, requests: list[Request]) -> bool:
-        """Set the task aside where the site of its first request is held."""
+    def _parks(self, lease: Lease, site: object, url: str) -> bool:
+        """Set the task aside where this site, that of its first request, is held."""
         frontier = self._frontier
-        if not frontier.holds.sites or not requests:
-            return False
-        return frontier.park(lease.id, names_of(requests[0].meta.get("site"), requests[0].url), task=True)
+        return bool(frontier.holds.sites) and frontier.park(lease.id, names_of(site, url), task=True)
 
     def _rest_of(self, task: OpenTask) -> Iterator[Request]:
         """The requests of `task` that are left; whoever asks for what comes after them has the outbox hold them by then."""

@@ -10,6 +10,7 @@ from celery.exceptions import CPendingDeprecationWarning
 from celery.platforms import SecurityWarning
 from celery.signals import celeryd_after_setup, celeryd_init, worker_init, worker_process_init
 
+from workers.loading_ahead import load_ahead
 from workers.patient_log import never_wait
 
 from .base import FleetTask
@@ -41,6 +42,11 @@ def _without_needless_warnings(**_: Any) -> None:
     warnings.filterwarnings("ignore", message="You're running the worker with superuser privileges", category=SecurityWarning)
     # Six lines at each loss of the broker about a setting that celeryconfig.py has decided.
     warnings.filterwarnings("ignore", message=r"\s*In Celery 5\.1 we introduced", category=CPendingDeprecationWarning)
+
+
+@worker_init.connect
+def _load_what_tasks_need(**_: Any) -> None:
+    load_ahead()
 
 
 @worker_process_init.connect

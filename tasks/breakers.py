@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from redis_components.connection import connect
-from workers.breaker.probing import probe_sites as probe
-from workers.raw.pruning import prune_here
 
 from .app import app
 
@@ -15,10 +13,14 @@ def probe_sites() -> dict[str, str]:
 
     Returns what was done, by site. One at a time: a second one does nothing.
     """
-    return probe(connect())
+    from workers.breaker import probing
+
+    return probing.probe_sites(connect())
 
 
 @app.task(name="trawl.prune_raw_pages")
 def prune_raw_pages() -> list[str]:
     """Delete raw pages that are too old on the node that runs this; crawlers do so on theirs. Returns the folders deleted."""
+    from workers.raw.pruning import prune_here
+
     return [str(place) for place in prune_here()]

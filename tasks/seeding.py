@@ -6,11 +6,6 @@ from datetime import datetime
 
 from redis_components.connection import connect
 from redis_components.errors import ConfigError
-from workers import rechecking, seeding
-from workers.items import moment_of
-from workers.storage import StorageError
-from workers.storage.database import default_url
-from workers.storing import forget, opened
 
 from .app import app
 
@@ -23,6 +18,8 @@ def seed_forums(forums: list[str] | None = None, site: str | None = None, force:
     forum and why, `{"demo/f1": "seeded", "demo/f2": "not due until 12:00:05 UTC"}`. Raises SiteError for an unknown site,
     ConfigError for bad arguments.
     """
+    from workers import seeding
+
     return seeding.seed(connect(), forums, site, force)
 
 
@@ -32,6 +29,8 @@ def rescan_forum(forum: str, site: str | None = None, depth: int | None = None) 
 
     Returns as `seed_forums`. Raises SiteError, ConfigError.
     """
+    from workers import seeding
+
     return seeding.rescan(connect(), [forum], site, depth)
 
 
@@ -41,6 +40,8 @@ def refresh_posts(post_ids: list[str], site: str) -> int:
 
     Raises SiteError for an unknown site, ConfigError for bad arguments.
     """
+    from workers import seeding
+
     return seeding.refresh(connect(), post_ids, site)
 
 
@@ -51,6 +52,8 @@ def backfill(site: str, since: str | None = None, forums: list[str] | None = Non
     It takes no more than the site's `schedule.backfill_share`, behind everything new. Returns what became of each forum. Raises
     SiteError, ConfigError.
     """
+    from workers import rechecking
+
     return rechecking.backfill(connect(), site, _moment(since), forums)
 
 
@@ -60,6 +63,10 @@ def recheck_threads(site: str | None = None, force: bool = False) -> dict[str, s
 
     `force` checks up to 1,000 threads of each site now. Returns what was sent for each site. Raises SiteError, StorageError.
     """
+    from workers import rechecking
+    from workers.storage import StorageError, default_url
+    from workers.storing import forget, opened
+
     url = default_url()
     try:
         return rechecking.recheck(connect(), opened(url), site, force)
@@ -69,6 +76,8 @@ def recheck_threads(site: str | None = None, force: bool = False) -> dict[str, s
 
 
 def _moment(text: str | None) -> datetime | None:
+    from workers.items import moment_of
+
     try:
         return None if text is None else moment_of(text)
     except ValueError:

@@ -7,7 +7,6 @@ from typing import Any
 
 from redis_components.connection import connect
 from workers.fleet import default_fleet
-from workers.storing import store
 
 from .app import app
 
@@ -15,4 +14,6 @@ from .app import app
 @app.task(name="trawl.store_items")
 def store_items() -> dict[str, dict[str, Any]]:
     """Move scraped items into the database; returns what was written, by service. One at a time: a second one finds it busy."""
+    from workers.storing import store
+
     return {service: asdict(report) for service, report in store(connect(), default_fleet()).items()}

@@ -19,7 +19,7 @@ from pathlib import Path
 import redis_components
 from redis_components.embedded import project_dir
 
-from .sites import sites_dir
+from .sites_folder import sites_dir
 
 _VARIABLES = ("TRAWL_", "SCRAPY_")
 _OF_ONE_NODE = frozenset(

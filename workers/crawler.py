@@ -11,6 +11,11 @@ CRAWLER_MAX_PAGES, from which on it is replaced (`workers.limits`).
 
 from __future__ import annotations
 
+import gc
+
+if __name__ == "__main__":
+    gc.disable()  # while everything is loaded: the collector would look again and again at modules that stay
+
 import faulthandler
 import logging
 import os
@@ -65,6 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> ExitKind:
         leave_on_memory_error(partial(os._exit, ExitKind.OUT_OF_MEMORY.exit_code))
         registry = reach_redis()
         process = CrawlerProcess(options, settings, registry, signals)
+        gc.freeze()
+        gc.enable()
     except TrawlError as error:
         print(f"trawl: {options.spider}: {error}", file=sys.stderr)  # noqa: T201 - a log line has no place before the log
         return ExitKind.REFUSED if isinstance(error, ConfigError) else ExitKind.CRASHED

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import re
 import time
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -14,10 +12,10 @@ import msgspec
 import redis
 
 from redis_components.answers import server_time
-from redis_components.errors import ConfigError
 from redis_components.registry import CrawlerRecord, Registry
 from redis_components.runs import MOST_WAITING, Run, RunBy, Runs
 
+from .run_book import history_days
 from .storage import Database, RunHistory, RunRow, Wanted
 from .storage.runs import LOST
 
@@ -30,14 +28,6 @@ ONCE_LONGEST_S = 4000.0  # `crawl_once` is ended by Celery before
 _looked_at: dict[str, float] = {}  # by database, of this process
 
 logger = logging.getLogger(__name__)
-
-
-def history_days() -> float:
-    """For how long the history is kept, from TRAWL_HISTORY_DAYS. Raises ConfigError."""
-    text = os.environ.get("TRAWL_HISTORY_DAYS", "30")
-    if not (re.fullmatch(r"\d{1,5}(\.\d+)?", text, re.ASCII) and float(text) > 0):
-        raise ConfigError(f"TRAWL_HISTORY_DAYS={text!r}: the history is kept for a number of days, such as 30")
-    return float(text)
 
 
 def store_runs(client: redis.Redis, database: Database) -> int:

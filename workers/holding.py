@@ -27,7 +27,7 @@ from redis_components.keys import CrawlKeys
 from redis_components.registry import Registry, slot_name
 
 from .fleet import default_fleet, desired_fleet
-from .sites import site_names, sites_dir
+from .sites_folder import sites_dir
 
 _SITE = re.compile(r"[^\s\x00-\x1f/]{1,253}")
 _HOST = re.compile(r".*[.:].*|localhost", re.DOTALL)
@@ -204,6 +204,8 @@ def _known_site(site: str, *, anything: bool) -> str:
     """The name of a site file, else a host as URLs have it. Raises ConfigError."""
     if not _SITE.fullmatch(site):
         raise ConfigError(f"site {site!r:.100}: name a site, or a host such as example.com: no URL, no spaces, 253 characters")
+    from .sites import site_names  # it loads all that reads site files; most of who asks here does not name a site
+
     known = site_names()
     if site in known:
         return site

@@ -19,6 +19,13 @@ def utc_now() -> str:
     return stamp(datetime.now(UTC))
 
 
+def now_in_reading(began: str) -> str:
+    """The time now, and never before the reading of a thread `began`, also where the clocks of two crawlers differ: what is older
+    than a whole reading, and was not seen in it, counts as removed.
+    """
+    return max(utc_now(), began)
+
+
 def moment_of(text: str) -> datetime:
     """The time or day that `text` says in ISO 8601; UTC where it names no zone. Raises ValueError."""
     moment = datetime.fromisoformat(text)

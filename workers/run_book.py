@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from redis_components.errors import ConfigError
 from redis_components.registry import CrawlerRecord, Slot
 from redis_components.runs import Run, RunBy
 
@@ -68,3 +70,11 @@ def with_figures(run: Run, record: CrawlerRecord) -> Run:
     """The run, as far as its process has come."""
     peak = max(run.peak_rss_bytes, record.rss_bytes)
     return replace(run, pages=record.pages, items=record.items, peak_rss_bytes=peak)
+
+
+def history_days() -> float:
+    """For how long the history is kept, from TRAWL_HISTORY_DAYS. Raises ConfigError."""
+    text = os.environ.get("TRAWL_HISTORY_DAYS", "30")
+    if not (re.fullmatch(r"\d{1,5}(\.\d+)?", text, re.ASCII) and float(text) > 0):
+        raise ConfigError(f"TRAWL_HISTORY_DAYS={text!r}: the history is kept for a number of days, such as 30")
+    return float(text)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 import redis
 
 from redis_components import seeds
 from redis_components.answers import server_time
+from redis_components.breakers import note_wrong_files, wrong_files
 from redis_components.errors import ConfigError
 from redis_components.forum_states import ForumStates
 from redis_components.keys import CrawlKeys
@@ -20,8 +21,10 @@ from redis_components.spending import Ledger, Spent
 from workers import budget
 from workers.holding import refuse_if_draining, why_not_seeded
 from workers.seed_plan import Due, plan, watched
-from workers.sites import Site, load_all, load_site
+from workers.sites import Site, SiteError, load_all, load_site
 from workers.spiders.task_data import INDEX, ForumTask, PostTask, encode
+
+logger = logging.getLogger(__name__)
 
 _REFUSED = ("unknown forum", "several sites have it")  # how the sentence about a wrong name begins
 _BROKEN_FILE = "/?"  # instead of a forum, where the site file cannot be read
@@ -51,8 +54,11 @@ def seed(
     _check_names(forums)
     look = _Look.at(client, site)
     if forums is None:
+        if site is None:
+            _say_wrong(client, look.wrong)
         every = [(one, forum) for one in look.sites for forum in look.dues[one.name]]
-        return look.wrong | look.seed(client, every, force=force)
+        broken = {f"{name}{_BROKEN_FILE}": error.in_a_line for name, error in look.wrong.items()}
+        return broken | look.seed(client, every, force=force)
     wanted, unclear = look.homes(forums, site)
     return unclear | look.seed(client, wanted, force=True)
 
@@ -83,6 +89,18 @@ def refresh(client: redis.Redis, posts: Sequence[str], site: str) -> int:
     return seeds.push(client, CrawlKeys.for_spider("forum_detail"), [encode(PostTask(site=name, post=post)) for post in posts])
 
 
+def _say_wrong(client: redis.Redis, wrong: Mapping[str, SiteError]) -> None:
+    """Once for each mistake, whichever process finds it: beat seeds every few seconds."""
+    known = wrong_files(client)
+    now = {name: error.in_a_line for name, error in wrong.items()}
+    note_wrong_files(client, known, now)
+    for name, said in now.items():
+        if known.get(name) != said:
+            logger.error("site %s is not seeded: %s", name, said)
+    for name in known.keys() - wrong.keys():
+        logger.info("the file of site %s is right again, or gone", name)
+
+
 def homes_of(client: redis.Redis, site: Site, forums: Sequence[str] | None) -> tuple[list[str], dict[str, str]]:
     """The forums of a site that are meant (None: all), and what to say of those that it does not have."""
     _check_names(forums)
@@ -106,14 +124,12 @@ class _Look:
     sites: list[Site]
     spent: Mapping[str, Spent]
     dues: Mapping[str, Mapping[str, Due]]  # site -> forum -> its next scan
-    wrong: dict[str, str]  # what to say of site files that cannot be read
+    wrong: Mapping[str, SiteError]  # the files that cannot be read, by site
 
     @classmethod
     def at(cls, client: redis.Redis, site: str | None) -> _Look:
-        """Read sites, states and spending; say when each forum is due. Raises SiteError where no site file is right."""
-        sites, errors = ([load_site(site)], []) if site else load_all()
-        if errors and not sites:
-            raise errors[0]
+        """Read sites, states and spending; say when each forum is due."""
+        sites, wrong = ([load_site(site)], {}) if site else load_all()
         now, states, ledger = server_time(client), ForumStates(client), Ledger(client)
         spent = ledger.spent([one.name for one in sites], now)
         ledger.say_budgets({one.name: one.schedule.requests_per_hour for one in sites})
@@ -123,12 +139,15 @@ class _Look:
             by_forum = {ids[name]: state for name, state in states.read(ids).items()}
             dues[one.name] = {due.forum: due for due in plan(one, by_forum, spent[one.name], now)}
         watch = {f"{name}/{forum}": due.at for name, of_site in dues.items() for forum, due in of_site.items()}
-        states.say_when_due(watch, now, whole=site is None and not errors)
-        wrong = {f"{Path(str(error).partition(':')[0]).stem}{_BROKEN_FILE}": " ".join(str(error).split()) for error in errors}
+        states.say_when_due(watch, now, whole=site is None and not wrong)
         return cls(now=now, sites=sites, spent=spent, dues=dues, wrong=wrong)
 
     def homes(self, forums: Iterable[str], site: str | None) -> tuple[list[tuple[Site, str]], dict[str, str]]:
-        """The site of each named forum, and what to say of those that have none or several."""
+        """The site of each named forum, and what to say of those that have none or several. Raises SiteError where no site file
+        is right.
+        """
+        if self.wrong and not self.sites:
+            raise next(iter(self.wrong.values()))
         wanted, unclear = [], {}
         for forum in dict.fromkeys(forums):
             homes = [one for one in self.sites if forum in self.dues[one.name]]

@@ -123,6 +123,11 @@ def missing(reading: Reading, *, numbered: bool) -> Step:
     return _end(msgspec.structs.replace(reading, steady=False))
 
 
+def anew(reading: Reading) -> Reading:
+    """The same from the first page of comments on."""
+    return _pass(reading, 1).reading
+
+
 def is_whole(reading: Reading) -> bool:
     """Whether a reading that came to its end began at the beginning."""
     return reading.first == 1

@@ -21,14 +21,17 @@ import pyarrow.parquet as pq
 import pytest
 import redis
 
+from cli.forums import NO_REDIS, NOTHING
 from cli.main import main
 from redis_components.forum_states import ForumState, ForumStates
 from redis_components.keys import CrawlKeys
 from redis_components.nodes import NodeRecord, Nodes
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry
 from redis_components.spending import Ledger, Purpose, Spending
-from tests.support.items import comment, post, wire
+from tests.support.items import comment, post, scan, wire
 from workers.storage import Database, Item, parse
+from workers.storage.schema import VERSION
+from workers.storing import forget, store
 
 LISTS = CrawlKeys.for_spider("forum_list")
 DETAILS = CrawlKeys.for_spider("forum_detail")
@@ -179,23 +182,49 @@ def test_seed_without_a_site_file_says_where_to_put_one(trawl: Trawl, tmp_path: 
 
 def test_seed_with_a_broken_site_file_names_file_and_key(trawl: Trawl, tmp_path: Path) -> None:
     (tmp_path / "sites" / "example.toml").write_text(SITE + "limits.pages_per_scan = 0\n")
-    one_line(trawl("seed"), 2, "example.toml", "pages_per_scan")
+    one_line(trawl("seed"), 1, "example/?", "example.toml", "pages_per_scan")
+    one_line(trawl("seed", "news"), 2, "example.toml", "pages_per_scan")
 
 
-def test_seed_goes_on_where_another_site_file_is_broken(trawl: Trawl, tmp_path: Path) -> None:
-    (tmp_path / "sites" / "broken.toml").write_text("base_url = 7\n")
-    said = trawl("seed")
-    assert said.code == 1
-    assert "example/news  seeded" in said.out
-    assert "trawl: broken/?: " in said.err
-    assert "base_url" in said.err
+def test_seed_goes_on_where_another_site_file_is_broken_which_is_said_once_and_in_the_status(
+    trawl: Trawl, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = tmp_path / "sites" / "broken.toml"
+    broken.write_text("base_url = 7\n")
+    for first in (True, False):
+        said = trawl("seed")
+        assert said.code == 1
+        assert f"example/news  {'seeded' if first else 'pending'}" in said.out
+        assert "broken" not in said.out
+        assert said.err.count("trawl: broken/?: ") == said.err.count("base_url") == 1
+    (logged,) = [line.getMessage() for line in caplog.records if line.name == "workers.seeding"]
+    assert logged.startswith(f"site broken is not seeded: {broken}: base_url = 7: ")
+    status = trawl("status").out
+    assert "broken  wrong file" in status
+    assert json.loads(trawl("status", "--json").out)["sites"]["wrong_files"].keys() == {"broken"}
+    broken.write_text(SITE)
+    trawl("seed")
+    assert "wrong file" not in trawl("status").out
+    broken.write_text("base_url = 7\n")
+    trawl("seed")
+    found = json.loads(trawl("forums", "--json").out)["forums"]
+    assert {(one["site"], one["state"]) for one in found} == {("broken", "not scanned"), ("example", "new")}
 
 
 # forums
 
 
-def test_forums_tells_how_fresh_each_one_is_and_what_was_spent(trawl: Trawl, redis_client: redis.Redis) -> None:
-    assert "No forum is watched yet" in trawl("forums").out
+def test_forums_tells_how_fresh_each_one_is_and_what_was_spent(
+    trawl: Trawl, redis_client: redis.Redis, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert trawl("forums").out.splitlines() == [NOTHING]
+    with Database.from_url() as database:
+        database.write([parse(wire(scan(forum, site="example"))) for forum in ("help", "news")])
+    assert trawl("forums").out.splitlines()[0] == NOTHING
+    assert trawl("forums").out.splitlines()[1].startswith("The database has what was read of 2 forums; the last scan ended ")
+    monkeypatch.delenv("TRAWL_REDIS_URL")
+    assert trawl("forums").out.splitlines()[0] == NO_REDIS
+    monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
     trawl("seed")
     now = time.time()
     gone = ForumState(scanned_at=now - 6000, tried_at=now - 6000, errors=2, reason="page 1: 503", newest_at=now - 9600)
@@ -329,6 +358,28 @@ def test_status_shows_crawlers_queues_and_errors_and_hides_the_password(
     assert password not in text + json.dumps(seen)
 
 
+def test_another_database_is_told_once_in_the_log_and_in_the_status_until_its_threads_are_forgotten(
+    trawl: Trawl, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def stored_in(name: str) -> list[bool]:
+        """Each store's warning, and what the status says then."""
+        caplog.clear()
+        monkeypatch.setenv("TRAWL_DATABASE_URL", f"sqlite:///{tmp_path}/{name}.sqlite")
+        store(redis_client, ["forum_detail"])
+        return ["trawl forget --all" in caplog.text, json.loads(trawl("status", "--json").out)["another_database"]]
+
+    assert stored_in("one") == [False, False]
+    assert stored_in("two") == [True, True]
+    assert stored_in("two") == [False, True]
+    assert "trawl forget --all" in trawl("status").out
+    assert stored_in("one") == [False, False]
+    assert stored_in("two") == [True, True]
+    trawl("forget", "--all")
+    assert stored_in("two") == [False, False]
+    for name in ("one", "two"):
+        forget(f"sqlite:///{tmp_path}/{name}.sqlite")
+
+
 def test_status_without_any_redis_says_so_and_starts_none(trawl: Trawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRAWL_REDIS_URL")
     said = trawl("status")
@@ -437,11 +488,11 @@ def test_older_tables_are_upgraded_by_db_and_not_by_who_reads(trawl: Trawl, stor
     with contextlib.closing(sqlite3.connect(stored / "trawl.sqlite")) as connection, connection:
         connection.executescript((Path(__file__).parent / "storage" / "version_1.sqlite.sql").read_text())
         connection.execute("INSERT INTO trawl_schema VALUES (1, 1, '2026-01-01T00:00:00.000000Z')")
-    one_line(trawl("export"), 1, "its tables have version 1, this Trawl reads 2", "trawl db upgrade")
+    one_line(trawl("export"), 1, f"its tables have version 1, this Trawl reads {VERSION}", "trawl db upgrade")
     said = trawl("db", "check", "--json")
-    assert (said.code, json.loads(said.out)["version"], json.loads(said.out)["needed"]) == (1, 1, 2)
-    assert "its tables had version 1, and now 2" in trawl("db", "upgrade").out
-    assert "have version 2 already" in trawl("db", "upgrade").out
+    assert (said.code, json.loads(said.out)["version"], json.loads(said.out)["needed"]) == (1, 1, VERSION)
+    assert f"its tables had version 1, and now {VERSION}" in trawl("db", "upgrade").out
+    assert f"have version {VERSION} already" in trawl("db", "upgrade").out
     assert trawl("db", "check").code == trawl("export").code == 0
 
 

@@ -140,7 +140,7 @@ def test_bad_start_tasks_are_set_aside_while_others_scan_fill_in_and_list_the_fo
         b'{"site": "demo", "forum": 7}': "Expected `str`, got `int`",
         b'{"site": "demo", "forum": "f1", "mode": "quick"}': "Invalid enum value 'quick'",
         b'{"site": "demo", "forum": "f1", "mode": "backfill", "since": "lately"}': "Invalid isoformat string: 'lately'",
-        b'{"site": "nope", "forum": "f1"}': "unknown site 'nope'",
+        b'{"site": "no/pe", "forum": "f1"}': "unknown site 'no/pe'",
         b'{"site": "demo", "forum": "f99"}': "unknown forum 'f99'",
     }
     tasks = [

@@ -14,16 +14,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import redis
 
 from demo.forum.process import ForumProcess
-from redis_components.breakers import Breakers
+from redis_components.breakers import Breaker, Breakers
 from redis_components.fleet_holds import FleetHolds
 from redis_components.inspector import snapshot
 from redis_components.keys import CrawlKeys
 from tests.support.demo_sites import declare
 from tests.support.processes import wait_until
+from workers.breaker import close_breaker
 from workers.breaker.probing import probe_sites
 from workers.raw import RawPage, raw_dir
 from workers.raw.reading import read_pages
@@ -31,6 +33,7 @@ from workers.seeding import seed
 
 ROOT = Path(__file__).parents[2]
 SPIDERS = ("forum_list", "forum_detail")
+LISTS = CrawlKeys.for_spider("forum_list")
 BREAKER = "\n[breaker]\nin_a_row = 3\nprobe_s = 0.1\nprobe_max_s = 0.5\n"
 
 
@@ -84,19 +87,25 @@ def truth(forum: ForumProcess) -> set[tuple[str, str]]:
     return {("post", one) for one in told["posts"]} | {("comment", one) for one in told["comments"]}
 
 
-def test_a_site_behind_a_wall_is_held_the_other_goes_on_and_in_the_end_all_is_there(
+def test_a_site_with_a_wrong_file_or_behind_a_wall_is_held_the_other_goes_on_and_in_the_end_all_is_there(
     sites: Path, redis_url: str, redis_client: redis.Redis
 ) -> None:
     with (
+        ForumProcess(seed=5, forums=4, threads=20, comments=3, rate=0) as slip,
         ForumProcess(seed=3, forums=4, threads=8, comments=3, rate=0) as ill,
         ForumProcess(seed=4, forums=4, threads=8, rate=0) as well,
     ):
-        declare(sites, "ill", ill.url, BREAKER)
-        declare(sites, "well", well.url, BREAKER + "[raw]\nkeep_days = 1\n")
-        ill.control(wall="login", wall_page="comments")
+        right = declare(sites, "slip", slip.url).read_text()
         assert set(seed(redis_client).values()) == {"seeded"}
+        (sites / "slip.toml").write_text(right.replace("pages_per_scan = 50", "pages_per_scan = 0"))
         with crawlers(redis_url, sites.parent) as said:
             breakers = Breakers(redis_client)
+            its_file_is_wrong_and_then_gone(slip, sites / "slip.toml", right, redis_client, said)
+
+            declare(sites, "ill", ill.url, BREAKER)
+            declare(sites, "well", well.url, BREAKER + "[raw]\nkeep_days = 1\n")
+            ill.control(wall="login", wall_page="comments")
+            assert set(seed(redis_client).values()) == {"seeded"}
             wait_until(lambda: "ill" in breakers.open_ones(), lambda: f"the breaker opens: {said()}", 90)
             opened = breakers.open_ones()["ill"]
             assert (opened.cause, opened.kind) == ("login", "comments")
@@ -125,8 +134,57 @@ def test_a_site_behind_a_wall_is_held_the_other_goes_on_and_in_the_end_all_is_th
             wait_until(closed, lambda: f"probes close it: {seen}", 90)
             assert seen[-1] == "closed"
             wait_until(lambda: stored(redis_client, "ill") == truth(ill), lambda: f"all of it is fetched: {said()}", 90)
+        assert "Traceback" not in said()
         kept = {(page.page["thread"], page.fetched_at) for page in read_pages(raw_dir(), "well") if isinstance(page, RawPage)}
         assert {(one["id"], one["fetched_at"]) for one in items_of(redis_client, "well") if one["kind"] == "post"} <= kept
-        assert [snapshot(redis_client, spider).dead for spider in SPIDERS] == [0, 0]
+        assert [snapshot(redis_client, spider).dead for spider in SPIDERS] == [1, 0], "the task that was given up"
         assert [snapshot(redis_client, spider).parked for spider in SPIDERS] == [0, 0]
         assert FleetHolds(redis_client).all(SPIDERS) == []
+
+
+def its_file_is_wrong_and_then_gone(
+    forum: ForumProcess, file: Path, right: str, client: redis.Redis, said: Callable[[], str]
+) -> None:
+    """What is queued of a site waits until its file is right: it is wrong when the crawlers start, gone while they crawl, and at
+    last gone for good.
+    """
+    breakers, site = Breakers(client), file.stem
+
+    def opened() -> Breaker:
+        wait_until(lambda: site in breakers.open_ones(), lambda: f"the breaker opens: {said()}", 90)
+        return breakers.open_ones()[site]
+
+    def looked() -> str:
+        breaker = breakers.get(site)
+        assert breaker is not None
+        breakers.put(site, msgspec.structs.replace(breaker, next_probe_at=0.0))
+        return probe_sites(client)[site]
+
+    breaker = opened()
+    assert breaker.cause == "site file"
+    assert f"{file}: limits.pages_per_scan = 0" in breaker.reason
+    wait_until(lambda: snapshot(client, "forum_list").parked_tasks == 4, lambda: f"its tasks are parked: {said()}", 30)
+    assert looked() == f"open: {breaker.reason}"
+    forum.control(latency_ms=100)
+    file.write_text(right)
+    assert looked() == "closed"
+    assert breakers.all() == {}
+
+    wait_until(lambda: stored(client, site), lambda: f"it is crawled: {said()}", 30)
+    file.unlink()
+    forum.control(latency_ms=0)
+    assert f"unknown site '{site}'" in opened().reason
+    wait_until(lambda: is_quiet(client, "forum_detail"), lambda: f"what waits is parked: {said()}", 30)
+    assert snapshot(client, "forum_detail").parked
+    file.write_text(right)
+    assert looked() == "closed"
+    wait_until(lambda: stored(client, site) == truth(forum), lambda: f"all of it is fetched: {said()}", 30)
+    assert [snapshot(client, spider).dead for spider in SPIDERS] == [0, 0]
+
+    file.unlink()
+    client.rpush(LISTS.start_tasks(), b'{"site": "slip", "forum": "f1"}')
+    opened()
+    close_breaker(client, site, "closed by ops@host")
+    wait_until(lambda: snapshot(client, "forum_list").dead == 1, lambda: f"what waited is given up: {said()}", 30)
+    assert f"unknown site '{site}'".encode() in client.lindex(LISTS.dead(), 0)
+    assert breakers.open_ones() == {}

@@ -183,6 +183,15 @@ def test_a_new_site_of_known_software_is_written_listed_and_shown(server: Server
     assert (code, "follow its comments" in out) == (0, True)
     assert 'profile = "generic"' in (sites / "strange.toml").read_text()
 
+    server.pages |= {
+        "/rubbish": (200, {}, bytes(range(256)) * 40),
+        "/away": (302, {"Location": f"{server.url.replace('127.0.0.1', 'localhost')}/board/"}, b""),
+    }
+    for path, said in (("/rubbish", "no forum was found at "), ("/away", "leads to another host, http://localhost:")):
+        code, out, err = trawl("new", f"{server.url}{path}", "--name", "none")
+        assert (code, out, err.startswith("trawl: "), said in err) == (1, "", True, True), err
+    assert not (sites / "none.toml").exists()
+
     (sites / "books.toml").write_text(books(server))
     code, out, _ = trawl("show", "books")
     assert code == 0

@@ -182,22 +182,60 @@ def test_an_exchange_that_is_sent_again_is_applied_once(one: Owner, redis_client
     assert sizes(redis_client) == {"leased": 4, "items": 1, "owners": 1}
 
 
+def dumped(client: redis.Redis) -> dict[bytes, bytes]:
+    return {key: client.dump(key) for key in client.scan_iter("*")}
+
+
+def restore(client: redis.Redis, state: dict[bytes, bytes]) -> None:
+    client.flushall()
+    for key, value in state.items():
+        client.restore(key, 0, value)
+
+
 def test_redis_with_an_older_state_gets_the_last_writes_again(one: Owner, redis_client: redis.Redis) -> None:
     one.add("a")
     lease = one.take()
     assert lease is not None
-    older = {key: redis_client.dump(key) for key in redis_client.scan_iter("*")}
+    older = dumped(redis_client)
     one.add("child")
     one.frontier.add_item(b"item")
     one.frontier.ack(lease[0])
     one.advance()
-    redis_client.flushall()
-    for key, dumped in older.items():
-        redis_client.restore(key, 0, dumped)
+    restore(redis_client, older)
     one.advance(5)
     assert one.fenced == 1
     assert one.take_all() == ["a", "child"]
     assert sizes(redis_client) == {"leased": 2, "items": 1, "owners": 1}
+
+
+@pytest.mark.parametrize("why", ["taken for dead", "older"])
+@pytest.mark.parametrize("steps", [0, 2, 4])
+def test_redis_that_is_older_than_when_it_fenced_a_process_gets_each_write_again_once(
+    redis_client: redis.Redis, why: str, steps: int
+) -> None:
+    one, states = Owner(redis_client, "one", journal_s=60), [dumped(redis_client)]
+    one.frontier.open()
+
+    def write(number: int) -> None:
+        one.frontier.add_item(b"item %d" % number)
+        one.advance(0.1)
+        states.append(dumped(redis_client))
+
+    for number in range(3):
+        write(number)
+    if why == "older":
+        restore(redis_client, states[2])  # with the first two
+    else:
+        expire_owner(redis_client, KEYS, "one")
+        Owner(redis_client, "two").open().advance(5)
+    one.advance(5)
+    states.append(dumped(redis_client))
+    write(3)
+    write(4)
+    assert one.fenced == 1
+    restore(redis_client, states[steps])
+    one.advance(5)
+    assert sorted(redis_client.lrange(KEYS.item_stream(), 0, 99)) == [b"item %d" % number for number in range(5)]
 
 
 @pytest.mark.parametrize("kind", ["list", "set", "zset"])

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from .environment import ask, bare_environment, free_port, pip_environment
-from .software import Software, Truth
+from .software import Software
 
 WORLDS = Path(__file__).parent / "worlds"
 
@@ -24,24 +24,11 @@ class FlaskBB(Software):
 
     def start(self) -> None:
         self._environment = bare_environment(FORUM_FOLDER=str(self.folder))
-        self._world("found")
+        self.world("found")
         port = free_port()
         self.base_url = f"http://127.0.0.1:{port}"
         self.launch([self._python, WORLDS / "flaskbb_app.py", str(port)], environment=self._environment)
         self.wait_until_it_answers()
 
-    def populate(self) -> None:
-        self._world("populate")
-
-    def change(self) -> None:
-        self._world("change")
-
-    def truth(self) -> Truth:
-        return Truth.from_json(self._world("truth"))
-
-    def forums(self) -> list[str]:
-        names: list[str] = self._world("forums")
-        return names
-
-    def _world(self, verb: str) -> Any:
+    def world(self, verb: str) -> Any:
         return ask(self._python, WORLDS / "flaskbb_world.py", verb, environment=self._environment, cwd=self.folder)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from .environment import ask, bare_environment, free_port, pip_environment, run
-from .software import Software, Truth
+from .software import Software
 
 WORLDS = Path(__file__).parent / "worlds"
 SITE = '''
@@ -71,27 +71,14 @@ class Machina(Software):
         )
         django: list[str | Path] = [self._python, "-m", "django"]
         run([*django, "migrate", "--verbosity=0"], environment=self._environment, cwd=self.folder)
-        self._world("found")
+        self.world("found")
         port = free_port()
         self.base_url = f"http://127.0.0.1:{port}"
         self.launch([*django, "runserver", "--noreload", f"127.0.0.1:{port}"], environment=self._environment)
         self.wait_until_it_answers()
 
-    def populate(self) -> None:
-        self._world("populate")
-
-    def change(self) -> None:
-        self._world("change")
-
-    def truth(self) -> Truth:
-        return Truth.from_json(self._world("truth"))
-
-    def forums(self) -> list[str]:
-        names: list[str] = self._world("forums")
-        return names
-
     def site_file(self) -> str:
         return SITE.format(base_url=self.base_url, forums=", ".join(f'"{forum}"' for forum in self.forums()))
 
-    def _world(self, verb: str) -> Any:
+    def world(self, verb: str) -> Any:
         return ask(self._python, WORLDS / "machina_world.py", verb, environment=self._environment, cwd=self.folder)

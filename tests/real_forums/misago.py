@@ -10,7 +10,7 @@ from sqlalchemy import make_url
 from tests.support.postgres_server import PostgresServer, binaries
 
 from .environment import ask, bare_environment, free_port, pip_environment, run
-from .software import Software, Truth
+from .software import Software
 
 WORLDS = Path(__file__).parent / "worlds"
 
@@ -50,20 +50,7 @@ class Misago(Software):
         if hasattr(self, "_postgres"):
             self._postgres.close()
 
-    def populate(self) -> None:
-        self._world("populate")
-
-    def change(self) -> None:
-        self._world("change")
-
-    def truth(self) -> Truth:
-        return Truth.from_json(self._world("truth"))
-
-    def forums(self) -> list[str]:
-        names: list[str] = self._world("forums")
-        return names
-
-    def _world(self, verb: str) -> Any:
+    def world(self, verb: str) -> Any:
         return ask(self._python, WORLDS / "misago_world.py", verb, environment=self._environment, cwd=self.folder)
 
     @staticmethod

@@ -57,14 +57,14 @@ class NodeBB(Software):
         if hasattr(self, "_redis"):
             self._redis.close()
 
-    def populate(self) -> None:
-        self._world("populate")
+    def world(self, verb: str) -> None:
+        run(["node", WORLDS / "nodebb_world.js", self._folder, verb], environment=bare_environment(), cwd=self._folder)
 
     def change(self) -> None:
         """The server is started afresh: it keeps posts in memory, and does not hear of what another process changes."""
         super().stop()
         self._processes.clear()
-        self._world("change")
+        self.world("change")
         self._serve()
 
     def truth(self) -> Truth:
@@ -107,9 +107,6 @@ class NodeBB(Software):
     def _serve(self) -> None:
         self.launch(["node", "app.js"], environment=bare_environment(), cwd=self._folder)
         self.wait_until_it_answers("/api/categories")
-
-    def _world(self, verb: str) -> None:
-        run(["node", WORLDS / "nodebb_world.js", self._folder, verb], environment=bare_environment(), cwd=self._folder)
 
     def _members(self, key: str) -> list[str]:
         members: Any = self._client.zrange(key, 0, -1)

@@ -83,20 +83,25 @@ class Software(ABC):
         """Make an empty forum and serve it on a free port; sets `base_url`."""
 
     @abstractmethod
+    def world(self, verb: str) -> Any:
+        """Run its script in `worlds/`, which writes to the forum and reads from it by the software's own code; what it tells."""
+
     def populate(self) -> None:
         """A few hundred topics and replies through its own models; also edited, deleted, hidden and pinned ones."""
+        self.world("populate")
 
-    @abstractmethod
     def change(self) -> None:
         """New topics and replies, edits, deletions and hidings, of topics that were already crawled."""
+        self.world("change")
 
-    @abstractmethod
     def truth(self) -> Truth:
         """What a guest may see, from its own database."""
+        return Truth.from_json(self.world("truth"))
 
-    @abstractmethod
     def forums(self) -> list[str]:
         """The ids of its forums, as a site file names them."""
+        names: list[str] = self.world("forums")
+        return names
 
     def site_file(self) -> str:
         """The TOML of its site file: the profile as it is, but without politeness towards ourselves."""

@@ -16,9 +16,10 @@ from .machina import Machina
 from .misago import Misago, MisagoPages
 from .nodebb import NodeBB
 from .software import Software, Truth
+from .spirit import Spirit
 from .watching import Watch, differences
 
-KINDS: list[type[Software]] = [Misago, MisagoPages, NodeBB, FlaskBB, Machina]
+KINDS: list[type[Software]] = [Misago, MisagoPages, NodeBB, FlaskBB, Machina, Spirit]
 ONLY = os.environ.get("ONLY", "").split()
 
 

@@ -19,6 +19,8 @@ from scrapy.spiders import CrawlSpider, Rule
 from redis_components.pipelines import RedisPipeline
 from redis_components.spiders import RedisCrawlSpider, RedisMixin, RedisSpider
 
+from .light_scrapy import EXTENSIONS_BASE
+
 
 class Hooked(RedisSpider):
     """One item for each page, and the site's address for whoever makes requests of its own."""
@@ -218,8 +220,7 @@ def main(site: str, redis_url: str, names: list[str]) -> None:
             "ITEM_PIPELINES": {"redis_components.pipelines.RedisPipeline": 300},
             "MAX_IDLE_TIME_BEFORE_CLOSE": 1,
             "CONCURRENT_REQUESTS": 2,
-            "TELNETCONSOLE_ENABLED": False,
-            "REMOTE_CONTROL_ENABLED": False,
+            "EXTENSIONS_BASE": EXTENSIONS_BASE,
             "CONCURRENT_ITEMS": 4,
             "LOG_LEVEL": "INFO",
         }

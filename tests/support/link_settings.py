@@ -2,6 +2,8 @@
 
 import os
 
+from .light_scrapy import *  # noqa: F403 - settings are the module's names
+
 SPIDER_MODULES = ["tests.support.link_spiders"]
 REDIS_URL = os.environ["TRAWL_REDIS_URL"]
 SCHEDULER = "redis_components.scheduler.Scheduler"
@@ -10,8 +12,6 @@ STATS_CLASS = "redis_components.stats.RedisStatsCollector"
 ITEM_PIPELINES = {"redis_components.pipelines.RedisPipeline": 300}
 SCHEDULER_PERSIST = True
 MAX_IDLE_TIME_BEFORE_CLOSE = 1
-TELNETCONSOLE_ENABLED = False
-REMOTE_CONTROL_ENABLED = False
 CONCURRENT_ITEMS = 4
 LOG_LEVEL = "INFO"
 STATS_DUMP = False

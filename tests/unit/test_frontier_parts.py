@@ -108,14 +108,17 @@ def test_the_journal_returns_what_redis_lacks_however_long_it_was_away() -> None
     journal.remember(0, 1, old)
     journal.remember(6, 2, Batch(acks=["a"]))
     journal.remember(7, 3, kept)
-    assert journal.replay(2, 4, refused) == [kept, refused]
-    assert journal.replay(0, 5, Batch(acks=["b"])) == []
+    assert journal.replay(2, 99, 4, refused) == [kept, refused]
+    assert journal.replay(0, 99, 5, Batch(acks=["b"])) == []
 
 
-def test_what_redis_knows_is_not_written_again() -> None:
+def test_what_redis_knows_is_not_written_again_unless_it_comes_back_older_yet() -> None:
     journal = Journal(5)
-    journal.remember(1, 1, Batch(items=[b"known"]))
-    assert journal.replay(2, 2, Batch(items=[b"known too"])) == []
+    first, second = Batch(items=[b"first"]), Batch(items=[b"second"])
+    journal.remember(1, 1, first)
+    assert journal.replay(2, 2, 2, second) == []
+    assert journal.replay(0, 3, 3, Batch()) == [first, second]
+    assert not journal
 
 
 # Pace

@@ -14,6 +14,7 @@ from scrapy import Request
 from scrapy.http import HtmlResponse
 from warcio.archiveiterator import ArchiveIterator
 
+from tests.support.processes import wait_until
 from workers.raw import RawPage, RawStore
 from workers.raw import store as store_module
 from workers.raw.places import days_of, prune, size_of
@@ -121,13 +122,21 @@ def test_a_full_disk_is_said_once_and_leaves_whole_records(
     store = RawStore(tmp_path)
     for number in range(10):
         store.keep(page(number, body=os.urandom(3000)))
+    wait_until(lambda: store.kept + store.dropped == 10, "each was tried")
+    assert store.dropped
+    big = store.kept
+    for number, well_s in ((10, store_module.WELL_S), (11, 0.0)):
+        assert [record.levelno for record in caplog.records] == [logging.ERROR], "small pages still fit onto it"
+        monkeypatch.setattr(store_module, "WELL_S", well_s)
+        room[0] = 2000
+        store.keep(page(number, body=b"small"))
+        wait_until(lambda number=number: store.kept == big + number - 9, "it is kept")  # type: ignore[misc]
     store.close()
-    assert (store.kept, store.dropped) == (3, 7) or store.kept + store.dropped == 10
-    assert [one.page["number"] for one in read(tmp_path) if isinstance(one, RawPage)] == list(range(store.kept))
+    assert [one.page["number"] for one in read(tmp_path) if isinstance(one, RawPage)] == [*range(big), 10, 11]
     assert not [one for one in read(tmp_path) if isinstance(one, Broken)]
-    said = [record.message for record in caplog.records if record.levelno == logging.ERROR]
-    assert len(said) == 1
-    assert "No space left on device; the crawl goes on without them" in said[0]
+    first, last = (record.message for record in caplog.records)
+    assert "No space left on device; the crawl goes on without them" in first
+    assert last == f"raw pages are kept again; {store.dropped} were not"
 
 
 def test_pages_that_come_faster_than_the_disk_takes_them_are_dropped_not_piled_up(tmp_path: Path) -> None:

@@ -24,14 +24,16 @@ from redis_components.breakers import Breaker, Breakers
 from redis_components.fleet_holds import FleetHolds
 from redis_components.holds import FLEET, SITE, HoldWord
 from redis_components.keys import FleetKeys
-from workers.sites import Site, UnreadablePage, load_all, site_names, soft_block
+from workers.sites import Site, SiteError, UnreadablePage, load_all, load_site, site_names, soft_block
 from workers.sites.fetch import FetchFailed, Visitor
+from workers.sites.needed import NEEDED
 from workers.sites.pages import PageKind
 from workers.sites.reading import FieldCount, ListedThread, read_comments, read_index, read_list, read_thread
 from workers.sites.soft_block import Cause, Verdict
 
+from .drift import ROWS
 from .drift_notes import forgive, look_for_drift
-from .state import REMEMBERED_S, after_probe, close_breaker, mend, open_breaker
+from .state import FILE_PROBE_S, REMEMBERED_S, after_probe, close_breaker, close_for_file, mend, open_breaker
 
 MOST_PROBES = 50
 """In one round; each takes seconds, and they run side by side."""
@@ -39,8 +41,8 @@ PROBE_S = 15.0
 """A probe that takes longer says that its site does not answer."""
 LOCK_S = 70
 """Longer than the task may take: one process of the node's few is enough for sites that hang."""
-REQUIRED: Mapping[str, tuple[str, ...]] = {"list": ("rows", "id"), "thread": ("body",), "comments": ("id", "body")}
-"""Without these, pages of this kind are of no use."""
+MUST_HAVE = {kind: (ROWS, *fields) if kind == "list" else fields for kind, fields in NEEDED.items()}
+"""What pages of each kind may not lose: fields, and the rows of lists; new threads have no comments."""
 
 T = TypeVar("T")
 
@@ -69,11 +71,13 @@ def _round(client: redis.Redis) -> dict[str, str]:
     known = breakers.all()
     mend(client, known)
     now = server_time(client)
-    _forget(breakers, known, now)
+    _forget(breakers, known, now, sites)
     due = _due(known, now, _paused(client))
     taken = {}
     for site, breaker in due[:MOST_PROBES]:
-        if site not in files:
+        if breaker.cause == Cause.SITE_FILE:
+            done[site] = _look_at_file(client, breakers, site, breaker, now)
+        elif site not in files:
             done[site] = "its site file is gone"
             close_breaker(client, site, done[site])
         elif site in sites and breakers.put(site, _claimed(breaker, now)):  # nobody else probes it now
@@ -83,6 +87,20 @@ def _round(client: redis.Redis) -> dict[str, str]:
     for site, breaker in taken.items():
         done[site] = _settle(client, breakers, sites[site], breaker, found[site], now)
     return done
+
+
+def _look_at_file(client: redis.Redis, breakers: Breakers, site: str, breaker: Breaker, now: float) -> str:
+    try:
+        load_site(site)
+    except SiteError as error:
+        wrong = error.in_a_line
+        after = replace(
+            breaker, reason=wrong, probes=breaker.probes + 1, last_probe="not right yet", next_probe_at=now + FILE_PROBE_S
+        )
+        breakers.put(site, after)
+        return f"open: {wrong}"
+    close_for_file(client, site)
+    return "closed"
 
 
 def _settle(client: redis.Redis, breakers: Breakers, site: Site, breaker: Breaker, found: str | None, now: float) -> str:
@@ -101,12 +119,12 @@ def _settle(client: redis.Redis, breakers: Breakers, site: Site, breaker: Breake
 
 def _open_for_drift(client: redis.Redis, sites: Mapping[str, Site], files: Collection[str]) -> dict[str, str]:
     done = {}
-    for (name, kind), reason in look_for_drift(client, files, REQUIRED).items():
+    for (name, kind), reason in look_for_drift(client, files, MUST_HAVE).items():
         site = sites.get(name)
         if site is None or not site.breaker.enabled:
             continue
         found = Verdict(cause=Cause.DRIFT, reason=f"{kind} pages: {reason}")
-        if open_breaker(client, name, found, site.breaker, url="", kind=kind, by="probe_sites", how=""):
+        if open_breaker(client, name, found, site.breaker, url="", kind=kind, by="probe_sites"):
             done[name] = f"opened: {found.reason}"
     return done
 
@@ -129,9 +147,11 @@ def _claimed(breaker: Breaker, now: float) -> Breaker:
     return replace(breaker, next_probe_at=now + PROBE_S + 20)
 
 
-def _forget(breakers: Breakers, known: Mapping[str, Breaker], now: float) -> None:
+def _forget(breakers: Breakers, known: Mapping[str, Breaker], now: float, right: Collection[str]) -> None:
+    """What is past; a site file that is right again was not given up for good."""
     for site, breaker in known.items():
-        if not breaker.is_open and now - (breaker.closed_at or 0.0) >= REMEMBERED_S:
+        is_old = now - (breaker.closed_at or 0.0) >= REMEMBERED_S
+        if not breaker.is_open and (is_old or (breaker.cause == Cause.SITE_FILE and site in right)):
             breakers.put(site, None)
 
 
@@ -233,5 +253,5 @@ async def _get(visitor: Visitor, url: str) -> TextResponse:
 
 def _lacks(kind: str, fields: Mapping[str, FieldCount]) -> str | None:
     """A field that is needed and empty in every row."""
-    gone = [name for name in REQUIRED[kind] if name in fields and 0 < fields[name].rows == fields[name].empty]
+    gone = [name for name in NEEDED[kind] if name in fields and 0 < fields[name].rows == fields[name].empty]
     return f"{gone[0]} is empty in each row of the {kind} page" if gone else None

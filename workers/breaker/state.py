@@ -19,18 +19,21 @@ from redis_components.holds import BREAKER, Hold, HoldWord
 from redis_components.registry import Registry
 from workers.fleet import default_fleet
 from workers.sites.breaker_options import BreakerOptions
-from workers.sites.soft_block import Verdict
+from workers.sites.soft_block import Cause, Verdict
 
 REMEMBERED_S = 86_400.0
 """A breaker that closed is remembered so long; one that opens again goes on with its back-off."""
+
+FILE_PROBE_S = 3.0
+"""Between two looks at a site file that is missing or wrong: nobody is asked, and who mends it waits for that."""
 
 logger = logging.getLogger(__name__)
 
 
 def open_breaker(
-    client: redis.Redis, site: str, verdict: Verdict, options: BreakerOptions, *, url: str, kind: str, by: str, how: str
+    client: redis.Redis, site: str, verdict: Verdict, options: BreakerOptions, *, url: str, kind: str, by: str
 ) -> bool:
-    """Hold `site` because of `verdict`, `how` it was noticed; False where it is open already. Repeatable."""
+    """Hold `site` because of `verdict`; False where it is open already. Repeatable."""
     breakers = Breakers(client)
     known = breakers.get(site)
     if known is not None and known.is_open:
@@ -38,17 +41,21 @@ def open_breaker(
         return False
     now = server_time(client)
     step = known.step if known is not None and now - (known.closed_at or 0.0) < REMEMBERED_S else 0
+    if verdict.cause is Cause.SITE_FILE:
+        pause = FILE_PROBE_S
+    else:
+        pause = max(verdict.retry_after_s, pause_s(step, options, random.random()))  # noqa: S311 - jitter
     opened = Breaker(
         state=BreakerState.OPEN,
         cause=verdict.cause.value,
-        reason=f"{verdict.reason} ({how})" if how else verdict.reason,
+        reason=verdict.reason,
         since=now,
         by=by,
         url=url[:500],
         kind=kind,
         excerpt=verdict.excerpt,
         step=step,
-        next_probe_at=now + max(verdict.retry_after_s, pause_s(step, options, random.random())),  # noqa: S311 - jitter
+        next_probe_at=now + pause,
     )
     if not breakers.put(site, opened):
         return False  # somebody else has just opened it
@@ -72,6 +79,20 @@ def close_breaker(client: redis.Redis, site: str, why: str) -> bool:
         return False
     _let_go(client, [site])
     return True
+
+
+def close_for_file(client: redis.Redis, site: str) -> None:
+    """Let `site` go on, whose file is right; nothing of it is remembered."""
+    close_breaker(client, site, "its site file is right")
+    breakers = Breakers(client)
+    if (known := breakers.get(site)) is not None and not known.is_open:
+        breakers.put(site, None)
+
+
+def is_given_up(client: redis.Redis, site: str) -> bool:
+    """Whether somebody has closed the breaker by hand although the site's file was missing or wrong."""
+    known = Breakers(client).get(site)
+    return known is not None and not known.is_open and known.cause == Cause.SITE_FILE
 
 
 def mend(client: redis.Redis, breakers: Mapping[str, Breaker]) -> None:

@@ -7,32 +7,30 @@ reaches a callback either, so no wall is taken for an empty thread.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, Self
 from weakref import WeakKeyDictionary
 
-import redis
 from scrapy import Request, signals
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.misc import load_object
 
-from redis_components import connection
 from redis_components.engine import frontier_of
-from redis_components.errors import TrawlError
 from redis_components.holds import HoldWord
 from redis_components.scheduler import scheduler_of
-from workers.items import utc_now
+from workers.items import now_in_reading
 from workers.raw import RawPage, RawStore, raw_dir
 from workers.raw.pruning import prune_here
 from workers.sites import Site, SiteError, UnreadablePage, site_in_use, soft_block
 from workers.sites.soft_block import Cause, Verdict
 
 from .health import SiteHealth, Step
+from .opening import in_background
 from .state import open_breaker
 
 if TYPE_CHECKING:
+    import redis
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
@@ -120,7 +118,7 @@ class SiteWatch:
         if found is None:
             self._of(site, page).answered()
             if 200 <= response.status < 300:
-                request.meta["fetched_at"] = fetched_at = _fetched_at(request)
+                request.meta["fetched_at"] = fetched_at = now_in_reading(str(_reading(request).get("started_at", "")))
                 if site.raw.keep_days:
                     self._keep(RawPage.of(response, site.name, _context(request, page), fetched_at))
             return response
@@ -220,17 +218,12 @@ class SiteWatch:
         return frontier_of(self._crawler).holds.sites.get(site.name) is HoldWord.PAUSE
 
     def _open(self, request: Request, site: Site, page: Mapping[str, Any], found: Verdict) -> None:
-        """In a thread: Redis may be slow, and the reactor must not wait. Where it fails, later answers try again."""
-        by = frontier_of(self._crawler).owner if scheduler_of(self._crawler) is not None else self._crawler.spidercls.name
+        """Where it fails, later answers try again."""
 
-        def work() -> None:
-            try:
-                with connection.from_settings(self._crawler.settings) as client:
-                    open_breaker(client, site.name, found, site.breaker, url=request.url, kind=page["kind"], by=by, how="")
-            except (redis.RedisError, TrawlError, OSError) as error:
-                logger.error("the breaker of site %s could not be opened: %s", site.name, error)
+        def work(client: redis.Redis, by: str) -> None:
+            open_breaker(client, site.name, found, site.breaker, url=request.url, kind=page["kind"], by=by)
 
-        threading.Thread(target=work, name=f"breaker of {site.name}", daemon=True).start()
+        in_background(self._crawler, site.name, work)
 
     def _keep(self, page: RawPage) -> None:
         self._raw.keep(page)
@@ -270,23 +263,19 @@ def _asked(request: Request | None) -> tuple[Site, dict[str, Any]] | None:
         return None
     try:
         return site_in_use(name), page
-    except SiteError:  # its file went away while the page was fetched; the callback says so
+    except SiteError:  # no site of ours
         return None
 
 
-def _fetched_at(request: Request) -> str:
-    """Now, and never before the reading of a thread began, also where the clocks of two crawlers differ: what is older than a
-    whole reading counts as removed.
-    """
+def _reading(request: Request) -> dict[str, Any]:
+    """The reading of a thread that a request belongs to; nothing for others."""
     reading = request.cb_kwargs.get("reading")
-    began = reading.get("started_at") if isinstance(reading, dict) else None
-    return max(utc_now(), began) if isinstance(began, str) else utc_now()
+    return reading if isinstance(reading, dict) else {}
 
 
 def _context(request: Request, page: Mapping[str, Any]) -> dict[str, Any]:
     """What reading the page takes, later too: with the thread's own URL, where the list gave one."""
-    reading = request.cb_kwargs.get("reading")
-    url = reading.get("url") if isinstance(reading, dict) else None
+    url = _reading(request).get("url")
     return {**page, "url": url} if url else dict(page)
 
 

@@ -20,6 +20,8 @@ from .places import SUFFIX
 MOST_WAITING = 64 * 1024 * 1024
 """Bytes of pages that wait for the disk; what comes then is not kept."""
 MOST_OPEN = 32  # files
+WELL_S = 60.0
+"""The disk counts as well again when no page was lost for so long."""
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +38,7 @@ class RawStore:
         self._waiting = 0  # bytes
         self._news = threading.Condition()
         self._files: OrderedDict[Path, int] = OrderedDict()  # open ones, with their descriptors; the last used last
-        self._failing = False
+        self._failed_at: float | None = None  # when a page was last not kept; None: they are
         self._closing = False
         self._thread: threading.Thread | None = None
         self.kept = 0  # written
@@ -97,15 +99,16 @@ class RawStore:
             _append(self._file(page), record)
         except Exception as error:  # OSError; a page that cannot be a record is no reason to end the thread
             self.dropped += 1
-            if not self._failing:
-                self._failing = True
+            is_first, self._failed_at = self._failed_at is None, time.monotonic()
+            if is_first:
                 where = self._folder / page.site
                 logger.error("raw pages are not kept in %s: %s; the crawl goes on without them", where, error)
             return
         self.kept += 1
         self.kept_bytes += len(record)
-        if self._failing:
-            self._failing = False
+        # Small pages may still fit onto a full disk.
+        if self._failed_at is not None and time.monotonic() - self._failed_at >= WELL_S:
+            self._failed_at = None
             logger.warning("raw pages are kept again; %d were not", self.dropped)
 
     def _file(self, page: RawPage) -> int:

@@ -1,7 +1,22 @@
 """Site files: what is crawled, declared in `sites/<site>.toml`."""
 
+from workers.sites_folder import sites_dir
+
 from .errors import PageGone, SiteError, UnreadablePage
-from .load import load_all, load_site, site_in_use, site_names, sites_dir
+from .load import load_all, load_site, site_in_use, site_names, site_to_ask
 from .model import Site
 
-__all__ = ["PageGone", "Site", "SiteError", "UnreadablePage", "load_all", "load_site", "site_in_use", "site_names", "sites_dir"]
+__all__ = [  # noqa: RUF022 - in groups
+    # what is declared
+    "Site",
+    "load_all",
+    "load_site",
+    "site_in_use",
+    "site_names",
+    "site_to_ask",
+    "sites_dir",
+    # what can be wrong
+    "PageGone",
+    "SiteError",
+    "UnreadablePage",
+]

@@ -66,7 +66,5 @@ class AllowedSites:
             return
         self._read_at = now
         sites, wrong = load_all()
-        for error in wrong:  # the spiders set the tasks of that site aside with it
-            logger.error("%s", error)
         allowed = frozenset(place for site in sites for place in places_of(site))
         self._allowed = self._allowed | allowed if wrong else allowed  # a site whose file is being edited stays reachable

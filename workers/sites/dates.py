@@ -1,59 +1,99 @@
 """Dates as forums write them: ISO 8601, epoch seconds or milliseconds, "2 hours ago", "yesterday, 14:02", "21. November 2026".
 
-What is exact is read first, and fast; the rest by dateparser, whose results for dates that do not depend on the time of reading
-are remembered, since a page repeats them.
+What is exact is read first, and fast; then by forms that dateparser was asked about once; the rest by dateparser.
 """
 
 from __future__ import annotations
 
 import re
-import warnings
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
-from difflib import get_close_matches
-from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
+
+from .date_forms import Form, Other, learn_shape, learn_text, numbers_of, shape_of
+from .date_language import ask
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _MILLISECONDS_FROM = 100_000_000_000  # as seconds the year 5138, as milliseconds March 1973
-_PROBES = (datetime(2001, 1, 10, 3, 4, 5), datetime(2014, 8, 20, 16, 17, 18))
+_LONGEST = 100  # characters; no date is longer, and dateparser's time grows with the length
+_MOST_KNOWN = 8192  # texts and shapes that are remembered
+_PATIENCE = 10  # texts of a page that turn out to be no dates; a selector that finds other things finds them in each row
+_MOST_S = 3.0  # of a page's dates with dateparser; the reactor stands still meanwhile
+
+Answer = TypeVar("Answer")
+
+_known: dict[tuple[str, str | None], Form | Other] = {}
 
 
-def check_language(language: str) -> str:
-    """`language`, if dates can be read in it. Raises ValueError with names that look like it."""
-    known = (*_languages(), *_locales())
-    if language in known:
-        return language
-    close = [name for name in known if name.lower() == language.lower()] or get_close_matches(language, known, n=3)
-    raise ValueError(f"is no language that dates can be read in{': did you mean ' + ', '.join(close) if close else ''}")
-
-
-def parse(value: Any, now: datetime, *, language: str | None, time_zone: str, formats: tuple[str, ...] = ()) -> datetime | None:
-    """The moment, in UTC, or None. `value` is text or a number, `now` (aware) the time when it was read, which relative dates
-    refer to; dates without a time zone are of `time_zone`.
+class DateReader:
+    """Reads the dates of one page. `now` (aware) is when it was made, which relative dates refer to; dates that name no time
+    zone are of `time_zone`.
     """
-    if isinstance(value, bool) or value is None:
-        return None
-    text = str(value).strip()
-    if not text:
-        return None
-    try:
-        if _NUMBER.fullmatch(text):
-            return _epoch(float(text))
-        found = _exact(text, formats) or _fixed(text, language)
-        if found is None:
-            found = _read(text, language, now.astimezone(ZoneInfo(time_zone)).replace(tzinfo=None))
-        if found is None:
+
+    def __init__(self, now: datetime, *, language: str | None, time_zone: str) -> None:
+        self._zone = ZoneInfo(time_zone)
+        self._now = now.astimezone(self._zone).replace(tzinfo=None)
+        self._language = language
+        self._patience = _PATIENCE
+        self._left_s = _MOST_S
+
+    def read(self, value: Any, formats: tuple[str, ...] = ()) -> tuple[datetime | None, bool]:
+        """The moment that a text or number says, in UTC, or None; and whether it says the same whenever it is read, as
+        "2 hours ago" does not.
+        """
+        if isinstance(value, bool) or value is None:
+            return None, False
+        text = str(value).strip()
+        if not text or len(text) > _LONGEST:
+            return None, False
+        try:
+            if _NUMBER.fullmatch(text):
+                return _epoch(float(text)), True
+            found, fixed = _exact(text, formats), True
+            if found is None:
+                found, fixed = self._in_words(text)
+            if found is None:
+                return None, False
+            return (found if found.tzinfo else found.replace(tzinfo=self._zone)).astimezone(UTC), fixed
+        except (ValueError, OverflowError, OSError):
+            return None, False
+
+    def _in_words(self, text: str) -> tuple[datetime | None, bool]:
+        learned: Form | Other | None = Other.TEXT
+        if numbers := numbers_of(text):
+            learned = self._learned(shape_of(text), of=learn_shape)
+            if isinstance(learned, Form):
+                found = learned.read(numbers, self._now)
+                if found is not None:
+                    return found, learned.kind == "fixed"
+                learned = Other.TEXT
+        if learned is Other.TEXT:
+            learned = self._learned(text, of=learn_text)
+        if isinstance(learned, Form):
+            return learned.read([], self._now), learned.kind == "fixed"
+        return (self._timed(ask, text, self._now) if learned is Other.MOVING else None), False
+
+    def _learned(self, text: str, *, of: Callable[[str, str | None], Form | Other]) -> Form | Other | None:
+        """What is known of a text or shape, or is learned now; None where the page has had its share of time."""
+        key = (text, self._language)
+        learned = _known.get(key) or self._timed(of, text)
+        if learned is not None and key not in _known:
+            if len(_known) >= _MOST_KNOWN:
+                _known.clear()
+            _known[key] = learned
+        return learned
+
+    def _timed(self, question: Callable[..., Answer], text: str, *more: Any) -> Answer | None:
+        """The answer of what asks dateparser; None where the page has had its share, of time or of texts that are no dates."""
+        if self._patience <= 0 or self._left_s <= 0:
             return None
-        return (found if found.tzinfo else found.replace(tzinfo=ZoneInfo(time_zone))).astimezone(UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-def is_fixed(value: Any, *, language: str | None, formats: tuple[str, ...] = ()) -> bool:
-    """Whether it means the same whenever it is read, as "2 hours ago" does not."""
-    text = str(value).strip()
-    return bool(_NUMBER.fullmatch(text) or _exact(text, formats) or _fixed(text, language))
+        begun = time.perf_counter()
+        answer = question(text, self._language, *more)
+        self._left_s -= time.perf_counter() - begun
+        self._patience -= answer in (None, Other.NOTHING)
+        return answer
 
 
 def _epoch(seconds: float) -> datetime | None:
@@ -74,35 +114,3 @@ def _exact(text: str, formats: tuple[str, ...]) -> datetime | None:
         except ValueError:
             pass
     return None
-
-
-@lru_cache(maxsize=8192)
-def _fixed(text: str, language: str | None) -> datetime | None:
-    """The date, if it is the same read today or in another year."""
-    one, other = (_read(text, language, now) for now in _PROBES)
-    return one if one == other else None
-
-
-def _read(text: str, language: str | None, now: datetime) -> datetime | None:
-    import dateparser  # 0.2 s, and many sites never need it
-
-    kind = {"languages": [language]} if language in _languages() else {"locales": [language]}
-    settings = {"RELATIVE_BASE": now, "PREFER_DATES_FROM": "past"}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of Python, over dateparser's own reading of days without a year
-        found: datetime | None = dateparser.parse(text, settings=settings, **(kind if language else {}))
-    return found
-
-
-@lru_cache(maxsize=1)
-def _languages() -> frozenset[str]:
-    from dateparser.data.languages_info import language_order
-
-    return frozenset(language_order)
-
-
-@lru_cache(maxsize=1)
-def _locales() -> frozenset[str]:
-    from dateparser.data.languages_info import language_locale_dict
-
-    return frozenset(locale for locales in language_locale_dict.values() for locale in locales)

@@ -42,7 +42,6 @@ _UNKNOWN = """
 # 4. next: the link to the next page, of the list and of the thread. Without it everything behind the first page is missed.
 """
 _EXAMPLE_ID = "{ select = 'a.title::attr(href)', regex = '/topic/(\\d+)' }"
-_NEXT = "# next = 'a[rel=next]'\n"
 
 
 class Guessed(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +53,8 @@ class Guessed(msgspec.Struct, frozen=True, kw_only=True):
     threads: Links | None = None
     thread_pages: str | None = None
     posts: Posts | None = None
+    list_next: str | None = None  # selector of the link to the next page
+    thread_next: str | None = None
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,7 +125,7 @@ def _shapes(draft: Draft) -> str:
 def _pages(guessed: Guessed) -> Iterator[str]:
     """The tables of an unknown forum's pages; what was not found is a comment to be filled in."""
     if guessed.forums:
-        yield f"\n[pages.index]\nurl = {_text(guessed.index_path)}\nrows = {_text(_link(guessed.forums))}\n"
+        yield f"\n[pages.index]\nurl = {_text(guessed.index_path)}\nrows = {_text(guessed.forums.link)}\n"
         yield f'\n[pages.index.fields]\nid = {_id("./@href", guessed.forums, whole=True)}\nname = "."\nurl = "."\n'
     yield from _list_page(guessed)
     yield from _comments_page(guessed)
@@ -132,9 +133,9 @@ def _pages(guessed: Guessed) -> Iterator[str]:
 
 def _list_page(guessed: Guessed) -> Iterator[str]:
     threads = guessed.threads
-    link = _link(threads) if threads else None
+    link = threads.link if threads else None
     yield "\n[pages.list]\n" + _line("url", guessed.list_pages, "/forum/{forum}?page={page}")
-    yield _line("rows", threads.rows if threads else None, "tr.topic") + _NEXT
+    yield _line("rows", threads.rows if threads else None, "tr.topic") + _line("next", guessed.list_next, "a[rel=next]")
     yield "\n[pages.list.fields]\n"
     yield f"id = {_id(f'{link}::attr(href)', threads)}\n" if threads else f"# id = {_EXAMPLE_ID}\n"
     yield _line("title", link, "a.title") + _line("url", link, "a.title")
@@ -145,17 +146,13 @@ def _comments_page(guessed: Guessed) -> Iterator[str]:
     posts = guessed.posts
     opening = posts.opening if posts else None
     yield "\n[pages.comments]\n" + _line("url", guessed.thread_pages, "/topic/{thread}?page={page}")
-    yield _line("rows", posts.rows if posts else None, "div.post") + _NEXT
+    yield _line("rows", posts.rows if posts else None, "div.post") + _line("next", guessed.thread_next, "a[rel=next]")
     yield f"{'' if opening else '# '}first_is_post = false        # where the opening post is no row\n"
     if posts and opening:
         yield f"\n[pages.comments.post]\nbody = {_text(f'{opening} {posts.body}')}\n"
-    yield "\n[pages.comments.fields]\n" + ('id = "./@id"\n' if posts else '# id = "./@id"\n')
+    yield "\n[pages.comments.fields]\n" + _line("id", posts.id if posts else None, "./@id")
     yield _line("body", posts.body if posts else None, ".content") + _line("author", posts.author if posts else None, ".author")
     yield '# created_at = "time"\n'
-
-
-def _link(links: Links) -> str:
-    return f'a[href*="{links.mark}"]'
 
 
 def _line(key: str, value: str | None, example: str) -> str:

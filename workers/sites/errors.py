@@ -14,6 +14,11 @@ from redis_components.errors import ConfigError
 class SiteError(ConfigError):
     """A site file is missing or wrong; the message names the file, the key, the value and the fix, one line each."""
 
+    @property
+    def in_a_line(self) -> str:
+        """All of it in one line."""
+        return "; ".join(str(self).splitlines())
+
 
 class UnreadablePage(SiteError):
     """Nothing of a page is what the site file says: a login wall, an error page with status 200, another software."""

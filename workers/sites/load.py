@@ -5,17 +5,21 @@ from __future__ import annotations
 import logging
 import os
 import re
+import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from pydantic import ValidationError
 
-from redis_components.embedded import project_dir
+from workers.sites_folder import sites_dir
 
 from . import faults, layers
 from .errors import SiteError
 from .model import Site
+
+LOOK_S = 0.1
+"""A crawler looks at a site's files at most so often: each page asks several times."""
 
 logger = logging.getLogger(__name__)
 
@@ -28,13 +32,15 @@ class _Known(msgspec.Struct, frozen=True):
     site: Site
 
 
+class _Look(msgspec.Struct, frozen=True):
+    site: Site
+    is_there: bool  # its file
+    at: float
+
+
 _known: dict[Path, _Known] = {}
+_looks: dict[tuple[str | None, str], _Look] = {}
 _complaints: dict[Path, str] = {}  # what was said last of a file in use
-
-
-def sites_dir() -> Path:
-    """TRAWL_SITES_DIR, else the folder `sites` of the project."""
-    return Path(os.environ.get("TRAWL_SITES_DIR") or project_dir() / "sites")
 
 
 def load_site(name: str) -> Site:
@@ -45,27 +51,53 @@ def load_site(name: str) -> Site:
 def site_path(name: str) -> Path:
     """The file of a site. Raises SiteError where there is none."""
     path = sites_dir() / f"{name}.toml"
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name) or not path.is_file():
+    if not is_site_name(name) or not path.is_file():
         known = ", ".join(site_names()) or "none"
         raise SiteError(f"unknown site {name!r}: sites in {sites_dir()} are {known}; add {name}.toml or use one of them")
     return path
 
 
-def site_in_use(name: str) -> Site:
+def is_site_name(name: str) -> bool:
+    """Whether there could be a site of this name."""
+    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name) is not None
+
+
+def site_to_ask(name: str) -> Site:
     """As `load_site`, but while a file that was right has become wrong, the site as this process read it last.
 
-    For crawlers: a slip while somebody edits the file must not cost the requests that wait.
+    For crawlers, before they ask for a page: a slip while somebody edits the file must not cost the requests that wait.
     """
+    look = _looked(name)
+    if not look.is_there:
+        site_path(name)  # raises
+    return look.site
+
+
+def site_in_use(name: str) -> Site:
+    """As `site_to_ask`, but also where the file is gone: for pages that were asked for."""
+    return _looked(name).site
+
+
+def _looked(name: str) -> _Look:
+    key, now = (os.environ.get("TRAWL_SITES_DIR"), name), time.monotonic()
+    look = _looks.get(key)
+    if look is None or now - look.at >= LOOK_S:
+        look = _looks[key] = _look(name, now)
+    return look
+
+
+def _look(name: str, now: float) -> _Look:
     try:
-        return load_site(name)
+        return _Look(load_site(name), True, now)
     except SiteError as exc:
         known = _known.get(path := sites_dir() / f"{name}.toml")
-        if known is None or not path.is_file():
+        if known is None:
             raise
-        if _complaints.get(path) != str(exc):
+        is_there = path.is_file()
+        if is_there and _complaints.get(path) != str(exc):
             _complaints[path] = str(exc)
             logger.error("%s; until it is mended, site %s goes on as it was", exc, name)
-        return known.site
+        return _Look(known.site, is_there, now)
 
 
 def site_names() -> list[str]:
@@ -73,14 +105,16 @@ def site_names() -> list[str]:
     return [path.stem for path in _files()]
 
 
-def load_all() -> tuple[list[Site], list[SiteError]]:
-    """All sites whose files are right, in name order, and what is wrong with the others: one bad file stops no other site."""
-    sites, wrong = [], []
+def load_all() -> tuple[list[Site], dict[str, SiteError]]:
+    """All sites whose files are right, and by their names what is wrong with the others, both in the order of names: one bad
+    file stops no other site.
+    """
+    sites, wrong = [], {}
     for path in _files():
         try:
             sites.append(load_file(path))
         except SiteError as exc:
-            wrong.append(exc)
+            wrong[path.stem] = exc
     return sites, wrong
 
 

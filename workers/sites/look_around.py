@@ -4,42 +4,53 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from parsel import Selector
 
 from .draft import Guessed
 from .fetch import FetchFailed, Visitor
 from .reading import ListedForum
-from .survey import Links, Posts, links_of, posts_of, second_page
+from .survey import Links, Posts, links_of, next_link, posts_of, second_page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
     from scrapy.http import TextResponse
 
-_FORUMS, _THREADS = 3, 3  # pages looked at
+_KINDS, _FORUMS, _THREADS = 3, 3, 3  # kinds of links that may lead to forums; pages of each; threads looked at
 
 
 async def look_around(visitor: Visitor, front: TextResponse) -> Guessed | None:
     """What could be guessed; None where no link of the front page leads to a page with threads."""
-    for forums in links_of(front)[:_FORUMS]:
-        listed = await _get(visitor, forums.urls[0])
-        threads = next((one for one in links_of(listed, forums) if one.rows), None) if listed else None
+    for forums, number in _worth_a_look(links_of(front)):
+        listed = await _get(visitor, forums.urls[number])
+        kinds = sorted(links_of(listed, forums), key=lambda one: -one.rank) if listed else []
+        threads = next((one for one in kinds if one.rows), None)
         if listed is None or threads is None:
             continue
         seen = [page for page in [await _get(visitor, url) for url in threads.urls[:_THREADS]] if page]
         posts, page = _most(seen)
+        list_next, thread_next = next_link(listed), next_link(page) if page else None
         path = urlsplit(front.url).path or "/"
         return Guessed(
             index_path=path,
             forums=forums,
-            list_pages=_template(listed, forums, forums.ids[0], "forum"),
+            list_pages=_template(listed, forums, forums.ids[number], "forum"),
             threads=threads,
             thread_pages=_thread_pages(threads, page),
             posts=posts,
+            list_next=list_next or thread_next,
+            thread_next=thread_next or list_next,
         )
     return None
+
+
+def _worth_a_look(kinds: list[Links]) -> Iterator[tuple[Links, int]]:
+    """Links to try, as their kind and number, the likeliest kind first; the first of a kind may be a category."""
+    for kind in sorted(kinds, key=lambda one: one.rank)[:_KINDS]:
+        for number in range(min(_FORUMS, len(kind.urls))):
+            yield kind, number
 
 
 def guessed_forums(front: TextResponse, guessed: Guessed | None) -> tuple[ListedForum, ...]:
@@ -48,7 +59,7 @@ def guessed_forums(front: TextResponse, guessed: Guessed | None) -> tuple[Listed
         return ()
     found: dict[str, ListedForum] = {}
     for link in Selector(text=front.text, type="html").css("a[href]"):
-        match = re.search(guessed.forums.id_regex(whole=True), link.attrib["href"])
+        match = re.search(guessed.forums.id_regex(whole=True), unquote(link.attrib["href"]))
         name = " ".join(link.xpath("string()").get("").split())
         if match and name and match[1] not in found:
             found[match[1]] = ListedForum(id=match[1], name=name)
@@ -63,9 +74,9 @@ async def _get(visitor: Visitor, url: str) -> TextResponse | None:
     return page if page.status == 200 else None
 
 
-def _most(pages: Iterable[TextResponse]) -> tuple[Posts | None, TextResponse | None]:
+def _most(pages: list[TextResponse]) -> tuple[Posts | None, TextResponse | None]:
     """The posts of the page that has most of them."""
-    read = [(posts, page) for page in pages if (posts := posts_of(page))]
+    read = [(posts, page) for page in pages if (posts := posts_of(page, *(other for other in pages if other is not page)))]
     return max(read, key=lambda one: one[0].count, default=(None, None))
 
 
@@ -79,7 +90,8 @@ def _thread_pages(threads: Links, page: TextResponse | None) -> str:
 def _template(page: TextResponse, links: Links, own: str, name: str) -> str:
     """The url of a page of it: numbered where a link to the second page shows how."""
     first = f"{links.before}{own}{links.after}"
+    template = f"{links.before}{{{name}{':path' if links.has_slash else ''}}}{links.after}"
     numbered = second_page(page)
-    if numbered and numbered.startswith(first):
-        return numbered.replace(first, f"{links.before}{{{name}}}{links.after}", 1)
-    return f"{links.before}{{{name}}}{links.after}"
+    if numbered and unquote(numbered).startswith(first):
+        return unquote(numbered).replace(first, template, 1)
+    return template

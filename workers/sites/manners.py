@@ -5,12 +5,8 @@ Both are downloader middlewares, and find the site by `meta["site"]`.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Self
 
-from scrapy.exceptions import IgnoreRequest
-
-from .errors import SiteError
 from .load import site_in_use
 
 if TYPE_CHECKING:
@@ -19,8 +15,6 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from .model import Site
-
-logger = logging.getLogger(__name__)
 
 _KEPT = "site_headers"  # in meta, while a request is at the downloader: the headers that it had before
 
@@ -40,13 +34,10 @@ class Manners:
         return cls(crawler)
 
     def process_request(self, request: Request) -> None:
-        """Raise IgnoreRequest where the site's file is gone or wrong."""
+        """Its slot, its User-Agent, and what counts for robots.txt."""
         if not isinstance(name := request.meta.get("site"), str):
             return
-        try:
-            site = site_in_use(name)
-        except SiteError as exc:
-            raise IgnoreRequest(str(exc)) from exc
+        site = site_in_use(name)
         request.meta["download_slot"] = self._slot(site)
         if site.politeness.obey_robots:
             request.meta.pop("dont_obey_robotstxt", None)

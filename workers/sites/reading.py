@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from .model import Site
-    from .pages import ListFields
 
 __all__ = [
     "CommentsPage", "FieldCount", "IndexPage", "ListPage", "ListedForum", "ListedThread", "ReadComment", "ReadPost", "ThreadPage",
@@ -144,7 +143,7 @@ def read_list(site: Site, response: Response, forum: str, number: int = 1) -> Li
         values = doc.values(row, page.fields)
         if values["id"] is None or values["id"] in threads:
             continue
-        values["token"] = values.get("token") or _token(doc, page.fields, row, values)
+        values["token"] = values.get("token") or _token(doc, values)
         threads[values["id"]] = ListedThread(**values)
     after = _ahead(doc, place, rows)
     return ListPage(threads=tuple(threads.values()), next=after.next, pages=after.pages, fields=doc.counts())
@@ -199,12 +198,12 @@ def _post(values: dict[str, Any], thread: str) -> ReadPost:
     return ReadPost(**({"id": thread} | known))
 
 
-def _token(doc: Document, fields: ListFields, row: Any, values: dict[str, Any]) -> str:
+def _token(doc: Document, values: dict[str, Any]) -> str:
     """Reply count and last activity; a relative date ("2 hours ago") is another one each time and would say that each thread
     has changed.
     """
     count, last = values.get("reply_count"), values.get("last_activity")
-    if last is not None and not doc.has_fixed_date(fields.last_activity, row) and count is not None:
+    if last is not None and "last_activity" in doc.moving and count is not None:
         return f"{count}@"
     return f"{count}@{last.isoformat() if last else None}"
 

@@ -6,10 +6,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from scrapy.http import HtmlResponse
 
-from . import reading
+from . import reading, templates
 from .errors import UnreadablePage
 from .fetch import FetchFailed, Visitor
+from .needed import NEEDED
+from .survey import second_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,8 +20,6 @@ if TYPE_CHECKING:
     from .model import Site
     from .pages import PageKind
     from .reading import FieldCount, ListedThread
-
-_REQUIRED: dict[str, tuple[str, ...]] = {"index": ("id",), "list": ("id",), "thread": ("body",), "comments": ("id", "body")}
 
 
 class TriedField(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,13 +61,20 @@ class Trial:
             index = await self._index()
             forum = forum or next(iter(self._site.forums), None) or (index.forums[0].id if index and index.forums else None)
         forum = forum or next(iter(self._site.forums), None)
-        listed = await self._list(forum) if thread is None and forum is not None else None
-        thread = listed.id if listed else thread
-        if thread is not None:
-            url = listed.url if listed else None
-            if self._site.pages.thread:
-                await self._thread(forum or "", thread, url)
-            await self._comments(forum or "", thread, url, listed.reply_count if listed else None)
+        by_address = "url" in templates.names(self._site.pages.comments.url)  # which is known from the list alone
+        listed = await self._list(forum) if forum is not None and (thread is None or by_address) else []
+        threads = listed[:2] if thread is None else [one for one in listed if one.id == thread]
+        if thread is not None and not threads:
+            if by_address:
+                problem = f"it is not on the first page of forum {forum}, and the file has its address from there: try another"
+                self.tried.append(TriedPage(kind="comments", url=f"thread {thread}", problem=problem))
+                return self.tried
+            threads = [reading.ListedThread(id=thread, token="")]
+        if threads and self._site.pages.thread:
+            await self._thread(forum or "", threads[0])
+        first = await self._comments(forum or "", threads[0]) if threads else None
+        if first and first.comments and len(threads) > 1:
+            await self._compare(forum or "", threads[1], {comment.id for comment in first.comments})
         return self.tried
 
     async def _index(self) -> reading.IndexPage | None:
@@ -75,55 +83,81 @@ class Trial:
             self._note("index", page.forums, "forums", page)
         return page
 
-    async def _list(self, forum: str) -> ListedThread | None:
+    async def _list(self, forum: str) -> list[ListedThread]:
+        """Its threads, the liveliest first."""
         address = self._site.list_url(forum)
         page: reading.ListPage | None = await self._read("list", address, lambda site, page: reading.read_list(site, page, forum))
         if page is None:
-            return None
-        self._note("list", page.threads, f"threads of forum {forum}", page)
-        return max(page.threads, key=lambda one: one.reply_count or 0, default=None)
+            return []
+        tokens = [count for name, count in page.fields.items() if name in ("token", "reply_count", "last_activity")]
+        hints = [self._no_next(page)]
+        if page.threads and all(count.empty == count.rows for count in tokens):
+            hints.append("changed threads cannot be told from others: look at `reply_count` and `last_activity`, or set `token`")
+        self._note("list", page.threads, f"threads of forum {forum}", page, hints)
+        return sorted(page.threads, key=lambda one: -(one.reply_count or 0))
 
-    async def _thread(self, forum: str, thread: str, url: str | None) -> None:
-        address = self._site.url("thread", forum=forum, thread=thread, url=url)
-        page = await self._read("thread", address, lambda site, response: reading.read_thread(site, response, thread))
+    async def _thread(self, forum: str, thread: ListedThread) -> None:
+        address = self._site.url("thread", forum=forum, thread=thread.id, url=thread.url)
+        page = await self._read("thread", address, lambda site, response: reading.read_thread(site, response, thread.id))
         if page:
-            self._note("thread", [page.post], f"opening post of thread {thread}", page)
+            self._note("thread", [page.post], f"opening post of thread {thread.id}", page)
 
-    async def _comments(self, forum: str, thread: str, url: str | None, replies: int | None) -> None:
-        address = self._site.url("comments", forum=forum, thread=thread, url=url)
-        page = await self._read(
-            "comments", address, lambda site, response: reading.read_comments(site, response, thread, forum=forum, url=url)
+    async def _read_comments(self, forum: str, thread: ListedThread) -> reading.CommentsPage | None:
+        page: reading.CommentsPage | None = await self._read(
+            "comments",
+            self._site.url("comments", forum=forum, thread=thread.id, url=thread.url),
+            lambda site, response: reading.read_comments(site, response, thread.id, forum=forum, url=thread.url),
         )
+        return page
+
+    async def _comments(self, forum: str, thread: ListedThread) -> reading.CommentsPage | None:
+        page = await self._read_comments(forum, thread)
         if page is None:
-            return
+            return None
         if page.post:
             fields = {name: _count(page.post, name) for name in msgspec.structs.asdict(page.post)}
-            known = {name: count for name, count in fields.items() if not count.empty}
-            self._note("post", [page.post], f"opening post of thread {thread}", reading.ThreadPage(post=page.post, fields=known))
+            post = reading.ThreadPage(post=page.post, fields={name: count for name, count in fields.items() if not count.empty})
+            self._note("post", [page.post], f"opening post of thread {thread.id}", post)
         own = {name: count for name, count in page.fields.items() if name in type(self._site.pages.comments.fields).model_fields}
-        missing = replies is not None and replies > len(page.comments) and page.next is None
-        hint = f"the list says {replies} replies, this page has {len(page.comments)}, and there is no next page: look at `next`"
+        hint, seen, replies = self._no_next(page), len(page.comments), thread.reply_count or 0
+        if replies > seen and page.next is None and not hint:
+            hint = f"the list says {replies} replies, this page has {seen}, and there is no next page: look at `next`"
         read = msgspec.structs.replace(page, fields=own)
-        self._note("comments", page.comments, f"comments of thread {thread}", read, hint if missing else None)
+        self._note("comments", page.comments, f"comments of thread {thread.id}", read, [hint])
+        return page
+
+    async def _compare(self, forum: str, thread: ListedThread, ids: set[str]) -> None:
+        """Of another thread, whether its comments have ids of their own."""
+        page = await self._read_comments(forum, thread)
+        if page and (same := sorted(ids.intersection(comment.id for comment in page.comments))):
+            problem = f"thread {thread.id} has a comment {same[0]}, too: an id must be of one comment of the site: look at `id`"
+            self.tried.append(TriedPage(kind="comments", url=self._url, problem=problem))
+
+    def _no_next(self, page: reading.ListPage | reading.CommentsPage) -> str | None:
+        second = second_page(self._response) if page.next is None and isinstance(self._response, HtmlResponse) else None
+        address = second.replace("{page}", "2") if second else None
+        return f"no next page was found, but there is a link to {address}: look at `next`" if address else None
 
     async def _read(self, kind: PageKind, url: str, read: Callable[..., Any]) -> Any:
         try:
             response = await self._visitor.get(url)
             if response.status != 200:
                 raise FetchFailed(f"answers with status {response.status}")
-            self._url = response.url
+            self._response, self._url = response, response.url
             return read(self._site, response)
         except (FetchFailed, UnreadablePage) as exc:
             self.tried.append(TriedPage(kind=kind, url=url, problem=str(exc).removeprefix(f"{url}: ")))
             return None
 
-    def _note(self, kind: str, rows: Sequence[Any], what: str, page: Any, hint: str | None = None) -> None:
+    def _note(self, kind: str, rows: Sequence[Any], what: str, page: Any, hints: Sequence[str | None] = ()) -> None:
         fields = tuple(_field(kind, name, count, rows) for name, count in page.fields.items())
         dead = [field.name for field in fields if field.required and field.rows == field.empty]
         problem = f"{' and '.join(dead)} empty everywhere" if dead else None
         if not rows and kind in ("index", "list"):
             found = page.fields["id"].rows if "id" in page.fields else 0
             problem = f"{found} rows, but none has an id: look at `id`" if found else "no rows: look at `rows`"
+            if kind == "list" and not found and len(self._site.forums) > 1:
+                problem += ", or try another forum, if this one has no threads (--forum ID)"
         self.tried.append(
             TriedPage(
                 kind=kind,
@@ -135,7 +169,7 @@ class Trial:
                 total=getattr(page, "total", None),
                 fields=fields,
                 problem=problem,
-                hint=hint,
+                hint="; ".join(filter(None, hints)) or None,
             )
         )
 
@@ -144,7 +178,7 @@ def _field(kind: str, name: str, count: FieldCount, rows: Sequence[Any]) -> Trie
     values = (getattr(row, name, None) for row in rows)
     example = next((value for value in values if value not in (None, "")), None)
     shown = example.isoformat() if isinstance(example, datetime) else None if example is None else str(example)
-    required = name in _REQUIRED.get(kind, ())
+    required = name in NEEDED.get(kind, ())
     return TriedField(name=name, rows=count.rows, empty=count.empty, example=shown, required=required)
 
 

@@ -11,12 +11,13 @@ from scrapy.spidermiddlewares.httperror import HttpError
 
 from redis_components.page_book import reason_of
 from redis_components.scheduler import set_aside
+from workers.breaker.site_files import site_of_task
 from workers.breaker.watch import SiteBlocked
-from workers.items import comment_item, post_item, utc_now
+from workers.items import comment_item, now_in_reading, post_item, utc_now
 from workers.sites import PageGone, Site, UnreadablePage, site_in_use
 from workers.sites.reading import read_comments, read_thread
 from workers.sites.templates import is_numbered
-from workers.thread_progress import Reading, Step, comments_known, follow, is_consistent, is_whole, listed, missing
+from workers.thread_progress import Reading, Step, anew, comments_known, follow, is_consistent, is_whole, listed, missing
 
 from .pages import ForumSpider, page_request, read_page
 from .task_data import PostTask
@@ -38,10 +39,10 @@ class ForumDetailSpider(ForumSpider):
 
     def make_request_from_data(self, data: bytes) -> Request:
         """The opening post's page, or of a thread that is read on its comment page. Raises for a task without site or post,
-        SiteError for an unknown site.
+        TaskMustWait where the site's file is missing or wrong.
         """
         task = msgspec.json.decode(data, type=PostTask)
-        site = site_in_use(task.site)
+        site = site_of_task(self.crawler, task.site)
         first = task.page if task.cursor or is_numbered(site.pages.comments.url) else 1
         reading = Reading(
             started_at=utc_now(),
@@ -59,7 +60,7 @@ class ForumDetailSpider(ForumSpider):
             page=first,
         )
         if task.mode == "changed" or site.pages.thread is None:
-            return self._comments(site, reading, task.cursor)
+            return self._comments(site, reading, task.cursor if first > 1 else None)  # the cursor is of its last page
         return self._opening(site, reading)
 
     def _page(self, site: Site, kind: Any, url: str, reading: Reading) -> Request:
@@ -152,17 +153,30 @@ class ForumDetailSpider(ForumSpider):
         page of comments that is missing: there are fewer than before. What fails otherwise is kept with the reason, and reported.
         """
         request: Request = failure.request  # type: ignore[attr-defined]  # the engine puts it there
-        site, place = site_in_use(request.meta["site"]), request.meta["page"]
+        site, place = request.meta["site"], request.meta["page"]
         read = msgspec.convert(request.cb_kwargs["reading"], Reading)
         read = msgspec.structs.replace(read, requests=read.requests + 1)
         reason = reason_of(failure)
         if isinstance(failure.value, SiteBlocked) and failure.value.is_private:
-            yield _check(site.name, read, reason=reason, gone=True)  # no guest sees it any more
+            yield self._refused(site_in_use(site), place, read, reason)
         elif not (isinstance(failure.value, HttpError) and failure.value.response.status in GONE):
             self.set_aside(failure)
-            yield _check(site.name, read, reason=reason)
+            yield _check(site, read, reason=reason)
         else:
-            yield self._not_there(site, place, read, reason)
+            yield self._not_there(site_in_use(site), place, read, reason)
+
+    def _refused(self, site: Site, place: dict[str, Any], read: Reading, reason: str) -> Any:
+        """What follows from a page that the site shows to no guest, while it shows others: where that is the page of the post
+        itself, the thread is gone for us. Comments may be private, and their post not.
+        """
+        has_own_page = site.pages.thread is not None
+        if place["kind"] == "thread" or (place["number"] == 1 and not has_own_page):
+            return _check(site.name, read, reason=reason, gone=True)
+        if has_own_page and not read.opened:
+            return self._opening(site, read)
+        if not has_own_page and read.first > 1:
+            return self._comments(site, anew(read))
+        return _check(site.name, read, reason=reason)
 
     def _not_there(self, site: Site, place: dict[str, Any], read: Reading, reason: str) -> Any:
         """What follows from a page that the site does not have (any more)."""
@@ -192,14 +206,7 @@ def _with_requests(reading: dict[str, Any], response: Response) -> Reading:
 
 def _fetched_at(read: Reading, response: Response) -> str:
     """When the page came, as its raw page says too (`workers/breaker/watch.py`)."""
-    return str(response.meta.get("fetched_at") or _now(read))
-
-
-def _now(read: Reading) -> str:
-    """Never before the reading began, also where the clocks of two crawlers differ: what is older than a whole reading, and was
-    not seen in it, counts as removed.
-    """
-    return max(utc_now(), read.started_at)
+    return str(response.meta.get("fetched_at") or now_in_reading(read.started_at))
 
 
 def _check(site: str, read: Reading, *, reason: str | None = None, gone: bool = False, cut: bool = False) -> dict[str, Any]:
@@ -212,7 +219,7 @@ def _check(site: str, read: Reading, *, reason: str | None = None, gone: bool = 
         "id": read.thread,
         "forum_id": read.forum,
         "started_at": read.started_at,
-        "finished_at": _now(read),
+        "finished_at": now_in_reading(read.started_at),
         "mode": read.mode,
         "first_page": read.first,
         "last_page": read.last_page,

@@ -16,9 +16,10 @@ from redis_components.engine import frontier_of
 from redis_components.exchange import Lane
 from redis_components.page_book import reason_of
 from redis_components.thread_records import ThreadRecord
+from workers.breaker.site_files import site_of_task
 from workers.items import forum_item, moment_of, stamp, utc_now
 from workers.marks import Marks, read_marks
-from workers.scan_plan import Change, Listed, ScanState, begun, is_gap, plan_page
+from workers.scan_plan import Change, Listed, PagePlan, ScanState, begun, is_gap, plan_page
 from workers.sites import Site, UnreadablePage, site_in_use
 from workers.sites.reading import ListPage, read_index, read_list
 from workers.thread_progress import page_to_begin
@@ -43,11 +44,11 @@ class ForumListSpider(ForumSpider):
     feeds = "forum_detail"
 
     def make_request_from_data(self, data: bytes) -> Request:
-        """The first list page of the forum, or of the index. Raises for a task without site or forum, SiteError for an unknown
-        site.
+        """The first list page of the forum, or of the index. Raises for a task without site or forum, TaskMustWait where the
+        site's file is missing or wrong.
         """
         task = msgspec.json.decode(data, type=ForumTask)
-        site = site_in_use(task.site)
+        site = site_of_task(self.crawler, task.site)
         if task.mode == "index":
             return self._index_page(site, site.url("index"), 1, {"started_at": utc_now(), "forums": 0})
         if task.forum not in site.forums and site.discover is None:
@@ -94,12 +95,18 @@ class ForumListSpider(ForumSpider):
             task = task_of(listed, site.name, forum, is_backfill=state.mode == "backfill")
             lane: Lane = "backlog" if state.mode == "backfill" else ""
             self.feed(f"{site.name}/{listed.thread.id}", listed.thread.token, encode(task), lane=lane)
+        for task in checks_of(plan, site.name, forum):
+            self.feed(f"{site.name}/{task.post}", task.token or "", encode(task))
         if plan.stopped is None and listing.next is not None:
             yield self._list_page(site, forum, listing.next, number + 1, plan.state)
             return
         stopped = plan.stopped or "end"
         gap = is_gap(plan.state, stopped, order)
-        reason = f"{plan.state.pages} pages do not reach what the last complete scan saw" if gap else None
+        reason = (
+            f"{plan.state.pages} {'page does' if plan.state.pages == 1 else 'pages do'} not reach what the last complete scan saw"
+            if gap
+            else None
+        )
         yield _report(site.name, forum, plan.state, "gap" if gap else "complete", stopped, reason)
 
     async def _known(
@@ -162,8 +169,9 @@ class ForumListSpider(ForumSpider):
         fetched_at = str(response.meta.get("fetched_at") or utc_now())
         for forum in page.forums:
             yield forum_item(forum, site=site.name, fetched_at=fetched_at)
-        index = {**index, "forums": index["forums"] + len(page.forums)}
-        if page.next is not None and page.forums and number < site.limits.deep_pages:
+        is_another = bool(page.forums) and page.forums[0].id != index.get("first")  # some show one page for all numbers
+        index = {**index, "forums": index["forums"] + len(page.forums), "first": page.forums[0].id if page.forums else None}
+        if page.next is not None and is_another and number < site.limits.deep_pages:
             yield self._index_page(site, page.next, number + 1, index)
         else:
             yield self._index_report(site.name, number, index, "complete", None)
@@ -223,6 +231,15 @@ def task_of(listed: Listed, site: str, forum: str, *, is_backfill: bool) -> Post
     )
 
 
+def checks_of(plan: PagePlan, site: str, forum: str) -> Iterator[PostTask]:
+    """The start tasks for the threads that a page says to check."""
+    for row in plan.missed:
+        yield PostTask(site=site, post=row.id, forum=forum, mode="check", token=row.token, url=row.url)
+    for thread in plan.renamed:
+        replies = thread.reply_count
+        yield PostTask(site=site, post=thread.id, forum=forum, mode="check", token=thread.token, url=thread.url, replies=replies)
+
+
 def _report(site: str, forum: str, state: ScanState, outcome: str, stopped: str, reason: str | None) -> dict[str, Any]:
     """The scan's report, its last item."""
     return {
@@ -238,6 +255,7 @@ def _report(site: str, forum: str, state: ScanState, outcome: str, stopped: str,
         "changed": state.changed,
         "newest_at": state.newest_at and stamp(state.newest_at),
         "oldest_at": state.oldest_at and stamp(state.oldest_at),
+        "front": msgspec.to_builtins(state.front),
         "outcome": outcome,
         "stopped": stopped,
         "reason": reason,

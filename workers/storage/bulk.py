@@ -3,42 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Delete, Dialect, Insert, Update
+from sqlalchemy import ColumnElement, Connection, Delete, Dialect, Insert, Table, Update, bindparam
+from sqlalchemy.dialects import postgresql, sqlite
 
 from .times import UtcDateTime, sqlite_text
 
 Statement = Insert | Update | Delete
+Rows = Sequence[tuple[Any, ...]]
 
 
-def execute_many(connection: Connection, statement: Statement, rows: Sequence[dict[str, Any]]) -> None:
-    """Execute `statement` with each of `rows`, which name all of its parameters, all in the same order.
+def upsert(
+    table: Table[Any],
+    dialect: str,
+    names: Sequence[str],
+    changed: Sequence[str] | None = None,
+    where: Callable[[Any], ColumnElement[bool]] | None = None,
+) -> Insert:
+    """An INSERT of the columns `names`, which sets `changed` (None: those of them that are not the key) where the key is there
+    already, if `where` of the row to be inserted says so.
+    """
+    insert: Any = postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
+    insert = insert.values({name: bindparam(name) for name in names})
+    keys = [column.name for column in table.primary_key.columns]
+    values = {name: insert.excluded[name] for name in (changed or names) if name not in keys}
+    statement: Insert = insert.on_conflict_do_update(
+        index_elements=keys, set_=values, where=None if where is None else where(insert.excluded)
+    )
+    return statement
+
+
+def execute_many(connection: Connection, statement: Statement, names: Sequence[str], rows: Rows) -> None:
+    """Execute `statement` with each of `rows`, which have the parameters `names` in this order.
 
     The statement has to be one that is kept (made once for each dialect): its text is.
     """
-    execute_tuples(connection, statement, tuple(rows[0]), [tuple(row.values()) for row in rows])
+    execute_converted(connection, statement, names, converted(connection, statement, names, rows))
 
 
-def execute_tuples(connection: Connection, statement: Statement, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
-    """The same, with rows as tuples of the parameters `names`."""
-    sql, order, converters = _compiled(statement, connection.dialect)
-    if order is None and not converters:
-        connection.exec_driver_sql(sql, [dict(zip(names, row, strict=True)) for row in rows])
-        return
-    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    for name, convert in converters.items():
-        columns[name] = tuple(map(convert, columns[name]))
-    if order is None:
-        connection.exec_driver_sql(sql, [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
+def converted(connection: Connection, statement: Statement, names: Sequence[str], rows: Rows) -> Rows:
+    """`rows` for `statement` with their values as the driver takes them, and gives them back."""
+    converters = _compiled(statement, connection.dialect).converters
+    if not rows or converters.keys().isdisjoint(names):
+        return rows
+    columns = list(zip(*rows, strict=True))
+    for place, name in enumerate(names):
+        if convert := converters.get(name):
+            columns[place] = tuple(map(convert, columns[place]))
+    return list(zip(*columns, strict=True))
+
+
+def execute_converted(connection: Connection, statement: Statement, names: Sequence[str], rows: Rows) -> None:
+    """Execute `statement` with each of `rows`, which are as `converted` makes them."""
+    compiled = _compiled(statement, connection.dialect)
+    if compiled.order is None:
+        connection.exec_driver_sql(compiled.sql, [dict(zip(names, row, strict=True)) for row in rows])
+    elif compiled.order == tuple(names):
+        connection.exec_driver_sql(compiled.sql, list(rows))
     else:
-        connection.exec_driver_sql(sql, list(zip(*[columns[name] for name in order], strict=True)))
+        columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+        connection.exec_driver_sql(compiled.sql, list(zip(*[columns[name] for name in compiled.order], strict=True)))
 
 
-@lru_cache(maxsize=100)  # a process that opens a database again has another dialect
-def _compiled(statement: Statement, dialect: Dialect) -> tuple[str, tuple[str, ...] | None, dict[str, Callable[[Any], Any]]]:
-    """Its text, its parameters in their order (None: by name), and how their values become the driver's."""
+@dataclass(frozen=True, kw_only=True)
+class _Compiled:
+    sql: str
+    order: tuple[str, ...] | None  # of its parameters; None: they go by name
+    converters: dict[str, Callable[[Any], Any]]  # how values become the driver's
+
+
+@lru_cache(maxsize=500)  # a process that opens a database again has another dialect
+def _compiled(statement: Statement, dialect: Dialect) -> _Compiled:
     compiled: Any = statement.compile(dialect=dialect)
     converters: dict[str, Callable[[Any], Any]] = {}
     for name, bind in compiled.binds.items():
@@ -46,4 +84,5 @@ def _compiled(statement: Statement, dialect: Dialect) -> tuple[str, tuple[str, .
             converters[name] = sqlite_text
         elif (processor := bind.type.bind_processor(dialect)) is not None:
             converters[name] = processor
-    return str(compiled), tuple(compiled.positiontup) if compiled.positional else None, converters
+    order = tuple(compiled.positiontup) if compiled.positional else None
+    return _Compiled(sql=str(compiled), order=order, converters=converters)

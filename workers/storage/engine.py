@@ -17,6 +17,8 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 LOCK_WAIT_S = 10.0  # SQLite: wait so long for another process's write lock; `?timeout=` in the URL overrides it
 CONNECT_S = 10  # PostgreSQL: give up connecting after this; `?connect_timeout=` in the URL overrides it
+_CACHE_KIB = 32_768  # SQLite, per connection: a transaction's pages should fit; with the default (2 MiB) some are written twice
+_WAL_PAGES = 8_192  # SQLite: move the log into the file each 32 MiB, each page once; the default is less than one transaction
 WRITING = {"trawl_begin": "BEGIN IMMEDIATE"}  # execution options of a connection that is going to write
 
 
@@ -51,6 +53,8 @@ def _sqlite(url: URL) -> Engine:
         cursor = connection.cursor()
         _into_wal(cursor)
         cursor.execute("PRAGMA synchronous = FULL")
+        cursor.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        cursor.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         cursor.close()
 
     @event.listens_for(engine, "begin")

@@ -8,11 +8,10 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Insert, Table, Update, bindparam, or_, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from workers.spiders.task_data import INDEX
 
-from .bulk import execute_many
+from .bulk import execute_many, upsert
 from .records import Check, Comment, Forum, Post, RunRow, Scan, Stored
 from .tables import forums, sites
 
@@ -24,24 +23,25 @@ def store_mentions(connection: Connection, items: Sequence[Stored]) -> None:
     seen_sites: dict[str, datetime] = {}
     seen_forums: dict[tuple[str, str], datetime] = {}
     for item in items:
-        if isinstance(item, RunRow):
+        if isinstance(item, Comment):  # most of them are; they name no forum
+            at, forum_id = item.fetched_at, None
+        elif isinstance(item, RunRow):
             continue
-        at = item.started_at if isinstance(item, Scan | Check) else item.fetched_at
+        else:
+            at = item.started_at if isinstance(item, Scan | Check) else item.fetched_at
+            forum_id = _forum_of(item)
         if at < seen_sites.get(item.site, _NEVER):
             seen_sites[item.site] = at
-        if isinstance(item, Comment):  # most of them are; they name no forum
-            continue
-        if forum_id := _forum_of(item):
+        if forum_id:
             key = item.site, forum_id
             seen_forums[key] = min(at, seen_forums.get(key, at))
     if not seen_sites:
         return
     dialect = connection.dialect.name
-    named = [{"name": site, "first_seen_at": at} for site, at in sorted(seen_sites.items())]
-    execute_many(connection, _oldest(sites, dialect), named)
+    execute_many(connection, _oldest(sites, dialect), ("name", "first_seen_at"), sorted(seen_sites.items()))
     if seen_forums:
-        rows = [{"site": site, "id": id_, "first_seen_at": at} for (site, id_), at in sorted(seen_forums.items())]
-        execute_many(connection, _oldest(forums, dialect), rows)
+        rows = [(*key, at) for key, at in sorted(seen_forums.items())]
+        execute_many(connection, _oldest(forums, dialect), ("site", "id", "first_seen_at"), rows)
 
 
 def store_forums(connection: Connection, items: Sequence[Forum]) -> None:
@@ -56,14 +56,9 @@ def store_forums(connection: Connection, items: Sequence[Forum]) -> None:
 
 def store_site_files(connection: Connection, described: Mapping[str, tuple[str | None, str]], now: datetime) -> None:
     """Profile and address of each site, as its site file says; for sites without a row, `now` is when they were seen first."""
-    rows = [
-        {"name": name, "first_seen_at": now, "profile": profile, "base_url": url}
-        for name, (profile, url) in sorted(described.items())
-    ]
+    rows = [(name, now, *profile_and_url) for name, profile_and_url in sorted(described.items())]
     if rows:
-        insert = _insert(sites, connection.dialect.name)
-        changed = {name: insert.excluded[name] for name in ("profile", "base_url")}
-        connection.execute(insert.on_conflict_do_update(index_elements=[sites.c.name], set_=changed), rows)
+        execute_many(connection, _described(connection.dialect.name), _OF_SITE, rows)
 
 
 def _forum_of(item: Stored) -> str | None:
@@ -77,23 +72,18 @@ def _forum_of(item: Stored) -> str | None:
     return None
 
 
-def _insert(table: Table[Any], dialect: str) -> Any:
-    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
+@cache
+def _oldest(table: Table[Any], dialect: str) -> Insert:
+    names = [column.name for column in table.primary_key.columns] + ["first_seen_at"]
+    return upsert(table, dialect, names, where=lambda new: new.first_seen_at < table.c.first_seen_at)
 
 
 @cache
-def _oldest(table: Table[Any], dialect: str) -> Insert:
-    insert = _insert(table, dialect)
-    names = [column.name for column in table.primary_key.columns] + ["first_seen_at"]
-    insert = insert.values({name: bindparam(name) for name in names})
-    statement: Insert = insert.on_conflict_do_update(
-        index_elements=list(table.primary_key.columns),
-        set_={"first_seen_at": insert.excluded.first_seen_at},
-        where=insert.excluded.first_seen_at < table.c.first_seen_at,
-    )
-    return statement
+def _described(dialect: str) -> Insert:
+    return upsert(sites, dialect, _OF_SITE, changed=("profile", "base_url"))
 
 
+_OF_SITE = ("name", "first_seen_at", "profile", "base_url")
 _UPDATE_FORUM: Update = (
     update(forums)
     .where(

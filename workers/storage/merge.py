@@ -10,15 +10,15 @@ state of the time between arrives last.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime
+
+import msgspec
 
 from .contents import NO_TEXT, content_hash
 from .records import Comment, Post
 
 
-@dataclass(kw_only=True)
-class Revision:
+class Revision(msgspec.Struct, kw_only=True):
     """A text that is not the present one."""
 
     first: datetime
@@ -26,8 +26,7 @@ class Revision:
     text: Text | None  # None: as it is stored
 
 
-@dataclass(frozen=True, kw_only=True)
-class Text:
+class Text(msgspec.Struct, frozen=True, kw_only=True):
     """What a revision keeps."""
 
     title: str | None
@@ -37,8 +36,7 @@ class Text:
     edited_at: datetime | None
 
 
-@dataclass(kw_only=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, kw_only=True):
     """A post or comment: as it is stored, and then, after `add`, as it has to be stored."""
 
     hash: str
@@ -47,11 +45,11 @@ class Entry:
     changed_at: datetime | None
     deleted_at: datetime | None
     tombstone_at: datetime | None
-    forum_id: str = ""  # of a post: what the newest state that knows it says, as far as it is not stored
-    text: Text | None = None  # the stored one, where it is known that it may become a revision
-    revisions: dict[str, Revision] = field(default_factory=dict)
+    forum_id: str = ""  # of a post: what the newest state that knows it says
+    text: Text | None = None  # the stored one, where it may become a revision
+    revisions: dict[str, Revision] = {}
     item: Post | Comment | None = None  # whose fields the row gets; None: those that it has
-    touched: set[str] = field(default_factory=set)  # hashes of revisions that have to be written, or removed
+    touched: set[str] = set()  # hashes of revisions that have to be written, or removed
 
 
 def text_of(item: Post | Comment) -> Text:

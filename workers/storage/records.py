@@ -14,6 +14,8 @@ import msgspec
 from msgspec import Meta
 
 from redis_components.errors import TrawlError
+from workers.list_front import FrontRow
+from workers.spiders.task_data import ReadMode, ScanMode
 
 # 255 characters are at most 1,020 bytes: two of them fit into PostgreSQL's index rows (2,704 bytes), whatever a site's ids are.
 Name = Annotated[str, Meta(min_length=1, max_length=255)]
@@ -91,12 +93,13 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="sca
     threads: Count
     outcome: Literal["complete", "failed", "gap"]
     reason: str | None
-    mode: Literal["scan", "deep", "backfill", "index"] = "scan"
+    mode: ScanMode = "scan"
     new: Count = 0
     changed: Count = 0
     stopped: Literal["overlap", "end", "limit", "error"] | None = None
     newest_at: Moment | None = None
     oldest_at: Moment | None = None
+    front: tuple[FrontRow, ...] = ()  # its first page, for the next scan; not in the database
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="check"):
@@ -110,7 +113,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="ch
     forum_id: Name | None = None
     started_at: Moment
     finished_at: Moment
-    mode: Literal["new", "changed", "check", "backfill"]
+    mode: ReadMode
     first_page: Count
     last_page: Count
     requests: Count

@@ -13,9 +13,9 @@ from typing import Any, cast
 
 import msgspec
 from sqlalchemy import Connection, Insert, Table, text
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
+from .bulk import upsert
 from .checks import RechecksOf, schedule, store_checks
 from .entries import store_states
 from .errors import row_refusal
@@ -89,18 +89,15 @@ def _store_scans(connection: Connection, items: Sequence[Scan]) -> None:
 
 
 def store_newest(connection: Connection, table: Table[Any], records: Sequence[msgspec.Struct]) -> None:
-    """Upsert records whose fields are the columns of `table`: of two with the same key the newer one stays."""
-    connection.execute(newest(table, connection.dialect.name), [msgspec.structs.asdict(record) for record in records])
+    """Upsert records that have the columns of `table` as fields: of two with the same key the newer one stays."""
+    names = [column.name for column in table.columns]
+    rows = [{name: getattr(record, name) for name in names} for record in records]
+    connection.execute(newest(table, connection.dialect.name), rows)
 
 
 @cache
 def newest(table: Table[Any], dialect: str) -> Insert:
     """The statement for one table, to be executed with many rows."""
-    insert = postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
     version = cast("str", table.info["version"])
-    keys = list(table.primary_key.columns)
-    return insert.on_conflict_do_update(
-        index_elements=keys,
-        set_={column.name: insert.excluded[column.name] for column in table.columns if not column.primary_key},
-        where=insert.excluded[version] >= table.c[version],
-    )
+    names = [column.name for column in table.columns]
+    return upsert(table, dialect, names, where=lambda new: new[version] >= table.c[version])

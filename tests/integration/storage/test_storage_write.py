@@ -121,12 +121,12 @@ def test_large_numbers_long_ids_and_any_text_are_stored(database: Database) -> N
 
 def forbid(database: Database, word: str) -> None:
     """A rule of the operator's own that refuses posts with this title."""
-    sqlite = (
-        f"CREATE TRIGGER no_{word} BEFORE INSERT ON posts WHEN new.title = '{word}' BEGIN SELECT RAISE(ABORT, 'no {word}'); END"
-    )
-    postgresql = f"ALTER TABLE posts ADD CONSTRAINT no_{word} CHECK (title <> '{word}')"
+    refusing = f"ON posts WHEN new.title = '{word}' BEGIN SELECT RAISE(ABORT, 'no {word}'); END"
+    sqlite = [f"CREATE TRIGGER no_{word}_{act} BEFORE {act} {refusing}" for act in ("INSERT", "UPDATE")]
+    postgresql = [f"ALTER TABLE posts ADD CONSTRAINT no_{word} CHECK (title <> '{word}')"]
     with database.engine.begin() as connection:
-        connection.execute(text(sqlite if connection.dialect.name == "sqlite" else postgresql))
+        for statement in sqlite if connection.dialect.name == "sqlite" else postgresql:
+            connection.execute(text(statement))
 
 
 @pytest.mark.parametrize("places", [[0], [99], [17, 18, 60], list(range(100))], ids=["first", "last", "some", "all"])

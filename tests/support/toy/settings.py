@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tests.support.light_scrapy import *  # noqa: F403 - settings are the module's names
+
 SPIDER_MODULES = ["tests.support.toy.spiders"]
-TELNETCONSOLE_ENABLED = False
-REMOTE_CONTROL_ENABLED = False
 LOG_LEVEL = "INFO"
 LOG_VERSIONS: list[str] = []
 STATS_DUMP = False

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.sites import SiteError, layers, load_all, load_site, site_in_use, site_names
+from workers.sites import SiteError, layers, load, load_all, load_site, site_in_use, site_names, site_to_ask
 from workers.sites.manners import headers_of
 
 
@@ -125,7 +125,8 @@ def test_all_that_is_wrong_is_said_at_once_and_stops_no_other_site(folder: Path)
     (folder / "good.toml").write_text(GOOD)
     sites, wrong = load_all()
     assert [site.name for site in sites] == ["good"]
-    lines = str(wrong[0]).splitlines()
+    assert list(wrong) == ["books"]
+    lines = str(wrong["books"]).splitlines()
     assert [line.split(": ")[1].split(" = ")[0] for line in lines] == [
         "pages.list.rows",
         "pages.list.fields.id.rgex",
@@ -133,7 +134,7 @@ def test_all_that_is_wrong_is_said_at_once_and_stops_no_other_site(folder: Path)
         "colour",
         "cookies.a",
     ]
-    assert "did you mean regex?" in str(wrong[0])
+    assert "did you mean regex?" in str(wrong["books"])
 
 
 def test_a_fault_in_a_profile_names_the_profile(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,20 +167,26 @@ def test_an_unknown_site_is_answered_with_those_that_exist(folder: Path, name: s
         load_site(name)
 
 
-def test_a_slip_in_a_file_that_is_crawled_costs_no_request(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_slip_in_a_file_that_is_crawled_costs_no_request(
+    folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load, "LOOK_S", 0.0)
     file = folder / "books.toml"
     file.write_text(GOOD)
     before = site_in_use("books")
     file.write_text(GOOD + "nonsense = 1\n")
     with pytest.raises(SiteError, match="nonsense"):
         load_site("books")
-    assert site_in_use("books") == before == site_in_use("books")
+    assert site_to_ask("books") == before == site_in_use("books")
     assert [line.getMessage().count("nonsense") for line in caplog.records] == [1], "said once"
     file.write_text(GOOD + "limits.pages_per_scan = 7\n")
     assert site_in_use("books").limits.pages_per_scan == 7
     file.unlink()
     with pytest.raises(SiteError, match="unknown site"):
-        site_in_use("books")
+        site_to_ask("books")
+    assert site_in_use("books").limits.pages_per_scan == 7, "for what was asked for"
+    with pytest.raises(SiteError, match="unknown site"):
+        site_in_use("nope")
 
 
 def test_a_site_whose_file_is_wrong_has_its_name_still(folder: Path) -> None:

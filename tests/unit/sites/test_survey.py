@@ -17,6 +17,7 @@ from workers.sites.fetch import Visitor
 from workers.sites.look_around import guessed_forums, look_around
 from workers.sites.reading import read_comments, read_index, read_list
 from workers.sites.survey import links_of
+from workers.sites.trial import Trial
 
 BASE = "http://forum.example"
 
@@ -63,6 +64,68 @@ def test_an_unknown_forum_can_be_crawled_with_what_was_guessed(tmp_path: Path, m
     assert first.post is not None
     assert first.post.body == thread.post.body
     assert {comment.body for comment in first.comments} == {comment.body for comment in thread.comments[:20]}
+
+
+class Small(Visitor):
+    """A forum whose addresses have titles in them, whose front page shows threads first, and whose posts have a number within the
+    thread as their id.
+    """
+
+    THREADS = ("first", "2-is-more", "%E8%8A%B1")
+
+    async def get(self, url: str) -> TextResponse:
+        path = url.removeprefix(BASE)
+        html = self._thread(int(path.split("/")[2])) if path.startswith("/topic/") else self._list(path)
+        return HtmlResponse(url, body=f"<html><body>{html}</body></html>".encode(), encoding="utf-8")
+
+    def _list(self, path: str) -> str:
+        rows = [
+            f'<div class="box row"><a class="t" href="/topic/{n}/{title}/">{title}</a><b class="n">{n}</b></div>'
+            for n, title in enumerate(self.THREADS, 7)
+        ]
+        forums = (
+            '<div class="box"><a href="/category/1/one-2/">One</a></div><div class="box"><a href="/category/2/two/">Two</a></div>'
+        )
+        numbers = '<p><a href="?page=2">2</a> <a href="?page=2"><i class="arrow-right"></i></a></p>' if path != "/" else ""
+        return f'<div class="list">{"".join(rows)}</div>{forums}{numbers}'
+
+    def _thread(self, thread: int) -> str:
+        posts = [
+            f'<div class="post" id="c{n}" data-floor="{n}" data-pk="{10 * thread + n}"><p class="text">words of {n}</p></div>'
+            for n in (1, 2)
+        ]
+        return f'<h1>A title</h1><div class="posts">{"".join(posts)}</div>'
+
+
+def test_titles_in_addresses_threads_on_the_front_page_and_posts_that_are_numbered_within_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
+    visitor = Small()
+    front = asyncio.run(visitor.get(f"{BASE}/"))
+    guessed = asyncio.run(look_around(visitor, front))
+    draft = Draft(
+        name="x", profile=None, software="unknown", base_url=BASE, forums=guessed_forums(front, guessed), guessed=guessed
+    )
+    (tmp_path / "x.toml").write_text(text := text_of(draft))
+    site = load_site("x")
+    assert site.forums == ("1/one-2", "2/two")
+    *_, listed, post, comments = asyncio.run(Trial(site, visitor).run(None, None))
+    assert (listed.url, listed.rows, listed.next) == (f"{BASE}/category/1/one-2/?page=1", 3, f"{BASE}/category/1/one-2/?page=2")
+    assert [page.problem for page in (listed, post, comments)] == [None] * 3
+    assert listed.hint == "changed threads cannot be told from others: look at `reply_count` and `last_activity`, or set `token`"
+    assert {field.name: field.example for field in comments.fields if field.required} == {"id": "72", "body": "words of 2"}
+
+    wrong = (
+        text.replace("'./@data-pk'", "'./@id'")
+        .replace("next = '", "next = '.no ")
+        .replace('# reply_count = ".replies"', "reply_count = '.n'")
+    )
+    (tmp_path / "x.toml").write_text(wrong)
+    *_, listed, _, comments, other = asyncio.run(Trial(load_site("x"), visitor).run(None, None))
+    assert listed.hint == "no next page was found, but there is a link to /category/1/one-2/?page=2: look at `next`"
+    assert comments.hint == "the list says 9 replies, this page has 1, and there is no next page: look at `next`"
+    assert other.problem == "thread 8 has a comment c2, too: an id must be of one comment of the site: look at `id`"
 
 
 def test_links_with_two_numbers_and_a_title_are_known_by_their_last_part() -> None:

@@ -1,0 +1,5 @@
+"""The forum at the root of the site."""
+
+from django.urls import include, path
+
+urlpatterns = [path("", include("spirit.urls"))]

@@ -1,0 +1,7 @@
+"""Which fields each kind of page must have to be of any use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+NEEDED: Mapping[str, tuple[str, ...]] = {"index": ("id",), "list": ("id",), "thread": ("body",), "comments": ("id", "body")}

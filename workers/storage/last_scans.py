@@ -1,0 +1,29 @@
+"""Which forums were ever scanned, and when last: what the database knows of them without Redis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import func, select
+
+from .database import Database
+from .tables import scans
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastScans:
+    """Of a site, or of all."""
+
+    forums: int
+    at: datetime | None  # the end of the newest; None: there was none
+
+
+def last_scans(database: Database, site: str | None = None) -> LastScans:
+    """Look at the reports of scans. Raises StorageError."""
+    forums = select(scans.c.site, scans.c.forum_id, func.max(scans.c.finished_at).label("at")).group_by(
+        scans.c.site, scans.c.forum_id
+    )
+    of_site = (forums if site is None else forums.where(scans.c.site == site)).subquery()
+    (row,) = database.stream(select(func.count(), func.max(of_site.c.at)).select_from(of_site))
+    return LastScans(forums=row[0], at=row[1])
