@@ -24,6 +24,7 @@ SPEED = (
     "dupefilters",
     "supervision",
     "holds",
+    "neighbours",
     "writer_rows",
     "freshness",
 )
