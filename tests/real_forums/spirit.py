@@ -1,6 +1,6 @@
-"""Spirit: Django, HTML pages, SQLite. From PyPI. No profile was written for it: its site file is what `trawl sites new` writes, with the
-counts and dates filled in. Its addresses hold titles, and one with another title leads to the first page: so pages are only reached
-by the links to them.
+"""Spirit: Django, HTML pages, SQLite. From PyPI. No profile was written for it: its site file is what `trawl sites new` writes,
+with the counts and dates filled in. Its addresses hold titles, and one with another title leads to the first page: so pages
+are only reached by the links to them.
 """
 
 from __future__ import annotations
