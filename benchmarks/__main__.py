@@ -25,6 +25,7 @@ SPEED = (
     "supervision",
     "holds",
     "freshness",
+    "reading",
 )
 """What `make bench` runs."""
 DEATHS = ("kill_table", "deaths")
