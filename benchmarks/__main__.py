@@ -27,6 +27,7 @@ SPEED = (
     "neighbours",
     "writer_rows",
     "freshness",
+    "reading",
 )
 """What `make bench` runs."""
 DEATHS = ("kill_table", "deaths")
