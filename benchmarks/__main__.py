@@ -24,6 +24,7 @@ SPEED = (
     "dupefilters",
     "supervision",
     "holds",
+    "writer_rows",
     "freshness",
 )
 """What `make bench` runs."""

@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from redis_components.database_note import ANOTHER_DATABASE
 from redis_components.fleet_records import GONE_AFTER_S
 from redis_components.holds import HoldWord
 from redis_components.registry import CrawlerRecord, CrawlerState, ErrorRecord
@@ -43,6 +44,8 @@ def screen(view: FleetView) -> RenderableType:
     if view.nodes:
         parts += ["", nodes_table(view.nodes, view.now)]
     parts += ["", _beat(view)]
+    if view.another_database:
+        parts += [Text(ANOTHER_DATABASE, style="bold red")]
     for name, sized in view.autoscaled.items():
         parts += [f"{name} sizes itself, {sized.policy.min} to {sized.policy.max}: {sized.memory.why or 'no decision yet'}"]
     if view.roll and view.roll.state in (RollState.ROLLING, RollState.FAILED):

@@ -10,6 +10,7 @@ import redis
 
 from redis_components.autoscaling import Autoscaled, Autoscaling
 from redis_components.beats import Beats, BeatView
+from redis_components.database_note import DatabaseNote
 from redis_components.fleet_holds import FleetHolds, Held, word_of
 from redis_components.inspector import CrawlSnapshot, snapshot
 from redis_components.nodes import NodeRecord, Nodes, shortages
@@ -82,6 +83,8 @@ class FleetView:
     autoscaled: Mapping[str, Autoscaled] = field(default_factory=dict)  # services that size themselves
     sites: SitesView = field(default_factory=SitesView)  # open breakers, and what has drifted
 
+    another_database: bool = False  # than the one whose threads are remembered
+
     def service(self, name: str) -> ServiceView:
         return next(one for one in self.services if one.name == name)
 
@@ -95,6 +98,7 @@ class FleetView:
             "at": iso(self.now),
             "held": [held_json(one) for one in self.held],
             "sites": sites_json(self.sites),
+            "another_database": self.another_database,
             "services": [_service_json(one) for one in self.services],
             "beat": {**asdict(self.beats), "stalled": self.beats.stalled},
             "crawlers": [_crawler_json(one, self.now) for one in self.crawlers],
@@ -128,6 +132,7 @@ def look(client: redis.Redis) -> FleetView:
         roll=RollNote(client).read(),
         autoscaled=Autoscaling(client).all(),
         sites=look_at_sites(client),
+        another_database=DatabaseNote(client).is_another(),
         beats=Beats(client).look(now),
     )
 

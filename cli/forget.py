@@ -28,6 +28,7 @@ def forget(
     """
     if everything == (site is not None) or (threads and site is None):
         raise typer.BadParameter("name a site, or say --all")
+    from redis_components.database_note import DatabaseNote
     from redis_components.keys import CrawlKeys
     from redis_components.thread_records import forget as forget_threads
     from workers.marks import forget_marks
@@ -44,6 +45,8 @@ def forget(
         count = forget_threads(client, CrawlKeys.for_spider("forum_detail"), site, threads)
         if not threads:
             forget_marks(client, CrawlKeys.for_spider("forum_list"), site)
+        if everything:
+            DatabaseNote(client).forget()
     if as_json:
         print_json({"forgotten": count})
     else:

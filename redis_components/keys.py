@@ -275,7 +275,8 @@ class CrawlKeys:
         return f"{self.start_urls}:threads"
 
     def marks(self) -> str:
-        """HASH: how far the complete scans of each forum have come (`<site>/<forum>` -> JSON), down to which the next one reads.
+        """HASH: how far the complete scans of each forum have come (`<site>/<forum>` -> JSON): down to where the next one reads,
+        and the first page of its list, with which it compares.
 
         Written by the writer's hook, removed by `trawl forget`; read by the spider `forum_list`.
         """
@@ -435,6 +436,13 @@ class FleetKeys:
         Written by crawlers, `probe_sites` and `trawl resume` (`swap.lua`); read by these, `trawl status` and the exporter.
         """
         return f"{self.prefix}:breakers"
+
+    def database(self) -> str:
+        """HASH: ids of databases: `known`, whose threads the records speak of, and `written`, which items were stored in last.
+
+        Written by `store_items` and `trawl forget --all`; read by `store_items` and `trawl status`.
+        """
+        return f"{self.prefix}:database"
 
     def wrong_sites(self) -> str:
         """HASH: sites whose file is wrong (site -> what is wrong, in one line), as the seeder last found them.

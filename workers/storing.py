@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 
 import redis
 
+from redis_components.database_note import ANOTHER_DATABASE, DatabaseNote
 from redis_components.items import ItemStream
 from redis_components.keys import CrawlKeys
 
@@ -17,6 +19,7 @@ from .storage import Database, Item, Rechecks, StorageError
 from .storage.database import default_url
 from .writer import WriteReport, drain
 
+logger = logging.getLogger(__name__)
 _databases: dict[str, Database] = {}  # of this process: opening one costs more than a small batch
 
 
@@ -56,6 +59,8 @@ def store(client: redis.Redis, services: Iterable[str], *, budget_s: float = 10.
 
     try:
         database = opened(url)
+        if (identity := database.identity()) and DatabaseNote(client).tell(identity):
+            logger.warning("%s: %s", database.name, ANOTHER_DATABASE)
         streams = {service: ItemStream(client, CrawlKeys.for_spider(service)) for service in services}
         reports = {service: drain(stream, database, budget_s=budget_s, after=after) for service, stream in streams.items()}
         store_runs(client, database)  # last: it must never keep items waiting

@@ -20,6 +20,7 @@ SHORT = {
     "chains": ["--rounds=1", "--chains", "4", "--pages=24", "--delays", "0"],
     "memory": ["--requests=5000", "--without-scrapy-redis"],
     "holds": ["--rounds=1", "--crawlers=1", "--backlog=300", "--only=idle"],
+    "writer_rows": ["--rounds=1", "--rows=500", "--only=SQLite"],
     "dupefilters": ["--entries", "10000", "--checked=1000"],
 }
 
@@ -107,3 +108,9 @@ def test_every_dupefilter_is_filled_and_checked(results: dict[str, Future[dict[s
     assert 7500 <= table["rolling"]["entries"] <= 10_000
     assert table["exact"]["B per entry"] < table["plain set"]["B per entry"]
     assert all(row["us, new"] > row["us, seen"] > 0 for row in table.values())
+
+
+def test_rows_are_stored_and_drained(results: dict[str, Future[dict[str, Any]]]) -> None:
+    table = rows(results["writer_rows"])
+    assert table.keys() == {"fresh", "unchanged", "edited", "whole drain, fresh"}
+    assert all(row["Trawl, rows/s"] > 0 for row in table.values())

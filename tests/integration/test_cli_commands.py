@@ -30,6 +30,8 @@ from redis_components.registry import CrawlerRecord, CrawlerState, Registry
 from redis_components.spending import Lane, Ledger, Spending
 from tests.support.items import comment, post, scan, wire
 from workers.storage import Database, Item, parse
+from workers.storage.schema import VERSION
+from workers.storing import forget, store
 
 LISTS = CrawlKeys.for_spider("forum_list")
 DETAILS = CrawlKeys.for_spider("forum_detail")
@@ -200,9 +202,13 @@ def test_seed_goes_on_where_another_site_file_is_broken_which_is_said_once_and_i
     status = trawl("status").out
     assert "broken  wrong file" in status
     assert json.loads(trawl("status", "--json").out)["sites"]["wrong_files"].keys() == {"broken"}
-    broken.unlink()
+    broken.write_text(SITE)
     trawl("seed")
     assert "wrong file" not in trawl("status").out
+    broken.write_text("base_url = 7\n")
+    trawl("seed")
+    found = json.loads(trawl("forums", "--json").out)["forums"]
+    assert {(one["site"], one["state"]) for one in found} == {("broken", "not scanned"), ("example", "new")}
 
 
 # forums
@@ -352,6 +358,28 @@ def test_status_shows_crawlers_queues_and_errors_and_hides_the_password(
     assert password not in text + json.dumps(seen)
 
 
+def test_another_database_is_told_once_in_the_log_and_in_the_status_until_its_threads_are_forgotten(
+    trawl: Trawl, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def stored_in(name: str) -> list[bool]:
+        """Each store's warning, and what the status says then."""
+        caplog.clear()
+        monkeypatch.setenv("TRAWL_DATABASE_URL", f"sqlite:///{tmp_path}/{name}.sqlite")
+        store(redis_client, ["forum_detail"])
+        return ["trawl forget --all" in caplog.text, json.loads(trawl("status", "--json").out)["another_database"]]
+
+    assert stored_in("one") == [False, False]
+    assert stored_in("two") == [True, True]
+    assert stored_in("two") == [False, True]
+    assert "trawl forget --all" in trawl("status").out
+    assert stored_in("one") == [False, False]
+    assert stored_in("two") == [True, True]
+    trawl("forget", "--all")
+    assert stored_in("two") == [False, False]
+    for name in ("one", "two"):
+        forget(f"sqlite:///{tmp_path}/{name}.sqlite")
+
+
 def test_status_without_any_redis_says_so_and_starts_none(trawl: Trawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRAWL_REDIS_URL")
     said = trawl("status")
@@ -460,11 +488,11 @@ def test_older_tables_are_upgraded_by_db_and_not_by_who_reads(trawl: Trawl, stor
     with contextlib.closing(sqlite3.connect(stored / "trawl.sqlite")) as connection, connection:
         connection.executescript((Path(__file__).parent / "storage" / "version_1.sqlite.sql").read_text())
         connection.execute("INSERT INTO trawl_schema VALUES (1, 1, '2026-01-01T00:00:00.000000Z')")
-    one_line(trawl("export"), 1, "its tables have version 1, this Trawl reads 2", "trawl db upgrade")
+    one_line(trawl("export"), 1, f"its tables have version 1, this Trawl reads {VERSION}", "trawl db upgrade")
     said = trawl("db", "check", "--json")
-    assert (said.code, json.loads(said.out)["version"], json.loads(said.out)["needed"]) == (1, 1, 2)
-    assert "its tables had version 1, and now 2" in trawl("db", "upgrade").out
-    assert "have version 2 already" in trawl("db", "upgrade").out
+    assert (said.code, json.loads(said.out)["version"], json.loads(said.out)["needed"]) == (1, 1, VERSION)
+    assert f"its tables had version 1, and now {VERSION}" in trawl("db", "upgrade").out
+    assert f"have version {VERSION} already" in trawl("db", "upgrade").out
     assert trawl("db", "check").code == trawl("export").code == 0
 
 

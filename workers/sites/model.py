@@ -62,7 +62,7 @@ class Schedule(BaseModel):
     recheck_days: float = Field(
         default=30, ge=0, description="threads are checked for edits and deletions until they are so old, days"
     )
-    backfill_share: float = Field(default=0.2, ge=0, le=1, description="share of the budget that history may take")
+    backfill_share: float = Field(default=0.2, ge=0, le=1, description="share of the budget for checks and history")
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -215,6 +215,6 @@ class Site(BaseModel):
         filled = templates.fill(template, values)
         return str(self.base_url).rstrip("/") + filled if filled.startswith("/") else filled
 
-    def list_url(self, forum: str, page: int = 1) -> str:
-        """URL of a list page."""
-        return self.url("list", forum=forum, number=page)
+    def list_url(self, forum: str) -> str:
+        """URL of a forum's first list page."""
+        return self.url("list", forum=forum)

@@ -25,7 +25,7 @@ from .engine import WRITING, build, file_identity, sqlite_file
 from .errors import file_gone, masked, not_a_url, storage_error, wrong_kind
 from .mentions import store_site_files
 from .records import Stored
-from .schema import prepare, stored_version
+from .schema import prepare, stored_identity, stored_version
 from .upsert import Refused, store
 
 _ROWS_AT_ONCE = 1000
@@ -91,6 +91,11 @@ class Database:
         """Version of its tables; None: there are none yet. It need not be open. Raises StorageError."""
         with self.translated(), self.engine.connect() as connection:
             return stored_version(connection)
+
+    def identity(self) -> str | None:
+        """What tells it from another one in its place. Raises StorageError."""
+        with self.translated(), self.engine.connect() as connection:
+            return stored_identity(connection)
 
     def close(self) -> None:
         self.engine.dispose()

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import threading
+import uuid
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, Engine, inspect, select, text
+from sqlalchemy import Connection, Engine, func, inspect, select, text
 from sqlalchemy.schema import SetColumnComment
 
 from .engine import WRITING
@@ -19,7 +20,7 @@ from .tables import metadata, trawl_schema
 
 logger = logging.getLogger(__name__)
 
-VERSION = 2
+VERSION = 3
 _FIRST = 1
 _ADVISORY_LOCK = 0x7472_6177_6C  # "trawl": one process at a time makes or changes tables in a PostgreSQL database
 _ALEMBIC = threading.Lock()  # `alembic.op` and `alembic.context` are of the process: one thread at a time
@@ -49,6 +50,11 @@ def stored_version(connection: Connection) -> int | None:
     return connection.execute(select(trawl_schema.c.version)).scalar()
 
 
+def stored_identity(connection: Connection) -> str | None:
+    """What tells this database from another one in its place."""
+    return connection.execute(select(trawl_schema.c.identity)).scalar()
+
+
 def mismatch(version: int) -> str | None:
     """What to tell the operator about tables of this version; None when they are ours."""
     if version > VERSION:
@@ -72,9 +78,10 @@ def _upgrade(connection: Connection) -> int:
     _run_scripts(connection, version)
     now = datetime.now(UTC)
     if version is None:
-        connection.execute(trawl_schema.insert().values(id=1, version=VERSION, created_at=now))
+        connection.execute(trawl_schema.insert().values(id=1, version=VERSION, created_at=now, identity=uuid.uuid4().hex))
     else:
-        connection.execute(trawl_schema.update().values(version=VERSION))
+        identity = func.coalesce(trawl_schema.c.identity, uuid.uuid4().hex)
+        connection.execute(trawl_schema.update().values(version=VERSION, identity=identity))
     if connection.dialect.supports_comments:
         columns = [column for table in metadata.sorted_tables for column in table.columns]
         comments = [str(SetColumnComment(column).compile(dialect=connection.dialect)) for column in columns]

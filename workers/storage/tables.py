@@ -205,6 +205,7 @@ class SchemaColumns(TypedColumns):
     id: Named[int] = Column(Integer, primary_key=True, autoincrement=False, comment="Always 1: there is one row.")
     version: Named[int] = Column(Integer, comment="Version of these tables, counted in workers/storage/schema.py.")
     created_at: Named[datetime] = Column(UtcDateTime, comment="When the tables were made.")
+    identity: Named[str | None] = Column(Text, comment="A random id, by which another database in its place is noticed.")
 
 
 sites = Table("sites", metadata, SiteColumns, info={"title": "The sites that anything came from.", "version": "first_seen_at"})

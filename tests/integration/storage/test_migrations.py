@@ -108,7 +108,7 @@ def test_a_writer_of_version_1_that_is_still_running_goes_on(old_url: str) -> No
 
 
 def test_who_only_reads_does_not_upgrade(old_url: str) -> None:
-    with pytest.raises(StorageError, match="version 1, this Trawl reads 2; upgrade them by `trawl db upgrade`"):
+    with pytest.raises(StorageError, match=f"version 1, this Trawl reads {VERSION}; upgrade them by `trawl db upgrade`"):
         Database.from_url(old_url).open(upgrade=False)
     engine = create_engine(old_url)
     assert "forums" not in inspect(engine).get_table_names()

@@ -42,7 +42,7 @@ def test_opening_again_keeps_what_is_stored(database: Database, database_url: st
 def test_tables_of_a_newer_trawl_are_refused(database: Database, database_url: str) -> None:
     with database.engine.begin() as connection:
         connection.execute(trawl_schema.update().values(version=7))
-    assert "its tables have version 7, this Trawl knows 2; upgrade Trawl here" in message_of(database_url)
+    assert f"its tables have version 7, this Trawl knows {VERSION}; upgrade Trawl here" in message_of(database_url)
 
 
 def test_tables_of_another_program_are_refused_and_left_alone(database: Database, database_url: str) -> None:
