@@ -69,6 +69,7 @@ class _Forum:
     hold: Hold | None
     over_budget: str  # "" while there is room
     delay: Delay | None
+    wrong_file: str  # what the seeder finds wrong with its site's file; "" for nothing
 
     @property
     def state(self) -> ForumState:
@@ -80,6 +81,8 @@ class _Forum:
         """The state in one word, and its colour."""
         if self.hold is not None:
             return self.hold.word.state, _WAIT
+        if self.wrong_file:
+            return "not scanned", _BAD
         if self.over_budget and self.watched.due_at < self.now - NOW_S:
             return "waits", _WAIT
         if self.watched.is_stale(self.now):
@@ -97,7 +100,9 @@ class _Forum:
 
         gap = "a gap is open" if self.state.gap_at is not None else ""
         failures = f"{counted(self.state.errors, 'scan')} failed" if self.state.errors else ""
-        return ": ".join(filter(None, (str(self.hold or self.over_budget), failures or gap, self.state.reason or "")))
+        return ": ".join(
+            filter(None, (str(self.hold or self.wrong_file or self.over_budget), failures or gap, self.state.reason or ""))
+        )
 
     def to_json(self) -> dict[str, Any]:
         """As `--json` shows it: times in ISO 8601, spans in seconds."""
@@ -137,6 +142,7 @@ class _Found:
 
 
 def _look(site: str | None) -> _Found:
+    from redis_components import breakers
     from redis_components.answers import server_time
     from redis_components.forum_states import ForumStates
     from redis_components.spending import Ledger
@@ -157,6 +163,7 @@ def _look(site: str | None) -> _Found:
         now, states = server_time(client), ForumStates(client)
         watched = states.watched(site)
         sites = sorted({one.site for one in watched})
+        wrong_files = breakers.wrong_files(client)
         spent, held = Ledger(client).spent(sites, now), why_not_seeded(client, "forum_list", sites)
     measured = _delays(site, now)
     found = [
@@ -167,6 +174,7 @@ def _look(site: str | None) -> _Found:
             hold=held.get(one.site),
             over_budget=_said_of_budget(declared.get(one.site), spent.get(one.site)),
             delay=measured.get(f"{one.site}/{one.forum}"),
+            wrong_file=wrong_files.get(one.site, ""),
         )
         for one in watched
     ]

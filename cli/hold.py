@@ -152,9 +152,10 @@ def resume(
 
         raise ConfigError("--breaker is of a site: trawl resume --site NAME --breaker")
     with redis_client() as client:
+        left = holding.resume(client, target)  # which checks the name: the site of a breaker may have no file
         if breaker:
             _close_breaker(client, target.site)
-        left = holding.resume(client, target)
+            left = holding.overview(client)
         _show(client, left, as_json, f"{_name(target)}: resumed", "still held")
         if any(one.by_breaker and one.site == target.site for one in left) and not as_json:
             print(f"its breaker closes by itself when the site is well; now: trawl resume --site {target.site} --breaker")

@@ -83,6 +83,9 @@ def _figures(story: Story) -> Table:
         reclaimed = sum(one.crawl.reclaimed for one in fleet.services)
         table.add_row("killed", f"{story.killed.name} at {clock(story.killed_at_s)}; {reclaimed:,} leases taken back")
         table.add_row("crawling again", f"{story.recovered_after_s:.1f} s after the kill")
+    edits, deletions = story.scene.noticed
+    by_then = f"{story.noticed_following:,} of them in passing, the others by a last check of every thread"
+    table.add_row("noticed", f"{edits:,} edits and {deletions:,} deletions, {by_then}")
     if story.followed:
         _add_followed(table, story.followed)
     table.add_row("wall time", f"{story.scene.clock_s:.0f} s")

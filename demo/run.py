@@ -76,14 +76,17 @@ def _keep(story: Story, console: Console, interrupts: Interrupts) -> None:
     """Leave everything running, the forum alive, until Ctrl-C."""
     stage = story.stage
     stage.forum.control(rate=2)
+    stage.recheck(True)
     console.print()
     console.print(Text("Everything goes on, and the forum lives again, until Ctrl-C. Look around:", style="bold"))
-    mine = f"TRAWL_DATA_DIR={stage.place.shown} {trawl_command()}"
+    trawl = trawl_command()
     for what, how in (
         *addresses(stage),
         ("forum", stage.forum.url),
-        ("fleet", f"{mine} status --watch"),
-        ("more", f"{mine} scale forum_detail=2"),
+        ("terminal", f"export TRAWL_DATA_DIR={stage.place.shown} TRAWL_DEMO_URL={stage.forum.url}"),
+        ("fleet", f"{trawl} status --watch"),
+        ("boards", f"{trawl} forums"),
+        ("more", f"{trawl} scale forum_detail=2"),
     ):
         console.print(Text.assemble((f"  {what:<10}", "bold"), how), soft_wrap=True)
     while not interrupts.asked:

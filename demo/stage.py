@@ -16,6 +16,7 @@ from redis_components import embedded
 from redis_components.connection import connect
 from redis_components.embedded.server import free_port
 from redis_components.errors import TrawlError
+from redis_components.schedules import Schedules, StoredEntry
 from workers import rechecking, seeding
 from workers.storage import Database
 
@@ -28,6 +29,7 @@ FLEET = "forum_list=1,forum_detail=1"
 SITE = "demo"
 CHANGES = {"edit_rate": 0.12, "delete_rate": 0.06, "move_rate": 0.01}  # shares of what happens in the forum
 PACE = 60.0  # seconds of its time in a second: an hour passes in a minute
+BEAT_S = 1.0  # between two rounds of what is due: usually 5 s and 30 s, of a forum whose hour is an hour
 HISTORY_DAYS = 0.5  # of its time: then it was about as lively before as it is while it is crawled
 
 
@@ -63,6 +65,8 @@ class Stage:
         client = connect(embedded.redis_url())
         client.ping()
         self.client = client
+        Schedules(client).put("seed_forums", StoredEntry(every_s=BEAT_S))
+        self.recheck(True)
 
     def open_database(self) -> None:
         self.database = Database.from_url().open()
@@ -81,6 +85,11 @@ class Stage:
         """What `trawl seed --force` does; a board that is being scanned already is left alone."""
         assert self.client
         seeding.seed(self.client, None, SITE, force=True)
+
+    def recheck(self, on: bool) -> None:
+        """Whether beat sends checks of the threads that are due for one: what `trawl schedule` changes."""
+        assert self.client
+        Schedules(self.client).put("recheck_threads", StoredEntry(every_s=BEAT_S, enabled=on))
 
     def check_all(self) -> None:
         """What `recheck_threads.delay(force=True)` does: read up to 1,000 threads once more, the least recently checked first."""

@@ -25,7 +25,7 @@ CRAWL_TIMEOUT_S = 90.0
 RECOVERY_TIMEOUT_S = 45.0
 SETTLE_TIMEOUT_S = 120.0
 CHECK_ROUNDS = 5  # of the last check of everything, each of at most 1,000 threads
-CAUGHT_UP, JUST_HAPPENED = 0.98, 60  # share of the forum that is stored; tasks and requests that may wait
+CAUGHT_UP = 0.99  # share of the forum that is stored; the rest has just happened
 QUIET_LOOKS = 3  # the figures of one look are not of one instant; nothing may have moved over so many
 
 T = TypeVar("T")
@@ -48,6 +48,7 @@ class Story:
         self.followed_since: datetime | None = None
         self.frozen_at: datetime | None = None
         self.settled_at_s = 0.0
+        self.noticed_following = 0  # edits and deletions, before the last check of everything
         self.followed: Followed | None = None
         self.coverage: tuple[Coverage, Coverage] | None = None
 
@@ -142,7 +143,10 @@ class Story:
         scene.now = "Waiting for one more scan of every board, and until nothing waits any more."
         yield from self._until(self._scanned, "for a complete scan of each board after the last change", SETTLE_TIMEOUT_S)
         scene.happened("every board was scanned once more")
+        self.stage.recheck(False)  # there would always be something that is due
         yield from self._idle_for_good()
+        scene.count()
+        self.noticed_following = sum(scene.noticed)
         scene.now = "Reading every thread once more, which beat spreads over days: edits and deletions show in no list."
         for _ in range(CHECK_ROUNDS):
             if self._unchecked():
@@ -213,10 +217,8 @@ class Story:
         return self.scene.fleet.service("forum_detail").idle
 
     def _caught_up(self) -> bool:
-        """Whether nothing waits but what has just happened."""
-        detail = self._detail()
-        waiting = detail.start_tasks + detail.ready + detail.leased + detail.leased_tasks
-        return self.scene.stored_share >= CAUGHT_UP and waiting < JUST_HAPPENED
+        """Whether nothing is unread but what has just happened; re-checks may wait, and do so for ever."""
+        return self.scene.stored_share >= CAUGHT_UP
 
     def _scanned(self) -> bool:
         """Whether each board has been scanned to its end by a scan that began after the forum's last change."""

@@ -313,7 +313,7 @@ METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
         name="trawl_site_breaker",
         kind="gauge",
-        help="1 while the breaker of a site is open: it answers with something else than its pages, and is not crawled.",
+        help="1 while the breaker of a site is open: it does not answer with its pages, or its file is wrong; not crawled.",
         labels=("site", "cause"),
         samples=lambda reading: [((site, one.cause), 1.0) for site, one in reading.breakers.items()],
     ),

@@ -8,6 +8,7 @@ from html import escape
 
 from redis_components.breakers import drift_sentence
 from redis_components.fleet_holds import word_of
+from redis_components.forum_states import WatchedForum
 from redis_components.inspector import CrawlSnapshot
 from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerRecord, CrawlerState, ErrorRecord
@@ -19,6 +20,7 @@ from .reading import Reading
 
 REFRESH_S = 3
 GAPS_SHOWN = 5
+BOARDS_SHOWN = 12
 
 _GOOD = {CrawlerState.RUNNING}
 _BAD = {CrawlerState.CRASH_LOOPING, CrawlerState.REFUSED, GONE}
@@ -46,7 +48,7 @@ def _tables(reading: Reading) -> str:
     unreadable = "".join(
         f'<p class="alarm bad">{escape(part)} cannot be read: {escape(why)}</p>' for part, why in reading.unreadable.items()
     )
-    sections = (_held, _sites, _beat, _stale, _gaps, _roll, _services, _crawlers, _nodes, _errors)
+    sections = (_held, _sites, _beat, _stale, _gaps, _roll, _services, _crawlers, _boards, _nodes, _errors)
     return unreadable + "".join(section(reading) for section in sections)
 
 
@@ -156,6 +158,28 @@ def _sites(reading: Reading) -> str:
         for (site, kind, figure), values in reading.drifts.items()
     ]
     return _table("Sites", "site|state|#for|#next probe in|why", rows, "") if rows else ""
+
+
+def _boards(reading: Reading) -> str:
+    """The forums that are watched, those that wait longest first; nothing where there are none."""
+    stale = {(one.site, one.forum) for one in reading.stale}
+    boards = sorted(reading.forums, key=lambda one: ((one.site, one.forum) not in stale, one.due_at))
+    rows = [_board(one, reading.now, stale=(one.site, one.forum) in stale) for one in boards[:BOARDS_SHOWN]]
+    title = f"Boards, {BOARDS_SHOWN} of {len(boards):,}" if len(boards) > BOARDS_SHOWN else "Boards"
+    return _table(title, "board|name|state|#last scan|#next scan|#newest", rows, "") if rows else ""
+
+
+def _board(one: WatchedForum, now: float, *, stale: bool) -> str:
+    state = one.state
+    words = {"stale": stale, "failing": state.errors, "gap": state.gap_at is not None, "new": state.tried_at is None}
+    word = next((word for word, is_so in words.items() if is_so), "fresh")
+    tone = {"new": "wait", "fresh": "good"}.get(word, "bad")
+    scanned, newest = (f"{_ago(now - at)} ago" if at is not None else "" for at in (state.scanned_at, state.newest_at))
+    next_scan = f"in {_ago(one.due_at - now)}" if one.due_at > now else "now"
+    return (
+        f"<th>{escape(f'{one.site}/{one.forum}')}</th><td>{escape(state.name or '')}</td><td>{_badge(word, tone)}</td>"
+        f"{_number(scanned)}{_number(next_scan)}{_number(newest)}"
+    )
 
 
 def _nodes(reading: Reading) -> str:

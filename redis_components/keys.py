@@ -275,7 +275,8 @@ class CrawlKeys:
         return f"{self.start_urls}:threads"
 
     def marks(self) -> str:
-        """HASH: how far the complete scans of each forum have come (`<site>/<forum>` -> JSON), down to which the next one reads.
+        """HASH: how far the complete scans of each forum have come (`<site>/<forum>` -> JSON): down to where the next one reads,
+        and the first page of its list, with which it compares.
 
         Written by the writer's hook, removed by `trawl forget`; read by the spider `forum_list`.
         """

@@ -86,18 +86,26 @@ def _read(value: bytes | None) -> ThreadRecord | None:
 def keep(client: redis.Redis, keys: CrawlKeys, records: Mapping[str, ThreadRecord]) -> None:
     """Write these records, and forget the change tokens by which their tasks were made: the records do their work from now on.
 
-    A record without a token keeps the one that was there before. Above `most_records` of them, for each new one the oldest of
-    a few random ones goes.
+    A reading to which no list row led knows neither the token nor how the list counts: both follow from what was there before.
+    Above `most_records` of them, for each new one the oldest of a few random ones goes.
     """
-    nameless = [one for one, record in records.items() if not record.token]
-    before = {one: record.token for one, record in look_up(client, keys, nameless).items() if record}
+    partial = [one for one, record in records.items() if not record.token or record.listed is None]
+    before = look_up(client, keys, partial)
     entries: list[Any] = []
     for one, record in records.items():
-        token = short_token(record.token) or before.get(one, "")
-        entries += (one, record.token or token, _encode(msgspec.structs.replace(record, token=token)))
+        whole = _completed(record, before.get(one))
+        entries += (one, record.token or whole.token, _encode(whole))
     names = {"threads": keys.threads(), "tokens": keys.start_tokens()}
     for begin in range(0, len(entries), 3 * CHUNK):
         script("remember")(client, names, {"most": most_records(), "entries": entries[begin : begin + 3 * CHUNK]})
+
+
+def _completed(record: ThreadRecord, before: ThreadRecord | None) -> ThreadRecord:
+    token = short_token(record.token) or (before.token if before else "")
+    listed = record.listed
+    if listed is None and before is not None and before.listed is not None:
+        listed = max(0, before.listed + record.comments - before.comments)
+    return msgspec.structs.replace(record, token=token, listed=listed)
 
 
 def forget(client: redis.Redis, keys: CrawlKeys, site: str | None = None, threads: Sequence[str] | None = None) -> int:

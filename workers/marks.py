@@ -12,6 +12,8 @@ import redis
 from redis_components.keys import CrawlKeys
 from redis_components.thread_records import forget_fields
 
+from .list_front import FrontRow
+
 if TYPE_CHECKING:
     from .storage import Scan
 
@@ -27,6 +29,8 @@ class Marks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Down to where the next scan reads; older than `newest` where a range is to be read twice."""
     failed_pages: int = 0
     """Pages read since then by scans that did not get so far."""
+    front: tuple[FrontRow, ...] = ()
+    """The first page of the last complete scan."""
 
 
 def after(marks: Marks | None, scan: Scan) -> Marks | None:
@@ -43,7 +47,8 @@ def after(marks: Marks | None, scan: Scan) -> Marks | None:
     until = scan.newest_at
     if joined and scan.pages > 1:
         until = marks.newest if marks and marks.newest else scan.oldest_at
-    return Marks(scanned_at=scan.started_at, newest=scan.newest_at, until=until and scan.newest_at and min(until, scan.newest_at))
+    until = until and scan.newest_at and min(until, scan.newest_at)
+    return Marks(scanned_at=scan.started_at, newest=scan.newest_at, until=until, front=scan.front)
 
 
 def read_marks(client: redis.Redis, keys: CrawlKeys, forum: str) -> Marks | None:

@@ -24,13 +24,15 @@ from workers.storage.due_checks import DueThread, take_due
 from workers.storage.records import BACKFILL, scan_task
 
 GRANTED_S = 60.0
-"""A round may spend what the share grants in this time, so that it is spread over the hour; beat sends one every 30 s."""
+"""A round may spend what is granted for this time, so that it is spread over the hour; beat sends one every 30 s."""
 THREAD_COST = 2.0  # requests, by estimate
 WAITING_MOST = 500
 """Tasks in the lane "later" above which none are added: crawlers have not come to those that there are."""
 LEASE = timedelta(hours=6)
 """A check that was sent and never came back is due again after this."""
 AT_ONCE = 1000
+HISTORY = 0.25
+"""Of a round, where some waits: a site that always has checks that are due comes to its history all the same."""
 
 
 def recheck(client: redis.Redis, database: Database, site: str | None = None, force: bool = False) -> dict[str, str]:
@@ -47,16 +49,19 @@ def recheck(client: redis.Redis, database: Database, site: str | None = None, fo
     in_turns = int(client.zcard(keys.later_turns()))
     waiting = in_turns + int(client.llen(keys.later_tasks()))
     left: dict[str, int] = {}
+    history = client.llen(keys.backlog()) > 0
     for one in sites:
         if one.name in held:
             continue
-        room = math.ceil(min(budget.later_now(one, spent[one.name]), _granted(one)) / THREAD_COST)
-        room = AT_ONCE if force else min(room, max(0, WAITING_MOST - waiting), AT_ONCE)
+        free = AT_ONCE if force else min(max(0, WAITING_MOST - waiting), AT_ONCE)
+        granted = budget.for_later(one, spent[one.name]) * GRANTED_S / 3600
+        room = free if force else min(_threads(budget.later_now(one, spent[one.name]), granted), free)
         moment = datetime.fromtimestamp(now, UTC)
-        due = take_due(database, one.name, moment, limit=room, lease=LEASE, force=force)
+        most = room if force or not history else math.ceil(room * (1 - HISTORY))
+        due = take_due(database, one.name, moment, limit=most, lease=LEASE, force=force)
         if due:
             waiting = in_turns + int(client.rpush(keys.later_tasks(), *(_check(one, thread) for thread in due)))
-        left[one.name] = room - len(due)
+        left[one.name] = min(room - len(due), _threads(budget.history_now(one, spent[one.name]), granted))
         report[one.name] = f"{len(due)} checks" if room else _why_none(one, spent[one.name], waiting)
     moved = _move_history(client, keys, left)
     return report | {name: f"{report[name]}, {number} threads of history" for name, number in moved.items() if number}
@@ -83,15 +88,15 @@ def backfill(
     return report | {task.id.removesuffix(BACKFILL): said(end, now) for task, end in zip(tasks, outcomes, strict=True)}
 
 
-def _granted(site: Site) -> float:
-    """Requests that one round may spend."""
-    return max(site.schedule.requests_per_hour * site.schedule.backfill_share * GRANTED_S / 3600, 1.0)
+def _threads(requests: float, granted: float) -> int:
+    """Threads that one round may have read for so many requests, of which it is granted so many."""
+    return math.ceil(min(requests, max(granted, 1.0)) / THREAD_COST)
 
 
 def _why_none(site: Site, spent: Spent, waiting: int) -> str:
     if waiting >= WAITING_MOST:
         return f"{waiting} tasks wait in the lane already"
-    return f"{budget.over(site, spent)}, at most {site.schedule.backfill_share:.0%} of them for what may wait"
+    return f"{budget.over(site, spent)}, {spent.later:.0f} of at most {budget.for_later(site, spent):.0f} for what may wait"
 
 
 def _check(site: Site, thread: DueThread) -> bytes:

@@ -22,8 +22,10 @@ import msgspec
 
 from redis_components.thread_records import ThreadRecord
 
+from .list_front import TRAIL, FrontRow, front_of, retitled, vanished
 from .marks import Marks
 from .spiders.task_data import ListMode
+from .thread_progress import WHOLE_PAGES
 
 if TYPE_CHECKING:
     from workers.sites.reading import ListedThread
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
 Order = Literal["activity", "created", "none"]
 Stopped = Literal["overlap", "end", "limit"]
 
-TRAIL = 3
-"""So many rows at the end of a page must be old: single ones stand where they do not belong, such as a thread that was moved."""
 OUTLIERS = 2
 """So many threads of a page may have a date in the future; the mark is taken behind them."""
 
@@ -66,6 +66,7 @@ class ScanState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     known_pages: int = 0  # pages without news
     proven: bool = False  # it has read below the mark of the last complete scan
     page_digest: str = ""  # of the ids of the last page
+    front: tuple[FrontRow, ...] = ()  # the first page
 
 
 class Listed(NamedTuple):
@@ -77,11 +78,15 @@ class Listed(NamedTuple):
 
 
 class PagePlan(NamedTuple):
-    """What follows from a page: threads to be fetched, the scan's state, and why it ends here, or None."""
+    """What follows from a page: threads to be fetched, the scan's state, and why it ends here, or None; threads to be checked,
+    because they are not where they were, or have another title.
+    """
 
     fetch: list[Listed]
     state: ScanState
     stopped: Stopped | None
+    missed: list[FrontRow]
+    renamed: list[ListedThread]
 
 
 def change_of(thread: ListedThread, record: ThreadRecord | None, at: datetime) -> Change:
@@ -109,7 +114,10 @@ def plan_page(
     rows = [Listed(one, change_of(one, records.get(one.id), state.started_at), records.get(one.id)) for one in threads]
     dates = [date for one in threads if not one.sticky and (date := _date(one, order)) is not None]
     page = _Page(rows, order, ZoneInfo(zone))
+    missed, renamed = _compared(state, threads, records, has_next=has_next)
     state = _counted(state, rows, dates, page, digest)
+    if state.pages == 1:
+        state = _with_front(state, front_of(threads, order))
     if repeated or not threads:
         stopped: Stopped | None = "end"
     elif _reached(state, page):
@@ -120,7 +128,25 @@ def plan_page(
         stopped = "overlap" if state.proven else "limit"
     else:
         stopped = None
-    return PagePlan([row for row in rows if _is_wanted(state, row, order, page.zone)], state, stopped)
+    checked = {one.id for one in renamed}
+    fetch = [row for row in rows if _is_wanted(state, row, order, page.zone) and row.thread.id not in checked]
+    return PagePlan(fetch, state, stopped, missed, renamed)
+
+
+def _compared(
+    state: ScanState, threads: Sequence[ListedThread], records: Mapping[str, ThreadRecord | None], *, has_next: bool
+) -> tuple[list[FrontRow], list[ListedThread]]:
+    """What the first page shows beside its rows. A thread that is very long is not read anew for its title."""
+    if state.pages or state.marks is None or state.mode == "backfill":
+        return [], []
+    before = state.marks.front
+    short = [one for one in retitled(before, threads) if (record := records.get(one.id)) and 0 < record.last_page <= WHOLE_PAGES]
+    return vanished(before, threads, has_next=has_next), short
+
+
+def _with_front(state: ScanState, front: tuple[FrontRow, ...]) -> ScanState:
+    """With the first page, and without the one before it, which has done its work."""
+    return msgspec.structs.replace(state, front=front, marks=state.marks and msgspec.structs.replace(state.marks, front=()))
 
 
 def is_gap(state: ScanState, stopped: Stopped, order: Order) -> bool:

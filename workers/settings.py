@@ -36,8 +36,8 @@ RETRY_TIMES = 4  # a busy forum answers 500 and 429 in bursts
 # Scrapy's without an error of proxies in Twisted's client: to name it loads that client, a tenth of a crawler's start.
 RETRY_EXCEPTIONS = [error for error in default_settings.RETRY_EXCEPTIONS if not str(error).endswith(".TunnelError")]
 RETRY_HTTP_CODES = [408, 429, 500, 502, 503, 504, 522, 524]
-DOWNLOAD_WARNSIZE = 4 * 1024 * 1024  # Scrapy's 32 MiB would never be said of a forum
-DOWNLOAD_MAXSIZE = 64 * 1024 * 1024  # no forum page is larger; Scrapy's 1 GiB would be the end of a crawler
+DOWNLOAD_WARNSIZE = 2 * 1024 * 1024  # Scrapy's 32 MiB would never be said of a forum
+DOWNLOAD_MAXSIZE = 8 * 1024 * 1024  # no forum page is larger, and the worst page of that size is read within WATCHDOG_TIMEOUT
 
 # Speed: `python -m benchmarks.settings_share` measures what each of these is worth.
 CONCURRENT_ITEMS = 4  # Scrapy starts this many tasks for each response; its 100 halve the pages per second

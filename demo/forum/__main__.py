@@ -69,8 +69,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--pace",
         type=_number(float, 0, 86_400),
-        default=0.0,
-        help="seconds of forum time in a second: 60 makes a day of 24 minutes; 0 has no clock, events alone move time (default)",
+        default=1.0,
+        help="seconds of forum time in a second: 60 makes a day of 24 minutes; 0 has no clock, and the same content to the byte:"
+        " it begins on 2026-01-01, events alone move time (default: %(default)g, what was written ends now)",
     )
     parser.add_argument("--ready-file", type=Path, help='JSON {"url", "pid"}, written whole once the forum listens')
     return parser.parse_args()

@@ -39,7 +39,8 @@ class ForumFailed(TrawlError):
 class ForumProcess:
     """Starts on entering or by `start()`, stops on leaving or by `stop()`; ends with the thread that starts it in any case.
 
-    Arguments are those of `python -m demo.forum`; None leaves its default. After the start `url` and `pid` are set.
+    Arguments are those of `python -m demo.forum`; None leaves its default, but without `pace` there is no clock: the same seed is
+    the same forum to the byte. After the start `url` and `pid` are set.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class ForumProcess:
         comments: float | None = None,
         history_days: float | None = None,
         rate: float | None = None,
-        pace: float | None = None,
+        pace: float = 0.0,
         port: int = 0,
     ) -> None:
         sizes = {"forums": forums, "threads": threads, "comments": comments, "history-days": history_days}

@@ -22,7 +22,7 @@ from redis_components.keys import CrawlKeys, FleetKeys
 from tests.support.demo_sites import declare
 from workers.breaker import close_breaker, drifts, open_breaker
 from workers.breaker.probing import probe_sites
-from workers.breaker.state import REMEMBERED_S, after_probe, pause_s
+from workers.breaker.state import REMEMBERED_S, after_probe, is_given_up, pause_s
 from workers.holding import Target, hold, overview, resume, why_not_seeded
 from workers.sites.breaker_options import BreakerOptions
 from workers.sites.soft_block import Cause, Verdict
@@ -227,7 +227,7 @@ def test_a_required_field_that_is_empty_everywhere_opens_it(redis_client: redis.
     assert not any(drift.drifted for drift in drifts(redis_client).values()), "a page of that kind was seen to be well"
 
 
-def test_an_operator_closes_it_and_what_is_there_now_is_normal(redis_client: redis.Redis, trawl: Trawl) -> None:
+def test_an_operator_closes_it_and_what_is_there_now_is_normal(redis_client: redis.Redis, trawl: Trawl, tmp_path: Path) -> None:
     count_pages(redis_client, 6, empty=0.0)
     count_pages(redis_client, 2, empty=1.0)
     code, out, _ = trawl("resume", "--site", "one")
@@ -238,6 +238,13 @@ def test_an_operator_closes_it_and_what_is_there_now_is_normal(redis_client: red
     assert trawl("resume", "--site", "one", "--breaker")[:2] == (0, "site one: resumed\n")
     assert said(redis_client) == []
     assert count_pages(redis_client, 6, empty=1.0) == {}
+    gone = Verdict(cause=Cause.SITE_FILE, reason="unknown site 'gone'")
+    open_breaker(redis_client, "gone", gone, OPTIONS, url="", kind="", by="a@b")
+    assert trawl("resume", "--site", "gone", "--breaker")[:2] == (0, "site gone: resumed\n")
+    assert is_given_up(redis_client, "gone")
+    declare(tmp_path, "gone", "http://127.0.0.1:9")
+    probe_sites(redis_client)
+    assert not is_given_up(redis_client, "gone"), "its file is there again"
     assert trawl("resume", "forum_list", "--breaker")[0] == 2
 
 

@@ -202,9 +202,13 @@ def test_seed_goes_on_where_another_site_file_is_broken_which_is_said_once_and_i
     status = trawl("status").out
     assert "broken  wrong file" in status
     assert json.loads(trawl("status", "--json").out)["sites"]["wrong_files"].keys() == {"broken"}
-    broken.unlink()
+    broken.write_text(SITE)
     trawl("seed")
     assert "wrong file" not in trawl("status").out
+    broken.write_text("base_url = 7\n")
+    trawl("seed")
+    found = json.loads(trawl("forums", "--json").out)["forums"]
+    assert {(one["site"], one["state"]) for one in found} == {("broken", "not scanned"), ("example", "new")}
 
 
 # forums

@@ -153,9 +153,11 @@ def test_bad_start_tasks_are_set_aside_while_others_scan_fill_in_and_list_the_fo
     redis_client.rpush(LISTS.start_tasks(), *bad, *map(encode, tasks))
     with ForumProcess(seed=3, forums=4, threads=25, comments=1, rate=0) as forum:
         crawl(redis_url, forum, "forum_list")
-    reasons = [json.loads(entry.split(b"\n")[0])["reason"] for entry in redis_client.lrange(LISTS.dead(), 0, 9)]
-    for reason, said in zip(reasons, bad.values(), strict=True):
-        assert said in reason
+    entries = [entry.split(b"\n", 1) for entry in redis_client.lrange(LISTS.dead(), 0, 9)]
+    reasons = {task: json.loads(head)["reason"] for head, task in entries}
+    assert reasons.keys() == bad.keys()
+    for task, said in bad.items():
+        assert said in reasons[task]
     items = stored(redis_client, LISTS)
     assert {item["id"] for item in items if item["kind"] == "forum"} == {"f1", "f2", "f3", "f4"}
     scans = {item["forum_id"]: item for item in items if item["kind"] == "scan"}

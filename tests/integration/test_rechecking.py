@@ -67,8 +67,8 @@ def test_a_round_takes_no_more_than_the_share_grants(redis_client: redis.Redis, 
     with (tmp_path / "one.toml").open("a") as file:
         file.write("[schedule]\nrequests_per_hour = 60\n")
     assert recheck(redis_client, database, "one") == {"one": "1 checks"}
-    Ledger(redis_client).add([Spending(site="one", name="x", lane=Lane.CHECK, ended_at=time.time(), requests=12)])
-    said = "over budget: 12 of 60 requests in the last hour, at most 20% of them for what may wait"
+    Ledger(redis_client).add([Spending(site="one", name="x", lane=Lane.CHECK, ended_at=time.time(), requests=36)])
+    said = "over budget: 36 of 60 requests in the last hour, 36 of at most 36 for what may wait"
     assert recheck(redis_client, database, "one") == {"one": said}
 
 
@@ -87,9 +87,9 @@ def test_history_is_let_in_behind_the_checks_each_site_by_its_share(redis_client
     tasks = [json.dumps({"site": site, "post": f"h{n}", "mode": "backfill"}) for n in range(5) for site in ("one", "two", "gone")]
     redis_client.rpush(DETAIL.backlog(), *tasks)
     report = recheck(redis_client, database)
-    assert report == {"one": "2 checks", "two": "0 checks, 2 threads of history"}
-    assert [task["post"] for task in waiting(redis_client)] == ["p2", "p1", "h0", "h1"]
-    assert redis_client.llen(DETAIL.backlog()) == 13
+    assert report == {"one": "2 checks, 4 threads of history", "two": "0 checks, 5 threads of history"}
+    assert [task["post"] for task in waiting(redis_client)] == ["p2", "p1", "h0", "h0", "h1", "h1", "h2", "h2", "h3", "h3", "h4"]
+    assert redis_client.llen(DETAIL.backlog()) == 6
     assert "history" in recheck(redis_client, database)["one"]
 
 

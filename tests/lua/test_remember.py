@@ -36,10 +36,14 @@ def test_a_record_forgets_the_token_of_its_task_but_no_later_one(redis_client: r
     assert redis_client.hgetall(KEYS.start_tokens()) == {b"s/2": b"b"}
 
 
-def test_a_reading_that_knows_no_token_keeps_the_last_one(redis_client: redis.Redis) -> None:
+def test_a_reading_to_which_no_list_row_led_keeps_the_token_and_how_the_list_counts(redis_client: redis.Redis) -> None:
     keep(redis_client, KEYS, {"s/1": ThreadRecord("a")})
     keep(redis_client, KEYS, {"s/1": ThreadRecord("", comments=3), "s/2": ThreadRecord("")})
     assert look_up(redis_client, KEYS, ["s/1"]) == {"s/1": ThreadRecord("a", comments=3)}
+    keep(redis_client, KEYS, {"s/1": ThreadRecord("b", comments=9, listed=10)})
+    for _ in range(2):
+        keep(redis_client, KEYS, {"s/1": ThreadRecord("", comments=7)})
+    assert look_up(redis_client, KEYS, ["s/1"]) == {"s/1": ThreadRecord("b", comments=7, listed=8)}
 
 
 def test_above_the_bound_old_records_go(redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,7 @@ class Watch:
 
     def check(self) -> None:
         """Every topic that is stored, whole, as the re-check by age does it."""
-        tasks = [PostTask(site=self.site, post=topic, forum=forum, mode="check") for topic, forum in self._topics()]
+        tasks = [PostTask(site=self.site, post=topic, forum=forum, mode="check", url=url) for topic, forum, url in self._topics()]
         self._client.rpush(DETAILS.start_tasks(), *map(encode, tasks))
         self._crawl("forum_detail")
 
@@ -106,9 +106,9 @@ class Watch:
     def _log(self) -> str:
         return (self._folder / "crawl.log").read_text(errors="replace")[-5000:]
 
-    def _topics(self) -> list[tuple[str, str]]:
+    def _topics(self) -> list[tuple[str, str, str | None]]:
         with sqlite3.connect(f"file:{self.database}?mode=ro", uri=True) as database:
-            return database.execute("SELECT id, forum_id FROM posts WHERE site = ?", (self.site,)).fetchall()
+            return database.execute("SELECT id, forum_id, url FROM posts WHERE site = ?", (self.site,)).fetchall()
 
     def _crawl(self, *spiders: str) -> None:
         """One spider after the other: forum_detail would close as idle before a slow forum has answered forum_list."""

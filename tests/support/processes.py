@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 T = TypeVar("T")
+LOOKS_COST = 10  # times its CPU time between two looks: waiting leaves the machine to what is waited for
 
 
 def wait_until(
@@ -26,6 +27,7 @@ def wait_until(
     """
     deadline = time.monotonic() + timeout_s
     while True:
+        began = time.thread_time()
         last: T | Exception
         try:
             last = predicate()
@@ -37,7 +39,7 @@ def wait_until(
         if time.monotonic() > deadline:
             said = reason if isinstance(reason, str) else reason()
             pytest.fail(f"waited {timeout_s:g} s in vain: {said}; last value: {last!r}")
-        time.sleep(every_s)
+        time.sleep(max(every_s, LOOKS_COST * (time.thread_time() - began)))
 
 
 def family() -> list[psutil.Process]:

@@ -261,6 +261,7 @@ def test_json_has_every_figure_under_a_name_of_its_own() -> None:
         "no_room": {},
         "roll": None,
         "autoscaled": [],
+        "another_database": False,
         "errors": [{"at": "2027-01-15T08:00:00Z", "where": "w", "what": "x", "times": 1}],
     }
 

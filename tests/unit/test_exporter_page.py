@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from html.parser import HTMLParser
 
+from msgspec.structs import replace as replace_struct
+
 from monitoring.page import page
 from monitoring.reading import Reading
 from redis_components.beats import BeatView
 from redis_components.fleet_holds import Held
+from redis_components.forum_states import ForumState, WatchedForum
 from redis_components.holds import Hold, HoldWord
 from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerState, ErrorRecord
@@ -84,6 +87,15 @@ def test_a_board_that_went_stale_is_an_alarm_but_not_where_its_site_is_held() ->
     assert "gap" not in _Page(page(replace(READING, forums=READING.forums[:1]), "redis")).text
 
 
+def test_boards_are_shown_those_first_that_wait_longest() -> None:
+    shown = " ".join(_Page(page(READING, "redis")).text.split())
+    assert "Boards" in shown
+    assert shown.index("shop/f2 stale") < shown.index("demo/f1")
+    many = tuple(replace_struct(READING.forums[0], forum=f"f{number}") for number in range(30))
+    assert "Boards, 12 of 30" in _Page(page(replace(READING, forums=many), "redis")).text
+    assert "Boards" not in _Page(page(replace(READING, forums=()), "redis")).text
+
+
 def test_every_value_from_redis_is_escaped() -> None:
     evil = Reading(
         services=(EVIL,),
@@ -93,10 +105,11 @@ def test_every_value_from_redis_is_escaped() -> None:
         errors=(ErrorRecord(at=NOW, where=EVIL, what=EVIL),),
         nodes=(NodeRecord(name=EVIL, services=(EVIL,), config=EVIL),),
         unreadable={EVIL: EVIL},
+        forums=(WatchedForum(site=EVIL, forum=EVIL, state=ForumState(name=EVIL), due_at=NOW),),
     )
     html = page(evil, EVIL)
     assert "<script" not in html
-    assert _Page(html).text.count(EVIL) >= 9
+    assert _Page(html).text.count(EVIL) >= 12
 
 
 def test_it_loads_nothing_and_asks_again_by_itself() -> None:

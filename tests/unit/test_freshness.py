@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
+from statistics import mean
 
 import pytest
 
 from benchmarks.freshness import POLICIES, TRAWL, UNIFORM, measure
 from benchmarks.posting import WORKLOADS, Workload
+from benchmarks.rechecks import EDITS, fitted, threads
+from benchmarks.rechecks import POLICIES as CHECKS
 from redis_components.forum_states import ForumState
 from workers.freshness import Demand, Limits, Observation, estimate, interval, intervals, next_check, observe, price
 
@@ -124,22 +127,32 @@ def test_a_gap_stays_open_until_a_scan_has_read_what_lay_in_it() -> None:
     assert old.events == state.events, "history says nothing about the rate"
 
 
-@pytest.mark.parametrize(
-    ("age_h", "changes", "hours"),
-    [(0, 0, 1 / 6), (1, 0, 1), (24, 0, 24), (24, 1, 12), (24, 3, 3), (24 * 20, 0, 24 * 7), (24 * 31, 0, None)],
-)
-def test_a_thread_is_checked_again_when_it_is_twice_as_old_and_sooner_where_changes_were_found(
-    age_h: float, changes: int, hours: float | None
-) -> None:
-    wait = next_check(age_h * HOUR, changes, recheck_s=30 * 24 * HOUR)
-    assert wait == (None if hours is None else pytest.approx(hours * HOUR))
+def test_a_thread_is_checked_by_its_age_and_what_it_costs_and_sooner_where_changes_were_found() -> None:
+    def wait(age_h: float, changes: int = 0, requests: int = 2, min_interval_s: float = 30) -> float:
+        found = next_check(age_h * HOUR, changes, recheck_s=30 * 24 * HOUR, min_interval_s=min_interval_s, requests=requests)
+        assert found is not None
+        return found / HOUR
+
+    assert [round(wait(age_h), 1) for age_h in (0, 1, 24, 24 * 30)] == [0.3, 1.2, 8.5, 76.9]
+    assert wait(24, requests=8) == pytest.approx(2 * wait(24))
+    assert wait(24, changes=4) == pytest.approx(wait(24) / 3)
+    assert wait(24 / 60, min_interval_s=0.5) == pytest.approx(wait(24) / 60), "the rule has no scale of its own"
+    assert wait(24 * 29, requests=200) == 7 * 24, "never longer than a week"
+    assert wait(0, changes=100) == pytest.approx(600 / HOUR), "nor sooner than twenty shortest intervals"
+    assert next_check(31 * 24 * HOUR, 9, recheck_s=30 * 24 * HOUR) is None
 
 
-def test_a_thread_costs_about_ten_checks_in_its_month() -> None:
+def test_a_thread_costs_about_27_checks_in_its_month() -> None:
     age, checks = 0.0, 0
     while (wait := next_check(age, recheck_s=30 * 24 * HOUR)) is not None:
         age, checks = age + wait, checks + 1
-    assert 10 <= checks <= 16
+    assert 22 <= checks <= 32
+
+
+def test_where_edits_come_at_the_rate_of_one_by_age_the_checks_are_better_than_by_doubling_or_evenly() -> None:
+    found = threads(random.Random(2), 120, EDITS["at the rate 1/age"])
+    delays = {name: mean(fitted(found, wait, requests=60)) for name, wait in CHECKS.items()}
+    assert min(delays, key=lambda name: delays[name]) == next(iter(CHECKS)), delays
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -68,6 +69,7 @@ class Scanner:
         self.marks: Marks | None = None
         self.records: dict[str, ThreadRecord] = {}
         self.fed: set[tuple[str, str]] = set()
+        self.checked: list[str] = []  # by the last scan
         self.scans = 0
         self.pages = 0
 
@@ -75,12 +77,14 @@ class Scanner:
         """One scan; `events` happen one by one between its pages, and those that are left after it."""
         self.scans += 1
         begun = ScanState(started_at=START + timedelta(days=1, seconds=self.scans), limit=limit, marks=self.marks, **state)
+        self.checked = []
         scan, events, number, outcome, stopped = begun, list(events), 1, "failed", "error"
         while number != fails_at:
             threads, has_next = self.forum.page(number)
             plan = plan_page(scan, threads, self.records, has_next=has_next)
             scan = plan.state
             self.pages += 1
+            self.checked += [row.id for row in plan.missed] + [row.id for row in plan.renamed]
             for listed in plan.fetch:
                 self.fed.add((listed.thread.id, listed.thread.token))
                 if stored:
@@ -108,6 +112,7 @@ class Scanner:
             stopped=stopped,  # type: ignore[arg-type]
             newest_at=scan.newest_at,
             oldest_at=scan.oldest_at,
+            front=scan.front,
         )
         self.marks = after(self.marks, report)
         return report
@@ -227,6 +232,56 @@ def test_an_old_thread_on_top_and_dates_in_the_future_do_not_end_a_scan() -> Non
     assert scanner.marks is not None
     assert scanner.marks.newest is not None
     assert scanner.marks.newest < START + timedelta(days=1)
+
+
+@settings(max_examples=100, deadline=None)
+@given(**sizes, grain_s=st.sampled_from([1, 60]), scans=st.lists(shifts, max_size=6))
+def test_a_thread_that_others_pushed_down_is_not_taken_for_removed(
+    threads: int, per_page: int, grain_s: int, scans: list[Any]
+) -> None:
+    scanner = Scanner(Forum(threads, per_page, grain_s))
+    for events in scans:
+        scanner.scan(events)
+        assert scanner.checked == []
+
+
+def test_what_was_removed_from_the_first_page_is_checked_once() -> None:
+    scanner = Scanner(forum := Forum(30, 10))
+    scanner.scan([("stick", 25), ("reply", 3), ("new", 0)])
+    scanner.scan([("remove", 2), ("reply", 6), ("remove", 4), ("remove", 20), ("new", 0), ("stick", 8)])
+    shown = {row.id for row in scanner.marks.front if row.at} if scanner.marks else set()
+    scanner.scan()
+    assert len(scanner.checked) == 2
+    assert set(scanner.checked) == shown - forum.threads.keys()
+    scanner.scan()
+    assert scanner.checked == []
+
+
+def test_another_list_says_nothing_of_what_was_removed() -> None:
+    scanner = Scanner(forum := Forum(30, 10))
+    scanner.scan()
+    for _ in range(6):
+        forum.act("remove", 1)
+    scanner.scan()
+    assert scanner.checked == []
+
+
+def test_a_thread_with_another_title_is_read_anew_in_place_of_its_last_page() -> None:
+    def rows(*titles: str) -> list[ListedThread]:
+        return [ListedThread(id=str(n), token=title[:1], title=title or None) for n, title in enumerate(titles)]
+
+    def plan(state: ScanState, *titles: str, pages: int = 1) -> tuple[list[str], list[str], ScanState]:
+        records = {str(n): ThreadRecord("a", last_page=pages) for n in range(4)}
+        found = plan_page(state, rows(*titles), records, has_next=True)
+        return [row.thread.id for row in found.fetch], [row.id for row in found.renamed], found.state
+
+    fetch, renamed, first = plan(ScanState(started_at=START, limit=9), "a old", "a", "", "b")
+    assert (fetch, renamed) == (["2", "3"], [])
+    state = ScanState(started_at=START, limit=9, marks=Marks(scanned_at=START, front=first.front))
+    assert plan(state, "a new", "b new", "a", "b")[:2] == (["3"], ["0", "1"])
+    assert plan(state, "a new", "b new", "a", "b", pages=11)[:2] == (["1", "3"], []), "it is long"
+    assert plan(msgspec.structs.replace(state, pages=1), "a new", "b new", "a", "b")[1] == [], "a later page"
+    assert plan(state, "a 1", "a 2", "a 3", "a 4")[1] == ["0", "1", "3"]
 
 
 def test_a_date_without_a_time_stands_for_its_whole_day() -> None:

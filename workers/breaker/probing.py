@@ -71,7 +71,7 @@ def _round(client: redis.Redis) -> dict[str, str]:
     known = breakers.all()
     mend(client, known)
     now = server_time(client)
-    _forget(breakers, known, now)
+    _forget(breakers, known, now, sites)
     due = _due(known, now, _paused(client))
     taken = {}
     for site, breaker in due[:MOST_PROBES]:
@@ -147,9 +147,11 @@ def _claimed(breaker: Breaker, now: float) -> Breaker:
     return replace(breaker, next_probe_at=now + PROBE_S + 20)
 
 
-def _forget(breakers: Breakers, known: Mapping[str, Breaker], now: float) -> None:
+def _forget(breakers: Breakers, known: Mapping[str, Breaker], now: float, right: Collection[str]) -> None:
+    """What is past; a site file that is right again was not given up for good."""
     for site, breaker in known.items():
-        if not breaker.is_open and now - (breaker.closed_at or 0.0) >= REMEMBERED_S:
+        is_old = now - (breaker.closed_at or 0.0) >= REMEMBERED_S
+        if not breaker.is_open and (is_old or (breaker.cause == Cause.SITE_FILE and site in right)):
             breakers.put(site, None)
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from html import escape
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+import regex
 from lxml import etree
 from w3lib.url import url_query_cleaner
+
+from .errors import UnreadablePage
 
 _SPACE = re.compile(r"[\s\u200b\ufeff]+")
 _INT = re.compile(r"([-+]?\d[\d.,'’\s\u00a0\u202f]*)\s*(k|m|b|tys|mio|тыс|млн|万|萬|千|億|亿)?", re.IGNORECASE)
@@ -17,6 +21,12 @@ _FACTORS = {
     "千": 10**3, "万": 10**4, "萬": 10**4, "億": 10**8, "亿": 10**8,
 }  # fmt: skip
 _STRING = etree.XPath("string()", smart_strings=False)
+_LONGEST_URL = 2083  # characters, as for Scrapy
+_LONGEST_ID = 200
+_LARGEST = 2**63 - 1  # that a database holds
+_SHOWN = 60  # characters of a page that an error shows
+_QUICK = 16  # characters on which even a bad regular expression is quick
+_MOST_S = 1.0
 _FALSE = frozenset({"", "0", "false", "no", "off", "none", "null", "n"})
 
 
@@ -41,8 +51,35 @@ def text(value: str | None) -> str | None:
     return _SPACE.sub(" ", value).strip() or None if value else None
 
 
+def identity(value: str | None) -> str | None:
+    """Text that can be a key: None for what is longer than any id."""
+    found = text(value)
+    return found if found and len(found) <= _LONGEST_ID else None
+
+
+def part(pattern: str | None, value: str | None) -> str | None:
+    """What a regular expression takes of a text: its first group that matches, or the whole match. Raises UnreadablePage where
+    it takes too long.
+    """
+    if pattern is None or value is None:
+        return value
+    try:
+        match = _regex(pattern).search(value, timeout=None if len(value) <= _QUICK else _MOST_S)
+    except TimeoutError:
+        shown = value[:_SHOWN]
+        raise UnreadablePage(f"the regular expression {pattern} does not come to an end on {shown!r}: simplify it") from None
+    if not match:
+        return None
+    return next((group for group in match.groups() if group is not None), None) if match.groups() else match[0]
+
+
+@lru_cache(maxsize=1024)
+def _regex(pattern: str) -> Any:
+    return regex.compile(pattern)
+
+
 def number(value: str | None) -> int | None:
-    """`1,234`, `1 234`, `1.234`, `1.2k`, `3.4M`, `1.2万`: a whole number."""
+    """`1,234`, `1 234`, `1.234`, `1.2k`, `3.4M`, `1.2万`: a whole number of 64 bits."""
     match = _INT.search(value or "")
     if not match:
         return None
@@ -53,10 +90,12 @@ def number(value: str | None) -> int | None:
     try:
         if factor == 1 or re.fullmatch(r"[-+]?\d{1,3}(?:[.,]\d{3}){2,}", digits):
             whole = digits if factor != 1 or re.fullmatch(r"[-+]?\d{1,3}(?:[.,]\d{3})+", digits) else re.split(r"[.,]", digits)[0]
-            return int(re.sub(r"[.,]", "", whole)) * factor
-        return round(float(digits.replace(",", ".")) * factor)
-    except ValueError:
+            found = int(re.sub(r"[.,]", "", whole)) * factor
+        else:
+            found = round(float(digits.replace(",", ".")) * factor)
+    except (ValueError, OverflowError):
         return None
+    return found if abs(found) <= _LARGEST else None
 
 
 def url(value: str | None, base: str, dropped: tuple[str, ...] = ()) -> str | None:
@@ -69,9 +108,10 @@ def url(value: str | None, base: str, dropped: tuple[str, ...] = ()) -> str | No
     try:
         absolute = urljoin(base, value)
         parts = urlsplit(absolute)
+        _ = parts.port  # raises where it is none
     except ValueError:
         return None
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+    if parts.scheme not in ("http", "https") or not parts.netloc or len(absolute) > _LONGEST_URL:
         return None
     return (
         url_query_cleaner(absolute, dropped, remove=True, unique=False, keep_fragments=True)

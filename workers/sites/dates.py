@@ -6,8 +6,10 @@ What is exact is read first, and fast; then by forms that dateparser was asked a
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from .date_forms import Form, Other, learn_shape, learn_text, numbers_of, shape_of
@@ -18,6 +20,9 @@ _MILLISECONDS_FROM = 100_000_000_000  # as seconds the year 5138, as millisecond
 _LONGEST = 100  # characters; no date is longer, and dateparser's time grows with the length
 _MOST_KNOWN = 8192  # texts and shapes that are remembered
 _PATIENCE = 10  # texts of a page that turn out to be no dates; a selector that finds other things finds them in each row
+_MOST_S = 3.0  # of a page's dates with dateparser; the reactor stands still meanwhile
+
+Answer = TypeVar("Answer")
 
 _known: dict[tuple[str, str | None], Form | Other] = {}
 
@@ -32,6 +37,7 @@ class DateReader:
         self._now = now.astimezone(self._zone).replace(tzinfo=None)
         self._language = language
         self._patience = _PATIENCE
+        self._left_s = _MOST_S
 
     def read(self, value: Any, formats: tuple[str, ...] = ()) -> tuple[datetime | None, bool]:
         """The moment that a text or number says, in UTC, or None; and whether it says the same whenever it is read, as
@@ -67,22 +73,27 @@ class DateReader:
             learned = self._learned(text, of=learn_text)
         if isinstance(learned, Form):
             return learned.read([], self._now), learned.kind == "fixed"
-        if learned is not Other.MOVING or self._patience <= 0:
-            return None, False
-        found = ask(text, self._language, self._now)
-        self._patience -= found is None
-        return found, False
+        return (self._timed(ask, text, self._now) if learned is Other.MOVING else None), False
 
-    def _learned(self, text: str, *, of: Any) -> Form | Other | None:
-        """What is known of a text or shape, or is learned now; None where too much of the page was no date."""
+    def _learned(self, text: str, *, of: Callable[[str, str | None], Form | Other]) -> Form | Other | None:
+        """What is known of a text or shape, or is learned now; None where the page has had its share of time."""
         key = (text, self._language)
-        learned = _known.get(key)
-        if learned is None and self._patience > 0:
+        learned = _known.get(key) or self._timed(of, text)
+        if learned is not None and key not in _known:
             if len(_known) >= _MOST_KNOWN:
                 _known.clear()
-            learned = _known[key] = of(text, self._language)
-            self._patience -= learned is Other.NOTHING
+            _known[key] = learned
         return learned
+
+    def _timed(self, question: Callable[..., Answer], text: str, *more: Any) -> Answer | None:
+        """The answer of what asks dateparser; None where the page has had its share, of time or of texts that are no dates."""
+        if self._patience <= 0 or self._left_s <= 0:
+            return None
+        begun = time.perf_counter()
+        answer = question(text, self._language, *more)
+        self._left_s -= time.perf_counter() - begun
+        self._patience -= answer in (None, Other.NOTHING)
+        return answer
 
 
 def _epoch(seconds: float) -> datetime | None:

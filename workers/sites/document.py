@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from copy import deepcopy
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import msgspec
 from lxml import etree
-from parsel import Selector
 from scrapy.http import TextResponse
 from w3lib.html import get_base_url
 
@@ -21,6 +17,7 @@ from .dates import DateReader
 from .errors import PageGone, UnreadablePage
 from .fields import FieldSpec, Kind, Select
 from .html_text import text_of, text_of_elements
+from .opening import content_type, html_of, json_of, read_at
 from .pages import Page, RowsPage
 from .selectors import Found, compiled
 
@@ -37,7 +34,7 @@ _KINDS: dict[str, Kind] = {
     "sticky": "bool", "deleted": "bool",
 }  # fmt: skip
 _ATTRIBUTES = {"url": ("href", "src"), "date": ("datetime",)}
-_SHOWN = 60  # characters of a page that an error shows
+_MOST_ROWS = 10_000  # of a page; long threads that an API answers with as a whole have 5,000
 
 
 class FieldCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,13 +51,13 @@ class Document:
         self.site = site
         self.page = page
         self.url = response.url
-        self._dates = DateReader(_read_at(response), language=site.language, time_zone=site.time_zone)
+        self._dates = DateReader(read_at(response), language=site.language, time_zone=site.time_zone)
         self.moving: set[str] = set()
         self._filled: dict[str, list[int]] = {}
         self._lookups: dict[tuple[str, str], dict[str, Any]] = {}
         if not isinstance(response, TextResponse):
-            raise UnreadablePage(f"no text: {_content_type(response)}, {len(response.body)} bytes")
-        self.root = _json_of(response) if page.format == "json" else _html_of(response)
+            raise UnreadablePage(f"no text: {content_type(response)}, {len(response.body)} bytes")
+        self.root = json_of(response) if page.format == "json" else html_of(response)
         self.base = self.url if page.format == "json" else get_base_url(response.text, response.url, response.encoding)
         if page.gone and self.find(page.gone):
             raise PageGone(f"it says that this does not exist: it has {' or '.join(page.gone.select)}")
@@ -81,13 +78,13 @@ class Document:
     def rows(self, page: RowsPage) -> list[Any]:
         """The rows in their order. Raises UnreadablePage for JSON without them; HTML without rows is an empty page."""
         if page.format == "html":
-            return [row for row in self.find(page.rows) if isinstance(row, etree._Element)]
+            return not_too_many([row for row in self.find(page.rows) if isinstance(row, etree._Element)])
         for selector in page.rows.select:
             for found in compiled("json", selector)(self.root):
                 if isinstance(found, dict):
-                    return list(found.values())
+                    return not_too_many(list(found.values()))
                 if isinstance(found, list):
-                    return [row for row in found if row is not None]
+                    return not_too_many([row for row in found if row is not None])
         raise UnreadablePage(f"has no list of rows at {' or '.join(page.rows.select)}")
 
     def values(self, node: Any, fields: Any) -> dict[str, Any]:
@@ -134,7 +131,7 @@ class Document:
         if field.regex is None and len(elements) == len(found):
             text = text_of_elements(elements)
             return text or field.default, converters.source(found) if name == "body" else None
-        markup = _matched(field.regex, converters.source(found))
+        markup = converters.part(field.regex, converters.source(found))
         return text_of(markup) or field.default, markup if name == "body" else None
 
     def _kind_of_text(self, name: str) -> Kind:
@@ -146,9 +143,9 @@ class Document:
         if not found:
             return None
         attribute = next((name for name in _ATTRIBUTES.get(kind, ()) if _has(found[0], name)), None)
-        text = _matched(field.regex, converters.string(found[0], attribute))
+        text = converters.part(field.regex, converters.string(found[0], attribute))
         if text is None and kind == "id" and field.regex and _has(found[0], "href"):
-            text = _matched(field.regex, found[0].get("href"))  # a link was selected: its id is in its address
+            text = converters.part(field.regex, found[0].get("href"))  # a link was selected: its id is in its address
         return text
 
     def _read(self, name: str, kind: Kind, field: FieldSpec, text: str | None) -> Any:
@@ -164,8 +161,9 @@ class Document:
             return converters.url(text, self.base, self.site.drop_query)
         if kind == "bool":
             return text is not None and converters.truth(text)
-        if kind == "id" and self.page.format == "html":
-            text = unquote(text or "")  # out of an address; it is quoted again when it becomes one
+        if kind == "id":
+            # in HTML out of an address; it is quoted again when it becomes one
+            return converters.identity(unquote(text) if text and self.page.format == "html" else text)
         return converters.text(text)
 
     def _found(self, field: FieldSpec, node: Any) -> Found:
@@ -196,18 +194,30 @@ def declared(fields: Any) -> Iterator[tuple[str, FieldSpec]]:
             yield name, field
 
 
+def not_too_many(rows: list[Any]) -> list[Any]:
+    """`rows`. Raises UnreadablePage where they are more than a page of a forum has."""
+    if len(rows) > _MOST_ROWS:
+        raise UnreadablePage(f"has {len(rows):,} rows: no page of a forum has more than {_MOST_ROWS:,}")
+    return rows
+
+
 def alone(row: Any, rows: frozenset[Any]) -> Any:
-    """A copy of an HTML row without the rows within it, so that their fields are not taken for its own."""
-    inner = [element for element in row.iter() if element is not row and element in rows]
-    if not inner:
-        return row
-    tree = etree.ElementTree(row)
-    paths = [tree.getelementpath(element) for element in inner]
-    copy = deepcopy(row)
-    for element in [copy.find(path) for path in paths]:
-        if element is not None and element.getparent() is not None:
-            _drop(element)
-    return copy
+    """A copy of an HTML row without the rows within it, so that their fields are not taken for its own. What is left out is not
+    copied first: of rows within rows within rows each is copied once.
+    """
+    top = etree.Element(row.tag, row.attrib)
+    top.text = row.text
+    waiting = [(row, top)]
+    while waiting:
+        element, copy = waiting.pop()
+        for child in element:
+            if child in rows or not isinstance(child.tag, str):
+                _add_text(copy, child.tail)
+            else:
+                inner = etree.SubElement(copy, child.tag, child.attrib)
+                inner.text, inner.tail = child.text, child.tail
+                waiting.append((child, inner))
+    return top
 
 
 def _cut(found: Any, selectors: tuple[str, ...]) -> Any:
@@ -232,6 +242,14 @@ def _drop(element: Any) -> None:
     parent.remove(element)
 
 
+def _add_text(element: Any, text: str | None) -> None:
+    """Behind all that is in it."""
+    if text and len(element):
+        element[-1].tail = (element[-1].tail or "") + text
+    elif text:
+        element.text = (element.text or "") + text
+
+
 def _items(rows: Any) -> list[tuple[str, Any]]:
     if isinstance(rows, dict):
         return list(rows.items())
@@ -244,39 +262,3 @@ def _has(found: Any, attribute: str) -> bool:
 
 def _is_blank(found: Any) -> bool:
     return found is None or (isinstance(found, str) and not found.strip())
-
-
-def _matched(regex: str | None, text: str | None) -> str | None:
-    if regex is None or text is None:
-        return text
-    match = re.search(regex, text)
-    if not match:
-        return None
-    return next((group for group in match.groups() if group is not None), None) if match.groups() else match[0]
-
-
-def _json_of(response: TextResponse) -> Any:
-    try:
-        return msgspec.json.decode(response.body)
-    except msgspec.DecodeError:
-        begins = " ".join(response.text[:_SHOWN].split())
-        raise UnreadablePage(f"no JSON: {_content_type(response)} that begins with {begins!r}") from None
-
-
-def _html_of(response: TextResponse) -> Any:
-    if "json" in _content_type(response):
-        raise UnreadablePage(f"no HTML: {_content_type(response)}")
-    return Selector(text=response.text, type="html").root
-
-
-def _content_type(response: Response) -> str:
-    return (response.headers.get("Content-Type") or b"no content type").decode("latin-1").split(";")[0].strip()
-
-
-def _read_at(response: Response) -> datetime:
-    """When the page was made: relative dates refer to it, also when the page is read again later."""
-    try:
-        made = parsedate_to_datetime((response.headers.get("Date") or b"").decode("latin-1"))
-    except (ValueError, TypeError):
-        return datetime.now(UTC)
-    return made if made.tzinfo else made.replace(tzinfo=UTC)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
+import regex as regular_expressions
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from .selectors import Syntax, compiled
@@ -48,8 +48,8 @@ class FieldSpec(Select):
     @classmethod
     def _is_regex(cls, regex: str | None) -> str | None:
         try:
-            re.compile(regex or "")
-        except re.error as exc:
+            regular_expressions.compile(regex or "")
+        except regular_expressions.error as exc:
             raise ValueError(f"is no regular expression: {exc}") from None
         return regex
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from parsel import Selector
+from .opening import tree_of
 
 _HIDDEN = frozenset(
     {"script", "style", "template", "noscript", "head", "iframe", "object", "svg", "textarea", "select", "button"}
@@ -35,7 +35,7 @@ def text_of(markup: str | None) -> str | None:
         return None
     if "<" not in markup and "&" not in markup:
         return _SPACES.sub(" ", markup).strip() or None
-    return text_of_elements([Selector(text=markup, type="html").root])
+    return text_of_elements([tree_of(markup)])
 
 
 def text_of_elements(elements: Iterable[Any]) -> str | None:

@@ -62,7 +62,7 @@ class Schedule(BaseModel):
     recheck_days: float = Field(
         default=30, ge=0, description="threads are checked for edits and deletions until they are so old, days"
     )
-    backfill_share: float = Field(default=0.2, ge=0, le=1, description="share of the budget that history may take")
+    backfill_share: float = Field(default=0.2, ge=0, le=1, description="share of the budget for checks and history")
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -152,6 +152,14 @@ class Site(BaseModel):
             raise ValueError("discover needs [pages.index], the page that lists the forums")
         return pages
 
+    @field_validator("pages")
+    @classmethod
+    def _knows_addresses(cls, pages: Pages) -> Pages:
+        for kind, page in (("thread", pages.thread), ("comments", pages.comments)):
+            if page is not None and "url" in templates.names(page.url) and pages.list.fields.url is None:
+                raise ValueError(f"{kind}.url has {{url}}, the thread's address in the list, but list.fields has no url")
+        return pages
+
     def page(self, kind: PageKind) -> Page:
         """What the file says of pages of this kind. Raises SiteError where it says nothing."""
         page: Page | None = getattr(self.pages, kind)
@@ -207,6 +215,6 @@ class Site(BaseModel):
         filled = templates.fill(template, values)
         return str(self.base_url).rstrip("/") + filled if filled.startswith("/") else filled
 
-    def list_url(self, forum: str, page: int = 1) -> str:
-        """URL of a list page."""
-        return self.url("list", forum=forum, number=page)
+    def list_url(self, forum: str) -> str:
+        """URL of a forum's first list page."""
+        return self.url("list", forum=forum)

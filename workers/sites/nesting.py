@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from .document import Document, alone, declared
+from .document import Document, alone, declared, not_too_many
 from .errors import UnreadablePage
 
 if TYPE_CHECKING:
@@ -50,15 +50,13 @@ def _of_json(doc: Document, page: CommentsPageSpec, top: list[Any]) -> list[Row]
         for answers in doc.find(page.children, node):
             if isinstance(answers, list):
                 waiting += [(answer, own_id, depth + 1) for answer in reversed(answers) if answer is not None]
-    return listed
+    return not_too_many(listed)
 
 
 def _of_html(doc: Document, page: CommentsPageSpec, found: list[Any]) -> list[Row]:
     all_rows = frozenset(found)
-    bare = {row: alone(row, all_rows) for row in found}
-    ids = {row: doc.peek(page.fields.id, node) for row, node in bare.items()}
-    listed = []
-    for row in found:
-        parent = next((element for element in row.iterancestors() if element in all_rows), None)
-        listed.append(Row(bare[row], ids.get(parent)))
-    return listed
+    parents = {row: next((element for element in row.iterancestors() if element in all_rows), None) for row in found}
+    around = frozenset(parents.values())
+    bare = {row: alone(row, all_rows) if row in around else row for row in found}
+    ids = {row: doc.peek(page.fields.id, bare[row]) for row in found if row in around}
+    return [Row(bare[row], ids.get(parents[row])) for row in found]

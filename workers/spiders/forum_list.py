@@ -19,7 +19,7 @@ from redis_components.thread_records import ThreadRecord
 from workers.breaker.site_files import site_of_task
 from workers.items import forum_item, moment_of, stamp, utc_now
 from workers.marks import Marks, read_marks
-from workers.scan_plan import Change, Listed, ScanState, begun, is_gap, plan_page
+from workers.scan_plan import Change, Listed, PagePlan, ScanState, begun, is_gap, plan_page
 from workers.sites import Site, UnreadablePage, site_in_use
 from workers.sites.reading import ListPage, read_index, read_list
 from workers.thread_progress import page_to_begin
@@ -95,6 +95,8 @@ class ForumListSpider(ForumSpider):
             task = task_of(listed, site.name, forum, is_backfill=state.mode == "backfill")
             lane: Lane = "backlog" if state.mode == "backfill" else ""
             self.feed(f"{site.name}/{listed.thread.id}", listed.thread.token, encode(task), lane=lane)
+        for task in checks_of(plan, site.name, forum):
+            self.feed(f"{site.name}/{task.post}", task.token or "", encode(task))
         if plan.stopped is None and listing.next is not None:
             yield self._list_page(site, forum, listing.next, number + 1, plan.state)
             return
@@ -167,9 +169,7 @@ class ForumListSpider(ForumSpider):
         fetched_at = str(response.meta.get("fetched_at") or utc_now())
         for forum in page.forums:
             yield forum_item(forum, site=site.name, fetched_at=fetched_at)
-        is_another = bool(page.forums) and page.forums[0].id != index.get(
-            "first"
-        )  # some sites have one page, whatever its number
+        is_another = bool(page.forums) and page.forums[0].id != index.get("first")  # some show one page for all numbers
         index = {**index, "forums": index["forums"] + len(page.forums), "first": page.forums[0].id if page.forums else None}
         if page.next is not None and is_another and number < site.limits.deep_pages:
             yield self._index_page(site, page.next, number + 1, index)
@@ -231,6 +231,15 @@ def task_of(listed: Listed, site: str, forum: str, *, is_backfill: bool) -> Post
     )
 
 
+def checks_of(plan: PagePlan, site: str, forum: str) -> Iterator[PostTask]:
+    """The start tasks for the threads that a page says to check."""
+    for row in plan.missed:
+        yield PostTask(site=site, post=row.id, forum=forum, mode="check", token=row.token, url=row.url)
+    for thread in plan.renamed:
+        replies = thread.reply_count
+        yield PostTask(site=site, post=thread.id, forum=forum, mode="check", token=thread.token, url=thread.url, replies=replies)
+
+
 def _report(site: str, forum: str, state: ScanState, outcome: str, stopped: str, reason: str | None) -> dict[str, Any]:
     """The scan's report, its last item."""
     return {
@@ -246,6 +255,7 @@ def _report(site: str, forum: str, state: ScanState, outcome: str, stopped: str,
         "changed": state.changed,
         "newest_at": state.newest_at and stamp(state.newest_at),
         "oldest_at": state.oldest_at and stamp(state.oldest_at),
+        "front": msgspec.to_builtins(state.front),
         "outcome": outcome,
         "stopped": stopped,
         "reason": reason,

@@ -15,7 +15,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Column, Connection, Insert, Row, Select, Table, Update, and_, bindparam, func, or_, select, update
+from sqlalchemy import Column, Connection, Insert, Row, Select, Table, Update, and_, bindparam, case, func, or_, select, update
 
 from workers.freshness import next_check
 
@@ -27,8 +27,8 @@ from .tables import checks, comments, posts
 
 @dataclass(frozen=True, kw_only=True)
 class Rechecks:
-    """How a site wants its threads to be looked at again: until so long after their last post, and not sooner than 20 times the
-    shortest interval of its scans.
+    """How a site wants its threads to be looked at again: until so long after their last post, and how soon its forums may be
+    scanned again, which is the measure of how soon its threads are checked.
     """
 
     until_s: float = 30 * 86_400.0
@@ -69,27 +69,36 @@ def schedule(connection: Connection, threads: Iterable[tuple[str, str]], recheck
         given = {"site": site, "among": listed(ids, dialect)}
         checked = connection.execute(_checked(dialect), given).all()
         whole = [row.id for row in checked if row.whole]
-        changes: dict[str, int] = {}
+        of_comments = {}
         if whole:
-            found = connection.execute(_changes(dialect), {"site": site, "among": listed(whole, dialect)})
-            changes = {thread: count for thread, count in found}  # noqa: C416 - rows are not pairs for the type checker
-        planned += [_plan(site, row, changes.get(row.id, 0), rechecks(site)) for row in checked]
+            found = connection.execute(_of_comments(dialect), {"site": site, "among": listed(whole, dialect)})
+            of_comments = {row.post_id: row for row in found}
+        planned += [_plan(site, row, of_comments.get(row.id), rechecks(site)) for row in checked]
     if planned:
         execute_many(connection, _PLAN, ("of_site", "of_id", "checked_at", "next_check_at"), sorted(planned))
 
 
-def _plan(site: str, row: Row[*tuple[Any, ...]], changes: int, rechecks: Rechecks) -> tuple[Any, ...]:
-    """Site, id, time of the check, and when the thread of a row of `_checked` is due. One that was gone already, and is gone
-    again, is left alone.
+def _plan(site: str, row: Row[*tuple[Any, ...]], seen: Row[*tuple[Any, ...]] | None, rechecks: Rechecks) -> tuple[Any, ...]:
+    """Site, id, time of the check, and when the thread of a row of `_checked` is due; `seen` of its comments, where the reading
+    was whole. One that was gone already, and is gone again, is left alone.
     """
+    changes = seen.changes if seen else 0
     changes += row.changed_at is not None and row.changed_at >= row.started_at and row.changed_at > row.first_seen_at
-    last = max(filter(None, (row.created_at, row.last_reply_at)), default=row.first_seen_at)
     wait_s = None
     if not (row.gone and row.deleted_at is not None and row.deleted_at < row.started_at):
-        age_s = max(0.0, (row.finished_at - last).total_seconds())
-        wait_s = next_check(age_s, changes, recheck_s=rechecks.until_s, min_interval_s=rechecks.min_interval_s)
+        age_s = max(0.0, (row.finished_at - _newest_at(row, seen)).total_seconds())
+        until_s, shortest_s = rechecks.until_s, rechecks.min_interval_s
+        wait_s = next_check(age_s, changes, recheck_s=until_s, min_interval_s=shortest_s, requests=1 + row.last_page)
     due = None if wait_s is None else row.finished_at + timedelta(seconds=wait_s)
     return site, row.id, row.finished_at, due
+
+
+def _newest_at(row: Row[*tuple[Any, ...]], seen: Row[*tuple[Any, ...]] | None) -> Any:
+    """The time at which something was written in the thread last, as far as is known: what is young is still changed."""
+    if row.mode == "changed" and not row.whole:
+        return row.started_at  # the list said so; the comments before are not looked at for it
+    dates = [row.created_at, row.last_reply_at, (seen.written_at or seen.seen_at) if seen else None]
+    return max((date for date in dates if date is not None), default=row.first_seen_at)
 
 
 def _miss(check: Check) -> dict[str, Any]:
@@ -119,7 +128,7 @@ def _removed(table: Table[Any], thread: Column[Any]) -> Update:
 @cache
 def _checked(dialect: str) -> Select[*tuple[Any, ...]]:
     times = [posts.c[name] for name in ("id", "created_at", "last_reply_at", "first_seen_at", "changed_at", "deleted_at")]
-    of_check = [checks.c[name] for name in ("started_at", "finished_at", "whole", "gone")]
+    of_check = [checks.c[name] for name in ("started_at", "finished_at", "mode", "last_page", "whole", "gone")]
     same = and_(checks.c.site == posts.c.site, checks.c.post_id == posts.c.id)
     return (
         select(*times, *of_check)
@@ -129,17 +138,20 @@ def _checked(dialect: str) -> Select[*tuple[Any, ...]]:
 
 
 @cache
-def _changes(dialect: str) -> Select[*tuple[Any, ...]]:
-    """How many edits and deletions the newest reading of each thread found. Only asked for readings of whole threads, which
-    fetched those comments from the site: counting them here is the smaller part.
+def _of_comments(dialect: str) -> Select[*tuple[Any, ...]]:
+    """How many edits and deletions the newest reading of each thread found, and when its newest comment was written, or seen
+    where the site shows no dates. Only asked for readings of whole threads, which fetched those comments from the site: counting
+    them here is the smaller part.
     """
     same = and_(checks.c.site == comments.c.site, checks.c.post_id == comments.c.post_id)
     edited = and_(comments.c.changed_at >= checks.c.started_at, comments.c.changed_at > comments.c.first_seen_at)
+    changed = or_(comments.c.deleted_at >= checks.c.started_at, edited)
+    written, seen = func.max(comments.c.created_at), func.max(comments.c.first_seen_at)
     return (
-        select(comments.c.post_id, func.count())
+        select(comments.c.post_id, func.sum(case((changed, 1), else_=0)).label("changes"))
+        .add_columns(written.label("written_at"), seen.label("seen_at"))
         .join_from(comments, checks, same)
         .where(comments.c.site == bindparam("site"), among(comments.c.post_id, dialect))
-        .where(or_(comments.c.deleted_at >= checks.c.started_at, edited))
         .group_by(comments.c.post_id)
     )
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import ColumnElement, extract, func, literal, select, update
 
 from .database import Database
 from .engine import WRITING
 from .tables import posts
+from .times import UtcDateTime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,8 +26,9 @@ class DueThread:
 def take_due(
     database: Database, site: str, now: datetime, *, limit: int, lease: timedelta, force: bool = False
 ) -> list[DueThread]:
-    """At most `limit` threads of a site whose check is due at `now` (with `force` the ones checked least recently), the most
-    overdue first. They are due again after `lease`, unless their check is stored before that. Raises StorageError.
+    """At most `limit` threads of a site whose check is due at `now` (with `force` the ones checked least recently), those first
+    that are overdue for the longest part of the time that they were to wait. They are due again after `lease`, unless their check
+    is stored before that. Raises StorageError.
     """
     if limit < 1:
         return []
@@ -33,7 +36,7 @@ def take_due(
     if force:
         query = query.where(posts.c.deleted_at.is_(None)).order_by(posts.c.checked_at.asc().nulls_first(), posts.c.id)
     else:
-        query = query.where(posts.c.next_check_at <= now).order_by(posts.c.next_check_at)
+        query = query.where(posts.c.next_check_at <= now).order_by(_overdue(database.engine.dialect.name, now).desc(), posts.c.id)
     with database.translated(), database.engine.connect().execution_options(**WRITING) as connection, connection.begin():
         found = [
             DueThread(id=row.id, forum_id=row.forum_id or None, url=row.url) for row in connection.execute(query.limit(limit))
@@ -42,3 +45,13 @@ def take_due(
             taken = posts.c.site == site, posts.c.id.in_([one.id for one in found])
             connection.execute(update(posts).where(*taken).values(next_check_at=now + lease))
     return found
+
+
+def _overdue(dialect: str, now: datetime) -> ColumnElement[float]:
+    """For how many times the time between its checks a thread has waited since the last one; a second more, against zero."""
+
+    def days(moment: Any) -> Any:
+        return func.julianday(moment) if dialect == "sqlite" else extract("epoch", moment) / 86_400.0
+
+    checked = days(posts.c.checked_at)
+    return (days(literal(now, UtcDateTime)) - checked) / (days(posts.c.next_check_at) - checked + 1 / 86_400)  # type: ignore[no-any-return]

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from redis_components.errors import TrawlError
+from workers.list_front import FrontRow
 from workers.spiders.task_data import ReadMode, ScanMode
 
 # 255 characters are at most 1,020 bytes: two of them fit into PostgreSQL's index rows (2,704 bytes), whatever a site's ids are.
@@ -98,6 +99,7 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="sca
     stopped: Literal["overlap", "end", "limit", "error"] | None = None
     newest_at: Moment | None = None
     oldest_at: Moment | None = None
+    front: tuple[FrontRow, ...] = ()  # its first page, for the next scan; not in the database
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="check"):

@@ -89,8 +89,10 @@ def _store_scans(connection: Connection, items: Sequence[Scan]) -> None:
 
 
 def store_newest(connection: Connection, table: Table[Any], records: Sequence[msgspec.Struct]) -> None:
-    """Upsert records whose fields are the columns of `table`: of two with the same key the newer one stays."""
-    connection.execute(newest(table, connection.dialect.name), [msgspec.structs.asdict(record) for record in records])
+    """Upsert records that have the columns of `table` as fields: of two with the same key the newer one stays."""
+    names = [column.name for column in table.columns]
+    rows = [{name: getattr(record, name) for name in names} for record in records]
+    connection.execute(newest(table, connection.dialect.name), rows)
 
 
 @cache

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import delete
+from sqlalchemy import delete, update
 
 from tests.support.items import START, at, check, comment, forum, post, scan, wire
+from workers.freshness import next_check
 from workers.storage import Database, Rechecks, checks, comments, forums, gaps, metadata, parse, posts, revisions, scans, sites
+from workers.storage.due_checks import take_due
 
 
 def write(database: Database, *items: dict[str, Any]) -> None:
@@ -146,12 +148,19 @@ def test_a_comment_that_is_stored_after_the_check_that_missed_it_is_removed(data
 # --- the next check
 
 
+def due(at_min: float, *, age: float, changes: int = 0, pages: int = 1, **limits: float) -> datetime:
+    """When a thread is due that was checked then, at this age (minutes)."""
+    wait_s = next_check(age * 60, changes, requests=pages + 1, **({"recheck_s": 1e9} | limits))
+    assert wait_s is not None
+    return minute(at_min) + timedelta(seconds=wait_s)
+
+
 def test_a_check_sets_when_to_look_again_by_the_age_of_the_thread(database: Database) -> None:
     day = 24 * 60
     write(database, post(created_at=at(0), last_reply_at=at(0), fetched_at=at(day)))
     assert (one(database, posts)["checked_at"], one(database, posts)["next_check_at"]) == (None, None)
     write(database, check(started_at=at(day), finished_at=at(day)))
-    assert (one(database, posts)["checked_at"], one(database, posts)["next_check_at"]) == (minute(day), minute(2 * day))
+    assert (one(database, posts)["checked_at"], one(database, posts)["next_check_at"]) == (minute(day), due(day, age=day))
     write(database, check(started_at=at(day - 60), finished_at=at(day - 60)))  # an older one that is late
     assert one(database, posts)["checked_at"] == minute(day)
 
@@ -167,7 +176,32 @@ def test_changes_shorten_the_time_to_the_next_check_also_when_it_is_told_twice(d
     write(database, *quiet)
     for _ in range(2):
         write(database, *found)
-        assert one(database, posts)["next_check_at"] == minute(day + day / 4)  # one edit, one removal
+        assert one(database, posts)["next_check_at"] == due(day, age=day - 1, changes=2)  # one edit, one removal
+
+
+def test_a_thread_that_got_new_comments_is_young_again(database: Database) -> None:
+    day = 24 * 60
+    write(database, post(created_at=at(0), last_reply_at=at(0), fetched_at=at(1)))
+    write(database, comment("c1", created_at=at(day - 5), fetched_at=at(day)), check(started_at=at(day), finished_at=at(day)))
+    assert one(database, posts)["next_check_at"] == due(day, age=5)
+    later = {"started_at": at(2 * day), "finished_at": at(2 * day + 1), "first_page": 3, "last_page": 3, "whole": False}
+    write(database, check(mode="changed", **later))
+    assert one(database, posts)["next_check_at"] == due(2 * day + 1, age=1, pages=3), "as its list says"
+
+
+def test_of_the_threads_that_are_due_those_come_first_that_wait_for_the_most_of_their_intervals(database: Database) -> None:
+    hour = timedelta(hours=1)
+    threads = (("day", 24, 22), ("hour", 2.5, 1), ("now", 1, 0), ("early", 1, 2))
+    write(database, *(post(id_) for id_, _, _ in threads))
+    with database.engine.begin() as connection:
+        for id_, checked, wait in threads:
+            times = {"checked_at": START - checked * hour, "next_check_at": START - checked * hour + wait * hour}
+            connection.execute(update(posts).where(posts.c.id == id_).values(times))
+
+    def due() -> list[str]:
+        return [thread.id for thread in take_due(database, "demo", START, limit=2, lease=hour)]
+
+    assert [due(), due(), due()] == [["now", "hour"], ["day"], []]
 
 
 def test_old_threads_and_those_that_stay_gone_are_left_alone(database: Database) -> None:
@@ -185,7 +219,7 @@ def test_a_sites_own_time_to_look_back_counts(database: Database) -> None:
     database.rechecks = {"demo": Rechecks(until_s=600, min_interval_s=1)}.__getitem__
     thread = post(created_at=at(0), last_reply_at=at(0))
     write(database, thread, check(started_at=at(0), finished_at=at(0)))
-    assert one(database, posts)["next_check_at"] == minute(20 / 60)
+    assert one(database, posts)["next_check_at"] == due(0, age=0, min_interval_s=1, recheck_s=600)
     write(database, check(started_at=at(11), finished_at=at(11)))
     assert one(database, posts)["next_check_at"] is None
 

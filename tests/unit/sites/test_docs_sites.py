@@ -79,8 +79,11 @@ def test_the_html_example_reads_the_same(example: Site, world: World) -> None:
     assert [row.last_activity.isoformat() for row in first.threads if row.last_activity] == [
         truth.last_reply_at.replace("Z", "+00:00") for truth in truths[:20]
     ]
-    assert first.next == example.list_url("f1", 2)
-    assert read_list(example, HtmlResponse(example.list_url("f1", 3), body=pages.forum("f1", "3")), "f1", 3).next is None
+    assert first.next == example.url("list", forum="f1", number=2)
+    assert (
+        read_list(example, HtmlResponse(example.url("list", forum="f1", number=3), body=pages.forum("f1", "3")), "f1", 3).next
+        is None
+    )
     truth = max(truths, key=lambda thread: thread.reply_count)
     number, url, seen = 1, example.url("comments", thread=truth.post.id), {}
     while url:
