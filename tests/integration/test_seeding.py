@@ -101,7 +101,7 @@ def test_a_site_over_its_budget_waits_and_says_so_but_what_is_named_is_seeded(re
 
 def test_scans_leave_what_may_wait_its_share(redis_client: redis.Redis, tmp_path: Path) -> None:
     now = time.time()
-    Ledger(redis_client).add([Spending(site="one", name="x", lane=Lane.SCAN, ended_at=now, requests=960)])
+    Ledger(redis_client).add([Spending(site="one", name="x", purpose=Purpose.SCAN, ended_at=now, requests=960)])
     said = "over budget: 960 of 1200 requests in the last hour, 240 are kept for checks and history"
     assert set(seed_forums(redis_client, site="one").values()) == {said}
     with (tmp_path / "one.toml").open("a") as file:
