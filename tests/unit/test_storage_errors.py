@@ -105,6 +105,7 @@ def test_anything_else_is_a_failure_of_the_database(connection: Connection, stat
         ("unable to open database file", "check that its folder can be made"),
         ("database or disk is full", "make room"),
         ("file is not a database", "move it away"),
+        ("disk I/O error", "ulimit -f"),
         ("something new", "see the database's own log"),
     ],
 )

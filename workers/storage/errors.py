@@ -33,6 +33,7 @@ _FIXES = (
      "check that the server runs and that host and port in TRAWL_DATABASE_URL are right"),
     (r"permission denied for", "grant this user the rights to create and write the tables"),
     (r"disk is full|No space left|could not extend", "make room on its disk"),
+    (r"disk I/O error", "look at its disk (dmesg, df), and at limits on the size of files (ulimit -f)"),
     (r"readonly|read-only|Read-only", "make file and folder writable for this user, or name another place in TRAWL_DATABASE_URL"),
     (r"unable to open|Permission denied|Not a directory|File exists",
      "check that its folder can be made and written by this user, or name another place in TRAWL_DATABASE_URL"),
