@@ -16,6 +16,7 @@ from .survey import Links, Posts
 if TYPE_CHECKING:
     from .reading import ListedForum
 
+_TEXT = 60  # characters of one that is shown
 _MOST_FORUMS = 500  # in a file; a site with more is watched by [discover]
 _HEAD = """\
 # {base_url}: {software}, written by `trawl sites new` on {today}.
@@ -55,6 +56,8 @@ class Guessed(msgspec.Struct, frozen=True, kw_only=True):
     posts: Posts | None = None
     list_next: str | None = None  # selector of the link to the next page
     thread_next: str | None = None
+    list_texts: tuple[tuple[str, str], ...] = ()  # selectors and texts of the first row
+    thread_texts: tuple[tuple[str, str], ...] = ()
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,7 +142,7 @@ def _list_page(guessed: Guessed) -> Iterator[str]:
     yield "\n[pages.list.fields]\n"
     yield f"id = {_id(f'{link}::attr(href)', threads)}\n" if threads else f"# id = {_EXAMPLE_ID}\n"
     yield _line("title", link, "a.title") + _line("url", link, "a.title")
-    yield '# reply_count = ".replies"\n# last_activity = "time"\n'
+    yield '# reply_count = ".replies"\n# last_activity = "time"\n' + _texts(guessed.list_texts)
 
 
 def _comments_page(guessed: Guessed) -> Iterator[str]:
@@ -152,7 +155,12 @@ def _comments_page(guessed: Guessed) -> Iterator[str]:
         yield f"\n[pages.comments.post]\nbody = {_text(f'{opening} {posts.body}')}\n"
     yield "\n[pages.comments.fields]\n" + _line("id", posts.id if posts else None, "./@id")
     yield _line("body", posts.body if posts else None, ".content") + _line("author", posts.author if posts else None, ".author")
-    yield '# created_at = "time"\n'
+    yield '# created_at = "time"\n' + _texts(guessed.thread_texts)
+
+
+def _texts(found: tuple[tuple[str, str], ...]) -> str:
+    lines = [f"#   {selector}   {text if len(text) <= _TEXT else text[: _TEXT - 1] + '…'}\n" for selector, text in found]
+    return "".join(["# What is in the first row:\n", *lines]) if lines else ""
 
 
 def _line(key: str, value: str | None, example: str) -> str:

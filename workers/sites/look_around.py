@@ -11,7 +11,7 @@ from parsel import Selector
 from .draft import Guessed
 from .fetch import FetchFailed, Visitor
 from .reading import ListedForum
-from .survey import Links, Posts, links_of, next_link, posts_of, second_page
+from .survey import Links, Posts, links_of, next_link, posts_of, second_page, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +42,8 @@ async def look_around(visitor: Visitor, front: TextResponse) -> Guessed | None:
             posts=posts,
             list_next=list_next or thread_next,
             thread_next=thread_next or list_next,
+            list_texts=texts_of(listed, threads.rows),
+            thread_texts=texts_of(page, posts.rows, posts.body) if posts and page else (),
         )
     return None
 

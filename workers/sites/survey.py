@@ -31,6 +31,7 @@ _NEXT = re.compile(r"^(?=.*(?:next|right|forward))[A-Za-z_-][\w-]*$", re.IGNOREC
 _PAGE = re.compile(r"(\b(?:page|pg|p)[=/-]?)2(?!\d)", re.IGNORECASE)
 _TO_FORUMS = re.compile(r"forum|categor|board|section|channel|fid=|/[cf]/", re.IGNORECASE)
 _TO_THREADS = re.compile(r"topic|thread|discussion|question|post|tid=|/[td]/", re.IGNORECASE)
+_TEXTS = 12  # shown of a row
 _PEOPLE = re.compile(r"/(?:users?|u|members?|profiles?|author)/", re.IGNORECASE)
 
 
@@ -124,6 +125,33 @@ def posts_of(response: TextResponse, *others: TextResponse) -> Posts | None:
         count=len(rows),
         opening=None if opening is None else _selector(root, [opening]),
     )
+
+
+def texts_of(response: TextResponse, rows: str | None, body: str | None = None) -> tuple[tuple[str, str], ...]:
+    """Texts within the first of these rows but not in its `body`, and moments in attributes: a selector and what it finds, for
+    whoever fills in fields.
+    """
+    page = Selector(text=response.text, type="html")
+    row = next(iter(page.css(rows)), None) if rows else None
+    if row is None:
+        return ()
+    skipped = {inner for one in (row.css(body) if body else ()) for inner in one.root.iter()}
+    names = Counter(name for one in page.xpath("//@class").getall() for name in one.split())
+    found: dict[str, str] = {}
+    for element in row.root.iterdescendants():
+        if not isinstance(element.tag, str) or element in skipped:
+            continue
+        selector = _by_class(element, names) or " > ".join(filter(None, (_by_class(element.getparent(), names), element.tag)))
+        own = " ".join("".join(element.xpath("text()")).split())
+        shown = {selector: own} | {f"{selector}::attr({key})": element.get(key, "") for key in ("datetime", "title")}
+        found |= {key: value for key, value in shown.items() if value and key not in found}
+    return tuple(found.items())[:_TEXTS]
+
+
+def _by_class(element: Any, names: Counter[str]) -> str | None:
+    """Its tag and the rarest of its classes."""
+    classes = [name for name in (element.get("class") or "").split() if re.fullmatch(r"[A-Za-z_-][\w-]*", name)]
+    return f"{element.tag}.{min(classes, key=lambda name: (names[name], -len(name)))}" if classes else None
 
 
 def second_page(response: TextResponse) -> str | None:

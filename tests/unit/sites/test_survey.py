@@ -108,6 +108,7 @@ def test_titles_in_addresses_threads_on_the_front_page_and_posts_that_are_number
         name="x", profile=None, software="unknown", base_url=BASE, forums=guessed_forums(front, guessed), guessed=guessed
     )
     (tmp_path / "x.toml").write_text(text := text_of(draft))
+    assert "# What is in the first row:\n#   a.t   first\n#   b.n   7\n" in text
     site = load_site("x")
     assert site.forums == ("1/one-2", "2/two")
     *_, listed, post, comments = asyncio.run(Trial(site, visitor).run(None, None))
