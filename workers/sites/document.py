@@ -177,7 +177,7 @@ class Document:
     def _found(self, field: FieldSpec, node: Any) -> Found:
         found = self.find(field, node)
         if field.without:
-            found = [_cut(one, field.without) for one in found]
+            found = [_cut(one, field.cutters) for one in found]
         if field.lookup is None or field.value is None or not found:
             return found
         row = self._table(field.lookup, field.key).get(converters.string(found[0]) or "")
@@ -220,14 +220,14 @@ def alone(row: Any, rows: frozenset[Any]) -> Any:
     return top
 
 
-def _cut(found: Any, selectors: tuple[str, ...]) -> Any:
+def _cut(found: Any, cutters: tuple[Finder, ...]) -> Any:
     """A copy of an element without what the selectors find in it; the text after what is cut stays."""
-    if not isinstance(found, etree._Element) or not any(compiled("html", selector)(found) for selector in selectors):
+    if not isinstance(found, etree._Element) or not any(cutter(found) for cutter in cutters):
         return found
     copy = deepcopy(found)
     copy.tail = None
-    for selector in selectors:
-        for element in compiled("html", selector)(copy):
+    for cutter in cutters:
+        for element in cutter(copy):
             if isinstance(element, etree._Element) and element is not copy and element.getparent() is not None:
                 _drop(element)
     return copy

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 import regex as regular_expressions
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from .selectors import Finder, Syntax, compiled
+from .selectors import Finder, Syntax, compiled, is_xpath
 
 Kind = Literal["text", "int", "date", "url", "html", "bool", "id"]
 
@@ -49,6 +49,12 @@ class FieldSpec(Select):
     key: str = Field(default="id", description="JSON: where a row of `lookup` has its key")
     without: tuple[str, ...] = Field(default=(), description="HTML: selectors of what is cut out first, as a signature")
     value: str | None = Field(default=None, description="JSON: what is taken from the row of `lookup` whose key it is")
+
+    @cached_property
+    def cutters(self) -> tuple[Finder, ...]:
+        """`without`, compiled: CSS selectors as one."""
+        css = ", ".join(selector for selector in self.without if not is_xpath(selector))
+        return tuple(compiled("html", selector) for selector in (css, *filter(is_xpath, self.without)) if selector)
 
     @field_validator("regex")
     @classmethod

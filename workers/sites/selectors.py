@@ -32,6 +32,11 @@ def compiled(syntax: Syntax, selector: str) -> Finder:
     return _json(selector) if syntax == "json" else _html(selector)
 
 
+def is_xpath(selector: str) -> bool:
+    """Whether a selector of HTML is XPath, and not CSS."""
+    return _XPATH_START.match(selector) is not None
+
+
 @lru_cache(maxsize=4096)
 def _json(selector: str) -> Finder:
     if _PLAIN_PATH.fullmatch(selector):
@@ -77,13 +82,12 @@ def _walk(paths: list[list[str]]) -> Finder:
 
 @lru_cache(maxsize=4096)
 def _html(selector: str) -> Finder:
-    is_xpath = _XPATH_START.match(selector)
     try:
-        path = selector if is_xpath else HTMLTranslator().css_to_xpath(selector)
+        path = selector if is_xpath(selector) else HTMLTranslator().css_to_xpath(selector)
         search = etree.XPath(path, namespaces=_REGULAR_EXPRESSIONS, smart_strings=False)
         search(etree.Element("probe"))  # an unknown function or prefix is only found when it is evaluated
     except (SelectorError, etree.XPathError, ValueError) as exc:
-        raise ValueError(f"is no {'XPath' if is_xpath else 'CSS selector'}: {_first_line(exc)}") from exc
+        raise ValueError(f"is no {'XPath' if is_xpath(selector) else 'CSS selector'}: {_first_line(exc)}") from exc
 
     def find(node: Any) -> Found:
         found = search(node)
