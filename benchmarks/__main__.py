@@ -24,8 +24,10 @@ SPEED = (
     "dupefilters",
     "supervision",
     "holds",
+    "neighbours",
     "writer_rows",
     "freshness",
+    "reading",
 )
 """What `make bench` runs."""
 DEATHS = ("kill_table", "deaths")

@@ -158,6 +158,7 @@ def run(plan: Plan, *, killed: bool, say: Callable[[str], None]) -> Run:
             lived, still_since, stats = time.monotonic() - begun, time.time(), forum.stats()
             if chaos:
                 fleet.wait_whole_again()
+            Schedules(fleet.client).put("recheck_threads", StoredEntry(every_s=3600.0))  # the last check is of everything
             say(f"{stats['revision']} events, {stats['total'] - first} requests in {lived:.0f} s; it stands still")
             coverage = fleet.settle(SETTLE_S)
         happened = forum.truth()

@@ -122,6 +122,8 @@ def tell(report: Report, plan: Plan, runs: list[Run]) -> None:
         name = _name(one)
         report.target(f"{name}: every post and comment, edit and deletion: {_verdict(one)}", one.complete)
         report.target(f"{name}: at most {SHARE:.0%} of the rescan's requests: {one.share:.1%}", one.share <= SHARE)
+        all_events = one.share_of_all
+        report.target(f"{name}: the same, edits and deletions counted as well: {all_events:.1%}", all_events <= SHARE)
         report.caveats.append(
             f"{name}: {one.first_requests} requests before the forum lived, {one.settling_requests} afterwards for the last "
             f"check of everything, which alone noticed {one.noticed_late} edits and deletions; {one.given_up} requests or items "

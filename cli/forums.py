@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 NOTHING = "No forum is watched yet: `trawl seed` begins, and beat does so by itself while `trawl up` runs."
 NO_REDIS = "No Redis runs here to say how fresh the forums are: start the fleet with `trawl up`, or name it in TRAWL_REDIS_URL."
-DAY_S = 86_400.0
 NOW_S = 10.0  # twice the time between two looks of the seeder
 _GOOD, _WAIT, _BAD = "green", "yellow", "red"
 
@@ -215,6 +214,7 @@ def _delays(site: str | None, now: float) -> dict[str, Delay]:
     """None where nothing is stored yet, or the database does not answer: the rest is shown all the same."""
     from datetime import UTC, datetime
 
+    from workers.freshness import DAY_S
     from workers.storage import StorageError
     from workers.storage.delays import delays
 
@@ -273,12 +273,14 @@ def _budget_lines(found: _Found) -> list[str]:
 
 
 def _budgets_json(found: _Found) -> list[dict[str, Any]]:
+    from redis_components.spending import Purpose
+
     return [
         {
             "site": site,
             "requests_per_hour": found.budgets.get(site),
             "spent": round(spent.total, 1),
-            **{lane: round(getattr(spent, lane), 1) for lane in ("scan", "detail", "check", "backfill")},
+            **{str(purpose): round(spent.on(purpose), 1) for purpose in Purpose},
         }
         for site, spent in found.spent.items()
     ]

@@ -6,48 +6,24 @@ written for the collector_* metrics select by either.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Literal
 
 from redis_components.fleet_holds import word_of
 from redis_components.holds import HoldWord
-from redis_components.inspector import CrawlSnapshot
 from redis_components.nodes import NodeRecord
 from redis_components.registry import CrawlerRecord, CrawlerState
 from redis_components.rolls import Roll, RollState
-from redis_components.spending import Lane
 
+from .metric_spec import MetricSpec, Samples, number, of_crawl, stat
 from .reading import Reading
+from .site_metrics import SITE_METRICS
 
 GONE = "gone"  # state of a crawler that should be alive and was not heard for 15 s
 
 _STATUS = "downloader/response_status_count/"
-
-Samples = Iterable[tuple[tuple[str, ...], float]]  # label values, value
-
-
-@dataclass(frozen=True, kw_only=True)
-class MetricSpec:
-    """One metric: its name as Prometheus gets it, and how its samples come out of a reading."""
-
-    name: str
-    kind: Literal["counter", "gauge"]
-    help: str
-    labels: tuple[str, ...]
-    samples: Callable[[Reading], Samples]
-
-
-def _crawl(name: str, kind: Literal["counter", "gauge"], help: str, value: Callable[[CrawlSnapshot], float]) -> MetricSpec:
-    """A figure of each crawl."""
-
-    def samples(reading: Reading) -> Samples:
-        return [((crawl.spider, crawl.spider), value(crawl)) for crawl in reading.crawls]
-
-    return MetricSpec(name=name, kind=kind, help=help, labels=("service", "spider"), samples=samples)
 
 
 def _crawler(name: str, kind: Literal["counter", "gauge"], help: str, value: Callable[[CrawlerRecord], float]) -> MetricSpec:
@@ -108,65 +84,37 @@ def _to_replace(roll: Roll | None) -> int:
     return len(roll.waiting) + (roll.current is not None) if roll and roll.state is RollState.ROLLING else 0
 
 
-def _by_site(reading: Reading, sites: Iterable[str]) -> Samples:
-    """How often each site is named; 0 for the others that are watched."""
-    counts = Counter(sites)
-    return [((site,), counts[site]) for site in sorted({one.site for one in reading.forums})]
-
-
-def _stat(crawl: CrawlSnapshot, name: str) -> float:
-    return _number(crawl.stats.get(name, "0")) or 0.0
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:  # a stat of that name that somebody has set to a text
-        return None
-    return value if math.isfinite(value) else None
-
-
 def _statuses(reading: Reading) -> Samples:
     for crawl in reading.crawls:
         for name, text in sorted(crawl.stats.items()):
             code = name.removeprefix(_STATUS)
             # Three digits and nothing else: a label's values must be bounded, whatever was written to Redis.
-            if name.startswith(_STATUS) and re.fullmatch(r"\d{3}", code, re.ASCII) and (value := _number(text)) is not None:
+            if name.startswith(_STATUS) and re.fullmatch(r"\d{3}", code, re.ASCII) and (value := number(text)) is not None:
                 yield (crawl.spider, crawl.spider, code), value
-
-
-def _blocked(reading: Reading) -> Samples:
-    counts: Counter[tuple[str, str, str]] = Counter()
-    for crawl in reading.crawls:
-        for name, text in crawl.stats.items():
-            parts = name.split("/")
-            if len(parts) == 5 and (parts[0], parts[3]) == ("sites", "blocked") and (value := _number(text)) is not None:
-                counts[parts[1], parts[2], parts[4]] += int(value)
-    return sorted(counts.items())
 
 
 METRICS: tuple[MetricSpec, ...] = (
     # The names of the article that Trawl grew out of (docs/monitoring.md); they stay as they are.
-    _crawl("collector_task_queue_size", "gauge", "Start tasks that wait for a crawler.", lambda c: c.start_tasks),
-    _crawl("collector_request_queue_size", "gauge", "Requests that wait in the shared frontier.", lambda c: c.ready),
-    _crawl("collector_dupefilter_size", "gauge", "Fingerprints that the dupefilter holds.", lambda c: c.fingerprints),
-    _crawl(
+    of_crawl("collector_task_queue_size", "gauge", "Start tasks that wait for a crawler.", lambda c: c.start_tasks),
+    of_crawl("collector_request_queue_size", "gauge", "Requests that wait in the shared frontier.", lambda c: c.ready),
+    of_crawl("collector_dupefilter_size", "gauge", "Fingerprints that the dupefilter holds.", lambda c: c.fingerprints),
+    of_crawl(
         "collector_downloader_request_count",
         "counter",
         "Requests sent, over all crawlers.",
-        lambda c: _stat(c, "downloader/request_count"),
+        lambda c: stat(c, "downloader/request_count"),
     ),
-    _crawl(
+    of_crawl(
         "collector_downloader_response_count",
         "counter",
         "Responses received, over all crawlers.",
-        lambda c: _stat(c, "downloader/response_count"),
+        lambda c: stat(c, "downloader/response_count"),
     ),
-    _crawl(
+    of_crawl(
         "collector_downloader_response_bytes",
         "counter",
         "Bytes of the responses received, over all crawlers.",
-        lambda c: _stat(c, "downloader/response_bytes"),
+        lambda c: stat(c, "downloader/response_bytes"),
     ),
     MetricSpec(
         name="collector_downloader_response_status_count",
@@ -175,31 +123,31 @@ METRICS: tuple[MetricSpec, ...] = (
         labels=("service", "spider", "status_code"),
         samples=_statuses,
     ),
-    _crawl(
-        "collector_scraped_item_count", "counter", "Items scraped, over all crawlers.", lambda c: _stat(c, "item_scraped_count")
+    of_crawl(
+        "collector_scraped_item_count", "counter", "Items scraped, over all crawlers.", lambda c: stat(c, "item_scraped_count")
     ),
     # The frontier.
-    _crawl("trawl_leased_requests", "gauge", "Requests that crawlers work on now.", lambda c: c.leased),
-    _crawl("trawl_parked_requests", "gauge", "Requests set aside, because their site is held.", lambda c: c.parked),
-    _crawl(
+    of_crawl("trawl_leased_requests", "gauge", "Requests that crawlers work on now.", lambda c: c.leased),
+    of_crawl("trawl_parked_requests", "gauge", "Requests set aside, because their site is held.", lambda c: c.parked),
+    of_crawl(
         "trawl_backlog_start_tasks", "gauge", "Start tasks of a backfill that wait for the site's budget.", lambda c: c.backlog
     ),
-    _crawl("trawl_thread_records", "gauge", "Threads of which is known what is stored.", lambda c: c.thread_records),
-    _crawl("trawl_start_tokens", "gauge", "Threads whose last start task was not carried out yet.", lambda c: c.start_tokens),
-    _crawl("trawl_parked_start_tasks", "gauge", "Start tasks set aside, because their site is held.", lambda c: c.parked_tasks),
-    _crawl("trawl_leased_start_tasks", "gauge", "Start tasks that are becoming requests.", lambda c: c.leased_tasks),
-    _crawl("trawl_dead_requests", "gauge", "Requests and start tasks given up, kept with their reasons.", lambda c: c.dead),
-    _crawl(
+    of_crawl("trawl_thread_records", "gauge", "Threads of which is known what is stored.", lambda c: c.thread_records),
+    of_crawl("trawl_start_tokens", "gauge", "Threads whose last start task was not carried out yet.", lambda c: c.start_tokens),
+    of_crawl("trawl_parked_start_tasks", "gauge", "Start tasks set aside, because their site is held.", lambda c: c.parked_tasks),
+    of_crawl("trawl_leased_start_tasks", "gauge", "Start tasks that are becoming requests.", lambda c: c.leased_tasks),
+    of_crawl("trawl_dead_requests", "gauge", "Requests and start tasks given up, kept with their reasons.", lambda c: c.dead),
+    of_crawl(
         "trawl_dupefilter_false_positive_rate",
         "gauge",
         "Part of the new requests that a Bloom dupefilter takes for seen, by estimate; 0 for the exact kinds.",
         lambda c: c.false_positive_rate,
     ),
-    _crawl("trawl_items_waiting", "gauge", "Items that wait for the writer.", lambda c: c.items),
-    _crawl("trawl_bad_items", "gauge", "Items that the database refused (the newest 10,000 are kept).", lambda c: c.bad_items),
-    _crawl("trawl_crawl_owners", "gauge", "Crawler processes that hold or may hold leases.", lambda c: c.owners),
-    _crawl("trawl_acked_requests_total", "counter", "Requests that were finished.", lambda c: c.acked),
-    _crawl("trawl_reclaimed_leases_total", "counter", "Leases taken back from crawlers that died.", lambda c: c.reclaimed),
+    of_crawl("trawl_items_waiting", "gauge", "Items that wait for the writer.", lambda c: c.items),
+    of_crawl("trawl_bad_items", "gauge", "Items that the database refused (the newest 10,000 are kept).", lambda c: c.bad_items),
+    of_crawl("trawl_crawl_owners", "gauge", "Crawler processes that hold or may hold leases.", lambda c: c.owners),
+    of_crawl("trawl_acked_requests_total", "counter", "Requests that were finished.", lambda c: c.acked),
+    of_crawl("trawl_reclaimed_leases_total", "counter", "Leases taken back from crawlers that died.", lambda c: c.reclaimed),
     # The fleet.
     MetricSpec(
         name="trawl_crawlers_desired",
@@ -253,101 +201,7 @@ METRICS: tuple[MetricSpec, ...] = (
             Counter((one.service, one.service, one.site, str(one.hold.word)) for one in reading.held).items()
         ),
     ),
-    # The forums.
-    MetricSpec(
-        name="trawl_forum_scan_age_seconds",
-        kind="gauge",
-        help="Time since the last scan of the forum's list that did not fail began.",
-        labels=("site", "forum"),
-        samples=lambda reading: [
-            ((one.site, one.forum), max(0.0, reading.now - one.state.scanned_at))
-            for one in reading.forums
-            if one.state.scanned_at is not None
-        ],
-    ),
-    MetricSpec(
-        name="trawl_forum_overdue_seconds",
-        kind="gauge",
-        help="How long the forum's next scan is due; 0: not yet. It grows while nobody seeds, too.",
-        labels=("site", "forum"),
-        samples=lambda reading: [((one.site, one.forum), one.overdue_s(reading.now)) for one in reading.forums],
-    ),
-    MetricSpec(
-        name="trawl_forums_stale",
-        kind="gauge",
-        help="Forums that are overdue for 5 min, and for longer than they were to wait, although nobody holds their site.",
-        labels=("site",),
-        samples=lambda reading: _by_site(reading, [one.site for one in reading.stale]),
-    ),
-    MetricSpec(
-        name="trawl_forum_gaps",
-        kind="gauge",
-        help="Forums of which a scan did not come to what was known: threads may be missing until a deeper one has been.",
-        labels=("site",),
-        samples=lambda reading: _by_site(reading, [one.site for one in reading.forums if one.state.gap_at is not None]),
-    ),
-    MetricSpec(
-        name="trawl_forums_failing",
-        kind="gauge",
-        help="Forums whose last scan failed.",
-        labels=("site",),
-        samples=lambda reading: _by_site(reading, [one.site for one in reading.forums if one.state.errors]),
-    ),
-    MetricSpec(
-        name="trawl_site_requests_last_hour",
-        kind="gauge",
-        help="Requests that the site was sent in the last hour (lane: scan, detail, check, backfill).",
-        labels=("site", "lane"),
-        samples=lambda reading: [
-            ((site, str(lane)), getattr(spent, lane)) for site, spent in sorted(reading.spent.items()) for lane in Lane
-        ],
-    ),
-    MetricSpec(
-        name="trawl_site_budget_requests_per_hour",
-        kind="gauge",
-        help="Requests that the site may be sent in an hour (`schedule.requests_per_hour`).",
-        labels=("site",),
-        samples=lambda reading: [((site,), budget) for site, budget in sorted(reading.budgets.items())],
-    ),
-    # The sites.
-    MetricSpec(
-        name="trawl_site_breaker",
-        kind="gauge",
-        help="1 while the breaker of a site is open: it does not answer with its pages, or its file is wrong; not crawled.",
-        labels=("site", "cause"),
-        samples=lambda reading: [((site, one.cause), 1.0) for site, one in reading.breakers.items()],
-    ),
-    MetricSpec(
-        name="trawl_site_breaker_seconds",
-        kind="gauge",
-        help="How long the breaker of a site has been open.",
-        labels=("site", "cause"),
-        samples=lambda reading: [
-            ((site, one.cause), max(0.0, reading.now - one.since)) for site, one in reading.breakers.items()
-        ],
-    ),
-    MetricSpec(
-        name="trawl_site_blocked_total",
-        kind="counter",
-        help="Answers that were no pages of the site, by kind of page and cause.",
-        labels=("site", "kind", "cause"),
-        samples=lambda reading: _blocked(reading),
-    ),
-    MetricSpec(
-        name="trawl_site_drift",
-        kind="gauge",
-        help="What has drifted: share of rows in which a field is empty, or `rows` per page; only while it is not as usual.",
-        labels=("site", "kind", "figure"),
-        samples=lambda reading: [(names, now) for names, (now, _) in reading.drifts.items()],
-    ),
-    _crawl("trawl_raw_pages_total", "counter", "Raw pages kept on disk.", lambda c: _stat(c, "raw/kept")),
-    _crawl("trawl_raw_bytes_total", "counter", "Bytes of raw pages kept on disk, compressed.", lambda c: _stat(c, "raw/bytes")),
-    _crawl(
-        "trawl_raw_pages_dropped_total",
-        "counter",
-        "Raw pages that should have been kept and were not: the disk is full, broken or too slow.",
-        lambda c: _stat(c, "raw/dropped"),
-    ),
+    *SITE_METRICS,
     # The nodes.
     MetricSpec(
         name="trawl_node_up",

@@ -504,7 +504,7 @@ class FleetKeys:
         return f"{self.prefix}:schedule"
 
     def spent(self, site: str) -> str:
-        """HASH with TTL: requests that a site was sent, by what for and when (`<lane>|<start of five minutes, epoch s>` ->
+        """HASH with TTL: requests that a site was sent, by what for and when (`<purpose>|<start of five minutes, epoch s>` ->
         number), of the last hours; `scan`, `detail`, `check`, `backfill`.
 
         Written by `spend.lua` when scans and checks are stored; read by the seeder, `trawl forums` and the exporter.

@@ -18,7 +18,7 @@ WINDOW_S = 3600
 KEEP_S = 2 * WINDOW_S
 
 
-class Lane(StrEnum):
+class Purpose(StrEnum):
     """What requests are for."""
 
     SCAN = "scan"  # list pages
@@ -33,7 +33,7 @@ class Spending:
 
     site: str
     name: str
-    lane: Lane
+    purpose: Purpose
     ended_at: float  # epoch s
     requests: int
 
@@ -46,6 +46,10 @@ class Spent:
     detail: float = 0.0
     check: float = 0.0
     backfill: float = 0.0
+
+    def on(self, purpose: Purpose) -> float:
+        """For one purpose."""
+        return float(getattr(self, purpose))
 
     @property
     def live(self) -> float:
@@ -73,7 +77,7 @@ class Ledger:
         """Count what was spent; returns how many were not counted before."""
         by_site: dict[str, list[str | float]] = {}
         for one in spendings:
-            by_site.setdefault(one.site, []).extend((one.name, one.lane, f"{one.ended_at:.3f}", one.requests))
+            by_site.setdefault(one.site, []).extend((one.name, one.purpose, f"{one.ended_at:.3f}", one.requests))
         return sum(
             script("spend")(
                 self._client,
@@ -106,10 +110,10 @@ class Ledger:
 
 def _spent(fields: Mapping[bytes, bytes], now: float) -> Spent:
     """Of the oldest slot, which reaches out of the window, the part that lies within."""
-    sums = dict.fromkeys(Lane, 0.0)
+    sums = dict.fromkeys(Purpose, 0.0)
     for field, count in fields.items():
-        lane, _, slot = field.decode().partition("|")
-        if lane in sums and slot.isdigit():
+        purpose, _, slot = field.decode().partition("|")
+        if purpose in sums and slot.isdigit():
             within = (int(slot) + SLOT_S - (now - WINDOW_S)) / SLOT_S
-            sums[Lane(lane)] += float(count) * min(max(within, 0.0), 1.0)
-    return Spent(**{str(lane): amount for lane, amount in sums.items()})
+            sums[Purpose(purpose)] += float(count) * min(max(within, 0.0), 1.0)
+    return Spent(**{str(purpose): amount for purpose, amount in sums.items()})

@@ -11,7 +11,9 @@ SCANS_AT_LEAST = 0.1
 
 def over(site: Site, spent: Spent) -> str:
     """Why nothing more is sent, for people."""
-    return f"over budget: {spent.total:.0f} of {site.schedule.requests_per_hour:.10g} requests in the last hour"
+    whole, left = site.schedule.requests_per_hour, _kept(site, spent) - spent.later
+    kept = f", {left:.0f} are kept for checks and history" if left > 0 and spent.total < whole else ""
+    return f"over budget: {spent.total:.0f} of {whole:.10g} requests in the last hour{kept}"
 
 
 def for_scans(site: Site, spent: Spent) -> float:

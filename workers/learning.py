@@ -9,11 +9,11 @@ import msgspec
 import redis
 
 from redis_components.forum_states import ForumState, ForumStates
-from redis_components.spending import Lane, Ledger, Spending
+from redis_components.spending import Ledger, Purpose, Spending
 from workers.freshness import Observation, observe
 from workers.storage import Check, Forum, Item, Scan
 
-_LANES = {"check": Lane.CHECK, "backfill": Lane.BACKFILL}
+_PURPOSES = {"check": Purpose.CHECK, "backfill": Purpose.BACKFILL}
 
 
 def learn(client: redis.Redis, items: Sequence[Item]) -> None:
@@ -66,16 +66,18 @@ def _epoch(moment: datetime | None) -> float | None:
 
 
 def _of_scan(scan: Scan) -> Spending:
-    lane = Lane.BACKFILL if scan.mode == "backfill" else Lane.SCAN
+    purpose = Purpose.BACKFILL if scan.mode == "backfill" else Purpose.SCAN
     name = f"{scan.forum_id} {scan.mode} {scan.started_at.timestamp():.3f}"
-    return Spending(site=scan.site, name=name, lane=lane, ended_at=scan.finished_at.timestamp(), requests=max(1, scan.pages))
+    return Spending(
+        site=scan.site, name=name, purpose=purpose, ended_at=scan.finished_at.timestamp(), requests=max(1, scan.pages)
+    )
 
 
 def _of_check(check: Check) -> Spending:
     return Spending(
         site=check.site,
         name=f"thread {check.id} {check.started_at.timestamp():.3f}",
-        lane=_LANES.get(check.mode, Lane.DETAIL),
+        purpose=_PURPOSES.get(check.mode, Purpose.DETAIL),
         ended_at=check.finished_at.timestamp(),
         requests=check.requests,
     )

@@ -42,10 +42,13 @@ def front_of(threads: Sequence[ListedThread], order: str) -> tuple[FrontRow, ...
 
 
 def vanished(before: Sequence[FrontRow], threads: Sequence[ListedThread], *, has_next: bool) -> list[FrontRow]:
-    """The rows of `before` that should still be among `threads`, the first page now, and are not."""
-    there = {one.id for one in threads}
+    """The rows of `before` that should still be among `threads`, the first page now, and are not. None where the list shows no
+    dates, or some that change with the time of day ("3 hours ago").
+    """
+    there = {one.id: one for one in threads}
     dates = [one.last_activity for one in threads if not one.sticky and one.last_activity is not None]
-    if not threads or (has_next and not dates):
+    same = [(row.at, one.last_activity) for row in before if row.at and (one := there.get(row.id)) and one.token == row.token]
+    if not threads or (has_next and not dates) or any(was != now for was, now in same):
         return []
     end = max(dates[-TRAIL:]) if has_next else None
     gone = [row for row in before if row.at is not None and row.id not in there and (end is None or row.at > end)]

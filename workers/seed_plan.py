@@ -9,11 +9,10 @@ from fnmatch import fnmatchcase
 from redis_components.forum_states import ForumState
 from redis_components.spending import Spent
 from workers import budget
-from workers.freshness import Limits, intervals
+from workers.freshness import DAY_S, Limits, intervals
 from workers.sites import Site
 from workers.spiders.task_data import INDEX, ForumTask
 
-DAY_S = 86_400.0
 INDEX_S = DAY_S / 4
 """Between two looks at the pages that list a site's forums."""
 DEEP_S = DAY_S

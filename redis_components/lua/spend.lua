@@ -1,10 +1,10 @@
 -- Count requests that a site was sent, once for each scan or check that tells of them; forget what is older than the window.
 --
--- KEYS[1] spent    (hash)  '<lane>|<start of its slot, s>' -> requests
+-- KEYS[1] spent    (hash)  '<purpose>|<start of its slot, s>' -> requests
 -- KEYS[2] counted  (zset)  scans and checks that are counted, by the time of their end in s
 -- ARGV[1] slot_s   (s)     length of a slot
 -- ARGV[2] keep_s   (s)     how long both are kept
--- ARGV[3] entries  (any number)  for each its name, its lane, its end in s, its requests
+-- ARGV[3] entries  (any number)  for each its name, its purpose, its end in s, its requests
 -- Returns: how many were new
 -- Retry: safe; what is counted is not counted again
 local spent, counted = KEYS[1], KEYS[2]
@@ -17,11 +17,11 @@ local now = now_ms() / 1000
 redis.call('HLEN', spent) redis.call('ZCARD', counted) -- a foreign type is found before anything is written
 local new = 0
 for at = entries, #ARGV, 4 do
-  local name, lane, ended, requests = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+  local name, purpose, ended, requests = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
   -- Of another machine's clock: what lies ahead counts now, what is too old to matter does not.
   if ended > now then ended = now end
   if ended > now - keep_s and redis.call('ZADD', counted, 'NX', ended, name) == 1 then
-    redis.call('HINCRBY', spent, lane .. '|' .. string.format('%d', math.floor(ended / slot_s) * slot_s), requests)
+    redis.call('HINCRBY', spent, purpose .. '|' .. string.format('%d', math.floor(ended / slot_s) * slot_s), requests)
     new = new + 1
   end
 end

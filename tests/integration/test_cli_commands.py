@@ -27,7 +27,7 @@ from redis_components.forum_states import ForumState, ForumStates
 from redis_components.keys import CrawlKeys
 from redis_components.nodes import NodeRecord, Nodes
 from redis_components.registry import CrawlerRecord, CrawlerState, Registry
-from redis_components.spending import Lane, Ledger, Spending
+from redis_components.spending import Ledger, Purpose, Spending
 from tests.support.items import comment, post, scan, wire
 from workers.storage import Database, Item, parse
 from workers.storage.schema import VERSION
@@ -231,7 +231,7 @@ def test_forums_tells_how_fresh_each_one_is_and_what_was_spent(
     states = ForumStates(redis_client)
     states.write({"example/help": gone})
     states.say_when_due({"example/help": now - 4000, "example/news": now}, now, whole=True)
-    Ledger(redis_client).add([Spending(site="example", name="x", lane=Lane.DETAIL, ended_at=now, requests=7)])
+    Ledger(redis_client).add([Spending(site="example", name="x", purpose=Purpose.DETAIL, ended_at=now, requests=7)])
     lines = trawl("forums").out.splitlines()
     assert lines[1].split()[:3] == ["example/help", "stale", "100"], "the stalest first"
     assert lines[1].endswith("2 scans failed: page 1: 503")

@@ -10,7 +10,7 @@ import redis
 
 from redis_components.forum_states import ForumState, ForumStates
 from redis_components.keys import FleetKeys
-from redis_components.spending import KEEP_S, Lane, Ledger, Spending, Spent
+from redis_components.spending import KEEP_S, Ledger, Purpose, Spending, Spent
 from workers.learning import learn
 from workers.storage import Check, Forum, Scan
 
@@ -80,19 +80,21 @@ def test_forums_of_the_index_are_kept_and_what_is_known_of_them_stays(redis_clie
 def test_requests_leave_the_hour_and_old_ones_leave_redis(redis_client: redis.Redis) -> None:
     ledger, now = Ledger(redis_client), NOW.timestamp()
     ages = {"now": 0, "half": 1800, "gone": 4200}
-    ledger.add([Spending(site="demo", name=name, lane=Lane.SCAN, ended_at=now - ago, requests=10) for name, ago in ages.items()])
+    ledger.add(
+        [Spending(site="demo", name=name, purpose=Purpose.SCAN, ended_at=now - ago, requests=10) for name, ago in ages.items()]
+    )
     assert ledger.spent(["demo"])["demo"].scan == 20
     assert ledger.spent(["demo"], now + 2100)["demo"].scan < 20
-    assert ledger.add([Spending(site="demo", name="older", lane=Lane.SCAN, ended_at=now - KEEP_S - 10, requests=10)]) == 0
+    assert ledger.add([Spending(site="demo", name="older", purpose=Purpose.SCAN, ended_at=now - KEEP_S - 10, requests=10)]) == 0
     redis_client.hset(FleetKeys().spent("demo"), f"scan|{int(now) - 3 * KEEP_S}", 5)
     ledger.add([])
-    ledger.add([Spending(site="demo", name="new", lane=Lane.SCAN, ended_at=now, requests=1)])
+    ledger.add([Spending(site="demo", name="new", purpose=Purpose.SCAN, ended_at=now, requests=1)])
     assert len(redis_client.hkeys(FleetKeys().spent("demo"))) == 3
 
 
 def test_a_clock_that_is_ahead_does_not_hide_requests(redis_client: redis.Redis) -> None:
     ledger = Ledger(redis_client)
-    ledger.add([Spending(site="demo", name="x", lane=Lane.DETAIL, ended_at=NOW.timestamp() + 86_400, requests=4)])
+    ledger.add([Spending(site="demo", name="x", purpose=Purpose.DETAIL, ended_at=NOW.timestamp() + 86_400, requests=4)])
     assert ledger.spent(["demo"])["demo"].detail == 4
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import update
 
 from redis_components.holds import HoldWord
 from redis_components.keys import CrawlKeys
-from redis_components.spending import Lane, Ledger, Spending
+from redis_components.spending import Ledger, Purpose, Spending
 from tests.support.items import post
 from workers.holding import Target, hold
 from workers.rechecking import WAITING_MOST, backfill, recheck
@@ -67,7 +67,7 @@ def test_a_round_takes_no_more_than_the_share_grants(redis_client: redis.Redis, 
     with (tmp_path / "one.toml").open("a") as file:
         file.write("[schedule]\nrequests_per_hour = 60\n")
     assert recheck(redis_client, database, "one") == {"one": "1 checks"}
-    Ledger(redis_client).add([Spending(site="one", name="x", lane=Lane.CHECK, ended_at=time.time(), requests=36)])
+    Ledger(redis_client).add([Spending(site="one", name="x", purpose=Purpose.CHECK, ended_at=time.time(), requests=36)])
     said = "over budget: 36 of 60 requests in the last hour, 36 of at most 36 for what may wait"
     assert recheck(redis_client, database, "one") == {"one": said}
 

@@ -15,7 +15,7 @@ from redis_components.forum_states import ForumState, ForumStates
 from redis_components.holds import HoldWord
 from redis_components.keys import CrawlKeys
 from redis_components.seeds import Seed, seed
-from redis_components.spending import Lane, Ledger, Spending
+from redis_components.spending import Ledger, Purpose, Spending
 from workers.holding import Target, hold
 from workers.seeding import is_refused, refresh, rescan
 from workers.seeding import seed as seed_forums
@@ -91,14 +91,26 @@ def test_a_forum_is_due_by_its_rate_and_the_time_is_told(redis_client: redis.Red
 
 
 def test_a_site_over_its_budget_waits_and_says_so_but_what_is_named_is_seeded(redis_client: redis.Redis) -> None:
-    spent = [Spending(site="one", name=lane, lane=lane, ended_at=time.time(), requests=900) for lane in (Lane.SCAN, Lane.DETAIL)]
+    spent = [
+        Spending(site="one", name=one, purpose=one, ended_at=time.time(), requests=900) for one in (Purpose.SCAN, Purpose.DETAIL)
+    ]
     Ledger(redis_client).add(spent)
     assert set(seed_forums(redis_client, site="one").values()) == {"over budget: 1800 of 1200 requests in the last hour"}
     assert seed_forums(redis_client, ["a"]) == {"one/a": "seeded"}
 
 
+def test_scans_leave_what_may_wait_its_share(redis_client: redis.Redis, tmp_path: Path) -> None:
+    now = time.time()
+    Ledger(redis_client).add([Spending(site="one", name="x", purpose=Purpose.SCAN, ended_at=now, requests=960)])
+    said = "over budget: 960 of 1200 requests in the last hour, 240 are kept for checks and history"
+    assert set(seed_forums(redis_client, site="one").values()) == {said}
+    with (tmp_path / "one.toml").open("a") as file:
+        file.write("[schedule]\nrecheck_days = 0\n")
+    assert set(seed_forums(redis_client, site="one").values()) == {"seeded"}, "nothing waits"
+
+
 def test_threads_to_fetch_never_keep_a_site_from_being_watched(redis_client: redis.Redis) -> None:
-    Ledger(redis_client).add([Spending(site="one", name="x", lane=Lane.DETAIL, ended_at=time.time(), requests=9000)])
+    Ledger(redis_client).add([Spending(site="one", name="x", purpose=Purpose.DETAIL, ended_at=time.time(), requests=9000)])
     assert seed_forums(redis_client, site="one") == {"one/a": "seeded", "one/b": "seeded"}
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redis_components.thread_records import ThreadRecord
+from workers.list_front import front_of, vanished
 from workers.marks import Marks, after
 from workers.scan_plan import Change, ScanState, change_of, is_gap, plan_page
 from workers.sites.reading import ListedThread
@@ -264,6 +265,16 @@ def test_another_list_says_nothing_of_what_was_removed() -> None:
         forum.act("remove", 1)
     scanner.scan()
     assert scanner.checked == []
+
+
+def test_dates_that_change_by_themselves_say_nothing_of_what_was_removed() -> None:
+    def rows(*hours_ago: int) -> list[ListedThread]:
+        return [ListedThread(id=str(hours), token="1@", last_activity=START - timedelta(hours=hours)) for hours in hours_ago]
+
+    front = front_of(rows(1, 2, 3), "activity")
+    assert [row.id for row in vanished(front, rows(1, 3), has_next=False)] == ["2"]
+    later = [msgspec.structs.replace(row, last_activity=START) for row in rows(1, 3)]
+    assert vanished(front, later, has_next=False) == []
 
 
 def test_a_thread_with_another_title_is_read_anew_in_place_of_its_last_page() -> None:

@@ -27,11 +27,12 @@ from redis_components.forum_states import ForumState
 
 from .intervals import Demand, Limits, demand, interval, intervals, price
 from .observation import Observation
-from .rates import Estimate, estimate, observe
+from .rates import DAY_S, Estimate, estimate, observe
 from .rechecks import next_check
 
 __all__ = [  # noqa: RUF022 - in groups
     # what is known
+    "DAY_S",
     "ForumState",
     "Observation",
     # learning

@@ -48,7 +48,9 @@ def string(found: Any, attribute: str | None = None) -> str | None:
 
 def text(value: str | None) -> str | None:
     """Without the space around it, and one space for each stretch of it."""
-    return _SPACE.sub(" ", value).strip() or None if value else None
+    if not value:
+        return None
+    return (" ".join(value.split()) if value.isascii() else _SPACE.sub(" ", value).strip()) or None
 
 
 def identity(value: str | None) -> str | None:
@@ -80,6 +82,8 @@ def _regex(pattern: str) -> Any:
 
 def number(value: str | None) -> int | None:
     """`1,234`, `1 234`, `1.234`, `1.2k`, `3.4M`, `1.2万`: a whole number of 64 bits."""
+    if value and value.isdecimal() and len(value) < len(str(_LARGEST)):
+        return int(value)
     match = _INT.search(value or "")
     if not match:
         return None

@@ -56,7 +56,9 @@ class DateReader:
                 found, fixed = self._in_words(text)
             if found is None:
                 return None, False
-            return (found if found.tzinfo else found.replace(tzinfo=self._zone)).astimezone(UTC), fixed
+            if found.tzinfo is not UTC:
+                found = (found if found.tzinfo else found.replace(tzinfo=self._zone)).astimezone(UTC)
+            return found, fixed
         except (ValueError, OverflowError, OSError):
             return None, False
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -19,7 +18,7 @@ from .fields import FieldSpec, Kind, Select
 from .html_text import text_of, text_of_elements
 from .opening import content_type, html_of, json_of, read_at
 from .pages import Page, RowsPage
-from .selectors import Found, compiled
+from .selectors import Finder, Found, compiled
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -53,6 +52,8 @@ class Document:
         self.url = response.url
         self._dates = DateReader(read_at(response), language=site.language, time_zone=site.time_zone)
         self.moving: set[str] = set()
+        self._row: Any = None
+        self._in_row: dict[Finder, Found] = {}  # what selectors found in it: id, address and title are of one link
         self._filled: dict[str, list[int]] = {}
         self._lookups: dict[tuple[str, str], dict[str, Any]] = {}
         if not isinstance(response, TextResponse):
@@ -69,8 +70,11 @@ class Document:
     def find(self, select: Select, node: Any = None) -> Found:
         """What the first selector that finds something finds in `node`, or in the whole page."""
         node = self.root if node is None else node
-        for selector in select.select:
-            found = [one for one in compiled(select.syntax, selector)(node) if not _is_blank(one)]
+        known = self._in_row if node is self._row else {}
+        for finder in select.finders:
+            found = known.get(finder)
+            if found is None:
+                found = known[finder] = [one for one in finder(node) if not _is_blank(one)]
             if found:
                 return found
         return []
@@ -91,7 +95,8 @@ class Document:
         """Each field that the site file declares, by name; an `html` one twice: clean text, and the original as `<name>_html`."""
         values: dict[str, Any] = {}
         self.moving.clear()
-        for name, field in declared(fields):
+        self._row, self._in_row = node, {}
+        for name, field in fields.declared:
             value, markup = self._convert(name, field, node)
             values[name] = value
             if markup is not None:
@@ -142,10 +147,13 @@ class Document:
         found = self._found(field, node)
         if not found:
             return None
-        attribute = next((name for name in _ATTRIBUTES.get(kind, ()) if _has(found[0], name)), None)
-        text = converters.part(field.regex, converters.string(found[0], attribute))
-        if text is None and kind == "id" and field.regex and _has(found[0], "href"):
-            text = converters.part(field.regex, found[0].get("href"))  # a link was selected: its id is in its address
+        one = found[0]
+        if not isinstance(one, etree._Element):
+            return converters.part(field.regex, converters.string(one))
+        attribute = next((name for name in _ATTRIBUTES.get(kind, ()) if one.get(name) is not None), None)
+        text = converters.part(field.regex, converters.string(one, attribute))
+        if text is None and kind == "id" and field.regex:
+            text = converters.part(field.regex, one.get("href"))  # a link was selected: its id is in its address
         return text
 
     def _read(self, name: str, kind: Kind, field: FieldSpec, text: str | None) -> Any:
@@ -186,14 +194,6 @@ class Document:
         return table
 
 
-def declared(fields: Any) -> Iterator[tuple[str, FieldSpec]]:
-    """The fields that a site file declares."""
-    for name in type(fields).model_fields:
-        field = getattr(fields, name)
-        if field is not None:
-            yield name, field
-
-
 def not_too_many(rows: list[Any]) -> list[Any]:
     """`rows`. Raises UnreadablePage where they are more than a page of a forum has."""
     if len(rows) > _MOST_ROWS:
@@ -222,7 +222,7 @@ def alone(row: Any, rows: frozenset[Any]) -> Any:
 
 def _cut(found: Any, selectors: tuple[str, ...]) -> Any:
     """A copy of an element without what the selectors find in it; the text after what is cut stays."""
-    if not isinstance(found, etree._Element):
+    if not isinstance(found, etree._Element) or not any(compiled("html", selector)(found) for selector in selectors):
         return found
     copy = deepcopy(found)
     copy.tail = None
@@ -254,10 +254,6 @@ def _items(rows: Any) -> list[tuple[str, Any]]:
     if isinstance(rows, dict):
         return list(rows.items())
     return [("", row) for row in rows] if isinstance(rows, list) else []
-
-
-def _has(found: Any, attribute: str) -> bool:
-    return isinstance(found, etree._Element) and found.get(attribute) is not None
 
 
 def _is_blank(found: Any) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Literal, Self
 
 import regex as regular_expressions
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from .selectors import Syntax, compiled
+from .selectors import Finder, Syntax, compiled
 
 Kind = Literal["text", "int", "date", "url", "html", "bool", "id"]
 
@@ -20,6 +21,11 @@ class Select(BaseModel):
 
     select: tuple[str, ...] = Field(default=(), description="the selector; a list of them: the first that finds something counts")
     syntax: Syntax = Field(default="html", exclude=True)
+
+    @cached_property
+    def finders(self) -> tuple[Finder, ...]:
+        """The selectors, compiled."""
+        return tuple(compiled(self.syntax, selector) for selector in self.select)
 
     @model_validator(mode="after")
     def _compiles(self) -> Self:

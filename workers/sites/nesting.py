@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from .document import Document, alone, declared, not_too_many
+from .document import Document, alone, not_too_many
 from .errors import UnreadablePage
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def rows(doc: Document, page: CommentsPageSpec) -> list[Row]:
 
 def nothing_of(what: str, fields: Any) -> UnreadablePage:
     """The error for a page without `what`, with the selectors that found nothing."""
-    selectors = ", ".join(f"{name} = {' or '.join(field.select)}" for name, field in declared(fields) if name in ("id", "body"))
+    selectors = ", ".join(f"{name} = {' or '.join(field.select)}" for name, field in fields.declared if name in ("id", "body"))
     return UnreadablePage(f"has nothing of {what}: looked for {selectors}")
 
 

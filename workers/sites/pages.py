@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -15,10 +16,20 @@ _STRICT = ConfigDict(extra="forbid", frozen=True)
 PageKind = Literal["index", "list", "thread", "comments"]
 
 
-class IndexFields(BaseModel):
-    """A forum in the index."""
+class Fields(BaseModel):
+    """What is read of a row."""
 
     model_config = _STRICT
+
+    @cached_property
+    def declared(self) -> tuple[tuple[str, FieldSpec], ...]:
+        """The fields that the site file declares, by name."""
+        fields = ((name, getattr(self, name)) for name in type(self).model_fields)
+        return tuple((name, field) for name, field in fields if field is not None)
+
+
+class IndexFields(Fields):
+    """A forum in the index."""
 
     id: FieldSpec = Field(description="as `{forum}` of the other pages")
     name: FieldSpec | None = Field(default=None, description="its name")
@@ -28,10 +39,8 @@ class IndexFields(BaseModel):
     last_activity: FieldSpec | None = Field(default=None, description="when something was written in it last")
 
 
-class ListFields(BaseModel):
+class ListFields(Fields):
     """A thread in the list of a forum."""
-
-    model_config = _STRICT
 
     id: FieldSpec = Field(description="as `{thread}` of the other pages")
     url: FieldSpec | None = Field(default=None, description="its address")
@@ -46,10 +55,8 @@ class ListFields(BaseModel):
     )
 
 
-class PostFields(BaseModel):
+class PostFields(Fields):
     """An opening post."""
-
-    model_config = _STRICT
 
     id: FieldSpec | None = Field(default=None, description="the thread's, where it has another one")
     forum_id: FieldSpec | None = Field(default=None, description="the forum that it is in")
@@ -65,10 +72,8 @@ class PostFields(BaseModel):
     deleted: FieldSpec | None = Field(default=None, description="whether only a placeholder is left")
 
 
-class CommentFields(BaseModel):
+class CommentFields(Fields):
     """A comment."""
-
-    model_config = _STRICT
 
     id: FieldSpec = Field(description="its own, the same for ever")
     body: FieldSpec = Field(description="its text")

@@ -19,30 +19,23 @@ from parsel.csstranslator import HTMLTranslator
 Syntax = Literal["json", "html"]
 Found = list[Any]
 """What a selector found: values of JSON (never None), or lxml elements and strings."""
+Finder = Callable[[Any], Found]
 
-_PLAIN_PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_KEY = r"[A-Za-z_]\w*(?:\[\d+\])?"
+_PLAIN_PATH = re.compile(rf"{_KEY}(?:\.{_KEY})*(?: \|\| {_KEY}(?:\.{_KEY})*)*", re.ASCII)
 _XPATH_START = re.compile(r"/|\.\.?(?:/|$)|\(")
 _REGULAR_EXPRESSIONS = {"re": "http://exslt.org/regular-expressions"}
 
 
-def compiled(syntax: Syntax, selector: str) -> Callable[[Any], Found]:
+def compiled(syntax: Syntax, selector: str) -> Finder:
     """A function from a node to what `selector` finds in it. Raises ValueError for a selector that does not compile."""
     return _json(selector) if syntax == "json" else _html(selector)
 
 
 @lru_cache(maxsize=4096)
-def _json(selector: str) -> Callable[[Any], Found]:
+def _json(selector: str) -> Finder:
     if _PLAIN_PATH.fullmatch(selector):
-        keys = selector.split(".")
-
-        def walk(node: Any) -> Found:
-            for key in keys:
-                if not isinstance(node, dict):
-                    return []
-                node = node.get(key)
-            return [] if node is None else [node]
-
-        return walk
+        return _walk([re.findall(r"[^.\[\]]+", path) for path in selector.split(" || ")])
     try:
         search = jmespath.compile(selector).search
     except jmespath.exceptions.JMESPathError as exc:
@@ -58,8 +51,32 @@ def _json(selector: str) -> Callable[[Any], Found]:
     return find
 
 
+def _walk(paths: list[list[str]]) -> Finder:
+    """The first of the paths that leads to what JMESPath takes for true, else what the last one leads to."""
+    steps: list[list[Any]] = [[int(key) if key.isdigit() else key for key in path] for path in paths]
+
+    def walk(node: Any) -> Found:
+        value = None
+        for path in steps:
+            value = node
+            for key in path:
+                if not isinstance(value, list if isinstance(key, int) else dict):
+                    value = None
+                    break
+                try:
+                    value = value[key]
+                except LookupError:
+                    value = None
+                    break
+            if value or (value == 0 and value is not False):
+                return [value]
+        return [] if value is None else [value]
+
+    return walk
+
+
 @lru_cache(maxsize=4096)
-def _html(selector: str) -> Callable[[Any], Found]:
+def _html(selector: str) -> Finder:
     is_xpath = _XPATH_START.match(selector)
     try:
         path = selector if is_xpath else HTMLTranslator().css_to_xpath(selector)

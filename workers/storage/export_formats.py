@@ -6,10 +6,13 @@ import csv
 import io
 from collections.abc import Iterator
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, BinaryIO
 
 import msgspec
-from sqlalchemy import Column, Row
+from sqlalchemy import Boolean, Column, Row
+
+from .times import UtcDateTime
 
 Rows = Iterator[Row[*tuple[Any, ...]]]
 
@@ -31,13 +34,20 @@ def write_csv(columns: list[Column[Any]], rows: Rows, out: BinaryIO) -> int:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([column.name for column in columns])
         count = 0
+        texts = [place for place, column in enumerate(columns) if isinstance(column.type, UtcDateTime | Boolean)]
         for count, row in enumerate(rows, 1):  # noqa: B007 - the last one is the result
-            writer.writerow([_text(value) if isinstance(value, datetime | bool) else value for value in row])
+            values = list(row)
+            for place in texts:
+                values[place] = _text(values[place])
+            writer.writerow(values)
         return count
     finally:
         text.detach()  # `out` is the caller's
 
 
-def _text(value: datetime | bool) -> str:
+@lru_cache(maxsize=10_000)  # all rows of a page have one time
+def _text(value: datetime | bool | None) -> str | None:
     """As in JSON."""
+    if value is None:
+        return None
     return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else str(value).lower()

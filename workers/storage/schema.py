@@ -90,10 +90,10 @@ def _upgrade(connection: Connection) -> int:
 
 
 def _run_scripts(connection: Connection, version: int | None) -> None:
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # a dozen lines about its plugins; ours says what an operator needs
     from alembic import command  # costs 0.2 s, and a database that is ready does not need it
     from alembic.config import Config
 
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # a dozen lines about its plugins; ours says what an operator needs
     logger.info("database %s: tables are brought to version %d", masked(connection.engine.url), VERSION)
     config = Config()
     config.set_main_option("script_location", "workers.storage:migrations")
