@@ -80,6 +80,7 @@ class Conversation:
         self._generation = 0
         self._first = 1
         self._former: list[tuple[str, int]] = []  # names that were fenced and that Redis knew, each with its first number
+        self._to_ask: list[tuple[str, int]] = []  # those of which it has to say what it knows, the last one first
         self._away_since = 0.0
         self._reclaim = ""
         self._reclaim_from = -math.inf
@@ -89,13 +90,30 @@ class Conversation:
         """The first message of an owner only introduces it: were it applied, the owner reclaimed, and the message sent again,
         nothing could tell that it had been applied.
         """
-        return self._previous not in ("", ASKING)
+        return self._previous != "" and not self._to_ask
+
+    @property
+    def inquiring(self) -> bool:
+        """Redis has to say what it knows of former names before anything is told or leased. It is asked once it knows the new
+        one: if it comes back older after that, it does not know that one.
+        """
+        return bool(self._to_ask)
+
+    @property
+    def asks(self) -> bool:
+        """The next message, or the one in flight, only asks what Redis knows of a former name."""
+        return self._previous != "" and bool(self._to_ask)
+
+    @property
+    def _speaker(self) -> tuple[str, int]:
+        """Name and first number of whose message that is."""
+        return self._to_ask[-1] if self.asks else (self.owner, self._first)
 
     def known(self, last_applied: int) -> int:
-        """The last exchange that may be in a Redis which fenced this owner and knows `last_applied` of it, or 0: then all that
-        was said under this name is lost, and what former names said is to be asked.
+        """The last exchange that may be in a Redis which refused the message in flight and knows `last_applied` of its name, or
+        0: then all that was said under this name is lost, and what former names said is to be asked.
         """
-        return last_applied or self._first - 1
+        return last_applied or self._speaker[1] - 1
 
     def say(self, batch: Batch, wish: Wish, *, carried_all: bool) -> None:
         """Send a message. The answer comes to `answered`, whenever Redis gives one."""
@@ -104,6 +122,7 @@ class Conversation:
         blobs = batch.blobs()
         item_keys = self._own_lists(batch) if batch.keyed_items or batch.tasks else {}
         lots = lots_in(batch.parks, wish.unpark) if batch.parks or wish.unpark else {}
+        speaker = self._speaker[0]
         self._flight = Flight(
             number=self.number,
             batch=batch,
@@ -112,8 +131,8 @@ class Conversation:
             keys=exchange.keys_of(
                 self._config.keys,
                 self._config.next_keys,
-                self.owner,
-                self._reclaim or self.owner,
+                speaker,
+                self._reclaim or speaker,
                 item_keys,
                 lots,
                 turns=self._turns,
@@ -134,9 +153,9 @@ class Conversation:
 
     def _message(self, batch: Batch, wish: Wish, item_keys: dict[str, int], lots: dict[str, int], sizes: list[int]) -> Message:
         return Message(
-            owner=self.owner,
+            owner=self._speaker[0],
             number=str(self.number),
-            previous=self._previous,
+            previous=ASKING if self.asks else self._previous,
             ttl_ms=self._config.ttl_ms,
             max_attempts=self._config.max_attempts,
             concurrency=self._config.concurrency,
@@ -202,20 +221,20 @@ class Conversation:
             )
         self._clock.call_later(min(SLOWEST_RETRY_S, 0.05 * 2 ** min(flight.tries, 6)), self._send)
 
-    def start_over(self, last_applied: int, *, ask: bool) -> None:
-        """Fenced by a Redis that knows all up to `last_applied`, or 0, not this owner at all: go on under a new name. With `ask`,
-        first hear what Redis knows of the one before.
+    def heard(self, last_applied: int, *, keeps: bool) -> None:
+        """What Redis knows of a former name; it is asked for the one before where it knows nothing, while anything is kept."""
+        self._to_ask = self._to_ask[:-1] if keeps and not last_applied else []
+
+    def start_over(self, last_applied: int, *, keeps: bool) -> None:
+        """Fenced by a Redis that knows all up to `last_applied`, or 0, not this owner at all: go on under a new name. While
+        something is kept that such a Redis may lack, it is asked for the former names first.
         """
         if last_applied:
             self._former.append((self.owner, self._first))
-        if ask:
-            self.owner, self._first = self._former.pop()
-            self._previous = ASKING
-        else:
-            self._generation += 1
-            self.owner, self._first = f"{self._config.owner}~{self._generation}", self.number + 1
-            self._previous = ""
-        self._reclaim = ""
+        self._generation += 1
+        self.owner, self._first = f"{self._config.owner}~{self._generation}", self.number + 1
+        self._previous = self._reclaim = ""
+        self._to_ask = self._former[:] if keeps else []
 
     def end(self) -> None:
         """Say no more, and hear no more. Ending twice is allowed."""

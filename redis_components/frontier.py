@@ -294,7 +294,7 @@ class Frontier:
     def _finish_flushes(self) -> None:
         if not self._flushes:
             return
-        if self.outbox or self._flushes[0][0] > self._talk.number:
+        if self.outbox or self._talk.inquiring or self._flushes[0][0] > self._talk.number:
             self._urgent = True
             return
         done, self._flushes = self._flushes, []
@@ -333,16 +333,18 @@ class Frontier:
         self._pace.begin(now)
         self._soon = True
         self._urgent = False
-        batch = self.outbox.take(self.config.batch, self.config.max_batch_bytes) if self._talk.introduced else Batch()
+        batch, introduced, inquiring = Batch(), self._talk.introduced, self._talk.inquiring
+        if introduced:
+            batch = self.outbox.take(self.config.batch, self.config.max_batch_bytes)
+            batch.stats, self._stats_again = self._stats_again + self._stats(), []
         if batch:
             self._idle = False
-        batch.stats, self._stats_again = self._stats_again + self._stats(), []
         wish = Wish(
-            requests=self._appetite.requests(self._appetite.overtaking(batch)),
-            tasks=self._appetite.tasks(),
+            requests=0 if inquiring else self._appetite.requests(self._appetite.overtaking(batch)),
+            tasks=0 if inquiring else self._appetite.tasks(),
             trying=self._appetite.is_trying(batch),
             overtaken=self._buffer.overtaken(),
-            bye=not self.outbox and self._farewell.may_go(now, tells=bool(batch)),
+            bye=introduced and not self.outbox and self._farewell.may_go(now, tells=bool(batch)),
             ask_survives=self._closing and self._farewell.asks,
             holds=self._restraint.version,
             unpark=self._restraint.unpark,
@@ -380,13 +382,22 @@ class Frontier:
         if reply.outcome == "filter":
             self._refuse(misfit(self.config.keys.fingerprints(), reply.layout, self.config.filter.form))
             return
-        if reply.outcome == "fenced":
+        if reply.outcome == "fenced" and self._talk.asks:
+            lacking = self._lacking(flight, reply.last_applied)
+            self._talk.heard(reply.last_applied, keeps=bool(self._journal))
+            if lacking:
+                logger.warning(
+                    "Redis came back older than when it fenced this process; replaying %d more exchanges", len(lacking)
+                )
+                self.listeners.fenced()
+        elif reply.outcome == "fenced":
             self._start_over(flight, reply.last_applied)
         else:
             self._applied(flight, reply, now)
             if flight.wish.bye and not self.outbox:
                 self._leave()
         self._finish_flushes()
+        self._urgent = self._urgent or self._talk.inquiring
         self._arm()
 
     def _refuse(self, error: TrawlError) -> None:
@@ -418,7 +429,8 @@ class Frontier:
             self._release_unstarted()
         was_idle = self._idle
         nothing_left = reply.ready == 0 and reply.leased == 0 and reply.parked == 0 and not self._restraint.paused
-        self._idle = flight.carried_all and not self.outbox and not self._buffer and nothing_left
+        told_all = flight.carried_all and not self.outbox and not self._talk.inquiring
+        self._idle = told_all and not self._buffer and nothing_left
         self._notice_memory(full=reply.full)
         self._shut = reply.full or self._restraint.paused
         for tell in self.listeners.applied:
@@ -478,7 +490,8 @@ class Frontier:
         """Redis does not know us: taken for dead, or it came back with an older state. Forget the leases, replay the last
         writes under a new name.
         """
-        lacking = self._journal.replay(self._talk.known(last_applied), self._clock.now(), flight.number, flight.batch)
+        self.outbox.forget_leases()
+        lacking = self._lacking(flight, last_applied)
         logger.warning(
             "fenced: this process was taken for dead, or Redis came back with an older state;"
             " dropping %d unstarted requests, replaying %d exchanges",
@@ -488,13 +501,17 @@ class Frontier:
         self._buffer.drain()
         self._appetite.start_over()
         self._tasks.clear()
-        self.outbox.forget_leases()
-        self.outbox.put_first(lacking)
-        self._stats_again = [change for one in lacking for change in one.stats]
         self._flushes = [(self._talk.number + 1, done) for _, done in self._flushes]
         self._restraint.version = UNKNOWN
-        self._talk.start_over(last_applied, ask=not last_applied and bool(self._journal))
+        self._talk.start_over(last_applied, keeps=bool(self._journal))
         self._idle = False
         self._task_idle_since = None
         self._urgent = True
         self.listeners.fenced()
+
+    def _lacking(self, flight: Flight, last_applied: int) -> list[Batch]:
+        """Put what a Redis lacks that refused this message before everything that is to be told."""
+        lacking = self._journal.replay(self._talk.known(last_applied), self._clock.now(), flight.number, flight.batch)
+        self.outbox.put_first(lacking)
+        self._stats_again = [change for one in lacking for change in one.stats] + self._stats_again
+        return lacking

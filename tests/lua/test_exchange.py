@@ -238,6 +238,25 @@ def test_redis_that_is_older_than_when_it_fenced_a_process_gets_each_write_again
     assert sorted(redis_client.lrange(KEYS.item_stream(), 0, 99)) == [b"item %d" % number for number in range(5)]
 
 
+def test_redis_that_comes_back_older_before_it_knows_the_new_name_of_a_process_gets_each_write_again_once(
+    one: Owner, redis_client: redis.Redis
+) -> None:
+    one.frontier.add_item(b"item 0")
+    one.advance()
+    older = dumped(redis_client)
+    one.frontier.add_item(b"item 1")
+    one.advance()
+    expire_owner(redis_client, KEYS, "one")
+    Owner(redis_client, "two").open().advance(5)
+    one.exchanger.cut_after = 1
+    one.advance(1)
+    assert (one.fenced, redis_client.hkeys(KEYS.numbers())) == (1, [b"two"]), "it has not said its new name yet"
+    restore(redis_client, older)
+    one.exchanger.cut_after = None
+    one.advance(3)
+    assert redis_client.lrange(KEYS.item_stream(), 0, 99) == [b"item 0", b"item 1"]
+
+
 @pytest.mark.parametrize("kind", ["list", "set", "zset"])
 def test_start_tasks_are_leased_from_every_type_of_key_and_go_back_to_it(redis_client: redis.Redis, kind: str) -> None:
     match kind:
