@@ -26,7 +26,7 @@ def phpbb_list(response: HtmlResponse) -> Rows:
             "sticky": "sticky" in row.attrib.get("class", "").split(),
         }
         for row in response.css("ul.topics > li.row")
-        if not row.css("dl.topic_moved, .topic-poster a[href*=viewforum]")
+        if not row.css("dl.topic_moved, .responsive-hide a[href*=viewforum]")
     ]
 
 
