@@ -7,18 +7,20 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN python -m venv /opt/trawl
 WORKDIR /src
 
-# The dependencies first, as a layer of their own: it is built again only when one of these two files changes.
+# The dependencies first, in one layer: it is built again only when one of these two files changes.
 COPY pyproject.toml constraints.txt ./
 RUN python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb')); \
 print(*p['build-system']['requires'], *p['project']['dependencies'], *p['project']['optional-dependencies']['postgres'], sep='\n')" > requirements.txt \
  && /opt/trawl/bin/pip install -r requirements.txt -c constraints.txt
 
 COPY . .
-RUN /opt/trawl/bin/pip install --no-deps --no-build-isolation .
+RUN /opt/trawl/bin/pip install --no-deps --no-build-isolation packaging/frontier .
 
 
 FROM python:3.12-slim
+# The image is the application: in it, unlike in an environment where the wheel is a guest, its packages are importable everywhere.
 ENV PATH=/opt/trawl/bin:$PATH \
+    PYTHONPATH=/opt/trawl/lib/python3.12/site-packages/trawl_fleet \
     PYTHONUNBUFFERED=1 \
     TRAWL_DATA_DIR=/data \
     TRAWL_SITES_DIR=/app/sites

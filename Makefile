@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint test-scrapy-redis test-real-forums chaos deaths living bench peers format docs clean
+.PHONY: help install demo test test-all test-fast test-servers lint test-scrapy-redis try-scrapy test-real-forums chaos deaths fuzz living bench peers format docs clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,13 +30,25 @@ lint: $(STAMP) ## Style, types and layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-test: lint ## Lint, then every test, four at a time (most of them wait for processes)
+test: lint ## Lint, then the tests, five at a time (most of them wait for processes)
+	@SHORT_TESTS=1 $(BIN)/python -m pytest -q -n 5 --dist worksteal
+
+test-all: lint ## The same with the long forms that `make test` leaves out (tests/conftest.py names them)
 	@$(BIN)/python -m pytest -q -n 4 --dist worksteal
+
+test-fast: $(STAMP) ## The unit tests that start no processes, within a minute
+	@$(BIN)/python -m pytest -q -n 2 -m "not processes" tests/unit
+
+test-servers: $(STAMP) ## The tests near Redis under each server that is found or can be installed: Valkey, Redis 6.2, 7, 8 (SERVERS="path path" for more)
+	@$(BIN)/python -m tests.support.servers $(SERVERS)
 
 test-scrapy-redis: $(STAMP) ## scrapy-redis's own tests, downloaded, on redis_components, and a project on both packages (SCRAPY_REDIS_TESTS=path for other tests)
 	@$(BIN)/python -m tests.support.incumbent_suite $(SCRAPY_REDIS_TESTS)
 	@$(BIN)/python -m benchmarks.peers.environment
 	@$(BIN)/python -m pytest -q tests/acceptance/test_scrapy_redis_project.py
+
+try-scrapy: $(STAMP) ## Contract tests and crawls with another release of Scrapy, in .venv-try-scrapy (VERSION=2.20.0, pre-releases too)
+	@$(BIN)/python -m tests.support.try_scrapy "$(VERSION)"
 
 test-real-forums: $(STAMP) ## Crawl forum software that others wrote, installed from a registry, against its own database (ONLY="misago" for some)
 	@ONLY="$(ONLY)" $(BIN)/python -m pytest -q -s tests/real_forums
@@ -44,6 +56,9 @@ test-real-forums: $(STAMP) ## Crawl forum software that others wrote, installed 
 chaos: $(STAMP) ## Ten minutes of random deaths while a living forum is crawled; everything must be stored; then each way to die, and 1000 interleavings of exchanges (CHAOS_SECONDS=600 CHAOS_SEED=n)
 	@CHAOS_SECONDS=$${CHAOS_SECONDS:-600} DEATHS=all $(BIN)/python -m pytest -q -s tests/faults/test_chaos.py tests/faults/test_deaths.py
 	@EXCHANGES=$${EXCHANGES:-1000} $(BIN)/python -m pytest -q tests/faults/test_exchange_properties.py
+
+fuzz: $(STAMP) ## Look for a page that costs more than its size, with other examples each time (MINUTES=5)
+	@FUZZ_MINUTES=$(or $(MINUTES),5) $(BIN)/python -m pytest -q tests/attacks/test_reading_fuzzed.py
 
 deaths: $(STAMP) ## Each way to die, of a crawler, a Redis, a fleet, and what it costs, into benchmarks/results/ (about 45 minutes)
 	@$(BIN)/python -m benchmarks kill_table deaths
@@ -62,8 +77,10 @@ format: $(STAMP) ## Put the code into its standard form
 
 docs: $(STAMP) ## Write the generated parts of docs/ again
 	@$(BIN)/python -m redis_components.keys > docs/redis-keys.md
-	@$(BIN)/python -m workers.sites.reference > docs/site-keys.md
-	@$(BIN)/python -m workers.storage.reference > docs/database.md
+	@$(BIN)/python -m forums.state.keys >> docs/redis-keys.md
+	@$(BIN)/python -m forums.sites.reference > docs/site-keys.md
+	@$(BIN)/python -m forums.storage.reference > docs/database.md
+	@$(BIN)/python -m cli.views.environment docs/settings.md
 
 clean: ## Remove .venv and caches (not data/)
-	rm -rf $(VENV) .venv-peers .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info
+	rm -rf $(VENV) .venv-peers .venv-servers .venv-try-scrapy .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info

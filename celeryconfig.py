@@ -1,4 +1,9 @@
-"""Every Celery setting that differs from the default, with its reason. Read when Celery first needs it, not with `import tasks`.
+"""Every Celery setting that differs from the default, with its reason.
+
+Importing this module reads and opens nothing. The settings that follow from the environment (`TRAWL_*`) are functions
+under `@_when_read`: Celery gets their values through the module's `__getattr__` when it reads one of them, so the
+project's own Redis is started when a program connects to its broker. `tasks/program_start.py` checks all of them when a
+program starts.
 
 The rules behind them, measured with Celery 5.7 on Redis:
 - Messages are gone when a worker takes them, and nothing relies on redelivery: what is missing, `reconcile_fleet` sends again.
@@ -6,36 +11,49 @@ The rules behind them, measured with Celery 5.7 on Redis:
   worker, and it is lost with that.
 - `run_crawler` lives as long as its node. All other tasks last seconds and have time limits.
 
-TRAWL_FLEET names the services and their size, TRAWL_NODE_CRAWLERS how many crawlers this node may host; see `workers/fleet.py`.
+TRAWL_FLEET names the services and their size, TRAWL_NODE_CRAWLERS how many crawlers this node may host; see
+`workers/fleet/sizes.py`.
 """
 
 from __future__ import annotations
 
-from click import ClickException
+from collections.abc import Callable
+from typing import Any
+
 from kombu.entity import Queue
 
 from redis_components.embedded import redis_url
-from redis_components.errors import TrawlError
-from redis_components.namespace import fleet_namespace
-from workers.broker import broker_of
-from workers.fleet import default_fleet, node_crawlers
-from workers.grace import node_s, shutdown_grace
-from workers.log_stream import stream_level
-from workers.logs import LogLimits
-from workers.own_tasks import own_tasks
-from workers.reach_redis import check_login
-from workers.run_book import history_days
+from redis_components.server.namespace import fleet_namespace
+from redis_components.server.variables import load_env_file
+from workers.fleet.sizes import default_fleet, node_crawlers
+from workers.node.broker import broker_of, named_broker
+from workers.node.user_tasks import own_tasks
+from workers.process.shutdown_times import node_s, shutdown_grace
 
-try:
-    _broker, _services, _crawlers = broker_of(check_login(redis_url())), sorted(default_fleet()), node_crawlers()
-    _namespace, _grace_s = fleet_namespace(), node_s(shutdown_grace())
-    include = own_tasks()  # TRAWL_TASKS: modules with an operator's own tasks
-    stream_level(), LogLimits.from_environment(), history_days()  # read by each supervisor; what is wrong shall be said now
-except TrawlError as error:
-    raise ClickException(str(error)) from error  # Celery's command line shows it as one line, exit code 1
+_Setting = Callable[[], Any]
+_FROM_ENVIRONMENT: dict[str, _Setting] = {}
+
+
+def _when_read(setting: _Setting) -> _Setting:
+    _FROM_ENVIRONMENT[setting.__name__] = setting
+    return setting
+
+
+def __getattr__(name: str) -> Any:
+    # Not under their names in the module: there Celery would find the functions.
+    if (setting := _FROM_ENVIRONMENT.get(f"_{name}")) is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    load_env_file()
+    return setting()
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *(name.removeprefix("_") for name in _FROM_ENVIRONMENT)})
+
 
 FLEET_TASKS = 3  # processes for the tasks that last seconds: one that writes, one that seeds, one that reconciles
 RESERVED_PROCESSES = FLEET_TASKS + 1  # and one for a small crawl (`crawl_once`); more of those find no room
+IMPATIENT_RETRY = {"max_retries": 2, "interval_start": 0.0, "interval_step": 0.2, "interval_max": 0.5}
 BEAT = {  # s
     "seed_forums": 5.0,
     "recheck_threads": 30.0,
@@ -46,13 +64,33 @@ BEAT = {  # s
 }
 
 # Broker and results: the Redis that everything else is in, too.
-broker_url = _broker.url  # TRAWL_BROKER_URL, TRAWL_REDIS_URL, else the project's own server, which is started here
-result_backend = _broker.results
-broker_use_ssl = _broker.tls or False
-redis_backend_use_ssl = _broker.tls or {}
+
+
+@_when_read
+def _broker_url() -> str:
+    """TRAWL_BROKER_URL, TRAWL_REDIS_URL, else the project's own server, which is started here."""
+    return broker_of(redis_url()).url
+
+
+@_when_read
+def _result_backend() -> str:
+    return broker_of(redis_url()).results
+
+
+@_when_read
+def _broker_use_ssl() -> dict[str, Any] | bool:
+    return named_broker().tls or False
+
+
+@_when_read
+def _redis_backend_use_ssl() -> dict[str, Any]:
+    return named_broker().tls or {}
+
+
 broker_connection_retry_on_startup = True  # a worker may be started before its Redis is
+broker_channel_error_retry = True  # Redis may answer with errors (its disk is full): a worker waits (tasks/refusing_broker.py)
 broker_connection_max_retries = None  # the default gives up after 100 tries: a worker has to outlast any outage
-broker_transport_options = {
+_TRANSPORT = {
     # A message is gone when a worker has taken it. Else kombu keeps a copy until it is acknowledged, two round trips each, and
     # a worker that holds one when Redis goes away ends, or lives on half dead (kombu 5.7). So there is no visibility timeout,
     # either, after which a task would be run once more. Lost is what a killed worker had taken and not begun: it is sent again.
@@ -62,16 +100,35 @@ broker_transport_options = {
     "socket_keepalive": True,  # notice a peer that vanished without a word
     "health_check_interval": 25,  # s; the same for idle connections
     "queue_order_strategy": "priority",  # queues in their order: control before crawlers, always (tasks/app.py)
-    **_broker.options,
 }
-result_backend_transport_options = dict(_broker.options)
-if _namespace:  # several fleets in one Redis: each has queues and results of its own
-    broker_transport_options["global_keyprefix"] = f"{_namespace}:"
-    result_backend_transport_options["global_keyprefix"] = f"{_namespace}:"
+# Who sends a command hears within a second that Redis is away (tasks/base.py): the default asks 20 times, for 19 s. Workers do.
+task_publish_retry_policy = IMPATIENT_RETRY
+
+
+@_when_read
+def _broker_transport_options() -> dict[str, Any]:
+    return {**_TRANSPORT, **_connection_options()}
+
+
+@_when_read
+def _result_backend_transport_options() -> dict[str, Any]:
+    return {**_connection_options(), "retry_policy": IMPATIENT_RETRY}
+
+
+def _connection_options() -> dict[str, Any]:
+    namespace = fleet_namespace()  # several fleets in one Redis: each has its own queues and results
+    return named_broker().options | ({"global_keyprefix": f"{namespace}:"} if namespace else {})
+
+
 redis_socket_timeout = 15.0  # s; the same for results
 redis_socket_connect_timeout = 5.0  # s
-redis_socket_keepalive = not _broker.is_socket
 redis_backend_health_check_interval = 25
+
+
+@_when_read
+def _redis_socket_keepalive() -> bool:
+    return not named_broker().is_socket
+
 
 # Messages: JSON and nothing else. Pickle would let anyone who can write to Redis run code in a worker.
 accept_content = ["json"]
@@ -81,14 +138,24 @@ event_serializer = "json"
 
 # Queues: each service has its own, so that nodes can be kept for one of them (`celery -A tasks worker -Q crawlers.forum_list`).
 task_default_queue = "control"
-task_queues = [
-    Queue(name, routing_key=name)  # type: ignore[no-untyped-call]
-    for name in ("control", *(f"crawlers.{service}" for service in _services))
-]
+
+
+@_when_read
+def _task_queues() -> list[Queue]:
+    names = ("control", *(f"crawlers.{service}" for service in sorted(default_fleet())))
+    return [Queue(name, routing_key=name) for name in names]  # type: ignore[no-untyped-call]
+
+
+@_when_read
+def _include() -> tuple[str, ...]:
+    return own_tasks()  # TRAWL_TASKS: modules with an operator's own tasks
+
+
 task_routes = ("tasks.routing.route",)  # run_crawler to the queue of its service, the rest to control
 task_create_missing_queues = True  # a service may be named by one node's TRAWL_FLEET before another has restarted
 
 # Delivery.
+worker_consumer = "tasks.guarded_worker:Consumer"  # a message that cannot be read or run is set aside, ends no worker
 task_acks_late = False  # on another broker a late acknowledgement means: run again, while it still runs, when that loses patience
 worker_prefetch_multiplier = 1  # a message fetched too early is stuck behind a task of days, while other nodes are free
 worker_disable_prefetch = True  # a multiplier of 1 still fetches one too many; this fetches only for a process that is free
@@ -105,13 +172,22 @@ task_track_started = True  # a crawler's task is never finished: "started" is wh
 # Left as they are: event_queue_expires (60 s) and control_queue_expires (10 s). The queues of a Flower or an `inspect` that was
 # killed vanish, with what is in them.
 
+
 # Processes.
-worker_concurrency = _crawlers + RESERVED_PROCESSES  # a crawler occupies the process that supervises it, for its life
+@_when_read
+def _worker_concurrency() -> int:
+    return node_crawlers() + RESERVED_PROCESSES  # a crawler occupies the process that supervises it, for its life
+
+
+@_when_read
+def _worker_soft_shutdown_timeout() -> float:
+    return node_s(shutdown_grace())  # s; SIGQUIT: crawlers may finish their pages; the node is gone as soon as they have
+
+
 worker_proc_alive_timeout = 30.0  # s; the default of 4 kills pool processes that start slowly on a busy machine
 # SIGTERM, too, lets crawlers finish their pages: REMAP_SIGTERM is not needed, in no container either.
-worker_soft_shutdown_timeout = _grace_s  # s; SIGQUIT: crawlers may finish their pages; the node is gone as soon as they have
 # Leaks of a database driver, or of an operator's own tasks. Looked at between two tasks: a process that hosts a crawler, whose
-# task lasts for days, is never replaced for it; the crawler has limits of its own.
+# task lasts for days, is never replaced for it; crawlers have their own limits (CRAWLER_*).
 worker_max_memory_per_child = 400_000  # KiB, of resident memory; a new one has 60,000
 worker_max_tasks_per_child = 10_000  # some hours; a new one costs 0.1 s
 
@@ -122,6 +198,7 @@ task_annotations = {
     for name in (
         *(
             "seed_forums",
+            "seed_urls",
             "rescan_forum",
             "refresh_posts",
             "backfill",
@@ -144,6 +221,6 @@ beat_schedule = {name: {"task": f"trawl.{name}", "schedule": every} for name, ev
 beat_scheduler = "tasks.leader_scheduler:LeaderScheduler"  # any number of beats, one sends; `trawl schedule` changes what
 beat_max_loop_interval = 1  # s; the lock is renewed at each look
 # Left as it is, off: beat_enable_remote_control. Its thread would print a traceback at each outage of the broker, and knows only
-# that beat ticks; the health check `python -m redis_components.beats` knows that it sends.
+# that beat ticks; the health check `python -m redis_components.fleet.beats` knows that it sends.
 
 timezone = "UTC"

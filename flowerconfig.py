@@ -2,4 +2,5 @@
 
 import os
 
-address = os.environ.get("FLOWER_ADDRESS", "127.0.0.1")  # it asks nobody for a password, and its pages can stop workers
+address = os.environ.get("FLOWER_ADDRESS", "127.0.0.1")  # a public one is refused without a login (tasks/flower.py)
+tasks_columns = os.environ.get("FLOWER_TASKS_COLUMNS", "name,args,state,result,started,worker")  # of a crawler: its figures

@@ -17,55 +17,71 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
 
+from redis_components import __version__
 from redis_components.errors import ConfigError, TrawlError
+from redis_components.server.variables import load_env_file
 
-from . import (
+from .commands import (
     autoscale,
+    config,
     crawl,
     db,
     dead,
+    doctor,
     dupefilter,
     export,
     forget,
     forums,
     history,
     hold,
+    init,
+    limit,
     logs,
     migrate,
     nodes,
+    read,
     reparse,
     rescan,
     roll,
     scale,
     schedule,
     seed,
+    seed_urls,
     sites,
     status,
     up,
 )
+from .views.output import complain, say
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
 app = typer.Typer(
     name="trawl",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        say(f"trawl {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def trawl(
-    namespace: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The job to look at or to start, in place of TRAWL_NAMESPACE.")
-    ] = None,
+    namespace: Annotated[str | None, typer.Option(metavar="NAME", help="The job to work on; overrides TRAWL_NAMESPACE.")] = None,
+    version: Annotated[  # noqa: ARG001 - its callback has answered
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
 ) -> None:
     """A crawl fleet: Celery launches and supervises Scrapy crawlers that share one lossless frontier in Redis.
 
@@ -76,46 +92,56 @@ def trawl(
         trawl status --watch    see it work
         trawl export posts      what it has stored, as JSON lines
 
-    Without TRAWL_REDIS_URL the project's own Redis is started and stopped by itself. Sites are declared in `sites/*.toml`;
-    everything that is stored is in `data/`. Exit codes: 0 done, 1 failed, 2 wrong use. TRAWL_DEBUG=1 shows where an error
-    comes from.
+    Without TRAWL_REDIS_URL, `trawl` starts and stops a private Redis. Sites are declared in `sites/*.toml`; all data is stored
+    in `data/`. Exit codes: 0 done, 1 failed, 2 wrong use, 130 Ctrl-C. TRAWL_DEBUG=1 shows the traceback of an error, NO_COLOR=1
+    turns colours off, `trawl --install-completion` completes commands in bash, zsh and fish.
     """
     if namespace is not None:
         os.environ["TRAWL_NAMESPACE"] = namespace  # for what is imported now and for every process that is started
+        os.environ.pop("TRAWL_NAMESPACE_FILE", None)
 
 
-app.command("up")(up.up)
-app.command("seed")(seed.seed)
-app.command("forums")(forums.forums)
-app.command("rescan")(rescan.rescan)
-app.command("backfill")(rescan.backfill)
-app.command("forget")(forget.forget)
-app.command("scale")(scale.scale)
-app.command("autoscale")(autoscale.autoscale)
-app.command("roll")(roll.roll)
-app.command("pause")(hold.pause)
-app.command("drain")(hold.drain)
-app.command("stop")(hold.stop)
-app.command("resume")(hold.resume)
-app.command("status")(status.status)
-app.command("nodes")(nodes.nodes)
-app.command("logs")(logs.logs)
-app.command("crawl")(crawl.crawl)
-app.command("history")(history.history)
-app.command("export")(export.export)
-app.command("reparse")(reparse.reparse)
-app.command("dupefilter")(dupefilter.dupefilter)
-app.add_typer(db.app, name="db")
-app.add_typer(dead.app, name="dead")
-app.add_typer(schedule.app, name="schedule")
-app.add_typer(sites.app, name="sites")
-app.add_typer(migrate.app, name="migrate")
+RUN, LOOK, CHANGE, DATA, SITES = "Run the fleet", "Look", "Change what is crawled", "Data", "Sites and set-up"
+
+app.command("up", rich_help_panel=RUN)(up.up)
+app.command("scale", rich_help_panel=RUN)(scale.scale)
+app.command("autoscale", rich_help_panel=RUN)(autoscale.autoscale)
+app.command("roll", rich_help_panel=RUN)(roll.roll)
+app.command("limit", rich_help_panel=RUN)(limit.limit)
+app.command("pause", rich_help_panel=RUN)(hold.pause)
+app.command("drain", rich_help_panel=RUN)(hold.drain)
+app.command("stop", rich_help_panel=RUN)(hold.stop)
+app.command("resume", rich_help_panel=RUN)(hold.resume)
+app.command("crawl", rich_help_panel=RUN)(crawl.crawl)
+app.command("status", rich_help_panel=LOOK)(status.status)
+app.command("forums", rich_help_panel=LOOK)(forums.forums)
+app.command("nodes", rich_help_panel=LOOK)(nodes.nodes)
+app.command("logs", rich_help_panel=LOOK)(logs.logs)
+app.command("history", rich_help_panel=LOOK)(history.history)
+app.command("doctor", rich_help_panel=LOOK)(doctor.doctor)
+app.command("seed", rich_help_panel=CHANGE)(seed.seed)
+app.command("seed-urls", rich_help_panel=CHANGE)(seed_urls.seed_urls)
+app.command("rescan", rich_help_panel=CHANGE)(rescan.rescan)
+app.command("backfill", rich_help_panel=CHANGE)(rescan.backfill)
+app.command("forget", rich_help_panel=CHANGE)(forget.forget)
+app.command("dupefilter", rich_help_panel=CHANGE)(dupefilter.dupefilter)
+app.add_typer(schedule.app, name="schedule", rich_help_panel=CHANGE)
+app.add_typer(dead.app, name="dead", rich_help_panel=CHANGE)
+app.command("export", rich_help_panel=DATA)(export.export)
+app.command("reparse", rich_help_panel=DATA)(reparse.reparse)
+app.add_typer(db.app, name="db", rich_help_panel=DATA)
+app.add_typer(migrate.app, name="migrate", rich_help_panel=DATA)
+app.command("init", rich_help_panel=SITES)(init.init)
+app.add_typer(sites.app, name="sites", rich_help_panel=SITES)
+app.command("read", rich_help_panel=SITES)(read.read)
+app.add_typer(config.app, name="config", rich_help_panel=SITES)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. `arguments` without the program's name, None for this process's own."""
     try:
-        code = app(list(arguments) if arguments is not None else None, prog_name="trawl", standalone_mode=False)
+        load_env_file()
+        code = _command()(list(arguments) if arguments is not None else None, prog_name="trawl", standalone_mode=False)
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit):  # the latter is how typer ends when a pipe breaks
         # `trawl export | head`: the reader has enough. What is left in the buffer must not fail again when Python ends.
@@ -128,19 +154,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else DONE
 
 
+@cache
+def _command() -> Any:
+    """All commands, made from their signatures once: that takes a tenth of a second, and typer's app does it at each call."""
+    return typer.main.get_command(app)
+
+
 def _complain(error: Exception) -> int:
-    """Say what went wrong in one line on standard error (with TRAWL_DEBUG=1 also where); returns the exit code."""
-    if os.environ.get("TRAWL_DEBUG"):
-        traceback.print_exc()
+    """Print the error in one line on standard error (with TRAWL_DEBUG=1 also its traceback); returns the exit code."""
+    if _shows_tracebacks():
+        say(traceback.format_exc().rstrip(), stderr=True)
     if isinstance(error, TyperException):
         if line := error.format_message():  # without one it has shown the help
-            print(f"trawl: {_one_line(line)} (trawl --help, trawl COMMAND --help)", file=sys.stderr)
+            complain(f"{_one_line(line)} (trawl --help, trawl COMMAND --help)")
         return WRONG_USE
     if isinstance(error, TrawlError):
-        print(f"trawl: {_one_line(str(error))}", file=sys.stderr)
+        complain(_one_line(str(error)))
         return WRONG_USE if isinstance(error, ConfigError) else FAILED
-    print(f"trawl: a fault in Trawl itself: {error!r}; with TRAWL_DEBUG=1 it shows where: please report it", file=sys.stderr)
+    complain(f"internal error: {error!r}; please report it with the traceback that TRAWL_DEBUG=1 shows")
     return FAILED
+
+
+def _shows_tracebacks() -> bool:
+    from workers.environment.variables import Tool
+
+    try:
+        return Tool.read().debug
+    except ConfigError:
+        return False
 
 
 def _one_line(text: str) -> str:

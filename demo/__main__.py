@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 
-from cli.interrupts import Interrupts
+from cli.processes.interrupts import Interrupts
 
 
 def main() -> int:

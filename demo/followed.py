@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import and_, select
 
-from workers.storage import Database, comments, posts
+from forums.storage import Database, comments, posts
 
 
 @dataclass(frozen=True, kw_only=True)

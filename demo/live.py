@@ -11,13 +11,15 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from cli.fleet_screen import crawlers_table, services_table
+from cli.views.fleet_screen import crawlers_table, services_table
 
 from .scene import Event, Scene
 from .stage import Stage
 
 LINE_EVERY_S = 3.0  # between two lines of progress where there is no terminal
-EVENTS_SHOWN = 5  # on a screen, so that 24 lines are enough
+EVENTS_SHOWN = 3  # on a screen, so that 24 lines are enough
+CRAWLERS_SHOWN = 4
+BAR_WIDTH = 8
 
 
 class Show(Protocol):
@@ -85,17 +87,23 @@ class Lines:
 
 
 def picture(scene: Scene) -> RenderableType:
-    """The whole screen; 24 lines at 100 columns."""
+    """The whole screen: 24 lines at 60 columns or more."""
     parts: list[RenderableType] = [
         Text.assemble((f"Trawl demo  {clock(scene.clock_s)}", "bold"), "   Ctrl-C ends it at any time"),
-        Text.assemble(("▶ ", "bold green"), (scene.now, "bold")),
+        _cut(Text.assemble(("▶ ", "bold green"), (scene.now, "bold"))),
         "",
     ]
     if scene.fleet:
-        parts += [services_table(scene.fleet), "", crawlers_table(scene.fleet), ""]
+        parts += [services_table(scene.fleet), "", crawlers_table(scene.fleet, most=CRAWLERS_SHOWN), ""]
     if scene.forum and scene.stored:
         parts += [_gauges(scene), ""]
-    return Group(*parts, *(_line(event) for event in scene.events[-EVENTS_SHOWN:]))
+    return Group(*parts, *(_cut(_line(event)) for event in scene.events[-EVENTS_SHOWN:]))
+
+
+def _cut(text: Text) -> Text:
+    """One line of the screen; at the end all events are printed in full."""
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
 
 
 def _gauges(scene: Scene) -> Table:
@@ -103,16 +111,17 @@ def _gauges(scene: Scene) -> Table:
     assert scene.stored
     stage = scene.stage
     posts, comments = scene.stored
+    share = f"{percent(scene.stored_share)}   {posts:,} posts and {comments:,} comments"
     bar = Table.grid(padding=(0, 1))
-    bar.add_row(
-        ProgressBar(total=1.0, completed=scene.stored_share, width=24),
-        f"{percent(scene.stored_share)}   {posts:,} posts and {comments:,} comments",
-    )
+    bar.add_column(width=BAR_WIDTH)
+    bar.add_column(no_wrap=True)
+    bar.add_row(ProgressBar(total=1.0, completed=scene.stored_share, width=BAR_WIDTH), share)
     table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold")
-    life = f"about {stage.options.rate:g} events a second" if scene.living else "stands still"
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    life = f"{stage.options.rate:g} changes a second" if scene.living else "stands still"
     table.add_row("stored", bar)
-    table.add_row("forum", f"{scene.forum.pieces:,} posts and comments; {life}; {scene.forum.pages:,} pages served")
+    table.add_row("forum", f"{scene.forum.pieces:,} pieces, {life}, {scene.forum.pages:,} pages")
     edits, deletions = scene.noticed
     table.add_row("noticed", f"{edits:,} edits, {deletions:,} deletions")
     for name, address in addresses(stage):

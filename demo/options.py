@@ -20,7 +20,7 @@ class DemoOptions:
     comments: float = 9.0  # mean per thread; most have few, some have hundreds
     latency_ms: float = 30.0  # of each page of the forum
     error_rate: float = 0.02  # share of pages answered with 500
-    throttle_rate: float = 0.01  # share of pages answered with 429
+    throttle_rate: float = 0.003  # share of pages answered with 429, after which every crawler leaves the forum alone for 1 s
     rate: float = 10.0  # events per second, while the forum lives; some of them edit or delete
     live_s: float = 15.0  # how long it lives after it was read once
     kill_at: float = 0.3  # share of the forum that is stored when a crawler is killed

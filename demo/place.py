@@ -12,11 +12,13 @@ from pathlib import Path
 
 from redis_components.embedded import data_dir, locks
 from redis_components.errors import TrawlError
+from redis_components.server.variables import ENV_FILE
 
 KEPT_RUNS = 3  # older ones are removed when a new one begins
 MARK = "TRAWL_DEMO_RUN"  # environment variable that every process of a run has
 _NAME = re.compile(r"\d{8}-\d{6}(-\d+)?")
-_PROJECT = Path(__file__).resolve().parents[1]
+_SITES = Path(__file__).resolve().with_name("sites")  # the demo's forum alone: a demo must not crawl what the user watches
+_KEPT_VARIABLES = ("TRAWL_DEMO_", "TRAWL_TEST_", "TRAWL_DEBUG", "TRAWL_REDIS_BIN")  # those of no one's fleet
 
 
 class PlaceError(TrawlError):
@@ -56,14 +58,18 @@ class RunPlace:
         return _from_here(self.folder)
 
     def take_over_environment(self, forum_url: str, fleet: str) -> None:
-        """From now on this process, and every one that it starts, works with this folder and the demo's forum."""
-        for name in ("REDIS_URL", "BROKER_URL", "NAMESPACE", "DATABASE_URL", "NODE_CRAWLERS", "MAX_PENDING"):
-            os.environ.pop(f"TRAWL_{name}", None)
+        """From now on this process, and every one that it starts, works with this folder and the demo's forum.
+
+        Every setting of the user's fleet is dropped: its Redis, sites, database, tasks, limits.
+        """
+        for name in [name for name in os.environ if name.startswith("TRAWL_") and not name.startswith(_KEPT_VARIABLES)]:
+            del os.environ[name]
         os.environ.update(
             {
+                ENV_FILE: "",  # this process has read it
                 MARK: self.folder.name,
                 "TRAWL_DATA_DIR": str(self.folder),
-                "TRAWL_SITES_DIR": str(_PROJECT / "sites"),
+                "TRAWL_SITES_DIR": str(_SITES),
                 "TRAWL_DEMO_URL": forum_url,
                 "TRAWL_FLEET": fleet,
                 "SCRAPY_SETTINGS_MODULE": "workers.settings",

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import plain_table
+from cli.views.output import plain_table
 
 from .followed import Followed
 from .live import clock

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 import traceback
@@ -11,11 +10,12 @@ import redis
 from rich.console import Console
 from rich.text import Text
 
-from cli.interrupts import Interrupts
-from cli.output import console as make_console
+from cli.processes.interrupts import Interrupts
+from cli.views.output import console as make_console
 from redis_components.connection import explain
 from redis_components.embedded import redis_url
 from redis_components.errors import ConfigError, TrawlError
+from redis_components.server.variables import load_env_file, variable
 
 from .leftovers import left_over
 from .live import addresses, make_show
@@ -38,6 +38,7 @@ def run(interrupts: Interrupts) -> int:
     """Play the demo; returns the exit code."""
     console = make_console()
     try:
+        load_env_file()
         options = DemoOptions.from_environment()
         place = RunPlace.fresh()
         story = Story(Scene(Stage(options, place)))
@@ -108,7 +109,7 @@ def _clean_up(story: Story, console: Console, interrupts: Interrupts) -> bool:
 
 
 def _failed(error: Exception) -> int:
-    if os.environ.get("TRAWL_DEBUG"):
+    if variable("TRAWL_DEBUG"):
         traceback.print_exc()
     if isinstance(error, redis.RedisError):
         error = explain(error, redis_url())

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import ColumnElement, Table, func, select, true
 
-from cli.fleet_view import FleetView, look
-from workers.storage import comments, posts, revisions
+from forums.overview import Overview, OverviewReader
+from forums.storage import comments, posts, revisions
 
 from .figures import ForumFigures, ForumGauge, Speed
 from .stage import Stage
@@ -32,7 +32,7 @@ class Scene:
         self.stage = stage
         self.now = "Starting."
         self.events: list[Event] = []
-        self.fleet: FleetView | None = None
+        self.fleet: Overview | None = None
         self.forum: ForumFigures | None = None
         self.stored: tuple[int, int] | None = None  # posts, comments that are in the forum as far as the crawl knows
         self.noticed = 0, 0  # edits, deletions
@@ -61,7 +61,7 @@ class Scene:
     def look(self) -> None:
         """Read all figures that are there by now. Raises `redis.RedisError`, StorageError, ForumError."""
         if self.stage.client:
-            self.fleet = self._measured(look(self.stage.client))
+            self.fleet = self._measured(OverviewReader(self.stage.client).read())
         if time.monotonic() - self._counted_at >= COUNT_EVERY_S:
             self.count()
 
@@ -84,7 +84,7 @@ class Scene:
         (number,) = next(self.stage.database.stream(select(func.count()).select_from(table).where(which)))
         return int(number)
 
-    def _measured(self, fleet: FleetView) -> FleetView:
+    def _measured(self, fleet: Overview) -> Overview:
         """With the pages per second of the last seconds; the crawlers' own are means over longer, and go with a killed one."""
         services = (replace(one, pages_per_s=self._speeds[one.name].add(self.clock_s, one.pages)) for one in fleet.services)
         return replace(fleet, services=tuple(services))

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, and_, func, or_, select
 
-from workers.storage import Database, checks, posts, scans
+from forums.storage import Database, checks, posts, scans
 
 
 def scanned(database: Database, site: str, since: datetime) -> int:

@@ -9,22 +9,24 @@ from typing import IO
 
 import redis
 
-from cli.node_services import EXPORTER_PORT, FLOWER_PORT, FlowerAccess, node_services
-from cli.ports import prefer
-from cli.services import Services
+from cli.processes.node_services import FlowerAccess, node_services
+from cli.processes.ports import prefer
+from cli.processes.services import Services
+from forums.scheduling import rechecking, seeding
+from forums.storage import Database
 from redis_components import embedded
 from redis_components.connection import connect
 from redis_components.embedded.server import free_port
 from redis_components.errors import TrawlError
-from redis_components.schedules import Schedules, StoredEntry
-from workers import rechecking, seeding
-from workers.storage import Database
+from redis_components.fleet.schedules import Schedules, StoredEntry
 
 from .forum.process import ForumProcess
 from .options import DemoOptions
 from .place import RunPlace
 
-BOARDS = 4  # as many as sites/demo.toml names
+FLOWER_PORT = 5655  # not 5555 and 9410: `trawl up` needs those while a demo runs
+EXPORTER_PORT = 9510
+BOARDS = 4  # as many as demo/sites/demo.toml names
 FLEET = "forum_list=1,forum_detail=1"
 SITE = "demo"
 CHANGES = {"edit_rate": 0.12, "delete_rate": 0.06, "move_rate": 0.01}  # shares of what happens in the forum

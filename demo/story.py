@@ -1,4 +1,7 @@
-"""What happens in the demo, in order. A generator: it yields whenever the audience may look, and never sleeps."""
+"""What happens in the demo, in order: who is killed, stopped, changed.
+
+A generator: it yields whenever the audience may look, and never sleeps.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeVar
 
+from forums.state.services import FORUM_DETAIL
+from redis_components.crawl_admin.inspector import CrawlSnapshot
 from redis_components.errors import TrawlError
-from redis_components.inspector import CrawlSnapshot
-from redis_components.registry import CrawlerRecord, CrawlerState
+from redis_components.fleet.registry import CrawlerRecord, CrawlerState
 
 from .followed import Followed, boards
 from .scene import Scene
@@ -194,14 +198,14 @@ class Story:
             return False
         return all(
             sum(c.state is CrawlerState.RUNNING for c in fleet.crawlers if c.spider == one.name and c.alive(fleet.now))
-            >= one.desired
+            >= (one.desired or 0)
             for one in fleet.services
         )
 
     def _victim(self) -> CrawlerRecord | None:
         fleet = self.scene.fleet
         assert fleet
-        at_work = [c for c in fleet.crawlers if c.spider == "forum_detail" and c.alive(fleet.now) and c.pid]
+        at_work = [c for c in fleet.crawlers if c.spider == FORUM_DETAIL and c.alive(fleet.now) and c.pid]
         return at_work[0] if at_work and self._detail().leased else None
 
     def _crawler(self, name: str) -> CrawlerRecord | None:
@@ -210,11 +214,11 @@ class Story:
 
     def _detail(self) -> CrawlSnapshot:
         assert self.scene.fleet
-        return self.scene.fleet.service("forum_detail").crawl
+        return self.scene.fleet.service(FORUM_DETAIL).crawl
 
     def _idle(self) -> bool:
         assert self.scene.fleet
-        return self.scene.fleet.service("forum_detail").idle
+        return self.scene.fleet.service(FORUM_DETAIL).idle
 
     def _caught_up(self) -> bool:
         """Whether nothing is unread but what has just happened; re-checks may wait, and do so for ever."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import or_, select
 
-from workers.storage import Database, comments, posts
+from forums.storage import Database, comments, posts
 
 
 class Piece(NamedTuple):

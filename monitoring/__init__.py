@@ -1,8 +1,8 @@
-"""Watching the fleet from outside: a Prometheus exporter and a status page, read from Redis whenever somebody looks.
+"""Monitors the fleet from outside: a Prometheus exporter and a status page, read from Redis at each request.
 
 python -m monitoring.exporter
 
-reading.py   one look at Redis                metrics.py   what Prometheus gets, as one table
-page.py      what people get (page_style.py)  app.py       the HTTP routes
-exporter.py  the command
+source.py    the Redis that is read           metrics.py   what Prometheus gets, as one table
+page.py      what people get (templates/)     app.py       the HTTP routes
+exporter.py  the command                      shared_look.py  one reading for many requests
 """

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from prometheus_client import CollectorRegistry
 
+from forums.overview import problems
+from redis_components.server.printable import in_one_line
+
 from .exposition import CONTENT_TYPE, FleetCollector, exposition
+from .host_check import LOOPBACK, HostCheck
 from .page import page
-from .reading import Source
+from .shared_look import SharedLook
+from .source import Source
+
+HEALTH_AGE_S = 0.2
+PROBLEMS_SAID = 20
 
 # Nothing is loaded from anywhere, no script runs: what somebody managed to write to Redis stays text.
 _PAGE_HEADERS = {
@@ -18,14 +28,17 @@ _PAGE_HEADERS = {
 }
 
 
-def create_app(source: Source) -> FastAPI:
-    """`/metrics` for Prometheus, `/healthz` for whoever restarts things, `/` for people.
+def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK) -> FastAPI:
+    """`/metrics` for Prometheus, `/healthz` for whoever restarts things, `/readyz` for whoever watches, `/` for people.
 
-    The routes are plain functions, so each runs in a thread: one that waits for Redis does not hold up the others.
+    Only for requests that name one of `hosts`. The routes are plain functions, so each runs in a thread. Redis is read
+    once a second at most, whoever asks how often.
     """
     app = FastAPI(title="Trawl", openapi_url=None)  # without it there are no documentation pages, which load foreign scripts
+    app.add_middleware(HostCheck, allowed=hosts)
+    look, check = SharedLook(source.look), SharedLook(source.check, max_age_s=HEALTH_AGE_S)
     registry = CollectorRegistry()
-    registry.register(FleetCollector(source.look))
+    registry.register(FleetCollector(look))
 
     @app.get("/metrics")
     def metrics() -> Response:
@@ -35,11 +48,18 @@ def create_app(source: Source) -> FastAPI:
     @app.get("/healthz")
     def health() -> PlainTextResponse:
         """200 `ok`, or 503 and a line that says why."""
-        trouble = source.check()
+        trouble = check()
         return PlainTextResponse(f"{trouble or 'ok'}\n", status_code=503 if trouble else 200)
+
+    @app.get("/readyz")
+    def ready() -> PlainTextResponse:
+        """200 `ok` while the fleet works, or 503 and a line for each thing that does not, with the next step."""
+        grave = [in_one_line(str(one)) for one in problems(look()) if one.grave]
+        lines = "\n".join(grave[:PROBLEMS_SAID]) or "ok"
+        return PlainTextResponse(f"{lines}\n", status_code=503 if grave else 200, headers={"X-Content-Type-Options": "nosniff"})
 
     @app.get("/")
     def status() -> HTMLResponse:
-        return HTMLResponse(page(source.look(), source.name), headers=_PAGE_HEADERS)
+        return HTMLResponse(page(look(), source.name), headers=_PAGE_HEADERS)
 
     return app

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 
 from redis_components import defaults
 from redis_components.errors import TrawlError
+from redis_components.server.known_passwords import refuse_example_secrets
+from redis_components.server.variables import load_env_file, variable
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -33,20 +35,28 @@ class ServeError(TrawlError):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the exporter; the exit code."""
-    options = _options(arguments)
+    try:
+        load_env_file()
+        options = _options(arguments)
+    except TrawlError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _leave)  # uvicorn stops on these, and then sends them on to us
     from redis_components.embedded import redis_url  # after the signal handlers: loading takes a while, and a signal may come
 
     from .app import create_app
-    from .reading import Source
+    from .host_check import allowed_hosts
+    from .source import Source
 
     try:
+        refuse_example_secrets(os.environ)
+        hosts = allowed_hosts() | {options.host.lower()}
         source = Source(redis_url(), options.spiders)
         with _listen(options.host, options.port) as listener:
-            sys.stdout.write(f"exporter at {_url(listener)} (/metrics, /healthz), reading {source.name}\n")
+            sys.stdout.write(f"exporter at {_url(listener)} (/metrics, /healthz, /readyz), reading {source.name}\n")
             sys.stdout.flush()
-            serve(create_app(source), listener)
+            serve(create_app(source, hosts=hosts), listener)
     except TrawlError as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -101,7 +111,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--spiders",
         type=parse_services,
-        default=os.environ.get("TRAWL_FLEET") or DEFAULT_SERVICES,  # a text, so that it is checked as an argument is
+        default=variable("TRAWL_FLEET") or DEFAULT_SERVICES,  # a text, so that it is checked as an argument is
         metavar="NAME[=N],...",
         help="the services to look at, with the number of crawlers that each should have until it is scaled "
         f"(default: TRAWL_FLEET, else {DEFAULT_SERVICES})",

@@ -1,4 +1,4 @@
-"""From the table of metrics to the text that Prometheus reads."""
+"""Renders the table of metrics in Prometheus's text format."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from forums.overview import Overview
+
 from .metrics import METRICS
-from .reading import Reading
+from .stat_metrics import families
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class FleetCollector(Collector):
-    """Reads Redis at each scrape: no number is older than the scrape that shows it."""
+    """Shows what `look` gives at each scrape: no number is older than a second."""
 
-    def __init__(self, look: Callable[[], Reading]) -> None:
+    def __init__(self, look: Callable[[], Overview]) -> None:
         self._look = look
 
     def describe(self) -> Iterable[Metric]:
@@ -26,14 +28,22 @@ class FleetCollector(Collector):
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        reading = self._look()
+        view = self._look()
         for spec in METRICS:
+            if spec.kind == "histogram":
+                histogram = HistogramMetricFamily(spec.name, spec.help, labels=spec.labels)
+                for values, buckets, total in spec.histograms(view):
+                    histogram.add_metric(values, buckets, total)
+                if histogram.samples:
+                    yield histogram
+                continue
             family = GaugeMetricFamily if spec.kind == "gauge" else CounterMetricFamily
             metric: Metric = family(spec.name, spec.help, labels=spec.labels)
-            for values, number in spec.samples(reading):
+            for values, number in spec.samples(view):
                 metric.add_sample(spec.name, dict(zip(spec.labels, values, strict=True)), number)
             if metric.samples:
                 yield metric
+        yield from families(view)
 
 
 # prometheus-client names every counter `..._total`, as OpenMetrics demands. The five collector_* counters are older than that

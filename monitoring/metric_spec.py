@@ -1,4 +1,4 @@
-"""One metric, and where the figures of a crawl come from."""
+"""The definition of one metric, and the sources of a crawl's figures."""
 
 from __future__ import annotations
 
@@ -7,35 +7,36 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from redis_components.inspector import CrawlSnapshot
+from forums.overview import Overview
+from redis_components.crawl_admin.inspector import CrawlSnapshot
 
-from .reading import Reading
-
+Histogram = tuple[tuple[str, ...], list[tuple[str, float]], float]  # label values, buckets, sum
 Samples = Iterable[tuple[tuple[str, ...], float]]  # label values, value
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetricSpec:
-    """One metric: its name as Prometheus gets it, and how its samples come out of a reading."""
+    """One metric: its name as Prometheus gets it, and how its samples come out of a view."""
 
     name: str
-    kind: Literal["counter", "gauge"]
+    kind: Literal["counter", "gauge", "histogram"]
     help: str
     labels: tuple[str, ...]
-    samples: Callable[[Reading], Samples]
+    samples: Callable[[Overview], Samples] = lambda view: ()
+    histograms: Callable[[Overview], Iterable[Histogram]] = lambda view: ()  # of that kind
 
 
 def of_crawl(name: str, kind: Literal["counter", "gauge"], help: str, value: Callable[[CrawlSnapshot], float]) -> MetricSpec:
-    """A figure of each crawl."""
+    """A figure of each crawl; of one in another Redis nothing is known, and nothing is said."""
 
-    def samples(reading: Reading) -> Samples:
-        return [((crawl.spider, crawl.spider), value(crawl)) for crawl in reading.crawls]
+    def samples(view: Overview) -> Samples:
+        return [((one.name, one.name), value(one.crawl)) for one in view.services if one.is_known]
 
     return MetricSpec(name=name, kind=kind, help=help, labels=("service", "spider"), samples=samples)
 
 
 def stat(crawl: CrawlSnapshot, name: str) -> float:
-    """A stat over all processes; 0 where it is no number."""
+    """The sum of a stat over all processes; 0 if it is not a number."""
     return number(crawl.stats.get(name, "0")) or 0.0
 
 

@@ -1,4 +1,5 @@
-"""What Prometheus gets: one table, from which the exposition and the reference in docs/monitoring.md are made.
+"""The table of metrics, from which the exposition and the reference in docs/monitoring.md are generated;
+those of sites and forums are in `site_metrics.py`.
 
 A service is a spider, so the labels `service` and `spider` have the same value; both are there because dashboards and alerts
 written for the collector_* metrics select by either.
@@ -8,20 +9,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
-from redis_components.fleet_holds import word_of
-from redis_components.holds import HoldWord
-from redis_components.nodes import NodeRecord
-from redis_components.registry import CrawlerRecord, CrawlerState
-from redis_components.rolls import Roll, RollState
+from forums.overview import Overview, ServiceView
+from forums.overview.model import GONE, shown_state
+from redis_components.fleet.nodes import NodeRecord
+from redis_components.fleet.registry import CrawlerRecord, CrawlerState
+from redis_components.fleet.rolls import Roll, RollState
+from redis_components.server import health
 
 from .metric_spec import MetricSpec, Samples, number, of_crawl, stat
-from .reading import Reading
 from .site_metrics import SITE_METRICS
-
-GONE = "gone"  # state of a crawler that should be alive and was not heard for 15 s
+from .stat_metrics import left_out
 
 _STATUS = "downloader/response_status_count/"
 
@@ -29,68 +29,50 @@ _STATUS = "downloader/response_status_count/"
 def _crawler(name: str, kind: Literal["counter", "gauge"], help: str, value: Callable[[CrawlerRecord], float]) -> MetricSpec:
     """A figure of each crawler process that is alive: the last figures of one that is gone say nothing about now."""
 
-    def samples(reading: Reading) -> Samples:
-        return [((r.spider, r.spider, r.name), value(r)) for r in reading.crawlers if r.alive(reading.now)]
+    def samples(view: Overview) -> Samples:
+        return [((r.spider, r.spider, r.name), value(r)) for r in view.crawlers if r.alive(view.now)]
 
     return MetricSpec(name=name, kind=kind, help=help, labels=("service", "spider", "crawler"), samples=samples)
 
 
-def state_of(record: CrawlerRecord, now: float) -> str:
-    """The state to show: what the crawler last said, or `gone` when it should be there and is silent."""
-    return GONE if record.state.has_process and not record.alive(now) else str(record.state)
+def _services(view: Overview) -> Iterable[ServiceView]:
+    """None where nothing is known of crawlers."""
+    return () if "crawlers" in view.unreadable else view.services
 
 
-def up(reading: Reading, service: str) -> int:
-    """Live crawlers that fill a slot of this service; those started by hand do not count."""
-    return sum(r.spider == service and r.number is not None and r.alive(reading.now) for r in reading.crawlers)
-
-
-def wanted(reading: Reading, service: str, size: int) -> int:
-    """How many of the `size` crawlers of a service shall be there: those that nobody has stopped."""
-    if word_of(service, reading.held) is HoldWord.STOP:
-        return 0
-    slots = {one.slot for one in reading.held if one.service == service and one.slot is not None}
-    return size - sum(number in slots for number in range(size))
-
-
-def _services(reading: Reading) -> list[str]:
-    """Those that were asked for and those that crawlers were heard of."""
-    if "fleet" in reading.unreadable or reading.failure:
-        return []
-    return list(dict.fromkeys([*reading.services, *reading.desired, *(r.spider for r in reading.crawlers)]))
-
-
-def _states(reading: Reading) -> Samples:
-    counts = Counter((r.spider, state_of(r, reading.now)) for r in reading.crawlers)
-    for service in _services(reading):
+def _states(view: Overview) -> Samples:
+    counts = Counter((r.spider, shown_state(r, view.now)) for r in view.crawlers)
+    for service in _services(view):
         for state in (*CrawlerState, GONE):
-            yield (service, service, str(state)), counts[service, str(state)]
+            yield (service.name, service.name, str(state)), counts[service.name, str(state)]
 
 
 def _node(name: str, help: str, value: Callable[[NodeRecord], float]) -> MetricSpec:
     """A figure of each node that is alive."""
 
-    def samples(reading: Reading) -> Samples:
-        return [((node.name,), value(node)) for node in reading.nodes if node.alive(reading.now)]
+    def samples(view: Overview) -> Samples:
+        return [((node.name,), value(node)) for node in view.nodes if node.alive(view.now)]
 
     return MetricSpec(name=name, kind="gauge", help=help, labels=("node",), samples=samples)
 
 
-def _of_roll(reading: Reading, value: float) -> Samples:
-    return [] if reading.failure or "fleet" in reading.unreadable else [((), value)]
+def _of_roll(view: Overview, value: float) -> Samples:
+    return [] if view.failure or "roll" in view.unreadable else [((), value)]
 
 
 def _to_replace(roll: Roll | None) -> int:
     return len(roll.waiting) + (roll.current is not None) if roll and roll.state is RollState.ROLLING else 0
 
 
-def _statuses(reading: Reading) -> Samples:
-    for crawl in reading.crawls:
-        for name, text in sorted(crawl.stats.items()):
+def _statuses(view: Overview) -> Samples:
+    for service in view.services:
+        if not service.is_known:
+            continue
+        for name, text in sorted(service.crawl.stats.items()):
             code = name.removeprefix(_STATUS)
-            # Three digits and nothing else: a label's values must be bounded, whatever was written to Redis.
+            # Three digits and nothing else: a label's values must be bounded, and anybody may have written to Redis.
             if name.startswith(_STATUS) and re.fullmatch(r"\d{3}", code, re.ASCII) and (value := number(text)) is not None:
-                yield (crawl.spider, crawl.spider, code), value
+                yield (service.name, service.name, code), value
 
 
 METRICS: tuple[MetricSpec, ...] = (
@@ -130,6 +112,9 @@ METRICS: tuple[MetricSpec, ...] = (
     of_crawl("trawl_leased_requests", "gauge", "Requests that crawlers work on now.", lambda c: c.leased),
     of_crawl("trawl_parked_requests", "gauge", "Requests set aside, because their site is held.", lambda c: c.parked),
     of_crawl(
+        "trawl_overflow_start_tasks", "gauge", "Start tasks that wait until the start key has capacity.", lambda c: c.overflow
+    ),
+    of_crawl(
         "trawl_backlog_start_tasks", "gauge", "Start tasks of a backfill that wait for the site's budget.", lambda c: c.backlog
     ),
     of_crawl("trawl_thread_records", "gauge", "Threads of which is known what is stored.", lambda c: c.thread_records),
@@ -143,8 +128,30 @@ METRICS: tuple[MetricSpec, ...] = (
         "Part of the new requests that a Bloom dupefilter takes for seen, by estimate; 0 for the exact kinds.",
         lambda c: c.false_positive_rate,
     ),
-    of_crawl("trawl_items_waiting", "gauge", "Items that wait for the writer.", lambda c: c.items),
-    of_crawl("trawl_bad_items", "gauge", "Items that the database refused (the newest 10,000 are kept).", lambda c: c.bad_items),
+    of_crawl("trawl_items_waiting", "gauge", "Items that wait for their consumer.", lambda c: c.items),
+    of_crawl("trawl_bad_items", "gauge", "Items that their consumer refused, kept with their reasons.", lambda c: c.bad_items),
+    of_crawl(
+        "trawl_item_bytes", "gauge", "Memory of Redis that waiting and refused items take, by estimate.", lambda c: c.item_bytes
+    ),
+    of_crawl(
+        "trawl_items_limit",
+        "gauge",
+        "Items, waiting and refused, from which on no page is started; 0: any.",
+        lambda c: c.max_items,
+    ),
+    of_crawl(
+        "trawl_items_backed_up",
+        "gauge",
+        "1 while so many items wait or were refused, or take so much memory, that crawlers start no page.",
+        lambda c: c.backed_up,
+    ),
+    MetricSpec(
+        name="trawl_crawl_in_another_redis",
+        kind="gauge",
+        help="1 where a service crawls in another Redis than the fleet's: then its other figures are missing.",
+        labels=("service", "spider"),
+        samples=lambda view: [((one.name, one.name), int(bool(one.crawl.redis))) for one in view.services if not one.fault],
+    ),
     of_crawl("trawl_crawl_owners", "gauge", "Crawler processes that hold or may hold leases.", lambda c: c.owners),
     of_crawl("trawl_acked_requests_total", "counter", "Requests that were finished.", lambda c: c.acked),
     of_crawl("trawl_reclaimed_leases_total", "counter", "Leases taken back from crawlers that died.", lambda c: c.reclaimed),
@@ -154,14 +161,14 @@ METRICS: tuple[MetricSpec, ...] = (
         kind="gauge",
         help="Crawlers that there should be; stopped ones do not count.",
         labels=("service", "spider"),
-        samples=lambda reading: [((service, service), wanted(reading, service, n)) for service, n in reading.desired.items()],
+        samples=lambda view: [((one.name, one.name), view.wanted(one)) for one in _services(view) if one.desired is not None],
     ),
     MetricSpec(
         name="trawl_crawlers_up",
         kind="gauge",
         help="Crawlers with a slot that were heard in the last 15 s.",
         labels=("service", "spider"),
-        samples=lambda reading: [((service, service), up(reading, service)) for service in _services(reading)],
+        samples=lambda view: [((one.name, one.name), one.up) for one in _services(view)],
     ),
     MetricSpec(
         name="trawl_crawlers",
@@ -175,16 +182,16 @@ METRICS: tuple[MetricSpec, ...] = (
         kind="gauge",
         help="Time since a crawler was last heard.",
         labels=("service", "spider", "crawler"),
-        samples=lambda reading: [
-            ((r.spider, r.spider, r.name), max(0.0, reading.now - r.beat_at)) for r in reading.crawlers if r.state.has_process
+        samples=lambda view: [
+            ((r.spider, r.spider, r.name), max(0.0, view.now - r.beat_at)) for r in view.crawlers if r.state.has_process
         ],
     ),
     MetricSpec(
         name="trawl_crawler_restarts_total",
         kind="counter",
-        help="Crawler processes of the slot that have ended; it begins anew when the slot is forgotten.",
+        help="Crawler processes of the slot that have ended; it restarts at 0 when the slot is forgotten.",
         labels=("service", "spider", "crawler"),
-        samples=lambda reading: [((r.spider, r.spider, r.name), r.restarts) for r in reading.crawlers],
+        samples=lambda view: [((r.spider, r.spider, r.name), r.restarts) for r in view.crawlers],
     ),
     _crawler("trawl_crawler_resident_memory_bytes", "gauge", "Resident memory of the crawler process.", lambda r: r.rss_bytes),
     _crawler("trawl_crawler_pages_per_second", "gauge", "Pages per second over the last heartbeats.", lambda r: r.pages_per_s),
@@ -197,8 +204,8 @@ METRICS: tuple[MetricSpec, ...] = (
         help="What an operator, or a site's breaker, holds (word: pause, drain, stop); no service: all, no site: all of it. "
         "Of slots, how many.",
         labels=("service", "spider", "site", "word"),
-        samples=lambda reading: sorted(
-            Counter((one.service, one.service, one.site, str(one.hold.word)) for one in reading.held).items()
+        samples=lambda view: sorted(
+            Counter((one.service, one.service, one.site, str(one.hold.word)) for one in view.held).items()
         ),
     ),
     *SITE_METRICS,
@@ -208,7 +215,7 @@ METRICS: tuple[MetricSpec, ...] = (
         kind="gauge",
         help="Whether the node was heard in the last 15 s; it is forgotten a minute after it was last heard.",
         labels=("node",),
-        samples=lambda reading: [((node.name,), float(node.alive(reading.now))) for node in reading.nodes],
+        samples=lambda view: [((node.name,), float(node.alive(view.now))) for node in view.nodes],
     ),
     _node("trawl_node_capacity", "Crawlers that the node may host.", lambda node: node.capacity),
     _node("trawl_node_crawlers", "Crawlers that the node hosts.", lambda node: node.taken),
@@ -218,14 +225,21 @@ METRICS: tuple[MetricSpec, ...] = (
         kind="gauge",
         help="Whether a beat leads; 0: nothing is seeded, launched or stored.",
         labels=(),
-        samples=lambda reading: [((), float(reading.beats.leader is not None))] if reading.beats else [],
+        samples=lambda view: [((), float(view.beats.leader is not None))] if view.beats else [],
     ),
     MetricSpec(
         name="trawl_beat_silence_seconds",
         kind="gauge",
         help="Time since a beat sent its last task; a healthy one sends every second.",
         labels=(),
-        samples=lambda reading: [((), reading.beats.silent_s)] if reading.beats and reading.beats.silent_s is not None else [],
+        samples=lambda view: [((), view.beats.silent_s)] if view.beats and view.beats.silent_s is not None else [],
+    ),
+    MetricSpec(
+        name="trawl_dead_messages",
+        kind="gauge",
+        help="Messages of the broker that no worker could read or run, kept with their reasons.",
+        labels=(),
+        samples=lambda view: [((), view.dead_messages)] if view.dead_messages is not None else [],
     ),
     # Rolls.
     MetricSpec(
@@ -233,14 +247,14 @@ METRICS: tuple[MetricSpec, ...] = (
         kind="gauge",
         help="Crawlers that the roll under way has still to replace.",
         labels=(),
-        samples=lambda reading: _of_roll(reading, _to_replace(reading.roll)),
+        samples=lambda view: _of_roll(view, _to_replace(view.roll)),
     ),
     MetricSpec(
         name="trawl_roll_failed",
         kind="gauge",
         help="Whether the last roll stopped because a new process was not well; until the next one, or `trawl roll --abort`.",
         labels=(),
-        samples=lambda reading: _of_roll(reading, reading.roll is not None and reading.roll.state is RollState.FAILED),
+        samples=lambda view: _of_roll(view, view.roll is not None and view.roll.state is RollState.FAILED),
     ),
     # The exporter itself.
     MetricSpec(
@@ -248,23 +262,44 @@ METRICS: tuple[MetricSpec, ...] = (
         kind="gauge",
         help="Whether Redis answered; if not, only this and the scrape's duration are exported.",
         labels=(),
-        samples=lambda reading: [((), float(reading.failure is None))],
+        samples=lambda view: [((), float(view.failure is None))],
     ),
     MetricSpec(
         name="trawl_readable",
         kind="gauge",
-        help="Whether this part (a service, or `fleet`) could be read; 0: a key has another type or a foreign value.",
+        help="Whether this part (a service, or a kind of record) could be read; 0: a key has another type or a foreign value.",
         labels=("part",),
-        samples=lambda reading: (
-            [] if reading.failure else [((part,), float(part not in reading.unreadable)) for part in reading.parts]
+        samples=lambda view: [] if view.failure else [((part,), float(part not in view.unreadable)) for part in view.parts],
+    ),
+    MetricSpec(
+        name="trawl_redis_trouble",
+        kind="gauge",
+        help="1 where Redis is set up, or fails, so that data is or will be lost; `trawl doctor` says what to do.",
+        labels=("trouble",),
+        samples=lambda view: (
+            [] if view.failure else [((name,), float(any(one.name == name for one in view.server))) for name in health.NAMES]
         ),
+    ),
+    MetricSpec(
+        name="trawl_foreign_values",
+        kind="gauge",
+        help="Values in Trawl's keys that are not Trawl's, and keys of another type; `trawl doctor --repair` sets them aside.",
+        labels=(),
+        samples=lambda view: [] if view.failure else [((), float(len(view.foreign)))],
+    ),
+    MetricSpec(
+        name="trawl_stats_left_out",
+        kind="gauge",
+        help="Series of a service's own stats (STATS_METRICS) that are not shown: over 200 of a pattern, or a name in two forms.",
+        labels=("service", "spider"),
+        samples=left_out,
     ),
     MetricSpec(
         name="trawl_scrape_duration_seconds",
         kind="gauge",
         help="How long reading Redis took.",
         labels=(),
-        samples=lambda reading: [((), reading.seconds)],
+        samples=lambda view: [((), view.seconds)],
     ),
 )
 

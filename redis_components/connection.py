@@ -22,13 +22,13 @@ from redis.backoff import NoBackoff
 from redis.sentinel import MasterNotFoundError
 
 from . import defaults
-from .clients import FAILOVER_PARAMS, asyncio_client_of, client_of
 from .errors import ConfigError, RedisUnavailable
 from .keys import FleetKeys
-from .namespace import check_one_slot
-from .redis_url import Kind, kind_of, masked, refused
+from .server.clients import FAILOVER_PARAMS, asyncio_client_of, client_of
+from .server.namespace import check_one_slot
+from .server.url import Kind, kind_of, masked, refused
 
-# Settings of their own that end up in the client's parameters. An empty or zero value does not count: REDIS_PARAMS can say those.
+# Separate settings that end up in the client's parameters. An empty or zero value does not count: REDIS_PARAMS can say those.
 SETTINGS_PARAMS_MAP = {
     "REDIS_URL": "url",
     "REDIS_HOST": "host",
@@ -54,7 +54,7 @@ _kept: dict[tuple[int, str], redis.Redis] = {}
 def connect(url: str | None = None) -> redis.Redis:
     """A client of `url` (see `redis_url.FORMS`), else of TRAWL_REDIS_URL or the embedded server; replies are bytes.
 
-    Everybody who asks for one URL gets the same client within a process; a forked child gets one of its own. Nothing is sent yet.
+    Everybody who asks for one URL gets the same client within a process; a forked child gets another one. Nothing is sent yet.
     A command whose reply got lost is *not* sent again: whether it may be is for the caller to know (`-- Retry:` in the Lua
     headers). Options can be given in the URL, as in `?socket_timeout=5`. Raises ConfigError for a URL of another form,
     RedisUnavailable when no embedded server can be started.
@@ -142,6 +142,30 @@ def _params(settings: Settings) -> dict[str, Any]:
     return params
 
 
+_ADDRESS = frozenset({"url", "host", "port", "db", "unix_socket_path", "path", "connection_pool", "startup_nodes"})
+
+
+def names_redis(settings: Settings) -> bool:
+    """Whether the settings say where Redis is, or a part of that. Without it the client would look at localhost:6379."""
+    if any(settings.get(name) for name in ("REDIS_URL", "REDIS_HOST", "REDIS_PORT", "REDIS_DB")):
+        return True
+    params = _params(settings)
+    redis_cls = params.pop("redis_cls", redis.Redis)
+    knows_urls = isinstance(redis_cls, type) and issubclass(redis_cls, redis.Redis)
+    return not knows_urls or any(params.get(name) for name in _ADDRESS)
+
+
+def name_of(settings: Settings) -> str:
+    """The Redis that the settings describe, as people may see it: a URL without password and options."""
+    params = _params(settings)
+    if url := params.get("url"):
+        return masked(str(url))
+    db = params.get("db") or 0
+    if path := params.get("unix_socket_path"):
+        return f"unix://{path}, database {db}"
+    return f"redis://{params.get('host') or 'localhost'}:{params.get('port') or 6379}/{db}"
+
+
 def is_cluster(settings: Settings) -> bool:
     """Whether the settings describe a Redis Cluster."""
     params = _params(settings)
@@ -155,7 +179,7 @@ def asyncio_client(settings: Settings) -> redis.asyncio.Redis | None:
     """The same client for an event loop, or None where the settings name what redis-py's asyncio client does not share: a class
     of the user's, a pool, or an object among the parameters.
 
-    It never sends a command again by itself: its user, the transport, does that.
+    It never sends a command again: its user, the transport, does that.
     """
     params = _params(settings)
     url = params.pop("url", None)
@@ -198,7 +222,7 @@ def explain(exc: Exception, url: str) -> RedisUnavailable:
         raise explain(exc, url) from exc
     """
     said = " ".join(str(exc).split())
-    if secret := re.search(r"://[^:@/]*:(.+)@", url):
+    if secret := re.search(r"//?[^:@/]*:(.+)@", url, re.DOTALL):
         said = said.replace(secret[1], "***").replace(unquote(secret[1]), "***")
     what, fix = _diagnosis(exc, said)
     return RedisUnavailable(f"Redis at {masked(url)} {what}: {fix}")
@@ -241,9 +265,15 @@ def _diagnosis(exc: Exception, said: str) -> tuple[str, str]:
             )
         case exceptions.ConnectionError():
             return f"cannot be reached ({said})", f"check host and port in {_URL} and that it runs"
-        case exceptions.ResponseError() if said.startswith("WRONGTYPE"):
+        case exceptions.ResponseError() if "MISCONF" in said:
+            return "takes no writes, because it cannot write to its disk", "make room there (df), and look at its log"
+        case exceptions.ResponseError() if "NOREPLICAS" in said:
+            return "takes no writes, because too few replicas follow it", "start its replicas, or lower min-replicas-to-write"
+        case exceptions.ResponseError() if said.startswith("BUSY"):
+            return "is busy with a script that somebody runs", "wait, or end it with SCRIPT KILL"
+        case exceptions.ResponseError() if "WRONGTYPE" in said:
             return (
                 f"holds something else under one of Trawl's keys ({said})",
-                "find it with SCAN and TYPE (docs/redis-keys.md has their names and types), and remove it or set TRAWL_NAMESPACE",
+                "trawl doctor names it, trawl doctor --repair sets it aside (all names: docs/redis-keys.md)",
             )
     return f"answered with an error ({said})", f"check its version (6.2 or newer) and the database number in {_URL}"

@@ -16,13 +16,14 @@ import scrapy.utils.request
 from scrapy.dupefilters import BaseDupeFilter
 from scrapy.settings import BaseSettings
 
-from . import defaults, filter_access
+from . import defaults
 from .connection import get_redis_from_settings
+from .dupefilters import client
+from .dupefilters.kinds import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
 from .errors import ConfigError
-from .filters import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
 from .keys import filled
-from .loading import loaded, number_of
-from .namespace import namespace_of, prefixed
+from .server.namespace import namespace_of, prefixed
+from .setting_values import loaded, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,7 +102,7 @@ class RFPDupeFilter(BaseDupeFilter):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """For Scrapy's own scheduler: a key of its own for each run, as in scrapy-redis. Honours REQUEST_FINGERPRINTER_CLASS."""
+        """For Scrapy's own scheduler: a separate key for each run, as in scrapy-redis. Honours REQUEST_FINGERPRINTER_CLASS."""
         df = cls.from_settings(crawler.settings)
         df.filter = cls.filter_from_settings(crawler.settings)  # where from_settings is overridden
         df.use_fingerprinter(crawler.request_fingerprinter)
@@ -138,7 +139,7 @@ class RFPDupeFilter(BaseDupeFilter):
         entry = self.fingerprint(request)
         if self.filter.options() is None:
             return self.server.sadd(self.key, entry) == 0
-        return filter_access.seen(self.server, self.key, self.filter, [entry])[0]
+        return client.seen(self.server, self.key, self.filter, [entry])[0]
 
     def request_fingerprint(self, request: Request) -> str:
         """The fingerprint as text. A subclass may override it, and return any text or bytes."""
@@ -155,7 +156,7 @@ class RFPDupeFilter(BaseDupeFilter):
         Raises ConfigError where a Bloom filter holds it, which cannot remove anything. Crawlers that run, which remember what
         they met (SCHEDULER_LOCAL_SEEN), learn of it from their next exchange.
         """
-        return filter_access.forget(self.server, self.key, self.filter, [self.fingerprint(request)])[0]
+        return client.forget(self.server, self.key, self.filter, [self.fingerprint(request)])[0]
 
     def close(self, reason: str = "") -> None:  # noqa: ARG002
         """Called by Scrapy's own scheduler at the end of a run: its key is of no use any more."""
@@ -166,7 +167,7 @@ class RFPDupeFilter(BaseDupeFilter):
         if self.filter.options() is None:
             self.server.delete(self.key)
         else:
-            filter_access.clear(self.server, self.key)
+            client.clear(self.server, self.key)
 
     def log(self, request: Request, spider: Spider) -> None:
         """Log the first duplicate, or each with DUPEFILTER_DEBUG."""
@@ -207,7 +208,7 @@ def _bloom(settings: BaseSettings) -> dict[str, Any]:
 
 
 class _Compact(RFPDupeFilter):
-    """A filter that is no plain set; made alone it has its kind's default parameters, unless `filter` says others."""
+    """A filter other than a plain set; made alone it has its kind's default parameters, unless `filter` says others."""
 
     def __init__(self, server: redis.Redis, key: str, debug: bool = False, *, filter: Filter | None = None) -> None:
         super().__init__(server, key, debug)

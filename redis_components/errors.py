@@ -16,6 +16,8 @@ TrawlError
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class TrawlError(Exception):
     """Base of every error that Trawl raises on purpose; its message is one line for the operator."""
@@ -27,6 +29,22 @@ class ConfigError(TrawlError):
 
 class RedisUnavailable(TrawlError):
     """Redis cannot be reached or started; check the URL, the password and that the server runs."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'news'?` behind the sentence about an unknown name, nothing where no known one is near to it. `name` may be
+    of any type: it came from outside.
+    """
+    from difflib import get_close_matches  # an error is worth its 5 ms, a start is not
+
+    close = get_close_matches(str(name).lower()[:200], by_lower := {one.lower(): one for one in known}, n=1)
+    return f"; did you mean {by_lower[close[0]]!r}?" if close else ""
+
+
+def unknown_name(what: str, name: str, known: Iterable[str]) -> ConfigError:
+    """The error for a name that nothing has: what there is, and what may have been meant. `what`: as in `service`."""
+    names = sorted(set(known))
+    return ConfigError(f"unknown {what} {name!r:.100}: there are {', '.join(names) or 'none'}{did_you_mean(name, names)}")
 
 
 class IncompatibleEngine(TrawlError):

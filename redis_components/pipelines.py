@@ -11,13 +11,13 @@ from scrapy.utils.python import to_bytes
 from scrapy.utils.serialize import ScrapyJSONEncoder
 
 from . import connection, defaults
-from .engine import frontier_of
 from .errors import TrawlError
-from .exchange import KeyedItem
+from .frontier.messages import KeyedItem
 from .keys import filled
-from .loading import object_of
-from .namespace import check_one_slot, namespace_of, prefixed
-from .refusal import is_refused, refusing
+from .scrapy_glue.engine import frontier_of
+from .scrapy_glue.refusal import is_refused, refusing
+from .server.namespace import check_one_slot, namespace_of, prefixed
+from .setting_values import object_of
 from .utils import bytes_to_str
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
-    from .frontier import Frontier
+    from .frontier.frontier import Frontier
 
 _fast = msgspec.json.Encoder().encode
 _exact = ScrapyJSONEncoder().encode
@@ -54,7 +54,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def default_serialize(item: Any) -> str | bytes:
-    """JSON that reads back as that of Scrapy's own encoder, which writes whatever is not plain; plain items take a third of its
+    """JSON that reads back as that of Scrapy's own encoder, which writes all that is not plain; plain items take a third of the
     time.
     """
     try:

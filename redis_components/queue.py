@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from scrapy.utils.python import to_bytes
 
-from . import exchange
+from .codec.requests import RequestCodec, SerializerCodec, exact_fields
 from .errors import Undecodable, Unserializable
+from .frontier import messages
 from .keys import CrawlKeys
-from .request_codec import RequestCodec, SerializerCodec, exact_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import redis
     from scrapy import Request, Spider
 
-    from .request_codec import Codec, Serializer
+    from .codec.requests import Codec, Serializer
 
 _PREFIX_BYTES = 9  # 8 of order, 1 of attempts
 
@@ -32,7 +32,7 @@ _PREFIX_BYTES = 9  # 8 of order, 1 of attempts
 class Base:
     """A queue of requests in the sorted set `key`: score = -priority or 0, member = order, attempts, payload."""
 
-    order: ClassVar[exchange.Order]
+    order: ClassVar[messages.QueueOrder]
 
     def __init__(self, server: redis.Redis, spider: Spider, key: str, serializer: Serializer | None = None) -> None:
         for name in ("loads", "dumps") if serializer is not None else ():
@@ -96,7 +96,7 @@ class Base:
 class PriorityQueue(Base):
     """Highest priority first; equal priorities first in, first out."""
 
-    order = exchange.Order.PRIORITY
+    order = messages.QueueOrder.PRIORITY
 
     @staticmethod
     def score(request: Request) -> int:
@@ -107,13 +107,13 @@ class PriorityQueue(Base):
 class FifoQueue(Base):
     """First in, first out."""
 
-    order = exchange.Order.FIFO
+    order = messages.QueueOrder.FIFO
 
 
 class LifoQueue(Base):
     """Last in, first out: depth first, which keeps the queue of a link crawl short."""
 
-    order = exchange.Order.LIFO
+    order = messages.QueueOrder.LIFO
 
     @staticmethod
     def rank(number: int) -> int:
@@ -124,7 +124,7 @@ class LifoQueue(Base):
 class RandomQueue(Base):
     """In no order, so that the requests to one site do not come in a row."""
 
-    order = exchange.Order.RANDOM
+    order = messages.QueueOrder.RANDOM
 
     @staticmethod
     def rank(number: int) -> int:
@@ -140,16 +140,16 @@ def _is_ours(cls: object, *names: str) -> bool:
     return all(getattr(getattr(cls, name, None), "__module__", "") == __name__ for name in names)
 
 
-def order_of(cls: object) -> exchange.Order | None:
+def order_of(cls: object) -> messages.QueueOrder | None:
     """The order in which the frontier itself leases the requests of this queue class; None for a class that has to be asked: it
     stores in its own way, or scores other than by the priority where the order knows no scores.
     """
-    order: exchange.Order | None = getattr(cls, "order", None)
+    order: messages.QueueOrder | None = getattr(cls, "order", None)
     if order is None or not _is_ours(cls, *_STORAGE):
         return None
     if _is_ours(cls, "score"):
         return order
-    return exchange.Order.PRIORITY if order in (exchange.Order.PRIORITY, exchange.Order.FIFO) else None
+    return messages.QueueOrder.PRIORITY if order in (messages.QueueOrder.PRIORITY, messages.QueueOrder.FIFO) else None
 
 
 def own_score_of(queue: object) -> Callable[[Request], float] | None:
@@ -169,7 +169,7 @@ class QueueCodec:
             return to_bytes(self._queue._encode_request(request))
         except Unserializable:
             raise
-        except Exception as exc:  # whatever a user's method raises
+        except Exception as exc:  # a user's method may raise anything
             raise Unserializable(f"request: {type(exc).__name__}: {exc}") from exc
 
     def decode(self, payload: bytes) -> Request:
@@ -178,7 +178,7 @@ class QueueCodec:
             return self._queue._decode_request(payload)
         except Undecodable:
             raise
-        except Exception as exc:  # whatever a user's method raises
+        except Exception as exc:  # a user's method may raise anything
             raise Undecodable(f"{type(self._queue).__qualname__} cannot read it: {type(exc).__name__}: {exc}") from exc
 
 

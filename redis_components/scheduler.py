@@ -17,23 +17,26 @@ from scrapy.exceptions import CloseSpider
 from scrapy.utils.asyncio import call_later
 
 from . import defaults
-from .custom_dupefilter import OUTAGES, CustomDupeFilter
-from .custom_queue import CustomQueue
 from .dupefilter import is_fused
-from .engine import close_frontier, frontier_of, running_crawler, stop_crawl, watch_finished
+from .dupefilters.kinds import Notes
 from .errors import TrawlError, Undecodable, Unserializable
-from .exchange import NO_FILTER, NewRequest, Order, score_of
-from .filters import Notes
-from .holds import names_of
-from .kept_requests import KeptRequests
-from .loading import number_of
-from .lone_scheduler import LoneScheduler
-from .page import Page, current_page
-from .page_book import PageBook
+from .frontier.holds import names_of
+from .frontier.messages import NO_FILTER, NewRequest, QueueOrder, score_of
 from .queue import order_of
-from .refusal import REASON, is_refused, refusing
-from .scheduler_parts import is_scrapys_kind, log_duplicate
-from .site_places import SitePlaces
+from .scrapy_glue.custom_dupefilter import OUTAGES, CustomDupeFilter
+from .scrapy_glue.custom_queue import CustomQueue
+from .scrapy_glue.depth_limit import watch_depth_limit
+from .scrapy_glue.engine import close_frontier, frontier_of, running_crawler, stop_crawl
+from .scrapy_glue.internals import watch_finished
+from .scrapy_glue.page import Page, current_page
+from .scrapy_glue.page_tracker import PageBook
+from .scrapy_glue.refusal import REASON, is_refused, refusing
+from .scrapy_glue.request_lanes import RequestLanes
+from .scrapy_glue.scheduler_parts import is_scrapys_kind, log_duplicate
+from .scrapy_glue.site_concurrency import SitePlaces
+from .scrapy_glue.standalone_scheduler import LoneScheduler
+from .scrapy_glue.unstorable_requests import KeptRequests
+from .setting_values import number_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,9 +44,9 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from twisted.internet.defer import Deferred
 
-    from .exchange import Lease
-    from .frontier import Frontier, FrontierConfig
-    from .request_codec import Codec
+    from .codec.requests import Codec
+    from .frontier.frontier import Frontier, FrontierConfig
+    from .frontier.messages import Lease
     from .spiders import RedisMixin
 
 logger = logging.getLogger(__name__)
@@ -58,6 +61,7 @@ class Scheduler(LoneScheduler):
     _idle_since: float | None = None
     _places: SitePlaces | None = None
     _frontier: Frontier
+    _lanes: RequestLanes
     _book: PageBook
     _take: Callable[[], Lease | None]
     _unseen: Callable[[Request], bytes | None]
@@ -87,6 +91,7 @@ class Scheduler(LoneScheduler):
         if self.flush_on_start:
             self.flush()
         crawler.signals.connect(self._book.fail_item, signals.item_error)
+        watch_depth_limit(crawler)
         self._frontier.open()
         return self.df.open() if is_scrapys_kind(self.df) else None
 
@@ -105,12 +110,14 @@ class Scheduler(LoneScheduler):
         self._take = self._frontier.take
         self._book = PageBook(crawler, self._frontier, self._inc_value)
         self._pages = self._book.pages
+        self._lanes = RequestLanes(self._frontier, self._book)
         listeners = self._frontier.listeners
         self._wake = watch_finished(crawler, self._book.finish, begun=self._book.begin, failed=self._book.fail)
         listeners.work = self._first_work
         listeners.duplicate = self._known_to_redis
         listeners.forgotten = self._seen.clear
         listeners.names = self._names_of
+        listeners.limits = self._lanes.leave_alone
         listeners.applied.append(self._hold_back)
         listeners.fenced = self._fenced
         listeners.refused = self._refused
@@ -130,7 +137,7 @@ class Scheduler(LoneScheduler):
             custom_dupefilter=self._keys.custom_dupefilter,
         )
         kind = Notes() if keys.custom_dupefilter else self.df.filter
-        return replace(config, keys=keys, filter=kind, order=order_of(type(self.queue)) or Order.ADVISED)
+        return replace(config, keys=keys, filter=kind, order=order_of(type(self.queue)) or QueueOrder.ADVISED)
 
     def _set_up_custom_classes(self, crawler: Crawler) -> None:
         frontier, listeners = self._frontier, self._frontier.listeners
@@ -140,7 +147,7 @@ class Scheduler(LoneScheduler):
             self._custom_dupefilter = CustomDupeFilter(self.df, self.server, frontier, fingerprint)
             self._unseen = self._custom_dupefilter.check
             listeners.applied.append(self._ask_again)
-        if frontier.config.order is Order.ADVISED:
+        if frontier.config.order is QueueOrder.ADVISED:
             self._custom_queue = queue = CustomQueue(self.queue, frontier, self._codec, keep=self._keep_here)
             self._codec, self._take = cast("Codec", queue), queue.take
             listeners.applied.append(queue.applied)
@@ -155,11 +162,11 @@ class Scheduler(LoneScheduler):
                 self._filtered(request)
                 return False
             score = score_of(request.priority) if self._own_score is None else self._score(request)
-            stored = NewRequest(fingerprint, score, self._codec.encode(request))
+            stored = NewRequest(fingerprint, score, self._codec.encode(request), *self._lanes.pace_of(request))
         except OUTAGES:  # of a dupefilter class of the user's; crawled unasked, each link back would be crawled again
             self._unasked.wait(request)
             return True
-        except Exception as exc:  # Unserializable; or a class of the user's that raises, which is no reason to wedge the engine
+        except Exception as exc:  # Unserializable; or a class of the user's that raises, which must not wedge the engine
             self._keep_here(request, str(exc) if isinstance(exc, Unserializable) else f"{type(exc).__name__}: {exc}")
             return True
         self._frontier.add_request(stored)
@@ -223,17 +230,26 @@ class Scheduler(LoneScheduler):
                 self._inc_value("scheduler/undecodable")
                 self._frontier.bury(lease.id, str(exc))
                 continue
+            if self._lanes.shelves(lease, request):
+                continue
             site = ""
             if self._places is not None and isinstance(named := request.meta.get(self._places.by), str):
                 site = named
                 if site and not self._places.enter(site):
-                    self._frontier.defer(lease, site)
+                    if lease.lane:  # its time would be over
+                        self._frontier.release(lease.id)
+                    else:
+                        self._frontier.defer(lease, site)
                     continue
-            self._pages[request] = Page(lease.id, request, site)
+            self._pages[request] = Page(lease.id, request, site, lease.attempts)
             self._inc_value("scheduler/dequeued/redis")
             self._inc_value("scheduler/dequeued")
             return request
         return None
+
+    def put_off(self, request: Request) -> bool:
+        """When Scrapy is done with `request`, give its lease back, unharmed; False where it has no lease."""
+        return self._lanes.put_off(request)
 
     def has_pending_requests(self) -> bool:
         """False only when Redis has proved that nothing is ready, leased by anybody, or on its way, and that for
@@ -283,7 +299,7 @@ class Scheduler(LoneScheduler):
             self._inc_value("dupefilter/filtered")
 
     def _count_of_filtered(self) -> int:
-        """What a dupefilter of the user's may count by itself, as Scrapy's own does; ours do not."""
+        """What a dupefilter of the user's may count, as Scrapy's own does; ours do not."""
         if self._custom_dupefilter is None:
             return 0
         assert self.stats is not None
@@ -361,14 +377,14 @@ class Scheduler(LoneScheduler):
             if not self.persist and self._frontier.idle:
                 self._owner = self._frontier.owner
                 self.flush()
-        except Exception as exc:  # Redis, or whatever a class of the user's raises: this process must be able to go
+        except Exception as exc:  # Redis, or any error of a class of the user's: this process must be able to go
             logger.warning("the finished crawl's keys are not removed: %s: %s", type(exc).__name__, exc)
 
 
 def scheduler_of(crawler: Crawler) -> Scheduler | None:
     """The crawl's scheduler; None where that is another one than ours, or there is none yet."""
     scheduler = crawler.engine.scheduler if crawler.engine else None
-    # isinstance() is true for whatever has its methods
+    # isinstance() is true for everything that has its methods
     return cast("Scheduler", scheduler) if Scheduler in type(scheduler).__mro__ else None
 
 

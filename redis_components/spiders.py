@@ -19,17 +19,17 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import CancelledError, Deferred
 
 from . import connection, defaults
-from .engine import frontier_of, stop_crawl
 from .errors import ConfigError
-from .exchange import Lane, NextTask
-from .namespace import namespace_of, prefixed
-from .page_book import reason_of
-from .refusal import refusing
+from .frontier.messages import Lane, NextTask
 from .scheduler import scheduler_of, set_aside
-from .start_tasks import read
-from .synchronous_tasks import SynchronousTasks
-from .task_feed import TaskFeed
-from .task_requests import request_of
+from .scrapy_glue.engine import frontier_of, stop_crawl
+from .scrapy_glue.page_tracker import reason_of
+from .scrapy_glue.refusal import refusing
+from .server.namespace import namespace_of, prefixed
+from .start_tasks.feed import TaskFeed
+from .start_tasks.format import read
+from .start_tasks.requests import request_of
+from .start_tasks.scrapy_redis_api import SynchronousTasks
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -57,9 +57,13 @@ class RedisMixin(SynchronousTasks):
     """Field whose values take turns, such as `site`: of a start task (JSON), and of a request's `meta`. A value with many start
     tasks waiting, or whose pages take long, then holds back no other one. "": start tasks are taken as they come.
     """
+    newest_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields of start tasks (JSON) that one service feeds to another, the same for both spiders: what a wide one that waits gets
+    from a newer one.
+    """
     setup_error: ConfigError | None = None
     _task_feed: TaskFeed | None = None
-    _beside: Deferred[None] | None = None
+    _parallel: Deferred[None] | None = None
 
     def setup_redis(self, crawler: Crawler | None = None) -> None:
         """Read the settings that the spider does not set itself; a second call does nothing.
@@ -124,7 +128,7 @@ class RedisMixin(SynchronousTasks):
 
     @property
     def fetches_itself(self) -> bool:
-        """Whether the spider fetches start tasks in a way of its own, by an overridden method or its own `fetch_data`."""
+        """Whether the spider fetches start tasks in its own way, by an overridden method or its own `fetch_data`."""
         return self._pops_itself or self._overrides("next_requests", "schedule_next_requests")
 
     @property
@@ -145,7 +149,7 @@ class RedisMixin(SynchronousTasks):
                 raise self.setup_error or ConfigError(never)
         is_ours = scheduler_of(self.crawler) is not None
         # Scrapy asks a spider whether it may close only after the end of this method.
-        is_beside = self._beside is not None or self._overrides("spider_idle")
+        is_beside = self._parallel is not None or self._overrides("spider_idle")
         if is_ours and not is_beside:
             self._task_feed = TaskFeed(self)
         if not is_ours or self._overrides("start_requests"):
@@ -197,14 +201,14 @@ class RedisMixin(SynchronousTasks):
             raise DontCloseSpider
 
     def _feed_beside(self) -> TaskFeed:
-        """Feed beside `start()`: it is the spider's own and knows nothing of start tasks, or it has to end."""
+        """Feed while `start()` runs: it is the spider's own and knows nothing of start tasks, or it has to end."""
         self._task_feed = feed = TaskFeed(self)
-        self._beside = deferred_from_coro(feed.beside())
-        self._beside.addErrback(self._beside_failed)
+        self._parallel = deferred_from_coro(feed.parallel())
+        self._parallel.addErrback(self._parallel_failed)
         self.crawler.signals.connect(self._stop_beside, signals.spider_closed)
         return feed
 
-    def _beside_failed(self, failure: Failure) -> None:
+    def _parallel_failed(self, failure: Failure) -> None:
         error = failure.value
         if isinstance(error, CloseSpider):
             stop_crawl(self.crawler, error.reason)
@@ -212,22 +216,26 @@ class RedisMixin(SynchronousTasks):
             logger.error("start tasks are not fed any more: %s", failure.getTraceback())
 
     def _stop_beside(self) -> None:
-        if self._beside is not None:
-            self._beside.cancel()
+        if self._parallel is not None:
+            self._parallel.cancel()
 
     def hand_over_open_task(self) -> None:
         """The crawl closes and `start()` may never be resumed: the rest of the task it is at goes into the frontier now."""
         if self._task_feed is not None:
             self._task_feed.hand_over()
 
-    def feed(self, task_id: str, token: str, data: bytes, *, lane: Lane = "") -> None:
+    def feed(self, task_id: str, token: str, data: bytes, *, lane: Lane = "", wide: bool = False, site: str = "") -> None:
         """Make a start task for the service named by `feeds`, unless `token` is the one it last had for `task_id`. In the
         lane "later" it waits until the service has nothing else to do (`lane_later`), in the "backlog" until somebody moves it
         there.
 
+        One task waits for each id: a newer one takes its place. One that is `wide` does what one that is not does, too, and is
+        not replaced by it, but for its `newest_fields`. `site` is its value of the other spider's `turn_by`: where
+        SCHEDULER_MAX_FED_TASKS tasks of it wait, further ones are kept until there is capacity.
+
         Called in a callback, it is stored before or together with the ack of the callback's request.
         """
-        frontier_of(self.crawler).add_task(NextTask(task_id, token, data, lane))
+        frontier_of(self.crawler).add_task(NextTask(task_id, token, data, lane, wide, site))
 
     def set_aside(self, failure: Failure) -> None:
         """An errback: the request is not forgotten but kept among the dead ones with the reason, to be replayed."""
@@ -237,8 +245,7 @@ class RedisMixin(SynchronousTasks):
         """The request or requests of a start task: a bare URL, or JSON with the fields of `StartTask`. Override it for other
         formats.
 
-        Whatever it raises sets the task aside with that reason; but TaskMustWait gives it back, and parks it while its site is
-        held.
+        What it raises sets the task aside with that reason; but TaskMustWait gives it back, and parks it while its site is held.
         """
         return request_of(read(data, self.redis_encoding), self)  # type: ignore[arg-type]  # mixed into a Spider
 

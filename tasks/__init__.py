@@ -9,13 +9,14 @@ from .breakers import probe_sites, prune_raw_pages
 from .crawling import cancel_crawl, crawl_once
 from .fleet import reconcile_fleet, roll_fleet, run_crawler, scale_fleet
 from .holding import drain_fleet, drain_site, pause_fleet, pause_site, resume_fleet, resume_site, stop_fleet
-from .seeding import backfill, recheck_threads, refresh_posts, rescan_forum, seed_forums
+from .seeding import backfill, recheck_threads, refresh_posts, rescan_forum, seed_forums, seed_urls
 from .storage import store_items
 
 __all__ = [  # noqa: RUF022 - in groups
     "app",
     # what people send
     "seed_forums",
+    "seed_urls",
     "rescan_forum",
     "refresh_posts",
     "backfill",

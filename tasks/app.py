@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from typing import Any
 
 from celery import Celery
 from celery.exceptions import CPendingDeprecationWarning
 from celery.platforms import SecurityWarning
-from celery.signals import celeryd_after_setup, celeryd_init, worker_init, worker_process_init
+from celery.signals import beat_init, celeryd_after_setup, celeryd_init, worker_init, worker_process_init
 
-from workers.loading_ahead import load_ahead
-from workers.patient_log import never_wait
+from redis_components.server.printable import safe_records
+from workers.logs.nonblocking import never_wait
+from workers.node.preload import load_ahead
 
-from .base import FleetTask
+from .base import FleetTask, is_told_elsewhere
+from .fleet_settings import celeryconfig
 from .node_step import NodeStep
+from .program_start import CHECK_OPTION
+from .refusing_broker import RefusingBroker
 from .routing import CONTROL
 
-app = Celery("trawl", task_cls=FleetTask)
-app.config_from_object("celeryconfig")  # read when first needed: importing tasks opens nothing
+# Messages that no worker can read or run are set aside (tasks/guard.py).
+app = Celery("trawl", task_cls=FleetTask, amqp="tasks.guarded_transport:AMQP", control="tasks.guarded_worker:Control")
+app.config_from_object(celeryconfig)  # a setting is read when it is needed: importing tasks opens nothing
+app.user_options["preload"].add(CHECK_OPTION)
 app.steps["worker"].add(NodeStep)
+app.steps["consumer"].add(RefusingBroker)
 
 
 @worker_init.connect
@@ -42,6 +50,24 @@ def _without_needless_warnings(**_: Any) -> None:
     warnings.filterwarnings("ignore", message="You're running the worker with superuser privileges", category=SecurityWarning)
     # Six lines at each loss of the broker about a setting that celeryconfig.py has decided.
     warnings.filterwarnings("ignore", message=r"\s*In Celery 5\.1 we introduced", category=CPendingDeprecationWarning)
+
+
+@celeryd_init.connect
+@beat_init.connect
+def _one_entry_for_each_record(**_: Any) -> None:
+    safe_records()  # names, reasons and crawlers' lines come from pages and from Redis
+
+
+@celeryd_init.connect
+def _one_line_for_each_failure(**_: Any) -> None:
+    logging.getLogger("celery.app.trace").addFilter(lambda record: not is_told_elsewhere(record))
+
+
+@celeryd_init.connect
+def _patient_with_results(conf: Any = None, **_: Any) -> None:
+    if conf is not None:  # what a task returned outlives an outage of seconds
+        options = {name: value for name, value in conf.result_backend_transport_options.items() if name != "retry_policy"}
+        conf.result_backend_transport_options = options
 
 
 @worker_init.connect

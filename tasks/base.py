@@ -1,43 +1,83 @@
-"""What all tasks have in common: failures are shown, and a round that beat has sent is begun once."""
+"""Base class of all tasks: reports failures, and runs each round that beat has sent once."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from typing import Any
 
 import redis
 from celery import Task
+from kombu.exceptions import OperationalError
 
 from redis_components.connection import connect
-from redis_components.errors import TrawlError
-from redis_components.registry import Registry
-from redis_components.schedules import Schedules
-from workers.node import GivenUp
+from redis_components.errors import RedisUnavailable, TrawlError
+from redis_components.fleet.registry import Registry
+from redis_components.fleet.schedules import Schedules
+from workers.node.host import GivenUp
 
-ROUND_HEADER = "trawl_round"
-"""Of messages that beat sends: `[entry, fencing token of the beat, when the round was due]`."""
+from .celery_internals import gave_up_on_results
+from .flower import ROUND_HEADER
 
 logger = logging.getLogger(__name__)
+_said: dict[str, str] = {}  # by task, while Redis is away: what this process said last
+
+
+class NotSent(RedisUnavailable, OperationalError):
+    """A command was not sent: the broker, or the Redis for results, is away or refuses. Send it again when it is back."""
 
 
 class FleetTask(Task):
-    """A task whose failures are shown by `trawl status`. A TrawlError is one line in the log, anything else a traceback."""
+    """A task whose failures are shown by `trawl status`. A TrawlError is one line in the log, however often it comes;
+    anything else is a traceback.
+    """
 
     throws = (TrawlError,)
+    Request = "tasks.guarded_worker:Request"
+    Strategy = "tasks.flower:strategy"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it, unless it is a round that was begun already: sent or delivered twice, or by a beat that was replaced."""
+        """Run the task, unless its round was started already: it was sent or delivered twice, or by a replaced beat."""
         sent_by_beat = getattr(self.request, ROUND_HEADER, None)
         if sent_by_beat:
             name, token, due = sent_by_beat
             if not Schedules(connect()).begin(name, token, due):
-                logger.info("%s: this round of %s was begun already", self.name, name)
+                logger.info("%s: this round of %s was started already", self.name, name)
                 return None
         return super().__call__(*args, **kwargs)
+
+    def apply_async(self, *args: Any, **kwargs: Any) -> Any:
+        """Send it. Raises NotSent, after a second or a few, where the broker or the results' Redis is away or refuses."""
+        try:
+            return super().apply_async(*args, **kwargs)
+        except (OperationalError, redis.RedisError) as error:
+            raise NotSent(f"{self.name} was not sent: {_in_one_line(error)}") from error
+        except RuntimeError as error:
+            if not gave_up_on_results(error):
+                raise
+            away = error.__cause__ or error.__context__
+            said = _in_one_line(away) if isinstance(away, redis.RedisError) else "Redis does not answer"
+            raise NotSent(f"{self.name} was not sent: {said}") from error
 
     def on_failure(self, exc: Exception, *_: Any) -> None:
         if isinstance(exc, GivenUp):  # its supervisor has said so
             return
-        with contextlib.suppress(redis.RedisError, TrawlError):  # without Redis there is no list to put it in
-            Registry(connect()).report_error(self.name, " ".join(f"{type(exc).__name__}: {exc}".split()))
+        what = _in_one_line(exc)
+        try:
+            is_news = Registry(connect()).report_error(self.name, what)
+        except (redis.RedisError, TrawlError):  # without Redis there is no list to put it in
+            is_news = _said.get(self.name) != what
+            _said[self.name] = what
+        if is_news and isinstance(exc, TrawlError):
+            logger.warning("%s: %s", self.name, what)
+
+
+def is_told_elsewhere(record: logging.LogRecord) -> bool:
+    """Whether Celery's line says that one of our tasks failed as expected: `on_failure` says it, and once only."""
+    data = getattr(record, "data", None)
+    if not isinstance(data, dict) or data.get("description") != "raised expected":
+        return False
+    return str(data.get("name", "")).startswith("trawl.")
+
+
+def _in_one_line(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())

@@ -1,4 +1,4 @@
-"""A small crawl as a task, in the worker itself."""
+"""The task `crawl_once`: a small crawl inside the worker."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from billiard.process import current_process
 
 from redis_components.connection import connect
 from redis_components.errors import TrawlError
+from redis_components.fleet.registry import Renewal
+from redis_components.fleet.runs import Run, RunBy, Runs
 from redis_components.keys import FleetKeys
-from redis_components.registry import Renewal
-from redis_components.runs import Run, RunBy, Runs
-from workers.heartbeat import Heartbeat
-from workers.node import NODE
-from workers.once_outcome import OnceOutcome
+from workers.node.crawl_once_result import OnceOutcome
+from workers.node.host import NODE
+from workers.process.heartbeat import Heartbeat
 
 from .app import app
 
@@ -41,15 +41,16 @@ def crawl_once(
 ) -> dict[str, Any]:
     """`crawl_once.delay("news", {"section": "world"}, timeout=60, items=100)`: crawl with an ordinary spider, in the worker.
 
-    It crawls by itself, with a queue in memory, and is done when the spider is. `arguments` are the spider's, `settings` some of
-    Scrapy's (numbers and switches, see `workers.once`); `timeout` in seconds, at most an hour. Returns the fields of
-    `workers.once_outcome.OnceResult`; of the items themselves the first `items`, at most 1,000 and 1 MiB, as `kept`.
+    The crawl uses a queue in memory, apart from the fleet's, and ends when the spider is done. `arguments` are the spider's;
+    `settings` are numbers and switches of Scrapy's settings (see `workers.node.crawl_once`); `timeout` is in seconds, at most an
+    hour. Returns the fields of `workers.node.crawl_once_result.OnceResult`; `kept` holds the first `items` items, at most 1,000
+    and 1 MiB.
 
     `cancel_crawl(task_id)` stops it gracefully; `app.control.revoke(task_id, terminate=True)` does the same in a prefork worker,
     and takes its result. Raises ConfigError for what cannot be crawled so, NoRoom where the node has no process to spare.
     """
-    from workers.once import OnceOrder, ReactorHung  # not before a fork: it brings Twisted
-    from workers.once import crawl_once as crawl
+    from workers.node.crawl_once import OnceOrder, ReactorHung  # not before a fork: it brings Twisted
+    from workers.node.crawl_once import crawl_once as crawl
 
     order = OnceOrder(spider=spider, arguments=arguments or {}, settings=settings or {}, timeout_s=timeout, items=items)
     with NODE.once_room(self.request.hostname).place() as place:
@@ -72,7 +73,7 @@ def crawl_once(
 
 
 def cancel_crawl(task_id: str) -> None:
-    """Have a `crawl_once` stop: pages in flight are finished, and its result says `cancelled`. One that waits never begins."""
+    """Stop a `crawl_once` gracefully: pages in flight finish, and its result is `cancelled`. A queued one never starts."""
     connect().set(FleetKeys().cancelled(task_id), "1", ex=CANCEL_TTL_S)
     app.control.revoke(task_id)
 

@@ -1,33 +1,34 @@
-"""When a scheduled task is due: pure, by Redis's clock alone, so that no machine's own clock can repeat or skip a round."""
+"""Decides when a scheduled task is due. Pure; by Redis's clock, so a machine's wrong clock cannot repeat or skip a round."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from redis_components.schedules import Round, RoundState
+from redis_components.fleet.schedules import Round, RoundState
 
-from .schedule import Entry, cron_of
+from .schedule import ScheduledTask, cron_of
 
 # At least so long, although the next round may come sooner: machines' clocks differ, and a worker goes by its own.
 MIN_EXPIRES_S = 10.0
 
 
-def next_due(entry: Entry, last: Round | None, now: float) -> float:
+def next_due(entry: ScheduledTask, last: Round | None, now: float) -> float:
     """When the next round of `entry` is due, after `last`; `now` and the result are epoch s.
 
     Rounds that were missed are made up by one, not by all. A round whose sending nobody has confirmed is due again, as the same
-    round. Where the clock was set back, an interval starts anew, and a cron entry counts from `now`.
+    round. After the clock was set back, an interval entry is due at once, and a cron entry counts
+    from `now`.
     """
     return _next_of_cron(entry, last, now) if entry.cron else _next_of_interval(entry.every_s or 0.0, last, now)
 
 
-def needs_anchor(entry: Entry, last: Round | None, now: float) -> bool:
+def needs_anchor(entry: ScheduledTask, last: Round | None, now: float) -> bool:
     """Whether a cron entry has no time to count from: the leader has to note `now` (state `seen`), or it would never be due."""
     return entry.cron is not None and (last is None or last.due > now)
 
 
-def expires_s(entry: Entry, now: float) -> float:
-    """How long a message of a round that is sent now is worth anything: until the next round."""
+def expires_s(entry: ScheduledTask, now: float) -> float:
+    """Seconds until a message that is sent now expires: when the next round is due."""
     if entry.cron:
         return max(MIN_EXPIRES_S, _following(entry, now) - now)
     return max(MIN_EXPIRES_S, entry.every_s or 0.0)
@@ -40,7 +41,7 @@ def _next_of_interval(every_s: float, last: Round | None, now: float) -> float:
     return due if now - every_s < due <= now + every_s else now
 
 
-def _next_of_cron(entry: Entry, last: Round | None, now: float) -> float:
+def _next_of_cron(entry: ScheduledTask, last: Round | None, now: float) -> float:
     if last is not None and last.state is RoundState.DUE and last.due <= now:
         return last.due
     starts = [at for at in (last.due if last else 0.0, entry.changed_at) if 0.0 < at <= now]
@@ -48,8 +49,8 @@ def _next_of_cron(entry: Entry, last: Round | None, now: float) -> float:
     return due if due > now or _following(entry, due) > now else now
 
 
-def _following(entry: Entry, after: float) -> float:
-    """The first time behind `after` that the five fields name."""
+def _following(entry: ScheduledTask, after: float) -> float:
+    """The first time after `after` that the five fields name."""
     start, delta, _ = cron_of(entry).remaining_delta(datetime.fromtimestamp(after, UTC), tz=UTC)
     found: datetime = start + delta
     return found.timestamp()

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
 
-from redis_components.autoscaling import Autoscaling
+import redis
+
 from redis_components.connection import connect
-from redis_components.fleet_holds import FleetHolds
-from redis_components.nodes import Nodes
-from redis_components.registry import Order, OrderWord, Registry, slot_name
-from redis_components.rolls import RollNote
-from workers.fleet import desired_fleet, scale
-from workers.holding import stopped_slots
-from workers.node import NODE
-from workers.reconciler import Action, Forget, ForgetNode, Launch, Retire, plan
-from workers.roll import go_on, start_roll
-from workers.self_sizing import resize
+from redis_components.fleet.autoscaling import Autoscaling
+from redis_components.fleet.holds import FleetHolds
+from redis_components.fleet.nodes import Nodes
+from redis_components.fleet.registry import Registry, SlotCommand, SlotCommandKind, slot_name
+from redis_components.fleet.rolls import RollNote
+from redis_components.server.stored_values import is_foreign
+from workers.fleet.autoscale import resize
+from workers.fleet.holds import stopped_slots
+from workers.fleet.reconcile import Action, Forget, ForgetNode, Launch, Retire, plan
+from workers.fleet.roll import go_on, start_roll
+from workers.fleet.sizes import desired_fleet, scale
+from workers.node.host import NODE
 
 from .app import app
 from .flower import CrawlingEvents
 from .routing import drop_inbox, node_queue
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 LAUNCH_EXPIRES_S = 10.0  # a launch that no node has taken by then is sent again
 
@@ -29,37 +39,61 @@ def run_crawler(self: Any, spider: str, number: int) -> str:
     """Keep a crawler process in the slot `spider`/`number` of the fleet, for as long as this node lives and the slot is wanted.
 
     Returns why it ended: `held` (another process has the slot), `full` (no room on this node), or a verdict of
-    `workers.supervisor`. Sent twice, the second one returns `held`. Fails with `GivenUp` when the slot is left alone as
-    crash-looping or refused: Flower shows the task as failed, with the reason.
+    `workers.supervision.supervisor`. Sent twice, the second one returns `held`. Fails with `GivenUp` when the slot is given
+    up as crash-looping or refused: Flower shows the task as failed, with the reason.
     """
+    from forums.breaker.deadly_pages import open_for_page
+
     events = CrawlingEvents(self)
     try:
-        return NODE.host(spider, number, name=self.request.hostname, on_record=events.crawling)
+        name = self.request.hostname
+        return NODE.host(spider, number, name=name, on_record=events.crawling, on_deadly_page=open_for_page)
     finally:
         events.stopped()
 
 
 @app.task(name="trawl.reconcile_fleet")
 def reconcile_fleet() -> list[str]:
-    """Launch what is missing and retire what is too much; returns what was done. Any number of them at once does no harm."""
+    """Launch missing crawlers and retire surplus ones; returns the actions. Safe to run concurrently."""
     client = connect()
     registry, nodes = Registry(client), Nodes(client)
     desired, crawlers = desired_fleet(registry), registry.crawlers()
     known, now = nodes.all(), registry.now()
     views, strangers = registry.slots(desired, crawlers), [r for r in crawlers if r.number is None]
     held = FleetHolds(client)
-    if resized := resize(client, desired, views, known, now):
+    done: list[str] = []
+    apart = partial(_apart, registry)
+    if resized := apart("sizing itself", lambda: resize(client, desired, views, known, now)) or {}:
         desired |= resized
         views = registry.slots(desired, crawlers)
     stopped = stopped_slots(held.fields(), desired)
     actions = plan(desired, views, known, now, strangers, stopped)
-    done = [f"hold {service}" for service in held.spread(desired)]
+    for service in desired:
+        done += [f"hold {one}" for one in apart(f"holds of {service}", partial(held.spread, [service])) or ()]
     done += [f"resize {service}={size}" for service, size in resized.items()]
-    done += [said for action in actions if (said := _apply(action, registry, nodes))]
+    for action in actions:
+        if said := apart(str(action), partial(_apply, action, registry, nodes)):
+            done.append(said)
     leaving = [action.slot for action in actions if isinstance(action, Retire)]
-    if roll := go_on(registry, RollNote(client), desired, views, leaving, stopped):
+    if roll := apart("roll", lambda: go_on(registry, RollNote(client), desired, views, leaving, stopped)):
         done.append(f"roll {roll.state}: {roll.reason or 'goes on'}")
     return done
+
+
+def _apart(registry: Registry, what: str, act: Callable[[], T]) -> T | None:
+    """What `act` returns; None, and an error of the fleet, where a foreign value or a key of another type prevents it:
+    the rest is done all the same.
+    """
+    try:
+        return act()
+    except redis.ResponseError as error:
+        if not is_foreign(error):
+            raise
+        said = f"{what}: a key of Trawl's holds something else ({error}): `trawl doctor` names it"
+        logger.error("%s", said)
+        with suppress(redis.ResponseError):
+            registry.report_error("reconcile_fleet", said)
+        return None
 
 
 def _apply(action: Action, registry: Registry, nodes: Nodes) -> str | None:
@@ -71,7 +105,7 @@ def _apply(action: Action, registry: Registry, nodes: Nodes) -> str | None:
             run_crawler.apply_async((spider, number), queue=node_queue(node), expires=LAUNCH_EXPIRES_S)
             return f"launch {slot_name(spider, number)} on {node}"
         case Retire(slot=slot, reason=reason, at_once=at_once):
-            registry.order(slot, Order(word=OrderWord.STOP if at_once else OrderWord.RETIRE, reason=reason))
+            registry.order(slot, SlotCommand(word=SlotCommandKind.STOP if at_once else SlotCommandKind.RETIRE, reason=reason))
             return f"retire {slot.name}"
         case Forget(name=name):
             registry.forget([name])
@@ -84,10 +118,10 @@ def _apply(action: Action, registry: Registry, nodes: Nodes) -> str | None:
 
 @app.task(name="trawl.roll_fleet", ignore_result=False)
 def roll_fleet(*services: str) -> str:
-    """Begin to replace the crawlers of these services (of all without names) by fresh processes, one after the other.
+    """Start to replace the crawlers of these services (without names: of all) by new processes, one after the other.
 
-    Returns the roll's id; `reconcile_fleet` goes on with it. Raises ConfigError for an unknown service, FleetBusy while another
-    roll is under way.
+    Returns the roll's id; `reconcile_fleet` continues it. Raises ConfigError for an unknown service, FleetBusy while another
+    roll is running.
     """
     client = connect()
     return start_roll(Registry(client), RollNote(client), services).id
@@ -97,7 +131,7 @@ def roll_fleet(*services: str) -> str:
 def scale_fleet(**sizes: int) -> dict[str, int]:
     """`scale_fleet.delay(forum_detail=4)`: set how many crawlers a service has; returns the desired size of each service.
 
-    Raises ConfigError for an unknown service or a number that cannot be; nothing is changed then.
+    Raises ConfigError for an unknown service or an invalid number; then nothing is changed.
     """
     client = connect()
     desired = scale(Registry(client), Autoscaling(client), sizes)

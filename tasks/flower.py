@@ -1,15 +1,26 @@
-"""What Flower shows of a crawler: its task's state CRAWLING, with figures."""
+"""What Flower shows: crawlers with figures, and none of the fleet's own maintenance.
+
+Each event of a crawler names its task and arguments, so a Flower that was started last knows them within 2 s. What beat sends
+of the fleet's own tasks, some two a second, sends no events: crawlers would drown in it. Tasks that people send, and an
+operator's own ones, send theirs.
+"""
 
 from __future__ import annotations
 
+import ipaddress
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import redis
 from kombu.exceptions import OperationalError
 
-from redis_components.registry import CrawlerRecord
+from redis_components.errors import ConfigError
+from redis_components.fleet.registry import CrawlerRecord
+
+ROUND_HEADER = "trawl_round"
+"""Of messages that beat sends: `[entry, fencing token of the beat, when the round was due]`."""
 
 logger = logging.getLogger(__name__)
 
@@ -17,34 +28,101 @@ logger = logging.getLogger(__name__)
 class CrawlingEvents:
     """Sends a task's own events. Flower makes a state of their name: `task-crawling` is CRAWLING.
 
-    The task's id is taken here, in its own thread: the records come from another one, where Celery knows no current task.
+    What the task is called is taken here, in its own thread: the records come from another one, where Celery knows no current
+    task.
     """
 
     def __init__(self, task: Any) -> None:
         self._dispatcher: Callable[..., Any] = task.app.events.default_dispatcher
-        self._hostname = task.request.hostname
-        self._id = task.request.id
+        request, began = task.request, time.time()
+        self._hostname = request.hostname
+        self._known = {
+            "uuid": request.id,
+            "name": task.name,
+            "args": repr(tuple(request.args or ())),
+            "kwargs": repr(dict(request.kwargs or {})),
+            "received": began,
+            "started": began,
+        }
 
     def crawling(self, record: CrawlerRecord) -> None:
         self._send("task-crawling", result=figures(record))
 
     def stopped(self) -> None:
-        """Has to be the last: a state of our own outlives REVOKED in Flower."""
+        """Has to be the last: a state that Celery does not know outlives REVOKED in Flower."""
         self._send("task-stopped")
 
     def _send(self, event: str, **fields: str) -> None:
         try:
             with self._dispatcher(hostname=self._hostname) as dispatcher:
-                dispatcher.send(event, uuid=self._id, retry=False, **fields)
+                dispatcher.send(event, retry=False, **self._known, **fields)
         except (OperationalError, redis.RedisError, OSError) as error:  # nobody's crawl depends on it
             logger.debug("no event %s: %s", event, error)
 
 
 def figures(record: CrawlerRecord) -> str:
-    """`forum_list/0 pid 4711: running, 1234 pages, 45.0/s, 8 in flight, 120 MiB`; of one that waits for a restart why it does."""
+    """`running, 45.0 pages/s, 1234 pages, 8 in flight, 120 MiB, pid 4711`; of one that waits for a restart why it does."""
     if not record.state.has_process:
-        return f"{record.name}: {record.state}, {record.note or record.last_exit}"
+        return f"{record.state}, {record.note or record.last_exit}"
     return (
-        f"{record.name} pid {record.pid}: {record.state}, {record.pages} pages, {record.pages_per_s}/s, "
-        f"{record.in_flight} in flight, {record.rss_bytes >> 20} MiB"
+        f"{record.state}, {record.pages_per_s} pages/s, {record.pages} pages, {record.in_flight} in flight, "
+        f"{record.rss_bytes >> 20} MiB, pid {record.pid}"
     )
+
+
+def is_maintenance(name: str, headers: Mapping[str, Any] | None) -> bool:
+    """Whether a message is one of the fleet's own tasks, sent by beat."""
+    return name.startswith("trawl.") and ROUND_HEADER in (headers or {})
+
+
+class _WithoutEvents:
+    """A worker's consumer whose tasks send no events."""
+
+    event_dispatcher = None
+
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = consumer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._consumer, name)
+
+
+def strategy(task: Any, app: Any, consumer: Any, **options: Any) -> Callable[..., Any]:
+    """Celery's own for each message, without events for maintenance. `Task.Strategy` names this function."""
+    from celery.worker.strategy import default as celerys_strategy  # brings the worker, which other programs do not need
+
+    loud = celerys_strategy(task, app, consumer, **options)
+    quiet = celerys_strategy(task, app, _WithoutEvents(consumer), **options)
+
+    def handle(message: Any, *args: Any, **kwargs: Any) -> Any:
+        return (quiet if is_maintenance(task.name, message.headers) else loud)(message, *args, **kwargs)
+
+    return handle
+
+
+def refuse_open_flower(address: str, unix_socket: str, *, asks_for_login: bool) -> None:
+    """Raise ConfigError where anybody on the network could open Flower: its pages can stop workers."""
+    if asks_for_login or unix_socket or _is_loopback(address):
+        return
+    where = f"on {address}" if address else "on every address of this machine"
+    raise ConfigError(
+        f"Flower would listen {where} without a password, and its pages can stop workers: set FLOWER_BASIC_AUTH=user:password "
+        "(--basic-auth), or listen on this machine alone with --address=127.0.0.1"
+    )
+
+
+def check_flower(arguments: list[str]) -> None:
+    """Refuse an open Flower: `arguments` are those behind `flower` on the command line. Raises ConfigError."""
+    from flower.command import apply_env_options, apply_options
+    from tornado.options import options
+
+    apply_env_options()  # as the command does it after this, in the same order
+    apply_options("flower", arguments)
+    refuse_open_flower(options.address, options.unix_socket, asks_for_login=bool(options.basic_auth or options.auth))
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"

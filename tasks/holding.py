@@ -1,13 +1,13 @@
-"""Tasks that hold the fleet, or a part of it, and let it go on."""
+"""Tasks that pause, drain, stop and resume the fleet or a part of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from redis_components.connection import connect
-from redis_components.fleet_holds import Held
-from redis_components.holds import HoldWord
-from workers.holding import Target, hold, resume
+from redis_components.fleet.holds import Held
+from redis_components.frontier.holds import HoldKind
+from workers.fleet.holds import Target, hold, resume
 
 from .app import app
 
@@ -16,24 +16,24 @@ BY = "a task"
 
 @app.task(name="trawl.pause_fleet", ignore_result=False)
 def pause_fleet(services: list[str] | None = None, reason: str = "") -> dict[str, str]:
-    """Start no request in these services (None: in all); crawlers stay, what is queued waits. Takes effect within 2 s.
+    """Start no request in these services (None: in all); crawlers stay, queued requests wait. Takes effect within 2 s.
 
     Returns everything that is held then: `{"forum_detail": "paused by a task: the database is moved"}`. Raises ConfigError for an
     unknown service; nothing is changed then.
     """
-    return _said(hold(connect(), _target(services), HoldWord.PAUSE, reason=reason, by=BY))
+    return _said(hold(connect(), _target(services), HoldKind.PAUSE, reason=reason, by=BY))
 
 
 @app.task(name="trawl.drain_fleet", ignore_result=False)
 def drain_fleet(services: list[str] | None = None, reason: str = "") -> dict[str, str]:
-    """Let nothing new into these services (None: into all): what is queued is crawled to the end. As `pause_fleet` else."""
-    return _said(hold(connect(), _target(services), HoldWord.DRAIN, reason=reason, by=BY))
+    """Accept no new work for these services (None: all); queued requests are crawled to the end. Otherwise as `pause_fleet`."""
+    return _said(hold(connect(), _target(services), HoldKind.DRAIN, reason=reason, by=BY))
 
 
 @app.task(name="trawl.stop_fleet", ignore_result=False)
 def stop_fleet(services: list[str] | None = None, reason: str = "") -> dict[str, str]:
-    """End the crawlers of these services (None: of all) gracefully, and keep them away. As `pause_fleet` else."""
-    return _said(hold(connect(), _target(services), HoldWord.STOP, reason=reason, by=BY))
+    """Stop the crawlers of these services (None: of all) gracefully until `resume_fleet`. Otherwise as `pause_fleet`."""
+    return _said(hold(connect(), _target(services), HoldKind.STOP, reason=reason, by=BY))
 
 
 @app.task(name="trawl.resume_fleet", ignore_result=False)
@@ -47,17 +47,17 @@ def resume_fleet(services: list[str] | None = None) -> dict[str, str]:
 
 @app.task(name="trawl.pause_site", ignore_result=False)
 def pause_site(site: str, services: list[str] | None = None, reason: str = "") -> dict[str, str]:
-    """Start no request to a site, a site file's name or a host, in these services (None: in all). As `pause_fleet` else.
+    """Start no request to a site (a site file's name, or a host) in these services (None: in all). Otherwise as `pause_fleet`.
 
-    What is queued for it is set aside and does not slow the other sites.
+    Its queued requests are set aside and do not slow the other sites.
     """
-    return _said(hold(connect(), _target(services, site), HoldWord.PAUSE, reason=reason, by=BY))
+    return _said(hold(connect(), _target(services, site), HoldKind.PAUSE, reason=reason, by=BY))
 
 
 @app.task(name="trawl.drain_site", ignore_result=False)
 def drain_site(site: str, services: list[str] | None = None, reason: str = "") -> dict[str, str]:
-    """Let nothing new of a site in: what is queued for it is crawled to the end. As `pause_site` else."""
-    return _said(hold(connect(), _target(services, site), HoldWord.DRAIN, reason=reason, by=BY))
+    """Accept no new work for a site; its queued requests are crawled to the end. Otherwise as `pause_site`."""
+    return _said(hold(connect(), _target(services, site), HoldKind.DRAIN, reason=reason, by=BY))
 
 
 @app.task(name="trawl.resume_site", ignore_result=False)

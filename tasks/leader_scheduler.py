@@ -1,15 +1,16 @@
-"""Celery's beat, of which any number may run: one leads and sends, the others take over when it goes.
+"""A scheduler for Celery's beat with leader election: any number of beats may run, one sends, the others stand by.
 
     celery -A tasks beat        (`beat_scheduler` in celeryconfig.py names this class)
 
-Who leads is agreed in Redis (`redis_components.beats`), and so are the rounds (`redis_components.schedules`): before a round is
-sent, the leader notes it with its fencing token, afterwards that it was sent. A round that was noted and not confirmed is sent
-again, under the same name, and a worker begins a round once (`tasks.base`). Time is Redis's. No call waits for long: a beat
-that cannot reach Redis tries again each second, and says so once.
+Who leads is agreed in Redis (`redis_components.fleet.beats`), and so are the rounds (`redis_components.fleet.schedules`):
+before a round is sent, the leader notes it with its fencing token, afterwards that it was sent. A round that was noted and not
+confirmed is sent again, under the same name, and a worker begins a round once (`tasks.base`). Time is Redis's. No call waits
+for long: a beat that cannot reach Redis tries again each second, and says so once.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import signal
@@ -24,21 +25,26 @@ from celery.beat import Scheduler
 from celery.utils.log import get_logger
 from kombu.exceptions import OperationalError
 
-from redis_components.beats import Beats, Standing
+from forums.state.foreign_values import find
 from redis_components.connection import connect, explain
 from redis_components.embedded import redis_url
-from redis_components.redis_url import impatient
-from redis_components.registry import Registry
-from redis_components.schedules import Round, RoundState, Schedules
-from workers.clock import complaint, off_by
+from redis_components.fleet.beats import Beats, Standing
+from redis_components.fleet.registry import Registry
+from redis_components.fleet.schedules import Round, RoundState, Schedules
+from redis_components.server import health
+from redis_components.server.stored_values import is_foreign
+from redis_components.server.url import impatient
+from workers.node.clock_skew import complaint, off_by
 
-from .base import ROUND_HEADER
 from .due import expires_s, needs_anchor, next_due
+from .flower import ROUND_HEADER
 from .routing import IMPATIENT
-from .schedule import Entry, Schedule, checker, defaults_of, effective
+from .schedule import Schedule, ScheduledTask, checker, defaults_of, effective
 
 ANSWER_S = 2.0  # longest wait for Redis; well below the time that the lock lives without renewal
 RENEW_S = 1.0  # how often the leader renews, and how often the others look
+HEALTH_S = 15.0  # how often the leader looks at how Redis is set up
+KEYS_NAMED = 5  # in one line of the log
 READ_S = 2.0  # how often the leader reads what was changed about the schedule
 
 logger = get_logger("celery.beat")
@@ -50,7 +56,7 @@ class LeaderScheduler(Scheduler):
     def setup_schedule(self) -> None:
         """Not called for the instance that only shows the banner."""
         self._url = redis_url()
-        client = connect(impatient(self._url, ANSWER_S))
+        self._client = client = connect(impatient(self._url, ANSWER_S))
         self._owner = f"{socket.gethostname()}:{os.getpid()}#{secrets.token_hex(4)}"
         self._beats, self._schedules, self._registry = Beats(client), Schedules(client), Registry(client)
         self._defaults = defaults_of(self.app.conf.beat_schedule)
@@ -60,7 +66,8 @@ class LeaderScheduler(Scheduler):
         self._token: int | None = None  # while it leads
         self._leader = ""  # as it was last heard
         self._clock_off_s = 0.0
-        self._read_at = 0.0  # monotonic
+        self._read_at = self._health_at = 0.0  # monotonic
+        self._findings: dict[str, str] = {}  # what was said about the server, by name
         self._broker: Any = None
         self._trouble: dict[str, str] = {}  # what is away ("Redis", "the broker") -> what was said about it
 
@@ -71,12 +78,17 @@ class LeaderScheduler(Scheduler):
             standing = self._beats.lead(self._owner)
             self._compare(off_by(standing.now, asked_at, time.time()))
             self._back("Redis")
+            self._back("a key")
             self._heard(standing)
             if not standing.leads:
                 return min(RENEW_S, standing.left_s + 0.02)
             return self._lead(standing)
         except (redis.RedisError, OSError) as error:
-            self._away("Redis", str(explain(error, self._url)))
+            if is_foreign(error):
+                self._spoilt(str(error))
+            else:
+                how = "refuses" if isinstance(error, redis.ResponseError) else "is away"
+                self._away("Redis", str(explain(error, self._url)), how)
             return RENEW_S
 
     def close(self) -> None:
@@ -84,7 +96,7 @@ class LeaderScheduler(Scheduler):
         if hasattr(self, "_beats"):
             with suppress(redis.RedisError, OSError):
                 if self._beats.resign(self._owner):
-                    logger.info("beat: gives the lead back")
+                    logger.info("beat: gave up the lead")
             self._token = None
             self._drop_broker()
         super().close()
@@ -119,6 +131,8 @@ class LeaderScheduler(Scheduler):
         """Send what is due; returns seconds until the next look."""
         if time.monotonic() >= self._read_at:
             self._read(standing)
+        if time.monotonic() >= self._health_at:
+            self._examine()
         ahead = standing.now - time.monotonic()  # of Redis's clock before our own
         waits = [RENEW_S]
         for entry in self._schedule.entries.values():
@@ -149,18 +163,31 @@ class LeaderScheduler(Scheduler):
             del self._rounds[name]
         self._schedule, self._read_at = schedule, time.monotonic() + READ_S
 
+    def _examine(self) -> None:
+        """Say once what is wrong with how Redis keeps what it is given, and again when it has come back."""
+        findings = {one.name: one for one in health.look(self._client)}
+        found = {name: str(one) for name, one in findings.items()}
+        for name, said in found.items():
+            if name not in self._findings:
+                logger.log(logging.ERROR if findings[name].grave else logging.WARNING, "beat: %s", said)
+                if findings[name].grave:
+                    self._registry.report_error("Redis", said)
+        for name in self._findings.keys() - found.keys():
+            logger.warning("beat: resolved: %s", self._findings[name])
+        self._findings, self._health_at = found, time.monotonic() + HEALTH_S
+
     def _note(self, name: str, token: int, last: Round) -> bool:
         noted = self._schedules.note(token, name, last.due, last.state)
         if noted:
             self._rounds[name] = last
         return noted
 
-    def _send(self, entry: Entry, due: float, token: int) -> bool:
+    def _send(self, entry: ScheduledTask, due: float, token: int) -> bool:
         """Send one round; False when this beat must not, or cannot reach the broker."""
         with _uninterrupted():
             return self._send_once(entry, round(due, 3), token)
 
-    def _send_once(self, entry: Entry, due: float, token: int) -> bool:
+    def _send_once(self, entry: ScheduledTask, due: float, token: int) -> bool:
         if not self._note(entry.name, token, Round(due=due, sent_at=None, state=RoundState.DUE)):
             return False
         try:
@@ -169,7 +196,7 @@ class LeaderScheduler(Scheduler):
             self._drop_broker()
             self._away("the broker", " ".join(f"{type(error).__name__}: {error}".split()))
             return False
-        except Exception as error:  # whatever is wrong with one entry, the others go on, and it has its next round
+        except Exception as error:  # an error in one entry must not stop the others; it is tried again at its next round
             logger.exception("beat: %s could not be sent", entry.name)
             self._registry.report_error("beat", f"{entry.name} could not be sent: {type(error).__name__}: {error}")
         else:
@@ -178,7 +205,7 @@ class LeaderScheduler(Scheduler):
         self._rounds[entry.name] = Round(due=due, sent_at=None, state=RoundState.SENT)  # also if Redis cannot be told
         return self._schedules.note(token, entry.name, due, RoundState.SENT)
 
-    def _publish(self, entry: Entry, due: float, token: int) -> None:
+    def _publish(self, entry: ScheduledTask, due: float, token: int) -> None:
         if self._broker is None:
             self._broker = self.app.connection_for_write(transport_options=IMPATIENT)
         options = {
@@ -200,9 +227,22 @@ class LeaderScheduler(Scheduler):
             with suppress(Exception):  # it is broken, or not needed any more
                 broker.release()
 
-    def _away(self, what: str, said: str) -> None:
+    def _spoilt(self, said: str) -> None:
+        """Redis is there, and one of the keys that beat needs holds something else."""
+        if "a key" in self._trouble:
+            return
+        try:
+            names = "; ".join(map(str, find(self._client, ())[:KEYS_NAMED])) or said
+        except redis.RedisError as error:
+            names = f"{said} ({error})"
+        self._trouble["a key"] = names
+        logger.error(
+            "beat: sends nothing, because of foreign values in Redis: %s; `trawl doctor --repair` sets them aside", names
+        )
+
+    def _away(self, what: str, said: str, how: str = "is away") -> None:
         if what not in self._trouble:
-            logger.warning("beat: %s is away; trying again each second: %s", what, said)
+            logger.warning("beat: %s; trying again each second: %s", f"{what} {how}", said)
         self._trouble[what] = said
 
     def _back(self, what: str) -> None:

@@ -1,5 +1,4 @@
-"""What a worker's main process does for the crawlers that its pool hosts: tell them how many may be, and when to go; and the
-fleet that this node is there.
+"""The worker bootstep of a node: limits the crawlers of the pool, drains them at shutdown, and sends the node's heartbeat.
 
 A step of the *worker*: steps of the consumer are stopped and started at each reconnection to the broker.
 """
@@ -13,24 +12,26 @@ from typing import Any
 
 from celery import bootsteps
 from celery.signals import worker_shutdown
-from celery.worker import state
 from click import ClickException
 
 from redis_components.connection import connect
-from redis_components.errors import ConfigError
-from redis_components.nodes import NodeRecord, Nodes
-from redis_components.registry import Registry
-from workers.node import NODE
-from workers.node_beat import NodeBeat
-from workers.patient_log import never_wait
+from redis_components.errors import ConfigError, TrawlError
+from redis_components.fleet.nodes import NodeRecord, Nodes
+from redis_components.fleet.registry import Registry
+from redis_components.names import node_name
+from workers.logs.nonblocking import never_wait
+from workers.node.heartbeat import NodeBeat
+from workers.node.host import NODE
 
+from .celery_internals import check_internals, hosted, instead_of_soft_shutdown, pool_kind
+from .fleet_settings import celeryconfig
 from .routing import CONTROL, node_queue, services_of
 
 logger = logging.getLogger(__name__)
 
 
 class NodeStep(bootsteps.StartStopStep):
-    """Sets up `workers.node.NODE` before the pool is forked, and its drain flag however the worker ends."""
+    """Sets up `workers.node.host.NODE` before the pool is forked, and its drain flag however the worker ends."""
 
     requires = ("celery.worker.components:Pool",)
 
@@ -39,8 +40,10 @@ class NodeStep(bootsteps.StartStopStep):
         queues = worker.app.amqp.queues
         named = set(queues.consume_from)
         try:
-            check_pool(worker.pool_cls.__module__.rpartition(".")[2], worker.concurrency, named)
-        except ConfigError as error:
+            check_internals()
+            node_name(worker.hostname)
+            check_pool(pool_kind(worker), worker.concurrency, named)
+        except TrawlError as error:
             raise ClickException(str(error)) from error  # Celery's command line shows it as one line, exit code 1
         NODE.crawlers = room_for_crawlers(worker.concurrency, named)
         NODE.once = room_for_small_crawls(worker.concurrency, named)
@@ -55,16 +58,14 @@ class NodeStep(bootsteps.StartStopStep):
             registry = Registry(client)
             report = partial(registry.report_error, worker.hostname)
             self._beat = NodeBeat(
-                Nodes(client), lambda: look(worker), before=NODE.room(worker.hostname).end_strays, report=report
+                Nodes(client), lambda: node_record(worker), before=NODE.room(worker.hostname).end_strays, report=report
             )
             self._beat.start()
             # The step itself is stopped before the pool; a node is gone when its crawlers are.
             worker_shutdown.connect(self._say_goodbye, weak=False)
-        if not worker.pool_cls.__module__.endswith(".prefork"):  # supervisors are threads of this process then
+        if pool_kind(worker) != "prefork":  # supervisors are threads of this process then
             never_wait()
-        # SIGQUIT: Celery sleeps here for the whole of worker_soft_shutdown_timeout, in its signal handler, and nobody tells the
-        # crawlers. There is no hook for it.
-        worker.wait_for_soft_shutdown = lambda: drain(worker)
+        instead_of_soft_shutdown(worker, lambda: drain(worker))  # nobody would tell the crawlers
 
     def close(self, worker: Any) -> None:  # noqa: ARG002 - the form of a step
         """SIGTERM, SIGQUIT, Ctrl-C, or an error that the worker cannot survive."""
@@ -81,15 +82,13 @@ class NodeStep(bootsteps.StartStopStep):
             self._beat.stop()
 
 
-def look(worker: Any) -> NodeRecord:
+def node_record(worker: Any) -> NodeRecord:
     """What this node is at the moment."""
-    # A message is here from its receipt to the end of its task; a list of a dict's values is made in one piece.
-    hosted = sum(request.name == "trawl.run_crawler" for request in list(state.requests.values()))
     return NodeRecord(
         name=worker.hostname,
         services=services_of([*worker.app.amqp.queues.consume_from]),
         capacity=NODE.crawlers,
-        taken=hosted,
+        taken=hosted("trawl.run_crawler"),
         draining=NODE.drain.is_set(),
     )
 
@@ -111,9 +110,7 @@ def check_pool(pool: str, processes: int, queues: set[str]) -> None:
 
 def room_for_crawlers(processes: int, queues: set[str]) -> int:
     """How many crawlers a pool of that size may host: some processes are kept for tasks that last seconds, if it serves those."""
-    from celeryconfig import RESERVED_PROCESSES
-
-    reserved = RESERVED_PROCESSES if CONTROL in queues else 0
+    reserved: int = celeryconfig.RESERVED_PROCESSES if CONTROL in queues else 0
     return max(1, processes - reserved)
 
 
@@ -121,10 +118,9 @@ def room_for_small_crawls(processes: int, queues: set[str]) -> int:
     """How many `crawl_once` may run at one time: what crawlers and the fleet's own tasks leave over, at least one."""
     if CONTROL not in queues:
         return processes
-    from celeryconfig import FLEET_TASKS
-
     crawlers = room_for_crawlers(processes, queues) if services_of([*queues]) else 0
-    return max(1, processes - crawlers - FLEET_TASKS)
+    fleet_tasks: int = celeryconfig.FLEET_TASKS
+    return max(1, processes - crawlers - fleet_tasks)
 
 
 def drain(worker: Any) -> None:

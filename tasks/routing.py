@@ -1,4 +1,4 @@
-"""Which queue a task goes to."""
+"""Routes tasks to queues."""
 
 from __future__ import annotations
 
@@ -8,22 +8,27 @@ from typing import Any
 from celery import Celery
 from kombu.entity import Exchange, Queue
 
+from redis_components.names import service_name
+
 CONTROL = "control"  # the default queue, of tasks that last seconds
 
 # Transport options of a sender that must not wait for a broker that is away: kombu's own tries for ever.
 IMPATIENT = {"socket_timeout": 3, "socket_connect_timeout": 2, "max_retries": 0}
 
-NODE_QUEUE_EXPIRES_S = 60.0  # a queue that nobody consumes for so long is gone from the broker, with what is in it
+NODE_QUEUE_EXPIRES_S = 60.0  # a queue without a consumer for this time is deleted by the broker, with its messages
 SERVICE_PREFIX = "crawlers."
 
 
 def route(
     name: str, args: Sequence[Any], kwargs: Mapping[str, Any], options: Mapping[str, Any], **_: Any
 ) -> dict[str, str] | None:
-    """`run_crawler` goes to the nodes that serve its spider, everything else to the default queue; a named queue is obeyed."""
+    """`run_crawler` goes to the nodes that serve its spider, everything else to the default queue; a named queue is obeyed.
+
+    Raises ConfigError for what cannot be the name of a service.
+    """
     if name != "trawl.run_crawler" or "queue" in options:
         return None
-    spider = kwargs.get("spider") or (args[0] if args else "")
+    spider = service_name(kwargs.get("spider") or (args[0] if args else ""))
     return {"queue": f"{SERVICE_PREFIX}{spider}", "routing_key": f"{SERVICE_PREFIX}{spider}"}
 
 
@@ -38,7 +43,7 @@ def node_queue(name: str) -> Queue:
 
 
 def drop_inbox(app: Celery, name: str) -> None:
-    """Remove the binding of Celery's remote control for a node that was killed: nothing else does, whatever its age.
+    """Remove the binding of Celery's remote control for a node that was killed: nothing else removes it, and it never expires.
 
     Raises kombu's OperationalError where the broker is away.
     """
@@ -50,5 +55,5 @@ def drop_inbox(app: Celery, name: str) -> None:
 
 
 def services_of(queues: Sequence[str]) -> tuple[str, ...]:
-    """The services that a worker serves which consumes these queues."""
+    """The services of a worker that consumes these queues."""
     return tuple(sorted(queue.removeprefix(SERVICE_PREFIX) for queue in queues if queue.startswith(SERVICE_PREFIX)))

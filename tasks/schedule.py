@@ -1,4 +1,4 @@
-"""Scheduled tasks: those of `celeryconfig.py`, over them what people changed while the fleet runs (`trawl schedule`)."""
+"""Scheduled tasks: the entries of `celeryconfig.py`, overridden by those set at run time with `trawl schedule`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from celery.schedules import crontab
 from celery.schedules import schedule as interval
 
 from redis_components.errors import ConfigError
-from redis_components.schedules import StoredEntry, Unreadable
+from redis_components.fleet.schedules import StoredEntry, Unreadable
 
 MIN_EVERY_S = 1.0  # more often is a loop, not a schedule
 MAX_EVERY_S = 366 * 86_400.0
@@ -21,7 +21,7 @@ FLEETS_OWN = {"reconcile_fleet": (1.0, 30.0), "store_items": (1.0, 30.0)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class ScheduledTask:
     """A task that is sent again and again; either `every_s` or `cron` is set."""
 
     name: str
@@ -43,9 +43,9 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """All entries that count, and those that are left out with the reason: they do not keep the others from running."""
+    """All valid entries, and the invalid ones with the reason: an invalid entry does not stop the others."""
 
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, ScheduledTask]
     refused: Mapping[str, str]
 
 
@@ -60,7 +60,9 @@ def defaults_of(beat_schedule: Mapping[str, Any]) -> Schedule:
     return Schedule(entries=entries, refused=refused)
 
 
-def effective(defaults: Schedule, stored: Mapping[str, StoredEntry | Unreadable], check: Callable[[Entry], None]) -> Schedule:
+def effective(
+    defaults: Schedule, stored: Mapping[str, StoredEntry | Unreadable], check: Callable[[ScheduledTask], None]
+) -> Schedule:
     """What is to be sent: `stored` over `defaults`. `check` raises ConfigError for an entry that cannot be.
 
     Where what is stored cannot be, the default goes on.
@@ -85,12 +87,12 @@ def effective(defaults: Schedule, stored: Mapping[str, StoredEntry | Unreadable]
     return Schedule(entries=entries, refused=refused)
 
 
-def changed(name: str, default: Entry | None, change: StoredEntry) -> Entry:
-    """The entry that `change` makes of a default, or by itself. Raises ConfigError where something is missing."""
+def changed(name: str, default: ScheduledTask | None, change: StoredEntry) -> ScheduledTask:
+    """`default` with `change` applied, or a new entry from `change` alone. Raises ConfigError when something is missing."""
     task = change.task or (default.task if default else None)
     if task is None:
         raise ConfigError(f"{name}: name its task with --task")
-    base = default or Entry(name=name, task=task)
+    base = default or ScheduledTask(name=name, task=task)
     rhythm: dict[str, Any] = {}
     if change.every_s is not None or change.cron is not None:
         rhythm = {"every_s": change.every_s, "cron": change.cron}
@@ -106,11 +108,11 @@ def changed(name: str, default: Entry | None, change: StoredEntry) -> Entry:
     )
 
 
-def checker(tasks: Mapping[str, Any]) -> Callable[[Entry], None]:
+def checker(tasks: Mapping[str, Any]) -> Callable[[ScheduledTask], None]:
     """A function that raises ConfigError for an entry that cannot be sent; `tasks` are the application's, by name."""
     known = sorted(name for name in tasks if not name.startswith("celery."))
 
-    def check(entry: Entry) -> None:
+    def check(entry: ScheduledTask) -> None:
         if entry.task not in tasks:
             raise ConfigError(f"{entry.name}: unknown task {entry.task!r}; known are {', '.join(known)}")
         _check_rhythm(entry)
@@ -125,7 +127,7 @@ def checker(tasks: Mapping[str, Any]) -> Callable[[Entry], None]:
     return check
 
 
-def cron_of(entry: Entry) -> crontab:
+def cron_of(entry: ScheduledTask) -> crontab:
     """Celery's own reading of the five fields. Raises ConfigError."""
     fields = (entry.cron or "").split()
     if len(fields) != 5:
@@ -140,7 +142,7 @@ def cron_of(entry: Entry) -> crontab:
         raise ConfigError(f"{entry.name}: cron {entry.cron!r} is wrong: {error}") from None
 
 
-def _check_rhythm(entry: Entry) -> None:
+def _check_rhythm(entry: ScheduledTask) -> None:
     if (entry.every_s is None) == (entry.cron is None):
         raise ConfigError(f"{entry.name}: say how often, with either --every 10s or --cron '*/5 * * * *'")
     if entry.cron is not None:
@@ -151,7 +153,7 @@ def _check_rhythm(entry: Entry) -> None:
         )
 
 
-def _check_fleets_own(entry: Entry) -> None:
+def _check_fleets_own(entry: ScheduledTask) -> None:
     if entry.name not in FLEETS_OWN:
         return
     low, high = FLEETS_OWN[entry.name]
@@ -163,7 +165,7 @@ def _check_fleets_own(entry: Entry) -> None:
         raise ConfigError(f"{entry.name} keeps the fleet going: only its interval can be changed (--every)")
 
 
-def _default(name: str, raw: dict[str, Any]) -> Entry:
+def _default(name: str, raw: dict[str, Any]) -> ScheduledTask:
     rhythm = raw["schedule"]
     every_s = cron = None
     if isinstance(rhythm, crontab):
@@ -176,7 +178,7 @@ def _default(name: str, raw: dict[str, Any]) -> Entry:
         if isinstance(span, bool) or not isinstance(span, int | float):
             raise ConfigError(f"{name}: a schedule of the kind {type(rhythm).__name__} is not supported: seconds or crontab are")
         every_s = float(span)
-    return Entry(
+    return ScheduledTask(
         name=name,
         task=raw["task"],
         every_s=every_s,

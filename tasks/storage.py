@@ -1,4 +1,4 @@
-"""Tasks that bring what was crawled into the database."""
+"""Tasks that store scraped items in the database."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from dataclasses import asdict
 from typing import Any
 
 from redis_components.connection import connect
-from workers.fleet import default_fleet
+from workers.fleet.sizes import default_fleet
 
 from .app import app
 
 
 @app.task(name="trawl.store_items")
 def store_items() -> dict[str, dict[str, Any]]:
-    """Move scraped items into the database; returns what was written, by service. One at a time: a second one finds it busy."""
-    from workers.storing import store
+    """Move the items of services whose consumer is the forum writer into the database; returns what was written, by service.
+
+    One at a time: a second one finds it busy.
+    """
+    from forums.writer.store import store
 
     return {service: asdict(report) for service, report in store(connect(), default_fleet()).items()}

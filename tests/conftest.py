@@ -4,14 +4,18 @@
 - `redis_client`  a `redis.Redis` on it, empty at the start of each test
 - `redis_url`     the URL of the same empty server, for processes and for `connect(url)`
 - `no_process_left`  fails the test when a process started in it outlives it
-- for all tests: TRAWL_DATA_DIR is a temporary folder, and the variables that name a Redis, a broker, a namespace or a database
-  are unset, so that none touches the developer's own data; a test that needs other values uses `monkeypatch.setenv` or the
-  `env` of its process
+- `processes` (marker)  the test starts processes; `make test-fast` leaves it out. In tests/unit a test without it may start none
+- for all tests: TRAWL_DATA_DIR is a temporary folder, no `.env` is read, and the variables that name a Redis, a broker, a
+  namespace or a database are unset, so that none touches the developer's own data; a test that needs other values uses
+  `monkeypatch.setenv` or the `env` of its process
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import redis
@@ -25,10 +29,66 @@ settings.register_profile("deterministic", derandomize=True)
 settings.load_profile("deterministic")
 
 
+FIRST = ("faults", "attacks", "acceptance", "integration")  # folders whose tests wait for processes; all others follow
+
+
+LONG = re.compile(  # left out of `make test`, where a shorter form or another variant of each stays; `make test-all` runs them
+    r"""test_other_reactors\.py::.*\[(EPollReactor|False)\]
+      | test_other_reactors\.py::test_a_second_signal_.*\[SelectReactor\]
+      | test_service_redis\.py::.*another_redis_keeps_it.*\[(params|host\ and\ port)\]
+      | test_service_items\.py::test_a_hundred_thousand_items
+      | test_forum_crawl\.py::test_without_a_detail_crawler.*\[10000\]
+      | test_exchange_properties\.py::.*interleaving\[rolling\]
+      | test_hostile_site_live\.py::.*\[tag\ of\ 60,000\ attributes\]
+      | test_scheduler_bad_input\.py::test_a_setting_that_.*\[(SCHEDULER_(QUEUE|SERIALIZER|REQUEST)|REDIS_ITEMS)
+      | test_scheduler_bad_input\.py::test_a_request_that_cannot_be_read.*\[(older|newer|unknown|cut)
+      | test_private_addresses\.py::test_a_name_that_resolves.*\[(0\.0\.0\.0|10\.0\.0\.1|fd00::1)\]""",
+    re.VERBOSE,
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the processes that tests start keep their bytecode, also where PYTHONDONTWRITEBYTECODE is set: some modules of each are
+    our own, and compiling them is a tenth of a start.
+    """
+    cache = getattr(config, "cache", None)
+    if cache is not None and os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        os.environ.setdefault("PYTHONPYCACHEPREFIX", str(cache.mkdir("bytecode")))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give each xdist worker long tests first and short ones after them.
+
+    `--dist worksteal` hands each of the workers one block of the list, and who is ready takes from the end of another's block.
+    """
+    if os.environ.get("SHORT_TESTS"):
+        left_out = [item for item in items if LONG.search(item.nodeid)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not LONG.search(item.nodeid)]
+    folders = Path(__file__).parent
+    long, short = [], []
+    for item in items:
+        (long if item.path.relative_to(folders).parts[0] in FIRST else short).append(item)
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in sorted(long, key=lambda one: FIRST.index(one.path.relative_to(folders).parts[0])):
+        files.setdefault(item.path, []).append(item)
+    blocks: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    for tests in files.values():  # a file stays in one block: tests of a module share its fixtures
+        min(blocks, key=len).extend(tests)
+    size = -(-len(items) // workers)
+    for block in blocks:
+        room = max(0, size - len(block))
+        block.extend(short[:room])
+        del short[:room]
+    items[:] = [item for block in blocks for item in block] + short
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _nobody_elses_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("TRAWL_DATA_DIR", str(tmp_path_factory.mktemp("data")))
+        environment.setenv("TRAWL_ENV_FILE", "")
         for name in ("TRAWL_REDIS_URL", "TRAWL_BROKER_URL", "TRAWL_NAMESPACE", "TRAWL_DATABASE_URL"):
             environment.delenv(name, raising=False)
         yield

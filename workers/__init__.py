@@ -1,1 +1,1 @@
-"""What runs on a node: crawler processes and who supervises them, spiders, site files, the writer and its database."""
+"""Runs crawlers of any spider on a node: processes, supervision, logs, and the decisions about the fleet's size."""

@@ -1,22 +1,27 @@
 """Scrapy's settings for the fleet, a reason for each line. `docs/settings.md` lists those that are Trawl's own.
 
-The environment overrides what differs from machine to machine: TRAWL_REDIS_URL, TRAWL_NAMESPACE, TRAWL_LOG_LEVEL.
+The environment overrides what differs from machine to machine: TRAWL_REDIS_URL, TRAWL_NAMESPACE, TRAWL_MAX_TASKS,
+TRAWL_LOG_LEVEL, TRAWL_ALLOW_PRIVATE.
 """
 
 from __future__ import annotations
 
-import os
 from importlib.util import find_spec
 
 from scrapy.settings import default_settings
 
 from redis_components.embedded import redis_url
-from redis_components.namespace import fleet_namespace
-from workers.user_agent import USER_AGENT as USER_AGENT
+from redis_components.server.namespace import fleet_namespace
+from redis_components.server.variables import load_env_file
+
+from .environment.variables import Crawlers
+
+load_env_file()  # `scrapy crawl` is a program, too
+_VARIABLES = Crawlers.read()
 
 BOT_NAME = "trawl"
-SPIDER_MODULES = ["workers.spiders"]
-NEWSPIDER_MODULE = "workers.spiders"
+SPIDER_MODULES = ["forums.spiders"]
+NEWSPIDER_MODULE = "forums.spiders"
 
 # The shared frontier.
 REDIS_URL = redis_url()  # read when a crawl begins; starts the embedded server where no TRAWL_REDIS_URL is given
@@ -25,6 +30,7 @@ SCHEDULER = "redis_components.scheduler.Scheduler"
 DUPEFILTER_CLASS = "redis_components.dupefilter.RFPDupeFilter"
 STATS_CLASS = "redis_components.stats.RedisStatsCollector"
 ITEM_PIPELINES = {"redis_components.pipelines.RedisPipeline": 300}
+SCHEDULER_MAX_FED_TASKS = _VARIABLES.max_tasks  # threads of one site that wait; more are kept by their ids
 SCHEDULER_PERSIST = True  # a continuous crawl is never over: closing one crawler must not delete what the others work on
 
 # Politeness towards one site is in its file (`politeness`); these are the bounds of a crawler.
@@ -39,38 +45,44 @@ RETRY_HTTP_CODES = [408, 429, 500, 502, 503, 504, 522, 524]
 DOWNLOAD_WARNSIZE = 2 * 1024 * 1024  # Scrapy's 32 MiB would never be said of a forum
 DOWNLOAD_MAXSIZE = 8 * 1024 * 1024  # no forum page is larger, and the worst page of that size is read within WATCHDOG_TIMEOUT
 
-# Speed: `python -m benchmarks.settings_share` measures what each of these is worth.
+# Speed: `python -m benchmarks.frontier.settings_share` measures what each of these is worth.
 CONCURRENT_ITEMS = 4  # Scrapy starts this many tasks for each response; its 100 halve the pages per second
 EXTENSIONS = {"redis_components.extensions.GarbageCollection": 0}
 GC_THRESHOLD = [50_000, 50, 50]  # Python's default of 700 looks through the youngest objects several times for each page
 COOKIES_ENABLED = False  # the forums are read without a login
-HTTPPROXY_ENABLED = False  # sites are reached directly, whatever `http_proxy` in the environment of a node says
+HTTPPROXY_ENABLED = False  # sites are reached directly; `http_proxy` in the environment of a node is ignored
 METAREFRESH_ENABLED = False  # it searches each page's HTML for a redirect
 REFERER_ENABLED = False  # a site need not know where we came from; and a request in Redis could name a class for it to import
 ASYNCIO_EVENT_LOOP = "uvloop.Loop" if find_spec("uvloop") else None  # libuv's loop; there is none for Windows
 
 # Safety: who can write to Redis must not make a crawler read files.
 DOWNLOAD_HANDLERS = {
-    "http": "workers.downloads.DownloadHandler",  # and speed: a fifth more pages than with Twisted's client; it caches DNS too
-    "https": "workers.downloads.DownloadHandler",
+    # and speed: a fifth more pages than with Twisted's client; it caches DNS too
+    "http": "workers.crawler.http_client.DownloadHandler",
+    "https": "workers.crawler.http_client.DownloadHandler",
     "file": None,
     "ftp": None,
     "s3": None,
     "data": None,
 }
+ALLOW_PRIVATE_ADDRESSES = _VARIABLES.allow_private  # a name's owner must not choose an address in our network
 DOWNLOADER_MIDDLEWARES = {
-    "workers.breaker.site_files.SiteFiles": 40,  # what belongs to a site whose file is missing or wrong waits
-    "workers.sites.allowed.AllowedSites": 50,  # nor fetch what no site file names, such as an address of the private network
-    "workers.sites.manners.Manners": 60,  # the site's pace; before robots.txt is asked (100)
-    "workers.sites.manners.SiteHeaders": 950,  # innermost: what it adds may be secret, and retries are written to Redis
+    "forums.breaker.missing_site_file.SiteFiles": 40,  # what belongs to a site whose file is missing or wrong waits
+    # a site's requests reach its own places alone, others only what a site file names
+    "forums.sites.http.allowed_origins.AllowedSites": 50,
+    "forums.sites.http.politeness.Manners": 60,  # the site's pace; before robots.txt is asked (100)
+    "forums.sites.http.politeness.SiteHeaders": 950,  # innermost: secrets are for trusted places only, and never in Redis
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,  # the next one in its place
-    "workers.sites.robots.RobotsTxt": 100,  # Scrapy's lets pages pass that wait for robots.txt together
+    "forums.sites.http.robots.RobotsTxt": 100,  # Scrapy's lets pages pass that wait for robots.txt together
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # a request can switch it off
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,  # the next one in its place
-    "workers.downloads.RedirectWithoutReferer": 600,
-    "workers.breaker.watch.SiteWatch": 560,  # a wall is no page; behind redirects and decompression, before a retry hides it
+    "workers.crawler.http_client.RedirectWithoutReferer": 600,
+    "scrapy.downloadermiddlewares.cookies.CookiesMiddleware": None,  # the next one in its place, where COOKIES_ENABLED is set
+    "forums.sites.http.cookies.SiteCookies": 700,
+    "redis_components.scrapy_glue.retry_after.RetryAfterMiddleware": 555,  # 429: every crawler leaves the site alone
+    "forums.breaker.middleware.SiteWatch": 560,  # finds block pages: after redirects and decompression, before a retry
 }
-SPIDER_MIDDLEWARES = {"workers.breaker.watch.BackToTheQueue": 10}  # pages that a callback finds blocked
+SPIDER_MIDDLEWARES = {"forums.breaker.middleware.BackToTheQueue": 10}  # pages that a callback finds blocked
 # Both of these would let whoever reaches the port run code in the crawler, and Scrapy has them on. Not to load them either makes
 # a crawler's start a tenth shorter; `None` in EXTENSIONS would load them to find their name.
 TELNETCONSOLE_ENABLED = False
@@ -79,12 +91,12 @@ _CONSOLES = ("scrapy.extensions.telnet.", "scrapy.extensions.remote_control.")
 EXTENSIONS_BASE = {name: at for name, at in default_settings.EXTENSIONS_BASE.items() if not name.startswith(_CONSOLES)}
 MEMUSAGE_ENABLED = False  # it reads ru_maxrss, which a child inherits from its parent; the two limits below look at the process
 
-# Limits of one crawler process (`workers/limits.py`). It needs 80 MiB, and with 32 large pages in flight some hundred.
+# Limits of one crawler process (`workers/crawler/limits.py`). It needs 80 MiB, and with 32 large pages in flight some hundred.
 CRAWLER_MEMORY_SOFT_MB = 1024  # it has a leak: its pages are finished, a fresh process takes over
 CRAWLER_MEMORY_HARD_MB = 2048  # it grows too fast for that: it is ended before the kernel ends something else on the node
 
 # Logs: one line per event that an operator acts on.
-LOG_LEVEL = os.environ.get("TRAWL_LOG_LEVEL", "INFO")
+LOG_LEVEL = _VARIABLES.log_level
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 LOG_DATEFORMAT = "%Y-%m-%d %H:%M:%S"
 LOG_VERSIONS: list[str] = []  # a restarted crawler must not fill its log with the versions of its libraries

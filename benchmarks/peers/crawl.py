@@ -1,6 +1,6 @@
 """One measured crawl in a fresh process: `python -m benchmarks.peers.crawl JOB_FILE` prints one line of JSON.
 
-Started by `benchmarks/peer.py`; runs in the peers' own environment too.
+Started by `benchmarks/support/peer.py`; runs in the peers' own environment too.
 """
 
 from __future__ import annotations

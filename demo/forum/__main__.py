@@ -82,7 +82,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _leave)
     args = _arguments()
-    from demo.forum import behaviour, run, world  # after the signal handlers: loading takes a while, and a signal may come
+    from . import behaviour, run, world  # after the signal handlers: loading takes a while, and a signal may come
 
     size = world.Size(forums=args.forums, threads=args.threads, comments=args.comments, history_days=args.history_days)
     rates = ("rate", "edit_rate", "delete_rate", "move_rate", "skew")

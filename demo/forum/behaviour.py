@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from demo.forum.world import Mix
 from redis_components.errors import TrawlError
+
+from .world import Mix
 
 MAX_RATE = 5_000.0
 MAX_LATENCY_MS = 60_000.0

@@ -6,13 +6,13 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from demo.forum.history import How
-from demo.forum.prose import Prose
-from demo.forum.records import Comment, Forum, Thread, comment_hash, iso, post_hash
-from demo.forum.words import Theme
+from .history import How
+from .prose import Prose
+from .records import Comment, Forum, Thread, comment_hash, iso, post_hash
+from .words import Theme
 
 if TYPE_CHECKING:
-    from demo.forum.world import Mix, World
+    from .world import Mix, World
 
 _OF_POSTS = 0.25  # share of the edits that concern a thread's opening post, half of them its title
 _OF_THREADS = 0.1  # share of the deletions that take a whole thread

@@ -9,11 +9,11 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from demo.forum import layout
-from demo.forum.bodies import PAGE_SIZE, Bodies, page_count, page_number, page_slice
-from demo.forum.json_pages import find_forum, find_thread, forum_rows
-from demo.forum.records import Comment, Forum, Post, Thread
-from demo.forum.world import World
+from . import layout
+from .bodies import PAGE_SIZE, Bodies, page_count, page_number, page_slice
+from .json_pages import find_forum, find_thread, forum_rows
+from .records import Comment, Forum, Post, Thread
+from .world import World
 
 _HOME = ("/", "All forums")
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from demo.forum.bodies import Bodies, NoSuchPage, page_count, page_number, page_slice
-from demo.forum.records import Comment, Forum, Thread
-from demo.forum.world import World
+from .bodies import Bodies, NoSuchPage, page_count, page_number, page_slice
+from .records import Comment, Forum, Thread
+from .world import World
 
 encode = msgspec.json.encode
 

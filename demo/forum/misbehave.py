@@ -15,7 +15,7 @@ from random import Random
 
 from aiohttp import web
 
-from demo.forum.behaviour import Behaviour
+from .behaviour import Behaviour
 
 SLOW_BODY_S = 1.0
 _DRIBBLES = 10

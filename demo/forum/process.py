@@ -13,7 +13,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from contextlib import suppress
@@ -22,8 +21,9 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 from urllib.parse import urlsplit
 
-from redis_components.die_with_parent import tied
+from redis_components.embedded.die_with_parent import tied
 from redis_components.errors import TrawlError
+from workers.process.run_module import own_module
 
 _START_S = 30.0
 _STOP_S = 5.0
@@ -75,7 +75,7 @@ class ForumProcess:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (stop() closes it)
         with tempfile.TemporaryDirectory(prefix="trawl-forum-") as folder:
             ready = Path(folder) / "ready.json"
-            command = tied(sys.executable, "-m", "demo.forum", *self._options, f"--ready-file={ready}")
+            command = tied(*own_module("demo.forum", *self._options, f"--ready-file={ready}"))
             try:
                 self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=self._errors, start_new_session=True)
                 self._wait_for(ready)

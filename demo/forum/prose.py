@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from demo.forum import words
+from . import words
 
 
 class Prose:

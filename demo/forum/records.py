@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from hashlib import sha1
 from zlib import crc32
 
-from demo.forum.words import Theme
+from .words import Theme
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,12 +15,13 @@ from pathlib import Path
 
 from aiohttp import web
 
-from demo.forum.behaviour import Behaviour
-from demo.forum.life import live
-from demo.forum.server import ForumServer
-from demo.forum.tempo import liveliness
-from demo.forum.world import Size, World
 from redis_components.errors import TrawlError
+
+from .behaviour import Behaviour
+from .life import live
+from .server import ForumServer
+from .tempo import liveliness
+from .world import Size, World
 
 _GOODBYE_S = 1.0  # pages under way get this long to finish
 

@@ -4,7 +4,7 @@ aiohttp.web carries it. Measured with 3,000-byte bodies over 32 kept connections
 libraries served (pages/s, server CPU per page): aiohttp.web with its router 28,000, 34 µs; uvicorn with httptools and a raw
 ASGI function 28,000, 36 µs; httptools with a protocol of our own 35,000, 17 µs. The two libraries are equally fast and ten
 times above the 2,000 pages/s that are wanted, and only aiohttp lets a handler reach its transport by a public name, which
-resetting a connection needs. `benchmarks/forum_speed.py` measures this server.
+resetting a connection needs. `benchmarks/forums/forum_speed.py` measures this server.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from demo.forum.behaviour import BadControl, Behaviour
-from demo.forum.bodies import Bodies, NoSuchPage
-from demo.forum.html_pages import HtmlPages, not_found
-from demo.forum.json_pages import JsonPages, encode
-from demo.forum.misbehave import Mischief, Spoilt, send_half_and_reset, send_slowly
-from demo.forum.walls import wall, walled
-from demo.forum.world import World
+from .behaviour import BadControl, Behaviour
+from .bodies import Bodies, NoSuchPage
+from .html_pages import HtmlPages, not_found
+from .json_pages import JsonPages, encode
+from .misbehave import Mischief, Spoilt, send_half_and_reset, send_slowly
+from .walls import wall, walled
+from .world import World
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 View = Callable[[web.Request], bytes]

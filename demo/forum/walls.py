@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from demo.forum.behaviour import Behaviour
+from .behaviour import Behaviour
 
 LOGIN = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Log in</title></head>

@@ -19,12 +19,12 @@ from datetime import UTC, datetime
 from itertools import islice
 from random import Random
 
-from demo.forum.changes import Changes
-from demo.forum.history import History
-from demo.forum.prose import Prose
-from demo.forum.records import Comment, Forum, Post, Thread, comment_hash, iso, post_hash
-from demo.forum.tempo import popularity
-from demo.forum.words import THEMES
+from .changes import Changes
+from .history import History
+from .prose import Prose
+from .records import Comment, Forum, Post, Thread, comment_hash, iso, post_hash
+from .tempo import popularity
+from .words import THEMES
 
 OPENING = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
 HISTORY_DAYS = 60.0

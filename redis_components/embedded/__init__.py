@@ -1,6 +1,6 @@
 """The project's own Redis: used by every command that is started without TRAWL_REDIS_URL.
 
-Each command, in whatever terminal, calls `redis_url()` and gets the same server. The first one starts it; when the last one
+Each command, in any terminal, calls `redis_url()` and gets the same server. The first one starts it; when the last one
 is gone, however it went, the server is stopped and nothing is left but its data.
 
     binary.py    which server program                     place.py    the folder, and what is in it
@@ -8,7 +8,9 @@ is gone, however it went, the server is stopped and nothing is left but its data
     server.py    one server process                       locks.py, wire.py   what these stand on
 """
 
-from .place import ServerState, data_dir, project_dir
+from redis_components.server.variables import project_dir
+
+from .place import ServerState, data_dir
 from .session import redis_url, status, stop
 
 __all__ = ["ServerState", "data_dir", "project_dir", "redis_url", "status", "stop"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
 from redis_components.errors import TrawlError
+from redis_components.server.variables import load_env_file, variable
 
 from . import keeper, session
 from .binary import probe
@@ -29,6 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if options.command == "keep":
             return _keep(options)
+        load_env_file()
         return _status(as_json=options.json) if options.command == "status" else _stop()
     except TrawlError as exc:
         sys.stderr.write(f"{exc}\n")
@@ -51,7 +52,7 @@ def _status(*, as_json: bool) -> int:
         sys.stdout.write(f"{state.version} ({state.binary}), pid {state.pid}, data in {state.directory}\n{state.url}\n")
     else:
         sys.stdout.write(f"no embedded Redis runs for {data_dir()}\n")
-    if os.environ.get("TRAWL_REDIS_URL") and not as_json:
+    if variable("TRAWL_REDIS_URL") and not as_json:
         sys.stdout.write("TRAWL_REDIS_URL is set: commands started here use that server instead\n")
     return 0
 

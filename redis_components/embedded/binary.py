@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from redis_components.errors import RedisUnavailable
+from redis_components.server.variables import variable
 
 MINIMUM = (6, 2)
 NAMES = ("valkey-server", "redis-server")
@@ -37,7 +38,7 @@ class ServerBinary:
 
 
 def probe(path: Path, source: str) -> ServerBinary | None:
-    """What `path --version` says it is; None when it is no Redis or Valkey server, or cannot be run."""
+    """What `path --version` says it is; None when it is not a Redis or Valkey server, or cannot be run."""
     try:
         banner = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=5, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
@@ -52,7 +53,7 @@ def choose() -> ServerBinary:
 
     Raises RedisUnavailable: TRAWL_REDIS_BIN is not usable (it is never silently replaced by another), or nothing was found.
     """
-    if named := os.environ.get("TRAWL_REDIS_BIN"):
+    if named := variable("TRAWL_REDIS_BIN"):
         return _named(named)
     refused = []
     for path, source in _candidates():

@@ -21,7 +21,7 @@ from redis_components.errors import RedisUnavailable
 
 from . import locks
 from .binary import ServerBinary
-from .place import Place, ServerState
+from .place import ServerFolder, ServerState
 from .server import PortTaken, Server, ServerConfig
 
 GRACE_S = 2.0  # the server outlives its last user by this, so that commands typed or scripted in a row share it
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 class Keeper:
     """Runs one server until nobody uses it."""
 
-    def __init__(self, place: Place, binary: ServerBinary) -> None:
+    def __init__(self, place: ServerFolder, binary: ServerBinary) -> None:
         self.place = place
         self.binary = binary
         # Opened once: should the folder be removed and made again, these users are still the ones we serve.
@@ -127,9 +127,9 @@ def main(root: Path, binary: ServerBinary) -> int:
     if os.fork():  # no child of the starter: nobody has to wait for us, and nobody counts us as theirs
         os._exit(0)
     os.umask(0o077)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # whatever the starter had blocked
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the starter may have blocked any of them
     logging.basicConfig(level=logging.INFO, format="%(asctime)s [%(process)d] %(message)s")  # standard error is keeper.log
-    keeper = Keeper(Place(root=root), binary)
+    keeper = Keeper(ServerFolder(root=root), binary)
 
     def stop(_signal: int, _frame: object) -> None:
         keeper.told_to_stop = True

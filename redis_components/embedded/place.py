@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from redis_components.errors import RedisUnavailable
+from redis_components.server.variables import project_dir, variable
 
+from .private_files import private_folder
 from .server import free_port, write_private
-
-
-def project_dir() -> Path:
-    """The folder of the nearest `scrapy.cfg` at or above the working directory, else the working directory."""
-    here = Path.cwd()
-    return next((folder for folder in (here, *here.parents) if (folder / "scrapy.cfg").is_file()), here)
 
 
 def data_dir() -> Path:
     """The folder for everything that Trawl stores: TRAWL_DATA_DIR, else `data` in `project_dir()`."""
-    named = os.environ.get("TRAWL_DATA_DIR")
+    named = variable("TRAWL_DATA_DIR")
     return Path(named).expanduser().absolute() if named else project_dir() / "data"
 
 
@@ -46,13 +41,13 @@ class Access:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class ServerFolder:
     """The folder `<data>/redis` and the names in it. All of it is readable by its owner only."""
 
     root: Path
 
     @classmethod
-    def current(cls) -> Place:
+    def current(cls) -> ServerFolder:
         return cls(root=data_dir() / "redis")
 
     @property
@@ -80,7 +75,7 @@ class Place:
     def create(self) -> None:
         """Make the folder. Raises RedisUnavailable when it cannot be written."""
         try:
-            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_folder(self.root)
             self.users.touch(mode=0o600)
         except OSError as exc:
             advice = "set TRAWL_DATA_DIR to a folder that can be written, or TRAWL_REDIS_URL to a server of your own"

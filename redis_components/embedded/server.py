@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from redis_components.die_with_parent import tied
 from redis_components.errors import RedisUnavailable
 
 from . import locks, wire
 from .binary import ServerBinary
+from .die_with_parent import tied
 
 # Below the ports that the kernel hands to outgoing connections: otherwise a client that reconnects while the server
 # is down may be given the server's own port, connect to itself, and keep the port taken.
@@ -58,14 +58,14 @@ class ServerConfig:
             'save ""',
             f"appendonly {'yes' if self.aof else 'no'}",
             "appendfsync everysec",
-            "maxmemory-policy noeviction",  # a queue that silently drops entries is no queue
+            "maxmemory-policy noeviction",  # a queue must never drop entries silently
         ]
         write_private(path, "\n".join(lines) + "\n")
         return path
 
 
 class Server:
-    """A server that ends with the thread that started it, whatever ends that."""
+    """A server that ends with the thread that started it, however that thread ends."""
 
     def __init__(self, binary: ServerBinary, config: ServerConfig) -> None:
         self.binary = binary

@@ -22,10 +22,11 @@ from pathlib import Path
 
 import redis_components
 from redis_components.errors import RedisUnavailable
+from redis_components.server.variables import variable
 
 from . import locks, wire
 from .binary import ServerBinary, choose
-from .place import Place, ServerState
+from .place import ServerFolder, ServerState
 
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 15.0
@@ -37,7 +38,7 @@ logger = logging.getLogger(__name__)
 class Membership:
     """This process's hold on the server of one place. Children made by `fork` share it."""
 
-    place: Place
+    place: ServerFolder
     lock: int  # descriptor of users.lock
 
     def is_good(self) -> bool:
@@ -59,9 +60,9 @@ def redis_url() -> str:
     Every process with the same data folder gets the same server; the first one starts it (0.2 s). Later calls cost
     microseconds, and start it again, on the same port, should its keeper have been killed. Raises RedisUnavailable.
     """
-    if named := os.environ.get("TRAWL_REDIS_URL"):
+    if named := variable("TRAWL_REDIS_URL"):
         return named
-    place = Place.current()
+    place = ServerFolder.current()
     member = _memberships.get(place.root)
     if member and member.is_good() and (state := place.state()):
         return state.url
@@ -71,7 +72,7 @@ def redis_url() -> str:
 
 def status() -> ServerState | None:
     """The embedded server of `data_dir()`, if one runs. Does not start it."""
-    place = Place.current()
+    place = ServerFolder.current()
     if not place.keeper.exists() or not locks.is_held(place.keeper):
         return None
     return place.state()
@@ -82,7 +83,7 @@ def stop() -> bool:
 
     Raises RedisUnavailable when it does not end in time.
     """
-    place = Place.current()
+    place = ServerFolder.current()
     if not place.keeper.exists():
         return False
     deadline = time.monotonic() + STOP_TIMEOUT_S
@@ -100,7 +101,7 @@ def stop() -> bool:
     return told is not None
 
 
-def _join(place: Place) -> tuple[Membership, str]:
+def _join(place: ServerFolder) -> tuple[Membership, str]:
     place.create()
     # The exclusive lock is taken for longer than an instant only by a keeper that is stopping its server.
     lock = locks.acquire(place.users, exclusive=False, timeout_s=STOP_TIMEOUT_S)
@@ -113,7 +114,7 @@ def _join(place: Place) -> tuple[Membership, str]:
         raise
 
 
-def _find_or_start(place: Place) -> str:
+def _find_or_start(place: ServerFolder) -> str:
     deadline = time.monotonic() + START_TIMEOUT_S
     while True:
         with locks.held(place.keeper) as lock:
@@ -128,7 +129,7 @@ def _find_or_start(place: Place) -> str:
         time.sleep(0.01)
 
 
-def _start_keeper(place: Place, binary: ServerBinary, lock: int) -> None:
+def _start_keeper(place: ServerFolder, binary: ServerBinary, lock: int) -> None:
     """Start the keeper, which takes over `lock`, and wait until it says how the server fares."""
     _tell_of_other_data(place, binary)
     command = [sys.executable, "-m", "redis_components.embedded", "keep", str(place.root), str(binary.path), binary.source]
@@ -154,7 +155,7 @@ def _start_keeper(place: Place, binary: ServerBinary, lock: int) -> None:
         raise RedisUnavailable(error)
 
 
-def _tell_of_other_data(place: Place, binary: ServerBinary) -> None:
+def _tell_of_other_data(place: ServerFolder, binary: ServerBinary) -> None:
     """A newly installed server is chosen before the bundled one and starts empty: say so, rather than seem to have lost data."""
     mine = place.root / binary.family
     others = sorted(folder.name for folder in place.root.glob("*-*/") if folder.name != mine.name)
@@ -167,7 +168,7 @@ def _tell_of_other_data(place: Place, binary: ServerBinary) -> None:
         )
 
 
-def _late(place: Place) -> RedisUnavailable:
+def _late(place: ServerFolder) -> RedisUnavailable:
     return RedisUnavailable(
         f"the embedded Redis in {place.root} does not answer within {START_TIMEOUT_S:g} s;"
         f" it may still be loading its data: try again, or see {place.log}"

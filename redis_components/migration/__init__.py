@@ -5,7 +5,7 @@
 | `run` | the whole import |
 | `project`, `both_keys` | what the project's settings say |
 | `watch` | whether crawlers of scrapy-redis are still at work |
-| `aside` | taking what is there out of the way of ours |
+| `aside` | moving what is there out of the way of our keys |
 | `queue`, `members`, `requests` | requests |
 | `pickles`, `pickle_child` | reading pickles, shut in |
 | `fingerprints`, `algorithm` | the dupefilter |
@@ -13,6 +13,6 @@
 """
 
 from .project import Project, project_of
-from .run import Options, Report, migrate
+from .run import MigrationReport, Options, migrate
 
-__all__ = ["Options", "Project", "Report", "migrate", "project_of"]
+__all__ = ["MigrationReport", "Options", "Project", "migrate", "project_of"]

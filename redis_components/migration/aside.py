@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import redis
 
 from redis_components.errors import TrawlError
-from redis_components.scripts import script
+from redis_components.server.scripts import script
 
 
 def set_aside(client: redis.Redis, source: str, aside: str, *, owners: str, members: Sequence[bytes] | None = None) -> int:
     """Move `members` of the key `source`, or all of it where None are named, under the name `aside`; how many.
 
-    Of a list beside which an earlier run has set something aside some are moved, the oldest first; repeat it until 0. Raises
-    TrawlError while a crawler of ours works there (`owners` is the key that tells), or where `aside` is of another type.
+    Of a list for which an earlier run has set something aside some are moved, the oldest first; repeat it until 0. Raises
+    TrawlError while a Trawl crawler works there (`owners` is the key that tells), or where `aside` is of another type.
     """
     outcome, moved = script("set_aside")(
         client,
@@ -22,7 +22,7 @@ def set_aside(client: redis.Redis, source: str, aside: str, *, owners: str, memb
         {"whole": int(members is None), "members": members or []},
     )
     if outcome == b"crawling":
-        raise TrawlError(f"a crawler of ours works with {source}: stop it, import, and start it again")
+        raise TrawlError(f"a Trawl crawler works with {source}: stop it, import, and start it again")
     if outcome == b"kinds":
         raise TrawlError(f"{source} has become of another type than {aside}: look at it again")
     return int(moved)

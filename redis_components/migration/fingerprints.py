@@ -1,6 +1,6 @@
 """The dupefilter of scrapy-redis into ours: a set of texts, mostly 40 hex digits each, to what our dupefilter stores.
 
-Set aside under a name of its own first, since both packages use the same key. A batch is added to ours before it leaves the
+Set aside under a separate name first, since both packages use the same key. A batch is added to ours before it leaves the
 set-aside key, and adding twice does no harm: so it may be interrupted at any time and started again.
 """
 
@@ -13,9 +13,9 @@ from typing import Any
 
 import redis
 
-from redis_components import filter_access
+from redis_components.dupefilters import client as filter_access
+from redis_components.dupefilters.kinds import Filter
 from redis_components.errors import ConfigError
-from redis_components.filters import Filter
 
 from .aside import set_aside
 from .both_keys import BothKeys
@@ -52,11 +52,11 @@ class FingerprintsReport:
 
 
 def fingerprint_of(member: bytes) -> bytes:
-    """The bytes that our dupefilter makes of the same text, where a project has a `request_fingerprint` of its own."""
+    """The bytes that our dupefilter makes of the same text, where a project has its own `request_fingerprint`."""
     return bytes.fromhex(member.decode()) if _is_hex(member) else member
 
 
-def look(client: redis.Redis, keys: BothKeys, ours: Filter) -> FingerprintsFound:
+def inspect_fingerprints(client: redis.Redis, keys: BothKeys, ours: Filter) -> FingerprintsFound:
     """What is there for `ours`. Raises ConfigError for a key that scrapy-redis cannot have written."""
     key, aside = keys.theirs.dupefilter, keys.theirs.foreign_fingerprints()
     held = kind_of(client, aside)
@@ -75,7 +75,7 @@ def look(client: redis.Redis, keys: BothKeys, ours: Filter) -> FingerprintsFound
 def import_fingerprints(
     client: redis.Redis, keys: BothKeys, found: FingerprintsFound, ours: Filter, *, tell: Tell
 ) -> FingerprintsReport:
-    """Move them into our dupefilter. Raises TrawlError while a crawler of ours works there, ConfigError where another dupefilter
+    """Move them into our dupefilter. Raises TrawlError while a Trawl crawler works there, ConfigError where another dupefilter
     is in its key.
     """
     report = FingerprintsReport(found=found.total)

@@ -17,7 +17,7 @@ Tell = Callable[[int, int], None]
 
 
 def is_foreign(member: bytes) -> bool:
-    """Whether a member of the sorted set is none of ours: those begin with an order number, which is below 2^53."""
+    """Whether a member of the sorted set was not written by Trawl, whose members begin with an order number below 2^53."""
     return len(member) < 9 or member[0] != 0
 
 

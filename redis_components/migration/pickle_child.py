@@ -1,12 +1,12 @@
 """Reads pickles in a process that can do nothing else: `python -I -S pickle_child.py`, started by `pickles.py`.
 
 Standard library only, run by its path, so that nothing of the project or its dependencies is loaded here. What keeps a hostile
-pickle from doing harm, each by itself:
+pickle from doing harm, each on its own:
 
 1. Only values of plain types are made: a pickle that names any other class or function is refused before it gets it.
 2. On Linux a seccomp filter: from then on the kernel grants this process memory, its pipes and its own end, and no other system
    call: no socket, no file, no process, no signal to others. x86-64 and aarch64.
-3. On Linux, where unprivileged users may have them, namespaces of its own: a network without any interface, and no rights.
+3. On Linux, where unprivileged users may have them, separate namespaces: a network without any interface, and no rights.
 4. Limits: 512 MiB of memory, 60 s of CPU, no file, no child process. `pickles.py` ends it when one pickle takes over 10 s.
 5. An audit hook that refuses what Python itself would do outside: files, sockets, processes, imports.
 
@@ -89,7 +89,7 @@ class Writer:
         self.left = MOST_VALUES
 
     def plain(self, value: Any, depth: int = 0) -> Any:
-        """`value` for JSON. Raises Refused for what is no plain value, or too much of it."""
+        """`value` for JSON. Raises Refused for anything but plain values, or for too many of them."""
         kind = type(value)
         self.left -= 1
         if self.left < 0:
@@ -112,7 +112,7 @@ class Writer:
 def _content(value: Any, kind: type) -> Any:
     if kind in (datetime.datetime, datetime.time):
         if value.tzinfo is not None and type(value.tzinfo) is not datetime.timezone:
-            raise Refused("it holds a time zone that is no fixed offset")
+            raise Refused("it holds a time zone other than a fixed offset")
         return [value.isoformat(), value.fold]
     if kind is datetime.date:
         return value.isoformat()
@@ -135,7 +135,7 @@ def answer(payload: bytes) -> tuple[bytes, bytes]:
         return b"r", str(refusal).encode("utf-8", "backslashreplace")
     except MemoryError:
         return b"r", b"it needs more memory than a request may"
-    except Exception as exc:  # whatever a broken or hostile pickle makes of the unpickler
+    except Exception as exc:  # a broken or hostile pickle can make the unpickler raise anything
         return b"r", f"it is broken: {type(exc).__name__}: {exc}".encode("utf-8", "backslashreplace")[:500]
     return b"v", text
 

@@ -57,7 +57,7 @@ def _tagged(pairs: dict[str, Any]) -> Any:
 
 
 class PickleReader:
-    """Reads batches of pickles, each batch in a process of its own."""
+    """Reads batches of pickles, each batch in a separate process."""
 
     def __init__(self, *, time_limit_s: float = 10.0) -> None:
         self.time_limit_s = time_limit_s

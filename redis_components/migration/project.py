@@ -12,15 +12,15 @@ from scrapy.spiderloader import SpiderLoader
 from scrapy.utils.project import ENVVAR, get_project_settings
 
 from redis_components import defaults
-from redis_components.crawl_config import crawl_keys
 from redis_components.dupefilter import dupefilter_class, is_fused
+from redis_components.dupefilters.kinds import Filter
 from redis_components.errors import ConfigError
-from redis_components.exchange import Order
-from redis_components.filters import Filter
+from redis_components.frontier.messages import QueueOrder
 from redis_components.keys import filled
-from redis_components.loading import object_of
-from redis_components.namespace import namespace_of, prefixed
 from redis_components.queue import order_of
+from redis_components.scrapy_glue.config import crawl_keys
+from redis_components.server.namespace import namespace_of, prefixed
+from redis_components.setting_values import object_of
 from redis_components.spiders import RedisMixin
 
 from .both_keys import BothKeys
@@ -40,8 +40,8 @@ class Project:
     settings: BaseSettings
     keys: BothKeys
     start_keys: tuple[StartKey, ...]
-    order: Order | None  # None: a queue class of the project's own, which goes on with what it has stored
-    filter: Filter | None  # None: a dupefilter class of the project's own, likewise
+    order: QueueOrder | None  # None: a queue class of the project's own, which goes on with what it has stored
+    filter: Filter | None  # None: the project has its own dupefilter class
     keeps_payloads: bool  # SCHEDULER_SERIALIZER reads what scrapy-redis stored
     own_start_tasks: bool  # the spider reads start tasks of another form
 
@@ -57,7 +57,7 @@ def project_of(spider: str, module: str | None = None) -> Project:
         cls.update_settings(settings)
     except KeyError:  # the defaults do for a spider that is not here
         pass
-    except Exception as exc:  # whatever the project's modules raise while they are imported
+    except Exception as exc:  # the project's modules may raise anything while they are imported
         raise ConfigError(f"SPIDER_MODULES: the spiders cannot be loaded: {type(exc).__name__}: {exc}") from exc
     queue = object_of(settings, "SCHEDULER_QUEUE_CLASS", defaults.SCHEDULER_QUEUE_CLASS)
     return Project(
@@ -81,7 +81,7 @@ def _settings(module: str | None) -> BaseSettings:
         os.environ[ENVVAR] = module
     try:
         return get_project_settings()
-    except Exception as exc:  # whatever the user's module raises while it is imported
+    except Exception as exc:  # the user's module may raise anything while it is imported
         raise ConfigError(f"the project's settings cannot be loaded: {type(exc).__name__}: {exc}") from exc
 
 

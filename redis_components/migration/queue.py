@@ -1,4 +1,4 @@
-"""The queue of scrapy-redis into ours: set aside under a name of its own first, since both packages use the same key, then
+"""The queue of scrapy-redis into ours: set aside under a separate name first, since both packages use the same key, then
 moved in batches.
 
 A batch is one script: a request leaves the set-aside key in the step that stores it in the queue or among the dead. So it may
@@ -16,8 +16,8 @@ from hashlib import sha1
 import redis
 
 from redis_components.errors import CodecError, ConfigError, LayoutError
-from redis_components.exchange import Order
-from redis_components.scripts import script
+from redis_components.frontier.messages import QueueOrder
+from redis_components.server.scripts import script
 
 from .aside import set_aside
 from .both_keys import BothKeys
@@ -65,7 +65,7 @@ class QueueReport:
     found: int = 0
     moved: int = 0
     dead: Counter[str] = field(default_factory=Counter)  # by reason
-    classes: Counter[str] = field(default_factory=Counter)  # request classes beside Scrapy's own
+    classes: Counter[str] = field(default_factory=Counter)  # request classes in addition to Scrapy's
     guards: tuple[str, ...] = ()  # what shut in the process that read pickles
 
 
@@ -78,7 +78,7 @@ class Fate:
     request_class: str = ""
 
 
-def look(client: redis.Redis, keys: BothKeys) -> QueueFound:
+def inspect_queue(client: redis.Redis, keys: BothKeys) -> QueueFound:
     """What is there. Raises ConfigError for a key that scrapy-redis cannot have written."""
     key, aside_key = keys.theirs.requests, keys.theirs.foreign_requests()
     kind, held = kind_of(client, key), kind_of(client, aside_key)
@@ -110,17 +110,17 @@ def look(client: redis.Redis, keys: BothKeys) -> QueueFound:
     )
 
 
-def order_of(found: QueueFound, wanted: Order | None) -> Order:
+def order_of(found: QueueFound, wanted: QueueOrder | None) -> QueueOrder:
     """The order of the queue that is imported. Raises ConfigError where a list does not tell which of two it is."""
     if found.kind != "list":
-        return Order.PRIORITY
-    if wanted not in (Order.FIFO, Order.LIFO):
+        return QueueOrder.PRIORITY
+    if wanted not in (QueueOrder.FIFO, QueueOrder.LIFO):
         raise ConfigError("the queue is a list, of FifoQueue or of LifoQueue: say which with --order fifo or --order lifo")
     return wanted
 
 
 def put_aside(client: redis.Redis, keys: BothKeys, found: QueueFound) -> None:
-    """Take what is in the way of our own requests under a name of its own. Raises TrawlError while a crawler of ours works."""
+    """Move what is in the way of our requests to a separate name. Raises TrawlError while a Trawl crawler works."""
     key, aside, owners = keys.theirs.requests, keys.theirs.foreign_requests(), keys.ours.owners()
     if not found.foreign:
         return
@@ -135,7 +135,13 @@ def put_aside(client: redis.Redis, keys: BothKeys, found: QueueFound) -> None:
 
 
 def import_requests(
-    client: redis.Redis, keys: BothKeys, found: QueueFound, order: Order, *, as_is: bool, tell: Tell = lambda done, total: None
+    client: redis.Redis,
+    keys: BothKeys,
+    found: QueueFound,
+    order: QueueOrder,
+    *,
+    as_is: bool,
+    tell: Tell = lambda done, total: None,
 ) -> QueueReport:
     """Move what was set aside into the queue, oldest first; what cannot be read among the dead, as it was. Raises LayoutError."""
     report, reader = QueueReport(found=found.total), PickleReader()

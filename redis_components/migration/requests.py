@@ -1,4 +1,4 @@
-"""What `Request.to_dict` gave to scrapy-redis, as a payload of ours. No spider is loaded: callbacks stay names, and what the
+"""What `Request.to_dict` gave to scrapy-redis, as our payload. No spider is loaded: callbacks stay names, and what the
 crawl needs to know to read the payload (a method, a request class) is looked up when it is crawled.
 """
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from scrapy import Request, Spider
 
-from redis_components import codec
+from redis_components.codec import values
+from redis_components.codec.requests import RequestCodec
 from redis_components.errors import Undecodable
-from redis_components.request_codec import RequestCodec
 
 _ARGUMENTS = frozenset(Request.attributes) - {"callback", "errback"}
 _encode = RequestCodec(Spider("of any name")).encode
@@ -31,15 +31,15 @@ def payload_of(fields: Any) -> bytes:
         raise Undecodable("_class: not the path of a class")
     try:
         request = Request(**fields)
-    except Exception as exc:  # whatever foreign values make a constructor raise
+    except Exception as exc:  # foreign values can make a constructor raise anything
         raise Undecodable(f"it does not make a request: {exc}") from exc
-    stored = {letter: codec.exact(value, letter) for letter, value in codec.loads(_encode(request)).items()}
+    stored = {letter: values.exact(value, letter) for letter, value in values.loads(_encode(request)).items()}
     stored |= {letter: name for letter, name in callbacks.items() if name is not None}
     if kind is not None:
         stored["_"] = kind
         if extra:
-            stored["x"] = {name: codec.exact(value, name) for name, value in extra.items()}
-    return codec.dumps(stored)
+            stored["x"] = {name: values.exact(value, name) for name, value in extra.items()}
+    return values.dumps(stored)
 
 
 def _name(fields: dict[str, Any], role: str) -> str | None:

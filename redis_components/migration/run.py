@@ -10,7 +10,7 @@ from typing import Protocol
 import redis
 
 from redis_components.errors import ConfigError, TrawlError
-from redis_components.exchange import Order
+from redis_components.frontier.messages import QueueOrder
 
 from . import algorithm, fingerprints, queue
 from .algorithm import Recognised
@@ -28,10 +28,10 @@ class Options:
 
     allow_pickle: bool = False
     as_is: bool = False  # payloads stay as they are, for the serializer that the project has
-    order: Order | None = None  # of a queue that is a list, where the project does not tell
+    order: QueueOrder | None = None  # of a queue that is a list, where the project does not tell
     convert_start_tasks: bool = False  # move what scrapy-redis sent as a form into `formdata`
     dry_run: bool = False
-    watch_s: float = 6.0  # for so long crawlers of scrapy-redis are looked for; 0: not at all
+    watch_s: float = 6.0  # time to look for crawlers of scrapy-redis; 0: not at all
 
 
 class Tell(Protocol):
@@ -41,7 +41,7 @@ class Tell(Protocol):
 
 
 @dataclass(kw_only=True)
-class Report:
+class MigrationReport:
     """What the import did, or would do."""
 
     spider: str
@@ -58,13 +58,13 @@ class Report:
     seconds: float = 0.0
 
 
-def migrate(client: redis.Redis, spider: str, project: Project, options: Options, tell: Tell) -> Report:
+def migrate(client: redis.Redis, spider: str, project: Project, options: Options, tell: Tell) -> MigrationReport:
     """Import what scrapy-redis left of one spider's crawl; with `dry_run` only say what would become of it.
 
     Raises ConfigError where an option is missing, TrawlError while a crawler of either package works there.
     """
     began = time.monotonic()
-    report = Report(spider=spider, dry_run=options.dry_run)
+    report = MigrationReport(spider=spider, dry_run=options.dry_run)
     _Import(client, project, options, report, tell).run()
     if not project.own_start_tasks:
         report.start_tasks = [_start_tasks(client, key, options) for key in project.start_keys]
@@ -75,7 +75,7 @@ def migrate(client: redis.Redis, spider: str, project: Project, options: Options
 class _Import:
     """The queue and the dupefilter of one spider."""
 
-    def __init__(self, client: redis.Redis, project: Project, options: Options, report: Report, tell: Tell) -> None:
+    def __init__(self, client: redis.Redis, project: Project, options: Options, report: MigrationReport, tell: Tell) -> None:
         self._client = client
         self._project = project
         self._keys = project.keys
@@ -102,10 +102,10 @@ class _Import:
             self._do(found, known, order)
 
     def _look(self) -> tuple[QueueFound, FingerprintsFound]:
-        """What is there; classes of the project's own go on with what they have stored, so that is none of ours."""
-        found = queue.look(self._client, self._keys) if self._project.order else queue.NOTHING
+        """What is there; the project's own classes go on with what they have stored, so that is left alone."""
+        found = queue.inspect_queue(self._client, self._keys) if self._project.order else queue.NOTHING
         ours = self._project.filter
-        return found, fingerprints.look(self._client, self._keys, ours) if ours else fingerprints.NOTHING
+        return found, fingerprints.inspect_fingerprints(self._client, self._keys, ours) if ours else fingerprints.NOTHING
 
     def _check_members(self, found: QueueFound) -> None:
         if found.members is Members.PICKLES and not self._as_is and not self._options.allow_pickle:
@@ -133,7 +133,7 @@ class _Import:
             self._client, self._keys, found, as_is=self._as_is, tell=self._part("requests")
         )
 
-    def _do(self, found: QueueFound, known: FingerprintsFound, order: Order) -> None:
+    def _do(self, found: QueueFound, known: FingerprintsFound, order: QueueOrder) -> None:
         queue.put_aside(self._client, self._keys, found)  # first: from now on nothing of old crawlers can be taken for ours
         if self._project.filter:
             self._report.fingerprints = fingerprints.import_fingerprints(
@@ -155,7 +155,7 @@ class _Import:
 
 
 def _start_tasks(client: redis.Redis, key: StartKey, options: Options) -> StartTasksReport:
-    """Under a namespace the tasks move with the crawl, unless ours has some of its own."""
+    """Under a namespace the tasks move with the crawl, unless ours already has tasks."""
     if key.theirs != key.ours and not options.dry_run and client.exists(key.theirs):
         client.renamenx(key.theirs, key.ours)
     read = key.ours if client.exists(key.ours) else key.theirs

@@ -13,8 +13,8 @@ from typing import Any
 import redis
 
 from redis_components.errors import BadStartTask
-from redis_components.scripts import script
-from redis_components.start_tasks import read
+from redis_components.server.scripts import script
+from redis_components.start_tasks.format import read
 
 from .members import kind_of, size_of
 
@@ -54,7 +54,7 @@ def converted(data: bytes) -> bytes | None:
 
 
 def look_or_convert(client: redis.Redis, key: str, *, convert: bool) -> StartTasksReport:
-    """Read what waits in `key`; with `convert` write anew what needs it. May be repeated; producers may go on meanwhile."""
+    """Read what waits in `key`; with `convert` rewrite what needs it. May be repeated; producers may go on meanwhile."""
     kind = kind_of(client, key)
     report = StartTasksReport(key=key, waiting=size_of(client, key, kind))
     for place, tasks in _batches(client, key, kind):

@@ -20,11 +20,11 @@ import pytest
 import yaml
 from flower.options import default_options
 
+from forums.sites import load_site
 from tests.support import compose_file
 from tests.support.compose_file import ROOT, ComposeService, MissingVariable
-from workers.fleet import parse_fleet
-from workers.grace import container_s
-from workers.sites import load_site
+from workers.environment.values import parse_fleet
+from workers.process.shutdown_times import container_s
 
 SERVICES = compose_file.services(compose_file.example())
 OURS = {name: service for name, service in SERVICES.items() if name != "redis"}
@@ -62,7 +62,7 @@ def test_the_example_offers_every_variable_with_its_default() -> None:
 
 def test_every_variable_that_a_service_gets_is_read_by_somebody() -> None:
     sources = [path.read_text() for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
-    sources += [path.read_text() for path in (ROOT / "sites").glob("*.toml")]
+    sources += [path.read_text() for path in (ROOT / "demo" / "sites").glob("*.toml")]
     for name in {*compose_file.image_environment(), *(key for service in OURS.values() for key in service.environment)}:
         if name in ("PATH", "PYTHONUNBUFFERED"):
             continue
@@ -133,7 +133,7 @@ def test_ports_are_published_on_this_machine_only_and_redis_not_at_all() -> None
 
 
 def test_the_demos_site_is_where_the_forum_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRAWL_SITES_DIR", str(ROOT / "sites"))
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(ROOT / "demo" / "sites"))
     monkeypatch.setenv("TRAWL_DEMO_URL", SERVICES["worker-list"].environment["TRAWL_DEMO_URL"])
     assert str(load_site("demo").base_url) == f"http://forum:{SERVICES['forum'].option('--port')}/"
     assert SERVICES["forum"].raw["profiles"] == ["demo"]

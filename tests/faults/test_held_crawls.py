@@ -8,11 +8,11 @@ from pathlib import Path
 import redis
 from scrapy import Request
 
-from redis_components import holds
-from redis_components.exchange import NO_FILTER, NewRequest
-from redis_components.holds import Hold, HoldWord
-from redis_components.inspector import snapshot
-from redis_components.request_codec import RequestCodec
+from redis_components.codec.requests import RequestCodec
+from redis_components.crawl_admin.inspector import snapshot
+from redis_components.frontier import holds
+from redis_components.frontier.holds import Hold, HoldKind
+from redis_components.frontier.messages import NO_FILTER, NewRequest
 from tests.support.crawl import Crawl, crawl, hits_of, link_site
 from tests.support.link_spiders import LinksSpider
 from tests.support.owner import Owner
@@ -20,12 +20,12 @@ from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 
 QUIET_S = 1.0  # for so long nothing more comes
-BUSY_MACHINE_S = 8.0  # promised are 2 s: benchmarks/holds.py measures; here it is enough that it falls silent
+BUSY_MACHINE_S = 8.0  # promised are 2 s: benchmarks/fleet/holds.py measures; here it is enough that it falls silent
 SLOW = {"CONCURRENT_REQUESTS_PER_DOMAIN": 2}
 """Most of what a crawler has started then waits in Scrapy's downloader: enough for seconds."""
 
 
-def hold(run: Crawl, **changes: HoldWord | None) -> None:
+def hold(run: Crawl, **changes: HoldKind | None) -> None:
     with run.client() as client:
         holds.change(client, run.keys, {name: Hold(word=word) if word else None for name, word in changes.items()})
 
@@ -59,7 +59,7 @@ def test_a_paused_crawl_falls_silent_and_goes_on_where_it_was_also_with_other_cr
         run.seed()
         first = [run.start(**SLOW), run.start(**SLOW)]
         reach(run, 40)
-        hold(run, spider=HoldWord.PAUSE)
+        hold(run, spider=HoldKind.PAUSE)
         falls_silent(run)
         with run.client() as client:
             wait_until(lambda: snapshot(client, run.spider).leased == 0, "pages in flight are finished")
@@ -84,7 +84,7 @@ def test_a_paused_site_falls_silent_and_the_others_go_on(redis_server: RedisServ
         run.seed(f"{run.site}/1")
         crawlers = [run.start(**SLOW), run.start(**SLOW)]
         reach(run, 30)
-        hold(run, **{f"site:{site}": HoldWord.PAUSE})
+        hold(run, **{f"site:{site}": HoldKind.PAUSE})
         falls_silent(run)
         run.seed(f"{other}/1", f"{run.site}/1")
         wait_until(lambda: len(hits_of(other)) == 200, lambda: f"the other site is crawled to its end\n{run.log()}", 30)
@@ -102,7 +102,7 @@ def test_parking_and_putting_back_survive_kill_9_and_a_restart_of_redis(tmp_path
     with RedisServer(aof=True) as server, crawl(server.url, tmp_path) as run, run.client() as client:
         site = run.site.removeprefix("http://")
         backlog = store_backlog(run, client, 20_000)
-        hold(run, **{f"site:{site}": HoldWord.PAUSE})
+        hold(run, **{f"site:{site}": HoldKind.PAUSE})
         crawlers = [run.start(SCHEDULER_OWNER_TTL=2) for _ in range(3)]
 
         def parked() -> int:
@@ -116,7 +116,7 @@ def test_parking_and_putting_back_survive_kill_9_and_a_restart_of_redis(tmp_path
         wait_until(lambda: parked() == len(backlog), lambda: f"all is parked, by whoever is left\n{run.log()}", 30)
         assert whereabouts(run, client) == {"parked": backlog}
         client.config_set("appendfsync", "always")  # Redis may write a second late: the operator's word is not what this loses
-        hold(run, spider=HoldWord.PAUSE, **{f"site:{site}": None})
+        hold(run, spider=HoldKind.PAUSE, **{f"site:{site}": None})
         client.config_set("appendfsync", "everysec")
         wait_until(lambda: 0 < parked() < len(backlog), "it is put back, also in a paused crawl", every_s=0.001)
         crawlers[1].kill()

@@ -17,10 +17,10 @@ import redis
 from scrapy import Request
 
 from demo.forum.process import ForumProcess
+from forums.records.start_tasks import PostTask, encode
+from forums.spiders.forum_detail import ForumDetailSpider
 from redis_components.keys import CrawlKeys
 from redis_components.queue import PriorityQueue
-from workers.spiders.forum_detail import ForumDetailSpider
-from workers.spiders.task_data import PostTask, encode
 
 ROOT = Path(__file__).parents[2]
 KEYS = CrawlKeys.for_spider("forum_detail")
@@ -59,7 +59,12 @@ def crawl(redis_url: str, forum: str) -> str:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", "scrapy", "crawl", "forum_detail", "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1"],
         cwd=ROOT,
-        env={**os.environ, "TRAWL_REDIS_URL": redis_url, "TRAWL_DEMO_URL": forum, "TRAWL_SITES_DIR": str(ROOT / "sites")},
+        env={
+            **os.environ,
+            "TRAWL_REDIS_URL": redis_url,
+            "TRAWL_DEMO_URL": forum,
+            "TRAWL_SITES_DIR": str(ROOT / "demo" / "sites"),
+        },
         capture_output=True,
         text=True,
         timeout=90,

@@ -12,23 +12,24 @@ import redis
 
 from cli.main import main
 from demo.forum.process import ForumProcess
+from forums.breaker import close_breaker, drifts, open_breaker
+from forums.breaker.probe import probe_sites
+from forums.breaker.state import REMEMBERED_S, after_probe, is_given_up, pause_s
+from forums.sites.definition.breaker_options import BreakerOptions
+from forums.sites.http.soft_block import BlockVerdict, Cause
+from forums.state.keys import ForumFleetKeys
+from forums.state.site_breakers import Breaker, Breakers, BreakerState
 from monitoring.metrics import METRICS
 from monitoring.page import page
-from monitoring.reading import Source
-from redis_components.answers import server_time
-from redis_components.breakers import Breaker, Breakers, BreakerState
-from redis_components.holds import HoldWord
+from monitoring.source import Source
+from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.server.replies import server_time
 from tests.support.demo_sites import declare
-from workers.breaker import close_breaker, drifts, open_breaker
-from workers.breaker.probing import probe_sites
-from workers.breaker.state import REMEMBERED_S, after_probe, is_given_up, pause_s
-from workers.holding import Target, hold, overview, resume, why_not_seeded
-from workers.sites.breaker_options import BreakerOptions
-from workers.sites.soft_block import Cause, Verdict
+from workers.fleet.holds import Target, hold, overview, resume, why_not_seeded
 
 OPTIONS = BreakerOptions(probe_s=10, probe_max_s=100)
-WALL = Verdict(cause=Cause.CHALLENGE, reason="a challenge of Cloudflare", excerpt="Just a moment")
+WALL = BlockVerdict(cause=Cause.CHALLENGE, reason="a challenge of Cloudflare", excerpt="Just a moment")
 SITE = Target(site="one")
 STATS = CrawlKeys.for_spider("forum_detail").stats_hash()
 
@@ -59,7 +60,7 @@ def trawl(redis_url: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capture
     return run
 
 
-def opened(client: redis.Redis, kind: str = "list", verdict: Verdict = WALL, options: BreakerOptions = OPTIONS) -> bool:
+def opened(client: redis.Redis, kind: str = "list", verdict: BlockVerdict = WALL, options: BreakerOptions = OPTIONS) -> bool:
     return open_breaker(client, "one", verdict, options, url="http://forum.test/1", kind=kind, by="a@b")
 
 
@@ -82,7 +83,7 @@ def said(client: redis.Redis) -> list[str]:
 
 def test_it_opens_once_whoever_noticed_it_first(redis_client: redis.Redis) -> None:
     assert opened(redis_client)
-    assert not opened(redis_client, verdict=Verdict(cause=Cause.LOGIN, reason="another"))
+    assert not opened(redis_client, verdict=BlockVerdict(cause=Cause.LOGIN, reason="another"))
     breaker = Breakers(redis_client).open_ones()["one"]
     assert (breaker.cause, breaker.reason, breaker.by, breaker.step) == ("challenge", WALL.reason, "a@b", 0)
     assert 7.5 <= breaker.next_probe_at - breaker.since <= 12.5
@@ -92,13 +93,13 @@ def test_it_opens_once_whoever_noticed_it_first(redis_client: redis.Redis) -> No
 
 def test_an_operators_pause_and_the_breaker_are_two_things(redis_client: redis.Redis) -> None:
     opened(redis_client)
-    hold(redis_client, SITE, HoldWord.PAUSE, by="ops")
+    hold(redis_client, SITE, HoldKind.PAUSE, by="ops")
     assert sorted(said(redis_client)) == [f"site one: paused by breaker: {WALL.reason}", "site one: paused by ops"]
     resume(redis_client, SITE)
     assert said(redis_client) == [f"site one: paused by breaker: {WALL.reason}"]
     resume(redis_client, Target(whole=True))
     assert said(redis_client) == [f"site one: paused by breaker: {WALL.reason}"]
-    hold(redis_client, SITE, HoldWord.PAUSE, by="ops")
+    hold(redis_client, SITE, HoldKind.PAUSE, by="ops")
     assert close_breaker(redis_client, "one", "it is well")
     assert said(redis_client) == ["site one: paused by ops"]
     assert not close_breaker(redis_client, "one", "again")
@@ -110,7 +111,7 @@ def test_a_process_that_died_between_record_and_hold_is_mended(redis_client: red
     assert said(redis_client) == []
     probe_sites(redis_client)
     assert said(redis_client) == [f"site one: paused by breaker: {WALL.reason}"]
-    redis_client.delete(FleetKeys().breakers())
+    redis_client.delete(ForumFleetKeys().breakers())
     probe_sites(redis_client)
     assert said(redis_client) == []
 
@@ -142,7 +143,7 @@ def test_what_was_the_trouble_is_what_is_probed(redis_client: redis.Redis, forum
 def test_a_site_that_an_operator_has_paused_is_not_probed(redis_client: redis.Redis, forum: ForumProcess) -> None:
     opened(redis_client)
     is_due(redis_client)
-    hold(redis_client, SITE, HoldWord.PAUSE, by="ops")
+    hold(redis_client, SITE, HoldKind.PAUSE, by="ops")
     asked = forum.stats()["total"]
     assert probe_sites(redis_client) == {}
     assert forum.stats()["total"] == asked
@@ -160,7 +161,7 @@ def test_one_that_does_not_answer_stays_open(redis_client: redis.Redis, tmp_path
 def test_while_somebody_probes_nobody_else_does(redis_client: redis.Redis) -> None:
     opened(redis_client)
     is_due(redis_client)
-    redis_client.set(FleetKeys().probing(), "somebody")
+    redis_client.set(ForumFleetKeys().probing(), "somebody")
     assert probe_sites(redis_client) == {}
 
 
@@ -189,7 +190,7 @@ def test_the_pause_between_probes_doubles_to_its_limit_and_goes_on_when_it_opens
 
 
 def test_what_the_site_asks_for_is_waited_for(redis_client: redis.Redis) -> None:
-    opened(redis_client, verdict=Verdict(cause=Cause.BUSY, reason="HTTP 429", retry_after_s=500))
+    opened(redis_client, verdict=BlockVerdict(cause=Cause.BUSY, reason="HTTP 429", retry_after_s=500))
     breaker = Breakers(redis_client).open_ones()["one"]
     assert breaker.next_probe_at - breaker.since == 500
 
@@ -238,7 +239,7 @@ def test_an_operator_closes_it_and_what_is_there_now_is_normal(redis_client: red
     assert trawl("resume", "--site", "one", "--breaker")[:2] == (0, "site one: resumed\n")
     assert said(redis_client) == []
     assert count_pages(redis_client, 6, empty=1.0) == {}
-    gone = Verdict(cause=Cause.SITE_FILE, reason="unknown site 'gone'")
+    gone = BlockVerdict(cause=Cause.SITE_FILE, reason="unknown site 'gone'")
     open_breaker(redis_client, "gone", gone, OPTIONS, url="", kind="", by="a@b")
     assert trawl("resume", "--site", "gone", "--breaker")[:2] == (0, "site gone: resumed\n")
     assert is_given_up(redis_client, "gone")
@@ -251,6 +252,6 @@ def test_an_operator_closes_it_and_what_is_there_now_is_normal(redis_client: red
 def test_stats_that_are_none_of_ours_do_no_harm(redis_client: redis.Redis) -> None:
     for name, value in (("sites/one/comments/pages", "many"), ("sites/one", "1"), ("sites/x/y/z/a/b", "5"), ("sites", "1")):
         redis_client.hset(STATS, name, value)
-    redis_client.hset(FleetKeys().drift(), mapping={"one/comments": "{", "gone/list": "{}", "x": "y"})
+    redis_client.hset(ForumFleetKeys().drift(), mapping={"one/comments": "{", "gone/list": "{}", "x": "y"})
     assert probe_sites(redis_client) == {}
-    assert [name for name in redis_client.hkeys(FleetKeys().drift()) if not name.startswith(b"one/")] == []
+    assert [name for name in redis_client.hkeys(ForumFleetKeys().drift()) if not name.startswith(b"one/")] == []

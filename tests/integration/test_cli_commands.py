@@ -11,8 +11,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,63 +19,27 @@ import pyarrow.parquet as pq
 import pytest
 import redis
 
-from cli.forums import NO_REDIS, NOTHING
-from cli.main import main
-from redis_components.forum_states import ForumState, ForumStates
+from cli.commands.forums import NO_REDIS, NOTHING
+from forums.state.forum_states import ForumState, ForumStates
+from forums.state.request_ledger import Ledger, Purpose, Spending
+from forums.storage import Database, Item, parse
+from forums.storage.schema import VERSION
+from forums.writer.store import forget, store
+from redis_components.crawl_admin.item_stream import ItemStream, Refusal
+from redis_components.fleet.nodes import NodeRecord, Nodes
+from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry
 from redis_components.keys import CrawlKeys
-from redis_components.nodes import NodeRecord, Nodes
-from redis_components.registry import CrawlerRecord, CrawlerState, Registry
-from redis_components.spending import Ledger, Purpose, Spending
 from tests.support.items import comment, post, scan, wire
-from workers.storage import Database, Item, parse
-from workers.storage.schema import VERSION
-from workers.storing import forget, store
+from tests.support.trawl_command import SITE, Trawl, commands, one_line
 
 LISTS = CrawlKeys.for_spider("forum_list")
 DETAILS = CrawlKeys.for_spider("forum_detail")
-SITE = 'profile = "generic"\nbase_url = "http://127.0.0.1:1"\nforums = ["news", "help"]\n'
-
-
-@dataclass(frozen=True, kw_only=True)
-class Said:
-    """What a command printed, and its exit code."""
-
-    code: int
-    out: str
-    err: str
-
-
-Trawl = Callable[..., Said]
 
 
 @pytest.fixture
 def trawl(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Trawl:
     """Run a command in this process, with a Redis, a data folder and one site of its own."""
-    sites = tmp_path / "sites"
-    sites.mkdir()
-    (sites / "example.toml").write_text(SITE)
-    monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
-    monkeypatch.setenv("TRAWL_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.setenv("TRAWL_SITES_DIR", str(sites))
-    for name in ("TRAWL_FLEET", "TRAWL_DEBUG", "TRAWL_DATABASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-
-    def run(*arguments: str) -> Said:
-        code = main(arguments)
-        out, err = capfd.readouterr()
-        return Said(code=code, out=out, err=err)
-
-    return run
-
-
-def one_line(said: Said, code: int, *words: str) -> None:
-    """The command failed with this code and one line on standard error, which has these words in it."""
-    assert said.code == code
-    assert len(said.err.splitlines()) == 1
-    assert said.err.startswith("trawl: ")
-    assert "Traceback" not in said.err
-    for word in words:
-        assert word in said.err
+    return commands(redis_url, tmp_path, monkeypatch, capfd)
 
 
 def bury(client: redis.Redis, keys: CrawlKeys, url: str, reason: str, at_s: int = 1000) -> None:
@@ -197,7 +159,7 @@ def test_seed_goes_on_where_another_site_file_is_broken_which_is_said_once_and_i
         assert f"example/news  {'seeded' if first else 'pending'}" in said.out
         assert "broken" not in said.out
         assert said.err.count("trawl: broken/?: ") == said.err.count("base_url") == 1
-    (logged,) = [line.getMessage() for line in caplog.records if line.name == "workers.seeding"]
+    (logged,) = [line.getMessage() for line in caplog.records if line.name == "forums.scheduling.seeding"]
     assert logged.startswith(f"site broken is not seeded: {broken}: base_url = 7: ")
     status = trawl("status").out
     assert "broken  wrong file" in status
@@ -268,9 +230,9 @@ def test_scale_sets_what_is_desired_and_prints_all_of_it(trawl: Trawl, redis_cli
 def test_a_roll_without_crawlers_is_over_at_once_and_another_one_is_refused_while_it_runs(
     trawl: Trawl, redis_client: redis.Redis
 ) -> None:
-    assert trawl("roll", "--abort").out == "no roll is under way\n"
+    assert trawl("roll", "--abort").out == "no roll is running\n"
     one_line(trawl("roll", "nope"), 2, "unknown service 'nope'", "forum_detail, forum_list")
-    one_line(trawl("roll", "--abort", "forum_list"), 2, "name no services")
+    one_line(trawl("roll", "--abort", "forum_list"), 2, "--abort cannot be combined with services")
     for _ in range(2):
         assert trawl("roll").out == "no crawler runs there\n"
     registry = Registry(redis_client)
@@ -284,7 +246,7 @@ def test_a_roll_without_crawlers_is_over_at_once_and_another_one_is_refused_whil
 
 
 def test_nodes_are_shown_with_what_they_serve_and_their_room(trawl: Trawl, redis_client: redis.Redis) -> None:
-    assert "No node is known" in trawl("nodes").out
+    assert "No node is running" in trawl("nodes").out
     nodes = Nodes(redis_client)
     nodes.beat(NodeRecord(name="a@host", services=("forum_list",), capacity=4, taken=1, config="c0ffee", version="0.1.0"))
     nodes.drain("a@host")
@@ -302,6 +264,7 @@ def test_nodes_are_shown_with_what_they_serve_and_their_room(trawl: Trawl, redis
         "version": "0.1.0",
         "draining": True,
         "clock_off_s": 0.0,
+        "rivals": False,
         "started_at": None,
     }
 
@@ -326,7 +289,7 @@ def test_scale_refuses_what_cannot_be_and_changes_nothing(
 
 def test_status_of_an_empty_redis_shows_the_services_and_how_to_start_them(trawl: Trawl) -> None:
     said = trawl("status")
-    assert said.code == 0
+    assert said.code == 1, "something needs attention"
     assert "forum_list" in said.out
     assert "0/1" in said.out
     assert "trawl up" in said.out
@@ -383,7 +346,7 @@ def test_another_database_is_told_once_in_the_log_and_in_the_status_until_its_th
 def test_status_without_any_redis_says_so_and_starts_none(trawl: Trawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRAWL_REDIS_URL")
     said = trawl("status")
-    assert said.code == 0
+    assert said.code == 1
     assert "Nothing is running here" in said.out
     assert json.loads(trawl("status", "--json").out) == {"running": False}
     assert not (tmp_path / "data").exists(), "looking leaves no trace"
@@ -413,7 +376,7 @@ def test_a_wrong_url_or_fleet_is_wrong_use(trawl: Trawl, monkeypatch: pytest.Mon
     monkeypatch.setenv("TRAWL_FLEET", "forum_list")
     one_line(trawl("status"), 2, "TRAWL_FLEET")
     monkeypatch.setenv("TRAWL_REDIS_URL", "http://127.0.0.1")
-    one_line(trawl("seed"), 2, "no Redis URL")
+    one_line(trawl("seed"), 2, "not a Redis URL")
 
 
 def test_with_trawl_debug_the_traceback_is_shown_before_the_line(trawl: Trawl, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -555,6 +518,7 @@ def test_dead_shows_what_was_given_up_newest_first_with_the_reason(trawl: Trawl,
     assert "HTTP 503" in said.out
     assert json.loads(trawl("dead", "--json", "--spider", "forum_list").out) == {
         "dead": {"forum_list": 1},
+        "refused_items": {"forum_list": 0},
         "entries": [
             {
                 "spider": "forum_list",
@@ -565,6 +529,26 @@ def test_dead_shows_what_was_given_up_newest_first_with_the_reason(trawl: Trawl,
             }
         ],
     }
+
+
+def test_refused_items_are_shown_replayed_and_purged(trawl: Trawl, redis_client: redis.Redis) -> None:
+    keys = CrawlKeys.for_spider("books")
+    redis_client.rpush(keys.item_stream(), b"good", b'{"price": "\xff"}', b"[b]worse[/b]")
+    stream = ItemStream(redis_client, keys)
+    stream.lock("a")
+    stream.settle("a", 3, [Refusal(1, "price: no number"), Refusal(2, "no kind")], [])
+    shown = trawl("dead", "items", "books").out
+    assert "price: no number" in shown
+    assert "[b]worse[/b]" in shown
+    assert json.loads(trawl("dead", "items", "--spider", "books", "--json").out)["refused"] == {"books": 2}
+
+    assert trawl("dead", "items", "replay", "books", "--reason", "PRICE").out == "replayed: books 1\n"
+    assert redis_client.lrange(keys.item_stream(), 0, -1) == [b'{"price": "\xff"}']
+    one_line(trawl("dead", "items", "purge", "books"), 2, "choose them with --older-than 30d, or use --yes for all")
+    one_line(trawl("dead", "items", "books", "--yes"), 2, "--older-than and --yes need purge")
+    one_line(trawl("dead", "items", "replay", "purge"), 2, "say one of replay and purge")
+    assert trawl("dead", "items", "books", "purge", "--yes").out == "purged: books 1\n"
+    assert trawl("dead", "items", "books").out == "No item was refused.\n"
 
 
 def test_dead_shows_no_more_than_its_limit(trawl: Trawl, redis_client: redis.Redis) -> None:
@@ -590,7 +574,7 @@ def test_dead_purge_wants_to_be_told_what(trawl: Trawl, redis_client: redis.Redi
     bury(redis_client, LISTS, "http://127.0.0.1/1", "HTTP 503", 1000)
     bury(redis_client, LISTS, "http://127.0.0.1/2", "HTTP 404", 2**32)
     one_line(trawl("dead", "purge"), 2, "--older-than 30d", "--yes")
-    one_line(trawl("dead", "purge", "--older-than", "old"), 2, "--older-than 'old' is no time")
+    one_line(trawl("dead", "purge", "--older-than", "old"), 2, "--older-than 'old' is not a time")
     assert redis_client.llen(LISTS.dead()) == 2
     assert trawl("dead", "purge", "--older-than", "1d").out == "purged: forum_detail 0, forum_list 1\n"
     assert trawl("dead", "purge", "--yes").out == "purged: forum_detail 0, forum_list 1\n"
@@ -600,5 +584,5 @@ def test_dead_purge_wants_to_be_told_what(trawl: Trawl, redis_client: redis.Redi
 def test_foreign_entries_among_the_dead_are_named_and_kept(trawl: Trawl, redis_client: redis.Redis) -> None:
     redis_client.rpush(LISTS.dead(), "what is this?")
     for arguments in (("dead",), ("dead", "replay"), ("dead", "purge", "--yes")):
-        one_line(trawl(*arguments), 0, "forum_list:requests:dead: 1 entries are not Trawl's; kept")
+        one_line(trawl(*arguments), 0, "forum_list:requests:dead: 1 entries were not written by Trawl; left in place")
     assert redis_client.lrange(LISTS.dead(), 0, 9) == [b"what is this?"]

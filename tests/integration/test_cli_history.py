@@ -12,9 +12,9 @@ import pytest
 import redis
 
 from cli.main import main
-from redis_components.runs import Run, RunBy, Runs
-from workers.history import to_row
-from workers.storage import Database, RunHistory
+from forums.storage import Database, RunHistory
+from forums.writer.run_history import to_row
+from redis_components.fleet.runs import Run, RunBy, Runs
 
 NOW = datetime.now(UTC).timestamp()
 CRASHED = Run(
@@ -99,4 +99,4 @@ def test_without_a_database_it_shows_what_is_on_its_way(
 
 def test_a_kind_that_there_is_not_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["history", "--kind", "dead"]) == 2
-    assert "--kind 'dead' is no kind of end: write aborted, cancelled, crashed," in capsys.readouterr().err
+    assert "--kind 'dead' is unknown: write one of aborted, cancelled, crashed," in capsys.readouterr().err

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 import pytest
 import redis
 
 from cli.main import main
-from redis_components.registry import CrawlerRecord, CrawlerState, Registry
+from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry
 
-NOW = datetime.now().astimezone()  # once: a line is written and looked for with the same stamp
+
+@cache
+def now() -> datetime:
+    """The moment of the first test, not of the import: a run of all tests takes longer than the lines are apart."""
+    return datetime.now().astimezone()
 
 
 def stamp(minutes_ago: float) -> str:
-    return (NOW - timedelta(minutes=minutes_ago)).strftime("%Y-%m-%d %H:%M:%S")
+    return (now() - timedelta(minutes=minutes_ago)).strftime("%Y-%m-%d %H:%M:%S")
 
 
 @pytest.fixture(autouse=True)
@@ -59,8 +64,8 @@ def test_lines_are_chosen_by_time_and_level_and_an_entry_stays_together(capsys: 
         (["nix"], 1, "no log of nix in"),
         (["list/7"], 1, "there are: detail/1, list/0"),
         (["list/x"], 2, "neither a service nor a slot"),
-        (["--level", "LOUD"], 2, "--level 'LOUD' is no level"),
-        (["--since", "soon"], 2, "--since 'soon' is no time"),
+        (["--level", "LOUD"], 2, "--level 'LOUD' is unknown"),
+        (["--since", "soon"], 2, "--since 'soon' is not a time"),
     ],
 )
 def test_what_cannot_be_shown_is_one_line(words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:

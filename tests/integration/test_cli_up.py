@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,9 +17,9 @@ import psutil
 import pytest
 import redis
 
-from redis_components.registry import CrawlerState, Registry
+from redis_components.fleet.registry import CrawlerState, Registry
 from tests.support.fleet import ROOT
-from tests.support.processes import arguments, wait_until
+from tests.support.processes import arguments, none_left, wait_until
 
 TRAWL = [sys.executable, "-m", "cli.main"]
 
@@ -67,12 +66,16 @@ def environment(redis_url: str, tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def up(no_process_left: None, environment: dict[str, str], tmp_path: Path) -> Iterator[Up]:
-    running = Up(environment, tmp_path / "up.log", "--fleet", "forum_list=1,forum_detail=0")
-    yield running
-    if running.process.poll() is None:
-        running.process.kill()
-        running.process.wait()
+def up(environment: dict[str, str], tmp_path: Path) -> Iterator[Up]:
+    # By its mark: what a killed `trawl up` leaves hangs on another parent, and would write its node into the next test's Redis.
+    with none_left(("TRAWL_DATA_DIR", environment["TRAWL_DATA_DIR"]), timeout_s=30):
+        running = Up(environment, tmp_path / "up.log", "--fleet", "forum_list=1,forum_detail=0")
+        try:
+            yield running
+        finally:
+            if running.process.poll() is None:
+                running.process.kill()
+                running.process.wait()
 
 
 def get(address: str, path: str, login: str | None = None) -> tuple[int, str]:
@@ -88,7 +91,8 @@ def get(address: str, path: str, login: str | None = None) -> tuple[int, str]:
 
 def test_up_runs_a_fleet_restarts_what_dies_and_leaves_nothing_after_ctrl_c(up: Up, redis_client: redis.Redis) -> None:
     registry = Registry(redis_client)
-    flower = up.find(r"Flower +(http://127\.0\.0\.1:\d+)  user me, password secret-word")[1]
+    flower = up.find(r"Flower +(http://127\.0\.0\.1:\d+)  user me, the password of TRAWL_FLOWER_AUTH")[1]
+    assert "secret-word" not in up.said(), "it would be in the journal"
     exporter = up.find(r"exporter  (http://127\.0\.0\.1:\d+)")[1]
 
     # a fleet of the size that was asked for
@@ -115,16 +119,15 @@ def test_up_runs_a_fleet_restarts_what_dies_and_leaves_nothing_after_ctrl_c(up: 
     assert re.search(r"^worker +│ .*launched crawler \d+", up.said(), re.MULTILINE)
     assert "store_items" not in up.said()
 
-    began = time.monotonic()
     assert up.end() == 0, up.said()
-    assert time.monotonic() - began < 15
+    assert "(SIGKILL)" not in up.said().rpartition("starting it again")[2], "each ended within the time that it was given"
     assert "everything is stopped" in up.said()
     assert "Traceback" not in up.said()
 
 
 def test_up_that_is_killed_takes_everything_with_it(up: Up, redis_client: redis.Redis) -> None:
     up.find(r"worker +│ .*launched crawler \d+", 25)
-    up.process.kill()  # `no_process_left` sees the rest
+    up.process.kill()  # its fixture sees that nothing is left
 
 
 def test_up_with_a_port_in_use_starts_nothing_and_says_how_to_choose_another(environment: dict[str, str]) -> None:
@@ -142,12 +145,21 @@ def test_up_with_a_port_in_use_starts_nothing_and_says_how_to_choose_another(env
 def test_up_refuses_a_fleet_that_cannot_be(environment: dict[str, str]) -> None:
     for fleet, word in (("nope=1", "unknown service 'nope'"), ("forum_list", "forum_list")):
         command = [*TRAWL, "up", "--port-flower=0", "--port-exporter=0", "--fleet", fleet]
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=environment | {"TRAWL_SITES_DIR": str(ROOT / "demo" / "sites")},
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
         assert (done.returncode, done.stdout) == (2, "")
         assert len(done.stderr.splitlines()) == 1
         assert word in done.stderr
 
 
 def test_status_in_another_process_is_what_a_script_can_read(environment: dict[str, str]) -> None:
-    done = subprocess.run([*TRAWL, "status", "--json"], env=environment, capture_output=True, text=True, timeout=20, check=True)
+    done = subprocess.run([*TRAWL, "status", "--json"], env=environment, capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 1, "no crawler is alive"
     assert json.loads(done.stdout)["running"] is True

@@ -13,7 +13,7 @@ from scrapy.settings import Settings
 
 from redis_components import connection
 from redis_components.connection import connect, explain
-from redis_components.scripts import script
+from redis_components.server.scripts import script
 from tests.support.celery_broker import works_with
 from tests.support.certificates import Certificates
 from tests.support.crawl import crawl
@@ -21,7 +21,7 @@ from tests.support.processes import wait_until
 from tests.support.proxy import Proxy
 from tests.support.redis_groups import PASSWORD, Node
 from tests.support.redis_server import RedisServer
-from workers.broker import broker_of
+from workers.node.broker import broker_of
 
 LEAST_RIGHTS = "resetchannels ~job42:* -@all +@connection +@read +@write +@transaction +eval +evalsha +time -@dangerous +info"
 """As in docs/deployment.md."""

@@ -14,14 +14,14 @@ import psutil
 import pytest
 import redis
 
-from redis_components.inspector import snapshot
+from redis_components.crawl_admin.inspector import snapshot
+from redis_components.fleet.registry import CrawlerState, Registry
+from redis_components.fleet.runs import Run, Runs
 from redis_components.keys import CrawlKeys, FleetKeys
-from redis_components.registry import CrawlerState, Registry
-from redis_components.runs import Run, Runs
 from tests.support.crawl import hits_of, link_site
 from tests.support.fleet import Program, program, toy_environment
 from tests.support.processes import wait_until
-from workers.exits import ExitKind
+from workers.process.exit_kinds import ExitKind
 
 Start = Callable[..., AbstractContextManager[Program]]
 
@@ -159,7 +159,7 @@ def test_what_is_not_finished_in_the_grace_time_is_given_back_unharmed(
             wait_until(lambda: hits_of(site), crawler.said)
             crawler.process.terminate()
             assert crawler.wait() == ExitKind.ABORTED.exit_code
-            assert "leaving with pages in flight: the grace time is over" in crawler.said()
+            assert "exiting with pages in flight: the grace time is over" in crawler.said()
     shot = snapshot(redis_client, "links")
     assert (shot.ready, shot.leased, shot.reclaimed) == (1, 0, 0)
 
@@ -223,10 +223,10 @@ def test_a_crawler_that_stood_still_for_longer_than_its_leases_live_leaves_thoug
 SUPERVISOR_THAT_DIES = """
 import json, os, sys, time
 from pathlib import Path
-from redis_components.registry import Slot
-from workers.crawler_options import CrawlerOptions
-from workers.launcher import launch
-from workers.logs import SlotLog
+from redis_components.fleet.registry import Slot
+from workers.process.options import CrawlerOptions
+from workers.supervision.launcher import launch
+from workers.logs.slot_log import SlotLog
 slot = Slot(spider="toy", number=0, token=int(sys.argv[1]), owner="node-a")
 options = CrawlerOptions(spider="toy", slot=slot, owner="toy/0#owner", settings=json.loads(sys.argv[3]))
 launch(options, SlotLog(Path(sys.argv[2])))

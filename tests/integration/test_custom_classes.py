@@ -6,9 +6,9 @@ from pathlib import Path
 
 import redis
 
-from redis_components import holds
-from redis_components.holds import Hold, HoldWord
-from redis_components.inspector import expire_owner, snapshot
+from redis_components.crawl_admin.inspector import expire_owner, snapshot
+from redis_components.frontier import holds
+from redis_components.frontier.holds import Hold, HoldKind
 from tests.support.crawl import Crawl, crawl
 from tests.support.processes import wait_until
 
@@ -87,10 +87,10 @@ def test_a_crawl_on_a_queue_of_the_users_own_is_held_and_goes_on(
         run.seed()
         run.start(SCHEDULER_QUEUE_CLASS=f"{CLASSES}.HighestPageFirst")
         wait_until(lambda: len(run.hits()) > 10, lambda: f"the crawl is under way\n{run.log()}", 30)
-        hold(spider=Hold(word=HoldWord.PAUSE))
+        hold(spider=Hold(word=HoldKind.PAUSE))
         wait_until(lambda: not in_flight(run), lambda: f"it falls silent\n{run.log()}")
         silent = len(run.hits())
-        hold(spider=None, **{site: Hold(word=HoldWord.PAUSE)})
+        hold(spider=None, **{site: Hold(word=HoldKind.PAUSE)})
         wait_until(lambda: snapshot(redis_client, "links").parked > 0, lambda: f"what is taken is set aside\n{run.log()}")
         assert len(run.hits()) == silent < 60
         hold(**{site: None})

@@ -18,9 +18,10 @@ from scrapy.utils.test import get_crawler
 
 from tests.support.crawl import crawl
 from workers import settings
-from workers.downloads import DownloadHandler
+from workers.crawler.http_client import DownloadHandler
+from workers.process.public_addresses import Allowance, PrivateAddress, allow
 
-(REDIRECT,) = [path for path in settings.DOWNLOADER_MIDDLEWARES if path.startswith("workers.downloads.")]
+(REDIRECT,) = [path for path in settings.DOWNLOADER_MIDDLEWARES if path.startswith("workers.crawler.http_client.")]
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -149,7 +150,7 @@ def test_nobody_listens() -> None:
 
 def test_a_place_at_no_site_is_not_fetched_under_scrapys_own_scheduler_either(redis_url: str, tmp_path: Path) -> None:
     with crawl(redis_url, tmp_path, pages=3, spider="starting") as run:
-        ours = json.dumps({"workers.sites.allowed.AllowedSites": 50})
+        ours = json.dumps({"forums.sites.http.allowed_origins.AllowedSites": 50})
         memory = {
             "SCHEDULER": "scrapy.core.scheduler.Scheduler",
             "DUPEFILTER_CLASS": "scrapy.dupefilters.RFPDupeFilter",
@@ -161,3 +162,38 @@ def test_a_place_at_no_site_is_not_fetched_under_scrapys_own_scheduler_either(re
         assert "is at no site" in run.log()
         assert "Traceback" not in run.log()
         assert run.hits() == {}
+
+
+def test_a_kept_connection_is_not_given_to_who_may_not_have_it() -> None:
+    connections: list[object] = []
+
+    async def server(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+        await raw(ok(b"one"), ok(b"two"), ok(b"three"))(reader, writer)
+
+    async def run() -> None:
+        listening = await asyncio.start_server(server, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/"
+        handler = DownloadHandler(get_crawler(settings_dict={"ALLOW_PRIVATE_ADDRESSES": False, "TWISTED_REACTOR_ENABLED": False}))
+
+        async def ask(allowance: Allowance) -> bytes:
+            request = Request(url)
+            allow(request, allowance)
+            return (await handler.download_request(request)).body
+
+        try:
+            named = Allowance(hosts=frozenset({"127.0.0.1"}))
+            assert [await ask(Allowance(everything=True)), await ask(named)] == [b"one", b"two"]
+            assert len(connections) == 1, "it was kept"
+            with pytest.raises(PrivateAddress, match=r"127\.0\.0\.1 is not a public address"):
+                await ask(Allowance())
+            with pytest.raises(PrivateAddress):
+                await handler.download_request(Request(url))
+            assert len(connections) == 1
+            assert await ask(named) == b"one", "by a new one"
+        finally:
+            await handler.close()
+            listening.close()
+            await asyncio.sleep(0)
+
+    asyncio.run(run())

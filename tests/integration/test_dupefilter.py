@@ -15,7 +15,7 @@ from scrapy.settings import Settings
 from scrapy.utils.test import get_crawler
 
 from cli.main import main
-from redis_components import dupefilter, filter_access
+from redis_components import dupefilter
 from redis_components.dupefilter import (
     BloomDupeFilter,
     ExactDupeFilter,
@@ -24,10 +24,11 @@ from redis_components.dupefilter import (
     WindowDupeFilter,
     is_fused,
 )
+from redis_components.dupefilters import client as filter_access
+from redis_components.dupefilters.client import false_positive_rate
+from redis_components.dupefilters.kinds import Bloom, Exact, Renew, Rolling, Window
+from redis_components.dupefilters.report import part_name, report
 from redis_components.errors import ConfigError
-from redis_components.filter_access import false_positive_rate
-from redis_components.filter_report import part_name, report
-from redis_components.filters import Bloom, Exact, Renew, Rolling, Window
 from redis_components.keys import CrawlKeys
 from tests.support.crawl import crawl
 from tests.support.dupefilters import of
@@ -93,7 +94,7 @@ def test_settings_become_parameters(redis_url: str) -> None:
     ("settings", "message"),
     [
         ({"DUPEFILTER_BITS": 63}, "DUPEFILTER_BITS = 63 is out of range: from 64 to 80"),
-        ({"DUPEFILTER_BITS": "many"}, "DUPEFILTER_BITS = 'many' is no whole number"),
+        ({"DUPEFILTER_BITS": "many"}, "DUPEFILTER_BITS = 'many' is not a whole number"),
         ({"DUPEFILTER_MAX_ENTRIES": 10}, "DUPEFILTER_MAX_ENTRIES = 10 is out of range: from 1000"),
         (
             {"DUPEFILTER_MAX_ENTRIES": 0},
@@ -238,7 +239,7 @@ def test_wrong_use_of_the_command_is_told_in_one_line(trawl: Trawl, redis_client
         2, "trawl: --forget no-url: Missing scheme in request url: no-url; write the whole URL\n"
     )  # fmt: skip
     code, _, err = trawl("nobody", "--forget", ONE.url)
-    assert (code, err) == (2, "trawl: unknown spider 'nobody'; there are: forum_detail, forum_list\n")
+    assert (code, err) == (2, "trawl: unknown spider 'nobody': there are forum_detail, forum_list\n")
     redis_client.rpush("forum_list:dupefilter", "theirs")
     code, _, err = trawl("forum_list")
     assert (code, err) == (2, "trawl: forum_list:dupefilter is a list that Trawl did not write; remove it, or name another key\n")

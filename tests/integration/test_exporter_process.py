@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from redis_components.exchange import StatChange
+from redis_components.frontier.messages import StatChange
 from redis_components.keys import CrawlKeys
 from tests.support.owner import Owner
-from tests.support.processes import none_left
+from tests.support.processes import none_left, wait_until
 from tests.support.redis_server import RedisServer
 
 COMMAND = [sys.executable, "-W", "error", "-m", "monitoring.exporter"]
@@ -67,6 +67,9 @@ def test_it_serves_metrics_health_and_a_page(redis_server: RedisServer, redis_ur
         assert "# TYPE collector_scraped_item_count counter" in text.splitlines()
         assert 'trawl_crawlers_desired{service="forum_detail",spider="forum_detail"} 2.0' in text.splitlines()
         assert _get(port, "/healthz")[::2] == (200, "ok\n")
+        status, kind, text = _get(port, "/readyz")
+        assert (status, kind) == (503, "text/plain; charset=utf-8")
+        assert "no crawler is alive: start the fleet with trawl up" in text
         status, kind, text = _get(port, "/")
         assert (status, kind) == (200, "text/html; charset=utf-8")
         assert "forum_detail" in text
@@ -77,6 +80,7 @@ def test_when_redis_goes_it_says_so_and_when_redis_is_back_it_goes_on() -> None:
     with RedisServer() as server, _exporter(server.url) as (process, port):
         assert "trawl_redis_up 1.0" in _get(port, "/metrics")[2].splitlines()
         server.stop()
+        wait_until(lambda: "trawl_redis_up 0.0" in _get(port, "/metrics")[2], "what was read last is a second old at most", 10)
         status, _, text = _get(port, "/metrics")
         assert status == 200
         names = {line.split(" ")[0] for line in text.splitlines() if not line.startswith("#")}
@@ -86,11 +90,12 @@ def test_when_redis_goes_it_says_so_and_when_redis_is_back_it_goes_on() -> None:
         assert status == 503
         assert text.count("\n") == 1
         assert "is not running" in text
+        assert _get(port, "/readyz")[::2] == (503, text), "and nothing else is known"
         status, _, text = _get(port, "/")
         assert status == 200
         assert "Redis is away" in text
         server.start()
-        assert "trawl_redis_up 1.0" in _get(port, "/metrics")[2].splitlines()
+        wait_until(lambda: "trawl_redis_up 1.0" in _get(port, "/metrics")[2].splitlines(), "it reads again", 10)
         process.terminate()
         assert process.communicate(timeout=10)[1] == "", "an outage makes no traceback"
 
@@ -101,7 +106,7 @@ def test_it_starts_before_its_redis_does() -> None:
         with _exporter(server.url) as (_, port):
             assert _get(port, "/healthz")[0] == 503
             server.start()
-            assert _get(port, "/healthz")[0] == 200
+            wait_until(lambda: _get(port, "/healthz")[0] == 200, "it is well", 10)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -141,7 +146,7 @@ def test_a_wrong_redis_url_is_one_line_and_exit_code_1() -> None:
         check=False,
     )
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
-    assert "is no Redis URL" in ended.stderr
+    assert "is not a Redis URL" in ended.stderr
     assert "secret" not in ended.stderr
 
 

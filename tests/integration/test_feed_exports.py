@@ -12,9 +12,9 @@ from pathlib import Path
 import redis
 
 from demo.forum.process import ForumProcess
+from forums.records.start_tasks import PostTask, encode
+from forums.storage import Comment, Post, parse
 from redis_components.keys import CrawlKeys
-from workers.spiders.task_data import PostTask, encode
-from workers.storage import Comment, Post, parse
 
 ROOT = Path(__file__).parents[2]
 DETAILS = CrawlKeys.for_spider("forum_detail")
@@ -32,7 +32,8 @@ def test_feeds_have_the_items_of_the_stream(redis_url: str, redis_client: redis.
         ended = subprocess.run(
             [sys.executable, "-W", "error", "-m", "scrapy", "crawl", "forum_detail", *settings],
             cwd=ROOT,
-            env=os.environ | {"TRAWL_REDIS_URL": redis_url, "TRAWL_DEMO_URL": forum.url, "TRAWL_SITES_DIR": str(ROOT / "sites")},
+            env=os.environ
+            | {"TRAWL_REDIS_URL": redis_url, "TRAWL_DEMO_URL": forum.url, "TRAWL_SITES_DIR": str(ROOT / "demo" / "sites")},
             stderr=subprocess.PIPE,
             timeout=90,
             check=False,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,8 +32,7 @@ def test_a_fleet_comes_up_scales_and_drains(fleet: ToyFleet) -> None:
     fleet.wait_whole("toy/0", "toy/1")
 
     node.process.send_signal(signal.SIGTERM)
-    asked_at = time.monotonic()
-    assert node.wait(10) == 0
-    assert time.monotonic() - asked_at < 6
+    assert node.wait(30) == 0
+    assert "SIGKILL" not in node.said(), "each crawler ended within its grace"
     assert not fleet.processes()
     assert all(view.token is None for view in fleet.registry.slots({"toy": 2, "toy_two": 1}, []))

@@ -7,7 +7,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,24 +17,28 @@ import pytest
 import redis
 
 from demo.forum.process import ForumProcess
-from redis_components.inspector import snapshot
+from forums.records.start_tasks import INDEX, ForumTask, PostTask, encode
+from forums.scheduling.outcomes import sentences
+from forums.scheduling.seeding import seed
+from forums.spiders.scan_marks import Marks
+from forums.state.keys import ForumCrawlKeys
+from forums.writer.store import store
+from redis_components.crawl_admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
-from workers.marks import Marks
-from workers.seeding import seed
-from workers.spiders.task_data import INDEX, ForumTask, PostTask, encode
-from workers.storing import store
+from tests.support.processes import wait_until
 
 ROOT = Path(__file__).parents[2]
 LISTS, DETAILS = (CrawlKeys.for_spider(spider) for spider in ("forum_list", "forum_detail"))
 
 
-def crawl(redis_url: str, forum: ForumProcess, *spiders: str) -> None:
-    """Run the spiders until the crawl is idle."""
+def crawl(redis_url: str, forum: ForumProcess, *spiders: str, **more: str) -> None:
+    """Run the spiders until the crawl is idle; `more` environment."""
     environment = {
         **os.environ,
+        **more,
         "TRAWL_REDIS_URL": redis_url,
         "TRAWL_DEMO_URL": forum.url,
-        "TRAWL_SITES_DIR": str(ROOT / "sites"),
+        "TRAWL_SITES_DIR": str(ROOT / "demo" / "sites"),
     }
     processes = [
         subprocess.Popen(
@@ -57,14 +60,14 @@ def stored(client: redis.Redis, keys: CrawlKeys) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def _demo_site(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRAWL_SITES_DIR", str(ROOT / "sites"))
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(ROOT / "demo" / "sites"))
 
 
 @pytest.mark.usefixtures("_demo_site")
 def test_every_post_and_comment_arrives_though_the_site_stumbles(redis_url: str, redis_client: redis.Redis) -> None:
     with ForumProcess(seed=3, forums=4, threads=25, comments=5) as forum:
         forum.control(error_rate=0.05, throttle_rate=0.02, reset_rate=0.01)
-        assert set(seed(redis_client, site="demo").values()) == {"seeded"}
+        assert set(sentences(seed(redis_client, site="demo")).values()) == {"seeded"}
         crawl(redis_url, forum, "forum_list", "forum_detail")
         truth = forum.truth()
     items = stored(redis_client, DETAILS)
@@ -78,10 +81,7 @@ def lived(forum: ForumProcess, events: int, **behaviour: float) -> None:
     """Let so many things happen in the forum, then let it stand still."""
     until = forum.stats()["revision"] + events
     forum.control(rate=500, **behaviour)
-    deadline = time.monotonic() + 20
-    while forum.stats()["revision"] < until:
-        assert time.monotonic() < deadline, "the forum does not live"
-        time.sleep(0.02)
+    wait_until(lambda: forum.stats()["revision"] >= until, "the forum lives")
     forum.control(rate=0)
 
 
@@ -131,6 +131,37 @@ def test_only_what_changed_is_read_again_and_a_check_finds_what_was_removed(
 
 
 @pytest.mark.usefixtures("_demo_site")
+@pytest.mark.parametrize("most", [10_000, 15])
+def test_without_a_detail_crawler_each_changed_thread_waits_once_and_is_read_once(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    database = tmp_path / "trawl.sqlite"
+    monkeypatch.setenv("TRAWL_DATABASE_URL", f"sqlite:///{database}")
+    tasks = [encode(ForumTask(site="demo", forum=f"f{n}", mode="deep")) for n in range(1, 5)]
+    with ForumProcess(seed=3, forums=4, threads=20, comments=3, rate=0) as forum:
+        for _ in range(3):
+            redis_client.rpush(LISTS.start_tasks(), *tasks)
+            crawl(redis_url, forum, "forum_list", TRAWL_MAX_TASKS=str(most))
+            store(redis_client, ["forum_list"])
+            threads = len(forum.truth()["posts"])
+            shot = snapshot(redis_client, "forum_detail")
+            waiting = [json.loads(task)["post"] for task in redis_client.lrange(DETAILS.start_tasks(), 0, 999)]
+            assert len(waiting) == len(set(waiting)) == shot.start_tasks == min(most, threads), "each thread once"
+            assert shot.overflow == threads - shot.start_tasks
+            lived(forum, 60)
+        truth = forum.truth()
+        crawl(redis_url, forum, "forum_detail", TRAWL_MAX_TASKS=str(most))
+        assert forum.stats()["served"]["post"] == {"200": threads}
+        store(redis_client, ["forum_detail"])
+        assert len(rows(database, "posts")) == threads
+        redis_client.rpush(LISTS.start_tasks(), *tasks)
+        crawl(redis_url, forum, "forum_list", "forum_detail", TRAWL_MAX_TASKS=str(most))
+        store(redis_client, ["forum_list", "forum_detail"])
+    assert rows(database, "posts") == set(truth["posts"])
+    assert rows(database, "comments") == set(truth["comments"])
+
+
+@pytest.mark.usefixtures("_demo_site")
 def test_bad_start_tasks_are_set_aside_while_others_scan_fill_in_and_list_the_forums(
     redis_url: str, redis_client: redis.Redis
 ) -> None:
@@ -149,7 +180,7 @@ def test_bad_start_tasks_are_set_aside_while_others_scan_fill_in_and_list_the_fo
         ForumTask(site="demo", forum=INDEX, mode="index"),
     ]
     old = Marks(scanned_at=datetime(2020, 1, 1, tzinfo=UTC), newest=datetime(2020, 1, 1, tzinfo=UTC))
-    redis_client.hset(LISTS.marks(), "demo/f1", msgspec.json.encode(old))
+    redis_client.hset(ForumCrawlKeys(LISTS).marks(), "demo/f1", msgspec.json.encode(old))
     redis_client.rpush(LISTS.start_tasks(), *bad, *map(encode, tasks))
     with ForumProcess(seed=3, forums=4, threads=25, comments=1, rate=0) as forum:
         crawl(redis_url, forum, "forum_list")

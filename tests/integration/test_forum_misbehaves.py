@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import select
 import socket
-import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -33,12 +33,12 @@ def forum(server: ForumProcess) -> Iterator[ForumProcess]:
 def test_latency_holds_back_the_whole_answer(forum: ForumProcess) -> None:
     forum.control(latency_ms=300)
 
-    started = time.monotonic()
     with _connect(forum) as wire:
-        first_byte, answer = _read(wire, started)
+        held_back = not select.select([wire], [], [], 0.2)[0]
+        answer, _ = _read(wire)
 
+    assert held_back
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
-    assert 0.3 <= first_byte < 2
 
 
 def test_an_error_is_a_500_and_the_connection_stays(forum: ForumProcess) -> None:
@@ -56,7 +56,7 @@ def test_a_throttled_page_is_a_429_that_says_how_long_to_wait(forum: ForumProces
     forum.control(throttle_rate=1)
 
     with _connect(forum) as wire:
-        _, answer = _read(wire, time.monotonic())
+        answer, _ = _read(wire)
 
     head = answer.split(b"\r\n\r\n")[0]
     assert head.startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
@@ -82,24 +82,20 @@ def test_a_slow_body_dribbles_in_for_a_second_behind_a_prompt_head(forum: ForumP
     expected = _body(forum)
     forum.control(slow_body_rate=1)
 
-    started = time.monotonic()
     with _connect(forum) as wire:
-        first_byte, answer = _read(wire, started)
+        answer, pauses = _read(wire)
 
-    took = time.monotonic() - started
-    assert first_byte < 0.9 <= took < 4
+    assert pauses >= 3
     assert answer.partition(b"\r\n\r\n")[2] == expected, "slow, but whole"
 
 
 def test_the_truth_the_stats_and_the_control_never_misbehave(forum: ForumProcess) -> None:
-    forum.control(error_rate=0.4, reset_rate=0.6, latency_ms=5_000)
+    forum.control(error_rate=0.4, reset_rate=0.6, latency_ms=60_000)  # longer than the client waits
 
-    started = time.monotonic()
     for _ in range(20):
         forum.truth()
         forum.stats()
     assert forum.control(rate=0)["reset_rate"] == 0.6
-    assert time.monotonic() - started < 4
 
 
 def test_the_stats_count_every_page_by_kind_and_status(forum: ForumProcess) -> None:
@@ -147,18 +143,19 @@ def _connect(forum: ForumProcess) -> socket.socket:
     return wire
 
 
-def _read(wire: socket.socket, started: float) -> tuple[float, bytes]:
-    """Seconds from `started` to the first byte, and the whole answer."""
-    answer = wire.recv(65_536)
-    first_byte = time.monotonic() - started
-    while chunk := wire.recv(65_536):
+def _read(wire: socket.socket) -> tuple[bytes, int]:
+    """The whole answer, and how often there was nothing to read for a twentieth of a second behind its first bytes."""
+    answer, pauses = wire.recv(65_536), 0
+    while True:
+        pauses += not select.select([wire], [], [], 0.05)[0]
+        if not (chunk := wire.recv(65_536)):
+            return answer, pauses
         answer += chunk
-    return first_byte, answer
 
 
 def _body(forum: ForumProcess) -> bytes:
     with _connect(forum) as wire:
-        return _read(wire, 0)[1].partition(b"\r\n\r\n")[2]
+        return _read(wire)[0].partition(b"\r\n\r\n")[2]
 
 
 def test_a_wall_answers_200_with_a_form_or_nothing_and_spares_what_it_is_not_for(forum: ForumProcess) -> None:

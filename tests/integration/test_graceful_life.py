@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from redis_components.inspector import snapshot
+from redis_components.crawl_admin.inspector import snapshot
+from redis_components.fleet.registry import CrawlerRecord
 from redis_components.keys import CrawlKeys
-from redis_components.registry import CrawlerRecord
 from tests.support.crawl import hits_of, link_site
 from tests.support.fleet import Program, ToyFleet
 from tests.support.processes import wait_until
@@ -99,7 +99,7 @@ def test_in_every_graceful_way_to_end_pages_are_finished_none_is_lost_and_none_f
     hits, end = crawling.hits(), snapshot(fleet.redis.client(), "links")
     assert [page for page, times in hits.items() if times > 1] == []
     assert end.acked == len(hits)
-    assert end.items + end.bad_items == len(hits), "a fleet's writer sets aside what is no item of a forum"
+    assert (end.items, end.bad_items) == (len(hits), 0), "the items are the user's: the fleet's writer leaves them alone"
     found = {1, *(child for page in hits for child in (2 * page, 2 * page + 1))}
     assert end.ready == len(found) - len(hits), "every page that was found waits, or was fetched"
     assert (end.leased, end.leased_tasks, end.reclaimed) == (0, 0, 0), "every lease was given back"

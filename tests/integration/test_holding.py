@@ -10,19 +10,20 @@ import pytest
 import redis
 
 from cli.main import main
-from redis_components import holds
+from forums.scheduling.outcomes import sentences
+from forums.scheduling.seeding import refresh, seed
 from redis_components.errors import ConfigError, OnHold
-from redis_components.fleet_holds import FleetHolds, word_of
-from redis_components.holds import HoldWord
+from redis_components.fleet.holds import FleetHolds, word_of
+from redis_components.fleet.nodes import NodeRecord, Nodes
+from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry
+from redis_components.frontier import holds
+from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys
-from redis_components.nodes import NodeRecord, Nodes
-from redis_components.registry import CrawlerRecord, CrawlerState, Registry
-from workers.holding import Target, hold, overview, resume, stopped_slots
-from workers.seeding import refresh, seed
+from workers.fleet.holds import Target, hold, overview, resume, stopped_slots
 
 LIST, DETAIL = CrawlKeys.for_spider("forum_list"), CrawlKeys.for_spider("forum_detail")
 EVERYTHING = Target(whole=True)
-PAUSE, DRAIN, STOP = HoldWord.PAUSE, HoldWord.DRAIN, HoldWord.STOP
+PAUSE, DRAIN, STOP = HoldKind.PAUSE, HoldKind.DRAIN, HoldKind.STOP
 SITE = 'profile = "generic"\nbase_url = "http://127.0.0.1:1"\nforums = ["a"]\n'
 
 Trawl = Callable[..., tuple[int, str, str]]
@@ -176,14 +177,14 @@ def test_a_stop_empties_slots_and_keeps_the_size(redis_client: redis.Redis) -> N
     ],
 )
 def test_what_is_held_is_not_seeded_and_the_seeder_says_why(
-    redis_client: redis.Redis, target: Target, word: HoldWord, state: str
+    redis_client: redis.Redis, target: Target, word: HoldKind, state: str
 ) -> None:
     hold(redis_client, target, word, by="ops", reason="why")
-    report = seed(redis_client, force=True)
+    report = sentences(seed(redis_client, force=True))
     assert report["one/a"] == f"{state} by ops: why"
     assert report["two/a"] == ("seeded" if target.site else f"{state} by ops: why")
     resume(redis_client, target)
-    assert seed(redis_client)["one/a"] == "seeded"
+    assert sentences(seed(redis_client))["one/a"] == "seeded"
 
 
 def test_posts_are_not_let_in_while_their_service_or_site_is_being_drained(redis_client: redis.Redis) -> None:
@@ -208,7 +209,7 @@ def test_posts_are_not_let_in_while_their_service_or_site_is_being_drained(redis
     ],
 )
 def test_what_does_not_exist_or_cannot_be_held_so_is_refused(
-    redis_client: redis.Redis, target: Target, word: HoldWord, message: str
+    redis_client: redis.Redis, target: Target, word: HoldKind, message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         hold(redis_client, target, word)
@@ -231,7 +232,7 @@ def test_a_crawl_outside_of_the_fleet_can_be_paused_and_with_it_any_site(redis_c
     assert [one.what for one in hold(redis_client, Target(services=("alone",)), PAUSE)] == ["alone"]
     hold(redis_client, Target(services=("alone",), site="shop"), PAUSE)
     assert obeyed(redis_client, keys) == {"spider": "pause", "site:shop": "pause"}
-    with pytest.raises(ConfigError, match="no service of this fleet"):
+    with pytest.raises(ConfigError, match="not a service of this fleet"):
         hold(redis_client, Target(services=("alone",)), STOP)
 
 
@@ -266,4 +267,4 @@ def test_a_node_is_drained_and_let_in_again_by_its_name(trawl: Trawl, redis_clie
     assert trawl("resume", "--node", "celery@a", "--json")[:2] == (0, '{"node": "celery@a", "draining": false}\n')
     assert not Nodes(redis_client).is_draining("celery@a")
     assert "unknown node 'x': there are celery@a, celery@b" in trawl("drain", "--node", "x")[2]
-    assert "--node is meant by itself" in trawl("drain", "--node", "celery@a", "--all")[2]
+    assert "--node cannot be combined with" in trawl("drain", "--node", "celery@a", "--all")[2]

@@ -139,7 +139,7 @@ def test_a_namespace_comes_before_every_key(redis_url: str) -> None:
 def test_the_package_has_the_names_that_are_imported_from_it() -> None:
     assert redis_components.get_redis is connection.get_redis
     assert redis_components.get_redis_from_settings is connection.get_redis_from_settings
-    assert redis_components.__version__ == importlib.metadata.version("trawl")
+    assert redis_components.__version__ == importlib.metadata.version("trawl-fleet")
     assert redis_components.__author__
     assert redis_components.__email__
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

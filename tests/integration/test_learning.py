@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import redis
 
-from redis_components.forum_states import ForumState, ForumStates
-from redis_components.keys import FleetKeys
-from redis_components.spending import KEEP_S, Ledger, Purpose, Spending, Spent
-from workers.learning import learn
-from workers.storage import Check, Forum, Scan
+from forums.state.forum_states import ForumState, ForumStates
+from forums.state.keys import ForumFleetKeys
+from forums.state.request_ledger import KEEP_S, Ledger, Purpose, Spending, Spent
+from forums.storage import Check, Forum, Scan
+from forums.writer.learn import learn
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 
@@ -86,10 +86,10 @@ def test_requests_leave_the_hour_and_old_ones_leave_redis(redis_client: redis.Re
     assert ledger.spent(["demo"])["demo"].scan == 20
     assert ledger.spent(["demo"], now + 2100)["demo"].scan < 20
     assert ledger.add([Spending(site="demo", name="older", purpose=Purpose.SCAN, ended_at=now - KEEP_S - 10, requests=10)]) == 0
-    redis_client.hset(FleetKeys().spent("demo"), f"scan|{int(now) - 3 * KEEP_S}", 5)
+    redis_client.hset(ForumFleetKeys().spent("demo"), f"scan|{int(now) - 3 * KEEP_S}", 5)
     ledger.add([])
     ledger.add([Spending(site="demo", name="new", purpose=Purpose.SCAN, ended_at=now, requests=1)])
-    assert len(redis_client.hkeys(FleetKeys().spent("demo"))) == 3
+    assert len(redis_client.hkeys(ForumFleetKeys().spent("demo"))) == 3
 
 
 def test_a_clock_that_is_ahead_does_not_hide_requests(redis_client: redis.Redis) -> None:

@@ -20,12 +20,14 @@ from scrapy import Request
 from scrapy.settings import Settings
 
 from cli.main import main
-from redis_components import dupefilter, filter_access, fingerprint, picklecompat
-from redis_components.dead import newest, replay
+from redis_components import dupefilter, fingerprint, picklecompat
+from redis_components.crawl_admin.dead_letters import newest, replay
+from redis_components.dupefilters import client as filter_access
 from redis_components.fingerprint import ScrapyRedisFingerprinter
 from redis_components.keys import CrawlKeys
 from redis_components.migration import Options, project_of, run
 from redis_components.queue import FifoQueue, LifoQueue, PriorityQueue
+from tests.support.contents import contents
 from tests.support.owner import Owner
 from tests.support.processes import wait_until
 from tests.support.scrapy_redis_data import SPIDER, pickled, put_fingerprints, put_list, put_zset
@@ -63,11 +65,6 @@ def migrate(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
     return run
 
 
-def everything(client: redis.Redis) -> dict[bytes, bytes]:
-    """All that is in Redis, byte for byte."""
-    return {key: client.dump(key) or b"" for key in client.scan_iter()}
-
-
 def urls(client: redis.Redis, queue: type[PriorityQueue | FifoQueue | LifoQueue] = PriorityQueue) -> list[str]:
     """The queue, popped in its order by the class that crawlers would have."""
     popped = queue(client, SPIDER, "%(spider)s:requests")
@@ -90,10 +87,10 @@ def test_queue_and_dupefilter_are_imported_and_a_second_run_does_nothing(migrate
     assert said["bytes_after"] < said["bytes_before"]
     assert {len(member) for member in redis_client.smembers(KEYS.dupefilter)} == {20}
     assert redis_client.exists(ASIDE, FILTER_ASIDE) == 0
-    before = everything(redis_client)
+    before = contents(redis_client)
     again = migrate("--allow-pickle")
     assert (again.code, again["requests"]["found"], again["fingerprints"]["found"]) == (0, 0, 0)
-    assert everything(redis_client) == before
+    assert contents(redis_client) == before
     assert urls(redis_client) == expected(REQUESTS)
 
 
@@ -121,32 +118,32 @@ def test_the_algorithm_of_the_fingerprints_is_found_out(
 
 def test_a_list_needs_to_be_told_which_order_it_has(migrate: Migrate, redis_client: redis.Redis) -> None:
     put_list(redis_client, KEYS.requests, REQUESTS)
-    before = everything(redis_client)
+    before = contents(redis_client)
     said = migrate("--allow-pickle")
     assert said.code == 2
     assert "--order fifo" in said.err
-    assert everything(redis_client) == before
+    assert contents(redis_client) == before
 
 
 def test_pickles_are_not_read_unless_that_is_allowed(migrate: Migrate, redis_client: redis.Redis) -> None:
     put_zset(redis_client, KEYS.requests, REQUESTS)
-    before = everything(redis_client)
+    before = contents(redis_client)
     said = migrate()
     assert said.code == 2
     assert "--allow-pickle" in said.err
-    assert everything(redis_client) == before
+    assert contents(redis_client) == before
 
 
 def test_a_dry_run_says_what_would_become_of_everything_and_changes_nothing(migrate: Migrate, redis_client: redis.Redis) -> None:
     put_zset(redis_client, KEYS.requests, REQUESTS)
     redis_client.zadd(KEYS.requests, {b"no pickle": 0})
     put_fingerprints(redis_client, KEYS.dupefilter, REQUESTS)
-    before = everything(redis_client)
+    before = contents(redis_client)
     said = migrate("--allow-pickle", "--dry-run")
     assert said.code == 0
     assert (said["dry_run"], said["requests"]["imported"], said["fingerprints"]["imported"]) == (True, 50, 50)
     assert list(said["requests"]["dead"].values()) == [1]
-    assert everything(redis_client) == before
+    assert contents(redis_client) == before
 
 
 class Attack:
@@ -215,7 +212,7 @@ def test_a_crawler_of_scrapy_redis_that_works_there_is_noticed_and_nothing_is_ch
     migrate: Migrate, redis_client: redis.Redis, redis_url: str
 ) -> None:
     put_zset(redis_client, KEYS.requests, REQUESTS)
-    before = everything(redis_client)
+    before = contents(redis_client)
     over = threading.Event()
 
     def idle_crawler() -> None:
@@ -237,7 +234,7 @@ def test_a_crawler_of_scrapy_redis_that_works_there_is_noticed_and_nothing_is_ch
     assert "ZREMRANGEBYRANK" in said.err
     assert looked.code == 0
     assert "ZREMRANGEBYRANK" in looked["at_work"]
-    assert everything(redis_client) == before
+    assert contents(redis_client) == before
     assert migrate("--allow-pickle", watch="0.2").code == 0, "now it is gone"
 
 
@@ -247,7 +244,7 @@ def test_nothing_is_imported_under_a_crawler_of_ours(migrate: Migrate, redis_cli
     put_fingerprints(redis_client, KEYS.dupefilter, REQUESTS)
     said = migrate("--allow-pickle")
     assert said.code == 1
-    assert "a crawler of ours" in said.err
+    assert "a Trawl crawler" in said.err
 
 
 @pytest.mark.parametrize("kind", ["zset", "list"])
@@ -355,11 +352,11 @@ def test_start_tasks_stay_and_fields_that_scrapy_redis_sent_as_a_form_become_for
         "zset": lambda: redis_client.zadd(KEYS.start_urls, {task: place for place, task in enumerate(tasks)}),
     }
     add[kind]()
-    before = everything(redis_client)
+    before = contents(redis_client)
     (seen,) = migrate()["start_tasks"]
     assert (seen["waiting"], seen["looked_at"], seen["convertible"], seen["converted"]) == (5, 5, 2, 0)
     assert list(seen["refused"].values()) == [1]
-    assert everything(redis_client) == before
+    assert contents(redis_client) == before
     assert migrate("--convert-start-tasks")["start_tasks"][0]["converted"] == 2
     assert migrate("--convert-start-tasks")["start_tasks"][0]["converted"] == 0
     read: Any = {
@@ -447,9 +444,9 @@ def test_fingerprints_go_into_the_dupefilter_that_the_project_names(
     put_fingerprints(redis_client, KEYS.dupefilter, REQUESTS)
     redis_client.sadd(KEYS.dupefilter, "a text of a project's own")
     assert migrate("--settings", module)["fingerprints"]["imported"] == 51
-    before = everything(redis_client)
+    before = contents(redis_client)
     assert migrate("--settings", module)["fingerprints"]["imported"] == 0
-    assert everything(redis_client) == before
+    assert contents(redis_client) == before
     settings = Settings({"DUPEFILTER_MAX_ENTRIES": 10_000})
     filter = getattr(dupefilter, f"{kind}DupeFilter").filter_from_settings(settings)
     fingerprints = [ScrapyRedisFingerprinter().fingerprint(request) for request in REQUESTS]
@@ -478,7 +475,7 @@ def test_what_classes_of_the_project_have_stored_is_left_to_them(
     (tmp_path / "own_settings.py").write_text(OWN_CLASSES)
     put_zset(redis_client, KEYS.requests, REQUESTS)
     put_fingerprints(redis_client, KEYS.dupefilter, REQUESTS)
-    before = everything(redis_client)
+    before = contents(redis_client)
     said = migrate("--settings", "own_settings")
     assert (said.code, said["requests"]["found"], said["fingerprints"]["found"]) == (0, 0, 0)
-    assert everything(redis_client) == before
+    assert contents(redis_client) == before

@@ -14,13 +14,13 @@ import redis
 from scrapy.utils.test import get_crawler
 
 from cli.main import main
-from redis_components.crawl_config import keys_of
-from redis_components.engine import frontier_of
+from redis_components.crawl_admin.inspector import snapshot
 from redis_components.errors import ConfigError
-from redis_components.inspector import snapshot
+from redis_components.fleet.registry import Registry
 from redis_components.keys import CrawlKeys, FleetKeys
-from redis_components.namespace import check_one_slot, fleet_namespace, namespace_of
-from redis_components.registry import Registry
+from redis_components.scrapy_glue.config import keys_of
+from redis_components.scrapy_glue.engine import frontier_of
+from redis_components.server.namespace import check_one_slot, fleet_namespace, namespace_of
 from tests.support.crawl import ROOT, crawl
 from tests.support.link_spiders import LinksSpider
 
@@ -74,7 +74,7 @@ def test_the_tools_look_at_the_job_that_is_named(
 
     def desired(*options: str, namespace: str = "") -> int:
         monkeypatch.setenv("TRAWL_NAMESPACE", namespace)
-        assert main([*options, "status", "--json"]) == 0
+        assert main([*options, "status", "--json"]) == 1, "no crawler is alive"
         services = json.loads(capsys.readouterr().out)["services"]
         return next(int(one["desired"]) for one in services if one["service"] == "forum_list")
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import redis
 
-from redis_components.inspector import snapshot
+from forums.records.start_tasks import PostTask, encode
+from redis_components.crawl_admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
 from tests.support.demo_sites import declare
 from tests.support.processes import wait_until
-from workers.spiders.task_data import PostTask, encode
 
 ROOT = Path(__file__).parents[2]
 KEYS = CrawlKeys.for_spider("forum_detail")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from redis_components.autoscaling import Autoscaled, Policy
+from redis_components.fleet.autoscaling import Autoscaled, Policy
+from redis_components.fleet.nodes import Nodes
 from redis_components.keys import CrawlKeys, FleetKeys
-from redis_components.nodes import Nodes
 from tasks.routing import NODE_QUEUE_EXPIRES_S
 from tests.support.crawl import hits_of, link_site
 from tests.support.fleet import ROOT, ToyFleet
@@ -33,7 +33,7 @@ def fleet(tmp_path: Path) -> Iterator[ToyFleet]:
 FIVE_BEATS_AT_ONCE = """
 from concurrent.futures import ThreadPoolExecutor
 from redis_components.connection import connect
-from redis_components.nodes import NodeRecord, Nodes
+from redis_components.fleet.nodes import NodeRecord, Nodes
 from tasks import app, reconcile_fleet
 app.finalize()  # in the thread that imports: it is not made for several
 for name in {names}:  # they are there, but take nothing

@@ -10,8 +10,17 @@ from scrapy import Request, Spider
 
 from redis_components import picklecompat, queue
 from redis_components.errors import Undecodable, Unserializable
-from redis_components.exchange import Order, exact_score
-from redis_components.queue import Base, FifoQueue, LifoQueue, PriorityQueue, RandomQueue, order_of, own_codec_of, own_score_of
+from redis_components.frontier.messages import QueueOrder, exact_score
+from redis_components.queue import (
+    Base,
+    FifoQueue,
+    LifoQueue,
+    PriorityQueue,
+    RandomQueue,
+    order_of,
+    own_codec_of,
+    own_score_of,
+)
 from tests.support.custom_classes import ForgetfulQueue, HighestPageFirst, ListQueue, LowestPageFirst, MarkingQueue
 from tests.support.owner import Owner
 
@@ -141,9 +150,14 @@ class Unreadable(MarkingQueue):
 
 
 def test_the_frontier_orders_what_only_scores_or_encodes_and_asks_a_class_that_stores() -> None:
-    ours = {PriorityQueue: Order.PRIORITY, FifoQueue: Order.FIFO, LifoQueue: Order.LIFO, RandomQueue: Order.RANDOM}
+    ours = {
+        PriorityQueue: QueueOrder.PRIORITY,
+        FifoQueue: QueueOrder.FIFO,
+        LifoQueue: QueueOrder.LIFO,
+        RandomQueue: QueueOrder.RANDOM,
+    }
     assert {cls: order_of(cls) for cls in ours} == ours
-    assert (order_of(LowestPageFirst), order_of(MarkingQueue)) == (Order.PRIORITY, Order.PRIORITY)
+    assert (order_of(LowestPageFirst), order_of(MarkingQueue)) == (QueueOrder.PRIORITY, QueueOrder.PRIORITY)
     assert [order_of(cls) for cls in (Base, ListQueue, ForgetfulQueue, HighestPageFirst, LowestPageLast)] == [None] * 5
 
 

@@ -12,15 +12,16 @@ import pytest
 import redis
 from sqlalchemy import update
 
-from redis_components.holds import HoldWord
+from forums.scheduling.outcomes import sentences
+from forums.scheduling.rechecking import WAITING_MOST, backfill, recheck
+from forums.scheduling.seeding import seed
+from forums.state.request_ledger import Ledger, Purpose, Spending
+from forums.storage import Database, parse
+from forums.storage.tables import posts
+from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys
-from redis_components.spending import Ledger, Purpose, Spending
 from tests.support.items import post
-from workers.holding import Target, hold
-from workers.rechecking import WAITING_MOST, backfill, recheck
-from workers.seeding import seed
-from workers.storage import Database, parse
-from workers.storage.tables import posts
+from workers.fleet.holds import Target, hold
 
 DETAIL, LIST = CrawlKeys.for_spider("forum_detail"), CrawlKeys.for_spider("forum_list")
 NOW = datetime.now(UTC)
@@ -75,7 +76,7 @@ def test_a_round_takes_no_more_than_the_share_grants(redis_client: redis.Redis, 
 def test_nothing_is_added_to_a_lane_that_nobody_works_off_or_for_a_site_that_is_held(
     redis_client: redis.Redis, database: Database
 ) -> None:
-    hold(redis_client, Target(site="two", whole=True), HoldWord.PAUSE, by="ops@host", reason="a quarrel")
+    hold(redis_client, Target(site="two", whole=True), HoldKind.PAUSE, by="ops@host", reason="a quarrel")
     redis_client.rpush(DETAIL.later_tasks(), *["{}"] * WAITING_MOST)
     assert recheck(redis_client, database) == {
         "one": f"{WAITING_MOST} tasks wait in the lane already",
@@ -94,9 +95,9 @@ def test_history_is_let_in_behind_the_checks_each_site_by_its_share(redis_client
 
 
 def test_a_backfill_runs_beside_the_scans_of_its_forums(redis_client: redis.Redis) -> None:
-    report = backfill(redis_client, "one", datetime(2026, 1, 31, tzinfo=UTC), ["a", "nope"])
+    report = sentences(backfill(redis_client, "one", datetime(2026, 1, 31, tzinfo=UTC), ["a", "nope"]))
     assert report == {"one/nope": "unknown forum: one has a, b", "one/a": "seeded"}
     task = {"site": "one", "forum": "a", "mode": "backfill", "since": "2026-01-31T00:00:00+00:00"}
     assert [json.loads(one) for one in redis_client.lrange(LIST.start_tasks(), 0, -1)] == [task]
-    assert backfill(redis_client, "one", forums=["a"])["one/a"].startswith("pending since")
-    assert seed(redis_client, ["a"], "one") == {"one/a": "seeded"}
+    assert sentences(backfill(redis_client, "one", forums=["a"]))["one/a"].startswith("pending since")
+    assert sentences(seed(redis_client, ["a"], "one")) == {"one/a": "seeded"}

@@ -12,14 +12,14 @@ import pytest
 from sqlalchemy import func, select
 
 from cli.main import main
+from forums.raw_pages import RawPage, RawStore, raw_dir
+from forums.raw_pages.reparse import BATCH, reparse
+from forums.records.items import stamp
+from forums.sites import load_site
+from forums.storage import Database, comments, parse, posts
+from forums.storage.tables import revisions
 from tests.support.demo_sites import declare
 from tests.support.items import comment
-from workers.items import stamp
-from workers.raw import RawPage, RawStore, raw_dir
-from workers.reparse import BATCH, reparse
-from workers.sites import load_site
-from workers.storage import Database, comments, parse, posts
-from workers.storage.tables import revisions
 
 T0 = datetime(2026, 11, 20, 10, tzinfo=UTC)
 Trawl = Callable[..., tuple[int, str, str]]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from redis_components.fleet.schedules import Schedules
 from redis_components.keys import FleetKeys
-from redis_components.schedules import Schedules
 from tests.support.fleet import ROOT, ToyFleet
 from tests.support.processes import wait_until
 

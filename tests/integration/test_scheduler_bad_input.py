@@ -10,8 +10,8 @@ import pytest
 import redis
 from scrapy import Request
 
-from redis_components import codec
-from redis_components.inspector import snapshot
+from redis_components.codec import values
+from redis_components.crawl_admin.inspector import snapshot
 from redis_components.queue import PriorityQueue
 from tests.support.crawl import Crawl, crawl
 from tests.support.link_spiders import LinksSpider
@@ -23,9 +23,9 @@ FOREIGN_REQUESTS = {
     "newer type": (b"\x01\x81\xa1t\xd4\x63\xc0", "unknown type code 99 in a payload: written by a newer Trawl?"),
     "pickle": (pickle.dumps({"url": "http://127.0.0.1/"}), "payload is a pickle"),
     "scrapy-redis with JSON": (b'{"url": "http://127.0.0.1/"}', "written with another SCHEDULER_SERIALIZER"),
-    "cut off": (codec.dumps({"u": "http://127.0.0.1/"})[:-1], "payload is corrupt"),
-    "missing callback": (codec.dumps({"u": "http://127.0.0.1/", "c": "old"}), "no method 'old'; was it renamed by a deploy?"),
-    "unknown class": (codec.dumps({"u": "http://127.0.0.1/", "_": "os.system"}), "request class 'os.system' is not allowed"),
+    "cut off": (values.dumps({"u": "http://127.0.0.1/"})[:-1], "payload is corrupt"),
+    "missing callback": (values.dumps({"u": "http://127.0.0.1/", "c": "old"}), "no method 'old'; was it renamed by a deploy?"),
+    "unknown class": (values.dumps({"u": "http://127.0.0.1/", "_": "os.system"}), "request class 'os.system' is not allowed"),
     "empty": (b"", "payload is empty"),
 }
 
@@ -83,6 +83,19 @@ def test_a_start_task_that_cannot_be_read_is_set_aside_and_its_neighbours_are_cr
     assert f"start task {task!r} is set aside in links:requests:dead" in log
     (dead,) = redis_client.lrange(run.keys.dead(), 0, 9)
     assert dead.partition(b"\n")[2] == task
+
+
+def test_a_depth_limit_that_cuts_a_crawl_is_said_once_with_the_number(run: Crawl, redis_client: redis.Redis) -> None:
+    assert run.start(DEPTH_LIMIT=1).wait(60) == 0, run.log()
+    assert sorted(run.hits()) == [1, 2, 3], "page 1 and its two links"
+    cut = snapshot(redis_client, "links", run.keys).stats["depth/request_ignored_count"]
+    (said,) = [line for line in run.log().splitlines() if "DEPTH_LIMIT = " in line]
+    assert "WARNING" in said
+    assert f"DEPTH_LIMIT = 1: {cut} requests that lie deeper were ignored" in said
+
+
+def test_a_depth_limit_that_cuts_nothing_is_not_spoken_of(run: Crawl) -> None:
+    assert "DEPTH_LIMIT = " not in finished(run, DEPTH_LIMIT=50)
 
 
 def test_a_foreign_value_in_the_shared_stats_is_replaced_and_the_crawl_goes_on(run: Crawl, redis_client: redis.Redis) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import redis
 
-from redis_components.inspector import snapshot
+from redis_components.crawl_admin.inspector import snapshot
 from tests.support.crawl import crawl
 from tests.support.processes import wait_until
 from tests.support.proxy import Proxy
@@ -39,9 +39,9 @@ def test_two_processes_share_one_crawl_and_both_end_when_all_of_it_is_done(
         run.seed()
         run.finish()
         assert run.hits() == dict.fromkeys(range(1, 301), 1)
-    assert snapshot(redis_client, "links").stats["downloader/response_count"] == "300"
-    own = [redis_client.hgetall(key) for key in redis_client.keys("links:stats:*")]
-    assert [(b"start_time" in stats, stats[b"finish_reason"]) for stats in own] == [(True, b"finished")] * 2
+    stats = snapshot(redis_client, "links").stats
+    assert (stats["downloader/response_count"], "start_time" in stats, stats["finish_reason"]) == ("300", True, "finished")
+    assert redis_client.keys("links:stats:*") == []
 
 
 def test_a_bad_start_task_is_set_aside_and_its_neighbours_are_crawled(

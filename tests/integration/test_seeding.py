@@ -6,20 +6,22 @@ import json
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 
+from forums.scheduling import seeding
+from forums.scheduling.outcomes import Kind, sentences
+from forums.scheduling.seeding import refresh
+from forums.sites import SiteError
+from forums.state.forum_states import ForumState, ForumStates
+from forums.state.request_ledger import Ledger, Purpose, Spending
 from redis_components.errors import ConfigError
-from redis_components.forum_states import ForumState, ForumStates
-from redis_components.holds import HoldWord
+from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys
-from redis_components.seeds import Seed, seed
-from redis_components.spending import Ledger, Purpose, Spending
-from workers.holding import Target, hold
-from workers.seeding import is_refused, refresh, rescan
-from workers.seeding import seed as seed_forums
-from workers.sites import SiteError
+from redis_components.start_tasks.seeding import Seed, seed
+from workers.fleet.holds import Target, hold
 
 LISTS = CrawlKeys.for_spider("forum_list")
 
@@ -39,6 +41,16 @@ def known(client: redis.Redis, name: str, state: ForumState) -> None:
 
 def waiting(client: redis.Redis) -> list[dict[str, str]]:
     return [json.loads(task) for task in client.lrange(LISTS.start_tasks(), 0, 99)]
+
+
+def seed_forums(client: redis.Redis, *arguments: Any, **named: Any) -> dict[str, str]:
+    """What people read of it."""
+    return sentences(seeding.seed(client, *arguments, **named))
+
+
+def rescan(client: redis.Redis, *arguments: Any, **named: Any) -> dict[str, str]:
+    """The same of a rescan."""
+    return sentences(seeding.rescan(client, *arguments, **named))
 
 
 def test_without_names_everything_that_is_due_is_seeded_once(redis_client: redis.Redis) -> None:
@@ -79,7 +91,7 @@ def test_the_most_overdue_forum_comes_first(redis_client: redis.Redis, monkeypat
 
 
 def test_a_forum_is_due_by_its_rate_and_the_time_is_told(redis_client: redis.Redis) -> None:
-    now = time.time()
+    now = redis_client.time()[0]
     for forum, changes in (("a", 5000.0), ("b", 0.0)):
         state = ForumState(scanned_at=now - 40, tried_at=now - 40, deep_at=now, events=changes, exposure=86_400.0)
         known(redis_client, f"one/{forum}", state)
@@ -122,7 +134,7 @@ def test_a_gap_is_scanned_deep_as_soon_as_may_be(redis_client: redis.Redis) -> N
 
 
 def test_a_paused_site_says_who_paused_it(redis_client: redis.Redis) -> None:
-    hold(redis_client, Target(site="one", whole=True), HoldWord.PAUSE, by="ops@host", reason="a quarrel")
+    hold(redis_client, Target(site="one", whole=True), HoldKind.PAUSE, by="ops@host", reason="a quarrel")
     assert set(seed_forums(redis_client, site="one", force=True).values()) == {"paused by ops@host: a quarrel"}
 
 
@@ -151,7 +163,7 @@ def test_the_threshold_comes_from_the_environment(redis_client: redis.Redis, mon
     monkeypatch.setenv("TRAWL_MAX_PENDING", "1")
     assert sorted(seed_forums(redis_client).values()) == ["over the limit of 1 pending forums"] * 3 + ["seeded"]
     monkeypatch.setenv("TRAWL_MAX_PENDING", "many")
-    with pytest.raises(ConfigError, match="TRAWL_MAX_PENDING = 'many': must be a whole number"):
+    with pytest.raises(ConfigError, match="TRAWL_MAX_PENDING='many': must be a whole number"):
         seed_forums(redis_client)
 
 
@@ -183,9 +195,10 @@ def test_a_site_file_that_is_wrong_is_named_where_its_folder_is_relative_too(
     (tmp_path / "three.toml").write_text("forums = 1\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TRAWL_SITES_DIR", ".")
-    refused = {name for name, sentence in seed_forums(redis_client).items() if is_refused(name, sentence)}
-    assert refused == {"three/?"}
-    hold(redis_client, Target(site="three"), HoldWord.PAUSE)  # its name is enough to leave it alone
+    outcomes = seeding.seed(redis_client)
+    assert {name for name, outcome in outcomes.items() if outcome.kind.is_refused} == {"three/?"}
+    assert outcomes["three/?"].kind is Kind.BROKEN_FILE
+    hold(redis_client, Target(site="three"), HoldKind.PAUSE)  # its name is enough to leave it alone
 
 
 def test_bad_arguments_are_refused_with_the_right_form(redis_client: redis.Redis) -> None:
@@ -200,4 +213,6 @@ def test_bad_arguments_are_refused_with_the_right_form(redis_client: redis.Redis
 
 def test_single_posts_become_start_tasks_of_the_detail_service(redis_client: redis.Redis) -> None:
     assert refresh(redis_client, ["p1", "p2"], "one") == 2
+    many = [f"p{number}" for number in range(20_000)]
+    assert [refresh(redis_client, many, "one") for _ in range(2)] == [20_000, 20_000], "each waits once"
     assert json.loads(redis_client.lpop("forum_detail:start_urls") or b"") == {"site": "one", "post": "p1"}

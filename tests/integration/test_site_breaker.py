@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,17 +18,18 @@ import pytest
 import redis
 
 from demo.forum.process import ForumProcess
-from redis_components.breakers import Breaker, Breakers
-from redis_components.fleet_holds import FleetHolds
-from redis_components.inspector import snapshot
+from forums.breaker import close_breaker
+from forums.breaker.probe import probe_sites
+from forums.raw_pages import RawPage, raw_dir
+from forums.raw_pages.read import read_pages
+from forums.scheduling.outcomes import sentences
+from forums.scheduling.seeding import seed
+from forums.state.site_breakers import Breaker, Breakers
+from redis_components.crawl_admin.inspector import snapshot
+from redis_components.fleet.holds import FleetHolds
 from redis_components.keys import CrawlKeys
 from tests.support.demo_sites import declare
-from tests.support.processes import wait_until
-from workers.breaker import close_breaker
-from workers.breaker.probing import probe_sites
-from workers.raw import RawPage, raw_dir
-from workers.raw.reading import read_pages
-from workers.seeding import seed
+from tests.support.processes import stays, wait_until
 
 ROOT = Path(__file__).parents[2]
 SPIDERS = ("forum_list", "forum_detail")
@@ -96,7 +96,7 @@ def test_a_site_with_a_wrong_file_or_behind_a_wall_is_held_the_other_goes_on_and
         ForumProcess(seed=4, forums=4, threads=8, rate=0) as well,
     ):
         right = declare(sites, "slip", slip.url).read_text()
-        assert set(seed(redis_client).values()) == {"seeded"}
+        assert set(sentences(seed(redis_client)).values()) == {"seeded"}
         (sites / "slip.toml").write_text(right.replace("pages_per_scan = 50", "pages_per_scan = 0"))
         with crawlers(redis_url, sites.parent) as said:
             breakers = Breakers(redis_client)
@@ -105,7 +105,7 @@ def test_a_site_with_a_wrong_file_or_behind_a_wall_is_held_the_other_goes_on_and
             declare(sites, "ill", ill.url, BREAKER)
             declare(sites, "well", well.url, BREAKER + "[raw]\nkeep_days = 1\n")
             ill.control(wall="login", wall_page="comments")
-            assert set(seed(redis_client).values()) == {"seeded"}
+            assert set(sentences(seed(redis_client)).values()) == {"seeded"}
             wait_until(lambda: "ill" in breakers.open_ones(), lambda: f"the breaker opens: {said()}", 90)
             opened = breakers.open_ones()["ill"]
             assert (opened.cause, opened.kind) == ("login", "comments")
@@ -115,11 +115,10 @@ def test_a_site_with_a_wrong_file_or_behind_a_wall_is_held_the_other_goes_on_and
             wait_until(lambda: FleetHolds(redis_client).all(SPIDERS), "the site is held, right after the record says so", 10)
             (held,) = FleetHolds(redis_client).all(SPIDERS)
             assert (held.what, held.by_breaker, held.hold.by) == ("site ill", True, "breaker")
-            assert seed(redis_client, site="ill", force=True)["ill/f1"].startswith("paused by breaker: ")
+            assert sentences(seed(redis_client, site="ill", force=True))["ill/f1"].startswith("paused by breaker: ")
             wait_until(lambda: all(is_quiet(redis_client, spider) for spider in SPIDERS), "pages in flight have ended", 10)
             asked = ill.stats()["total"]
-            time.sleep(0.5)
-            assert ill.stats()["total"] == asked, "nobody asks it"
+            stays(lambda: ill.stats()["total"] == asked, "nobody asks it", 0.5, every_s=0.1)
 
             assert probe_sites(redis_client)["ill"].startswith("open: ")
             assert breakers.open_ones()["ill"].step == 1

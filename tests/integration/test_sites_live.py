@@ -18,10 +18,11 @@ import redis
 
 from cli.main import main
 from demo.forum.process import ForumProcess
+from forums.records.start_tasks import PostTask, encode
+from forums.sites import load_site
+from forums.sites.http.fetch import MAX_BYTES, FetchFailed, fetch
 from redis_components.keys import CrawlKeys
-from workers.sites import load_site
-from workers.sites.fetch import MAX_BYTES, FetchFailed, fetch
-from workers.spiders.task_data import PostTask, encode
+from tests.support.unknown_forums import FORUMS, UnknownForum
 
 ROOT = Path(__file__).parents[2]
 DETAILS = CrawlKeys.for_spider("forum_detail")
@@ -33,6 +34,7 @@ class Server:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, str], float]] = []
+        self.forum: UnknownForum | None = None
         self.pages: dict[str, tuple[int, dict[str, str], bytes]] = {
             "/robots.txt": (200, {}, b"User-agent: *\nDisallow: /thread/forbidden\n")
         }
@@ -42,6 +44,8 @@ class Server:
             def do_GET(self) -> None:
                 server.asked.append((self.path, dict(self.headers.items()), time.monotonic()))
                 status, headers, body = server.pages.get(self.path.partition("?")[0], (404, {}, b"nothing"))
+                if server.forum is not None and (page := server.forum.page(self.path)) is not None:
+                    status, headers, body = 200, {}, page.encode()
                 self.send_response(status)
                 for name, value in ({"Content-Type": "text/html; charset=utf-8"} | headers).items():
                     self.send_header(name, value)
@@ -148,7 +152,7 @@ def test_single_pages_are_fetched_as_politely(server: Server, sites: Path) -> No
     ):
         with pytest.raises(FetchFailed, match=said):
             fetch(server.url + path, site=site)
-    for address, said in (("http://127.0.0.1:1/", "at no place"), ("file:///etc/passwd", "is no address of a web page")):
+    for address, said in (("http://127.0.0.1:1/", "at no place"), ("file:///etc/passwd", "is not the URL of a web page")):
         with pytest.raises(FetchFailed, match=said):
             fetch(address, site=site)
 
@@ -206,8 +210,25 @@ def test_a_new_site_of_known_software_is_written_listed_and_shown(server: Server
     assert (code, "books" in out, "strange.toml: forums" in err) == (2, True, True), "a wrong file is shown, and the others"
 
 
+def test_a_new_site_of_unknown_software_is_learned_and_shown(server: Server, sites: Path, trawl: Trawl) -> None:
+    server.forum = FORUMS["definitions"]()
+    code, out, err = trawl("new", f"{server.url}/talk/garden/", "--name", "yard", "--json")
+    assert (code, err) == (0, "")
+    told = json.loads(out)
+    assert (told["learned"], told["missing"], told["problem"], len(told["threads"])) == (True, [], None, 5)
+    assert all(thread["posts"] and not thread["problem"] and not thread["without"] for thread in told["threads"])
+    asked = [path for path, _, _ in server.asked if path != "/robots.txt"]
+    assert len(set(asked)) == len(asked), "no page twice"
+    code, out, _ = trawl("new", f"{server.url}/", "--name", "yard", "--force")
+    assert (code, "was learned from them" in out, "first author" in out) == (0, True, True)
+    assert load_site("yard").forums == ("garden", "tools")
+    code, out, _ = trawl("check", "yard", "--live")
+    assert code == 0, out
+    assert "12 threads of forum garden" in out
+
+
 def test_a_site_is_checked_live(sites: Path, trawl: Trawl, monkeypatch: pytest.MonkeyPatch) -> None:
-    (sites / "demo.toml").write_text((ROOT / "sites/demo.toml").read_text())
+    (sites / "demo.toml").write_text((ROOT / "demo/sites/demo.toml").read_text())
     assert trawl("check", "demo")[0] == 0
     with ForumProcess(seed=3, forums=4, threads=5, comments=3, rate=0) as forum:
         monkeypatch.setenv("TRAWL_DEMO_URL", forum.url)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import redis
 
-from redis_components.inspector import snapshot
+from redis_components.crawl_admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
 from tests.support.crawl import ROOT, Crawl, crawl
 from tests.support.hook_spiders import SPIDERS

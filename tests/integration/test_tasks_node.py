@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from redis_components.fleet.nodes import Nodes
 from redis_components.keys import CrawlKeys
-from redis_components.nodes import Nodes
 from tests.support.fleet import ToyFleet
 from tests.support.processes import wait_until
 
@@ -35,7 +35,7 @@ POST = {
 FIRST_CRAWLING_EVENT = """
 from tasks import app
 def show(event):
-    print(event["result"])
+    print(event["name"], event["args"], event["result"])
     raise SystemExit
 with app.connection() as connection:
     app.events.Receiver(connection, handlers={"task-crawling": show}).capture(limit=None, timeout=15)
@@ -70,7 +70,9 @@ def test_a_node_answers_while_it_crawls(fleet: ToyFleet) -> None:
         assert database.execute("select id, title from posts").fetchall() == [("p1", "A title")]
     database.close()
 
-    assert f"toy/0 pid {crawler.pid}: running" in fleet.run(FIRST_CRAWLING_EVENT)
+    said = fleet.run(FIRST_CRAWLING_EVENT)
+    assert said.startswith("trawl.run_crawler ('toy', 0) running, ")
+    assert said.endswith(f"pid {crawler.pid}")
 
     # As Flower's button Terminate does it: the crawler ends gracefully, the slot is free.
     fleet.ask(f"app.control.revoke({task_id!r}, terminate=True)")
@@ -106,7 +108,7 @@ def test_a_slot_that_is_given_up_is_a_failed_task_in_flower_and_told_by_trawl_st
         fleet.node()
         said = fleet.run(FAILED_EVENT)
         assert "nix/0 is refused: refused; trawl: nix: unknown spider 'nix'; there are: toy, toy_two" in said
-        status = fleet.run("from cli.main import main; import sys; sys.argv = ['trawl', 'status']; sys.exit(main())")
+        status = fleet.run("from cli.main import main; main(['status'])")
         assert "nix/0 is refused: refused" in status
         assert "unknown spider 'nix'" in status
         assert "trawl resume nix" in status

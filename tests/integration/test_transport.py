@@ -12,10 +12,10 @@ import redis
 from scrapy.settings import Settings
 
 from redis_components import connection
-from redis_components.exchange import NewRequest
-from redis_components.frontier import Frontier, FrontierConfig
+from redis_components.frontier.frontier import Frontier, FrontierConfig
+from redis_components.frontier.messages import NewRequest
+from redis_components.frontier.transport import Exchanger, LoopTransport, ThreadTransport
 from redis_components.keys import CrawlKeys
-from redis_components.transport import Exchanger, LoopTransport, ThreadTransport
 from tests.support.processes import wait_until
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer

@@ -11,8 +11,8 @@ import psutil
 import pytest
 import redis
 
+from redis_components.fleet.nodes import NodeRecord
 from redis_components.keys import FleetKeys
-from redis_components.nodes import NodeRecord
 from tests.support.fleet import Program, ToyFleet
 from tests.support.processes import arguments, wait_until
 

@@ -11,10 +11,11 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from redis_components import filter_access
+from redis_components.crawl_admin.inspector import snapshot, wipe
+from redis_components.dupefilters import client as filter_access
+from redis_components.dupefilters.kinds import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
 from redis_components.errors import ConfigError, TrawlError
-from redis_components.filters import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
-from redis_components.inspector import snapshot, wipe
+from tests.support.contents import contents
 from tests.support.dupefilters import KEY, KINDS, WAYS, WINDOW, Alone, Asked, InExchange, is_bloom, made_older, of
 from tests.support.owner import KEYS, Owner
 
@@ -78,7 +79,7 @@ def test_a_filter_is_empty_with_the_first_step_of_clearing_it(asked: Asked, redi
 
 def test_wiping_a_crawl_removes_every_key_of_its_filter(asked: Asked, redis_client: redis.Redis) -> None:
     asked.ask(of("", 0, 3000))
-    assert wipe(redis_client, KEYS, but_not_for="asker") == "wiped"
+    assert wipe(redis_client, KEYS, but_not_for="asker") is None
     assert redis_client.keys("*") == []
 
 
@@ -113,7 +114,7 @@ def test_a_repeated_exchange_gives_the_same_answer(kind: Filter, redis_client: r
 @pytest.mark.parametrize("wanted", FORMS.values(), ids=FORMS)
 def test_another_form_is_refused_by_name_and_nothing_is_applied(there: Filter, wanted: Filter, redis_client: redis.Redis) -> None:
     Alone(redis_client, there).ask([b"a"])
-    before = redis_client.dump(KEY)
+    before = contents(redis_client, [KEY])
     errors: list[TrawlError] = []
     one = Owner(redis_client, "one", filter=wanted)
     one.frontier.listeners.refused = errors.append
@@ -125,7 +126,7 @@ def test_another_form_is_refused_by_name_and_nothing_is_applied(there: Filter, w
     assert [type(error) for error in errors] == [ConfigError]
     assert f"{KEY} holds a dupefilter of the form {there.form!r}, this process is set to {wanted.form!r}" in str(errors[0])
     assert redis_client.keys(f"{KEYS.ready()}*") == []
-    assert redis_client.dump(KEY) == before
+    assert contents(redis_client, [KEY]) == before
     if not isinstance(wanted, PlainSet):
         with pytest.raises(ConfigError, match="holds a dupefilter of the form"):
             Alone(redis_client, wanted).ask([b"a"])

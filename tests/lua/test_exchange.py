@@ -7,8 +7,8 @@ import json
 import pytest
 import redis
 
-from redis_components.exchange import KeyedItem, NextTask, Order
-from redis_components.inspector import expire_owner, snapshot
+from redis_components.crawl_admin.inspector import expire_owner, snapshot
+from redis_components.frontier.messages import KeyedItem, NextTask, QueueOrder
 from redis_components.keys import CrawlKeys
 from tests.support.owner import KEYS, Owner
 
@@ -62,17 +62,18 @@ def test_equal_priorities_come_first_in_first_out_and_higher_ones_before(one: Ow
 
 
 @pytest.mark.parametrize(
-    ("order", "expected"), [(Order.FIFO, list("abcde")), (Order.LIFO, list("edcba")), (Order.PRIORITY, list("edcba"))]
+    ("order", "expected"),
+    [(QueueOrder.FIFO, list("abcde")), (QueueOrder.LIFO, list("edcba")), (QueueOrder.PRIORITY, list("edcba"))],
 )
-def test_each_order_leases_in_its_way(redis_client: redis.Redis, order: Order, expected: list[str]) -> None:
+def test_each_order_leases_in_its_way(redis_client: redis.Redis, order: QueueOrder, expected: list[str]) -> None:
     owner = Owner(redis_client, "one", order=order)
-    for payload, priority in zip("abcde", (1, 2, 3, 4, 5) if order is Order.PRIORITY else (1, 5, 2, 4, 3), strict=True):
+    for payload, priority in zip("abcde", (1, 2, 3, 4, 5) if order is QueueOrder.PRIORITY else (1, 5, 2, 4, 3), strict=True):
         owner.add(payload, priority=priority)
     assert owner.open().take_all() == expected
 
 
 def test_a_later_request_comes_first_also_before_those_that_are_buffered_in_the_lifo_order(redis_client: redis.Redis) -> None:
-    owner = Owner(redis_client, "one", order=Order.LIFO, concurrency=2).open()
+    owner = Owner(redis_client, "one", order=QueueOrder.LIFO, concurrency=2).open()
     for payload in "abc":
         owner.add(payload)
     owner.advance()
@@ -88,7 +89,7 @@ def test_a_later_request_comes_first_also_before_those_that_are_buffered_in_the_
 
 
 def test_the_random_order_is_another_one_and_loses_nothing(redis_client: redis.Redis) -> None:
-    owner = Owner(redis_client, "one", order=Order.RANDOM, concurrency=100)
+    owner = Owner(redis_client, "one", order=QueueOrder.RANDOM, concurrency=100)
     payloads = [f"p{number}" for number in range(100)]
     for priority, payload in enumerate(payloads):
         owner.add(payload, priority=priority)
@@ -146,14 +147,16 @@ def test_a_request_whose_crawlers_keep_dying_is_given_up_with_the_reason(redis_c
         owner = Owner(redis_client, f"o{death}", max_attempts=3).open()
         owner.advance(5)
         assert owner.take_all() == ["poison"]
-        expire_owner(redis_client, KEYS, f"o{death}")
+        expire_owner(redis_client, KEYS, f"o{death}", "hung while reading http://x/1|2 of site evil" if death == 2 else "")
     last = Owner(redis_client, "last", max_attempts=3).open()
     last.advance(5)
     assert last.take_all() == []
     assert sizes(redis_client) == {"dead": 1, "owners": 1}
     head, _, payload = redis_client.lindex(KEYS.dead(), 0).partition(b"\n")
     assert payload == b"poison"
-    assert json.loads(head)["reason"] == "attempts spent: its crawler died 3 times"
+    assert json.loads(head)["reason"] == (
+        "attempts spent: its crawler died 3 times, the last time it hung while reading http://x/1|2 of site evil"
+    )
 
 
 def test_what_is_buried_is_kept_with_its_reason(one: Owner, redis_client: redis.Redis) -> None:
@@ -296,10 +299,12 @@ def test_a_start_task_is_done_only_when_its_requests_are_stored(redis_client: re
 def test_the_next_service_gets_a_task_only_when_the_change_token_differs(redis_client: redis.Redis) -> None:
     details = CrawlKeys.for_spider("details")
     one = Owner(redis_client, "one", next_keys=details).open()
+    reader, found = Owner(redis_client, "reader", keys=details).open(), []
     for token in ("1", "1", "2"):
         one.frontier.add_task(NextTask("demo/p1", token, f"task {token}".encode()))
         one.advance()
-    assert redis_client.lrange(details.start_tasks(), 0, 9) == [b"task 1", b"task 2"]
+        found += list(reader.take_tasks())
+    assert found == ["task 1", "task 2"]
 
 
 def test_a_task_that_may_wait_goes_to_its_lane_once_whatever_is_lost_on_the_way(redis_client: redis.Redis) -> None:

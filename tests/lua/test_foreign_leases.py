@@ -8,8 +8,8 @@ from hashlib import sha1
 import pytest
 import redis
 
-from redis_components.exchange import keys_of
-from redis_components.inspector import snapshot
+from redis_components.crawl_admin.inspector import snapshot
+from redis_components.frontier.messages import keys_of
 from redis_components.keys import CrawlKeys
 from tests.support.owner import KEYS, Owner
 
@@ -87,7 +87,7 @@ def test_a_foreign_lease_of_a_dead_owner_is_set_aside_and_the_others_are_given_b
     if not ours:
         (dead,) = redis_client.lrange(KEYS.dead(), 0, 9)
         about, _, kept = dead.partition(b"\n")
-        assert (json.loads(about)["reason"], kept) == ("not a lease of ours", value)
+        assert (json.loads(about)["reason"], kept) == ("not a lease that Trawl wrote", value)
 
 
 def test_a_foreign_value_in_a_lease_of_a_living_owner_is_not_taken_for_one(redis_client: redis.Redis) -> None:
@@ -133,7 +133,9 @@ def test_a_foreign_count_of_deaths_is_begun_anew(redis_client: redis.Redis) -> N
 KEYS_OF_AN_OWNER = keys_of(KEYS, CrawlKeys.for_spider("next"), "one", "gone")
 
 
-@pytest.mark.parametrize("key", sorted(set(KEYS_OF_AN_OWNER) - {"dead_leases", "dead_gone", "parked", "more_keys"}))
+@pytest.mark.parametrize(
+    "key", sorted(set(KEYS_OF_AN_OWNER) - {"dead_leases", "dead_gone", "dead_own_stats", "parked", "more_keys"})
+)
 def test_a_key_of_a_foreign_type_is_named(redis_client: redis.Redis, caplog: pytest.LogCaptureFixture, key: str) -> None:
     redis_key = KEYS_OF_AN_OWNER[key]
     assert isinstance(redis_key, str)

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from redis_components import holds
-from redis_components.holds import Hold, HoldWord
-from redis_components.inspector import expire_owner, snapshot, wipe
+from redis_components.crawl_admin.inspector import expire_owner, snapshot, wipe
+from redis_components.frontier import holds
+from redis_components.frontier.holds import Hold, HoldKind
 from tests.support.owner import KEYS, Owner
 
-PAUSE, DRAIN = Hold(word=HoldWord.PAUSE, by="tester", reason="why not"), Hold(word=HoldWord.DRAIN)
+PAUSE, DRAIN = Hold(word=HoldKind.PAUSE, by="tester", reason="why not"), Hold(word=HoldKind.DRAIN)
 
 
 def names(payload: bytes) -> Iterator[str]:
@@ -282,7 +282,7 @@ def test_removing_a_crawls_keys_keeps_its_holds_and_its_start_tasks(one: Owner, 
     one.advance(2)
     assert sizes(redis_client) == {"parked": 1, "parked_tasks": 1}
     one.close()
-    assert wipe(redis_client, KEYS, but_not_for="one") == "wiped"
+    assert wipe(redis_client, KEYS, but_not_for="one") is None
     assert sizes(redis_client) == {"parked_tasks": 1}
     assert set(holds.read(redis_client, KEYS)) == {"site:held"}
     two = crawler(redis_client, "two")

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from redis_components.filters import Filter
-from redis_components.inspector import expire_owner, snapshot
-from redis_components.scripts import script
+from redis_components.crawl_admin.inspector import expire_owner, snapshot
+from redis_components.dupefilters.kinds import Filter
+from redis_components.server.scripts import script
 from tests.support.dupefilters import KINDS
 from tests.support.owner import KEYS, Owner
 from tests.support.redis_server import RedisServer

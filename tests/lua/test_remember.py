@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 import redis
 
+from forums.spiders.scan_marks import forget_marks
+from forums.state.keys import ForumCrawlKeys
+from forums.state.thread_records import ThreadRecord, forget, keep, look_up, short_token
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
-from redis_components.thread_records import ThreadRecord, forget, keep, look_up, short_token
-from workers.marks import forget_marks
 
 KEYS, LISTS = CrawlKeys.for_spider("details"), CrawlKeys.for_spider("lists")
 
@@ -62,7 +63,7 @@ def test_above_the_bound_old_records_go(redis_client: redis.Redis, monkeypatch: 
 
 def test_what_is_stored_can_be_forgotten_of_single_threads_of_a_site_and_of_all(redis_client: redis.Redis) -> None:
     marks = {f"{site}/f": b"{}" for site in ("s", "s*", "t")}
-    redis_client.hset(LISTS.marks(), mapping=marks)
+    redis_client.hset(ForumCrawlKeys(LISTS).marks(), mapping=marks)
     keep(redis_client, KEYS, {f"{site}/{n}": ThreadRecord("a") for site in ("s", "s*", "t") for n in range(300)})
     redis_client.hset(KEYS.start_tokens(), mapping={"s/1": "b", "s/301": "b", "t/1": "b"})
     assert forget(redis_client, KEYS, "s", ["1", "2", "999"]) == 2
@@ -72,15 +73,15 @@ def test_what_is_stored_can_be_forgotten_of_single_threads_of_a_site_and_of_all(
     assert redis_client.hlen(KEYS.threads()) == 598
     assert forget(redis_client, KEYS, "s") == 298
     assert redis_client.hkeys(KEYS.start_tokens()) == [b"t/1"]
-    assert set(redis_client.hkeys(LISTS.marks())) == {b"s/f", b"t/f"}
+    assert set(redis_client.hkeys(ForumCrawlKeys(LISTS).marks())) == {b"s/f", b"t/f"}
     assert forget(redis_client, KEYS) == 300
     forget_marks(redis_client, LISTS)
-    assert redis_client.exists(KEYS.threads(), KEYS.start_tokens(), LISTS.marks()) == 0
+    assert redis_client.exists(KEYS.threads(), KEYS.start_tokens(), ForumCrawlKeys(LISTS).marks()) == 0
 
 
 def test_a_bound_that_is_no_number_is_named(redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAWL_THREAD_RECORDS", "many")
-    with pytest.raises(ConfigError, match="TRAWL_THREAD_RECORDS = 'many'"):
+    with pytest.raises(ConfigError, match="TRAWL_THREAD_RECORDS='many'"):
         keep(redis_client, KEYS, {"s/1": ThreadRecord("a")})
 
 

@@ -9,9 +9,10 @@ import msgspec
 import pytest
 import redis
 
-from redis_components.items import BAD_ITEM_CHARS, BAD_ITEMS_KEPT, ItemStream, Lock, Settled, bad_item
+from redis_components.crawl_admin.item_stream import ItemStream, Lock, Refusal, Settled
 from redis_components.keys import CrawlKeys
-from redis_components.scripts import script
+from redis_components.server.scripts import script
+from tests.support.contents import contents
 from tests.support.redis_server import RedisServer
 
 KEYS = CrawlKeys.for_spider("forum_list")
@@ -26,7 +27,7 @@ def state(client: redis.Redis) -> dict[str, Any]:
     """Everything that the scripts may touch."""
     return {
         "items": client.lrange(KEYS.item_stream(), 0, -1),
-        "bad": [json.loads(entry)["reason"] for entry in client.lrange(KEYS.bad_items(), 0, -1)],
+        "bad": [json.loads(entry.partition(b"\n")[0])["reason"] for entry in client.lrange(KEYS.bad_items(), 0, -1)],
         "pending": sorted(client.hkeys(KEYS.pending())),
         "writer": client.get(KEYS.writer()),
     }
@@ -37,10 +38,9 @@ def settle(
 ) -> bytes:
     """The script itself, with any number."""
     keys = {"items": KEYS.item_stream(), "writer": KEYS.writer(), "bad": KEYS.bad_items(), "pending": KEYS.pending()}
-    refused = [bad_item(b"{}", reason).decode() for reason in bad]
-    args = {"token": token, "number": number, "count": count, "keep": 10, "ttl_ms": 30_000}
-    packed = {"refused": msgspec.msgpack.encode(refused), "done": msgspec.msgpack.encode(done)}
-    answer: bytes = script("settle")(client, keys=keys, args=args | packed)
+    args = {"token": token, "number": number, "count": count, "ttl_ms": 30_000, "done": msgspec.msgpack.encode(done)}
+    refused = [part for place, reason in enumerate(bad) for part in (place, json.dumps(reason))]
+    answer: bytes = script("settle")(client, keys=keys, args=args | {"refused": refused})
     return answer
 
 
@@ -87,27 +87,26 @@ def test_settling_removes_the_batch_sets_bad_items_aside_and_ends_pending_marks(
     fill(redis_client)
     stream.lock("a")
     assert stream.peek(3) == [b"item 0", b"item 1", b"item 2"]
-    assert stream.settle("a", 3, [bad_item(b"item 1", "no JSON"), bad_item(b"item 2", "no id")], ["demo/f1"]) is Settled.SETTLED
+    assert stream.settle("a", 3, [Refusal(1, "no JSON"), Refusal(2, "no id")], ["demo/f1"]) is Settled.SETTLED
     assert state(redis_client) == {
         "items": [b"item 3", b"item 4"],
-        "bad": ["no id", "no JSON"],
+        "bad": ["no JSON", "no id"],
         "pending": [b"demo/f2"],
         "writer": b"a|1",
     }
 
 
-def test_a_bad_item_is_kept_with_reason_text_and_redis_time(redis_client: redis.Redis, stream: ItemStream) -> None:
-    fill(redis_client)
+@pytest.mark.parametrize("item", [b'{"title": "\xff\x00 \\u00fc / \\""}\n{}', b"x" * 1_000_000, b""])
+def test_a_refused_item_is_kept_to_the_byte_with_reason_and_redis_time(
+    redis_client: redis.Redis, stream: ItemStream, item: bytes
+) -> None:
+    redis_client.rpush(KEYS.item_stream(), b"good", item, b"good")
     stream.lock("a")
-    stream.settle("a", 1, [bad_item(b'{"title": "\xff\x00 \\u00fc / \\""}', 'views: "x" is bad')], [])
-    entry = json.loads(redis_client.lrange(KEYS.bad_items(), 0, 0)[0])
+    stream.settle("a", 3, [Refusal(1, 'views: "\udc80" is bad')], [])
+    head, _, kept = redis_client.lrange(KEYS.bad_items(), 0, 0)[0].partition(b"\n")
+    entry = json.loads(head)
     assert entry.pop("at") == pytest.approx(redis_client.time()[0], abs=5)
-    assert entry == {"reason": 'views: "x" is bad', "item": '{"title": "\\xff\x00 \\u00fc / \\""}'}
-
-
-def test_a_bad_item_is_bounded() -> None:
-    entry = json.loads(bad_item(b"x" * 1_000_000, "too long"))
-    assert entry == {"reason": "too long (cut: it has 1000000 characters)", "item": "x" * BAD_ITEM_CHARS}
+    assert (entry, kept) == ({"reason": 'views: "\udc80" is bad'}, item)
 
 
 def test_who_does_not_hold_the_lock_changes_nothing(redis_client: redis.Redis, stream: ItemStream) -> None:
@@ -164,21 +163,13 @@ def test_a_number_out_of_turn_changes_nothing(redis_client: redis.Redis, stream:
     assert state(redis_client) == before
 
 
-def test_only_the_newest_bad_items_are_kept(redis_client: redis.Redis, stream: ItemStream) -> None:
-    fill(redis_client)
-    stream.lock("a")
-    settle(redis_client, "a", 1, 1, bad=tuple(f"reason {n}" for n in range(25)))
-    assert state(redis_client)["bad"] == [f"reason {n}" for n in range(24, 14, -1)]
-    assert BAD_ITEMS_KEPT == 10_000
-
-
 def test_a_batch_of_many_items_fits(redis_client: redis.Redis, stream: ItemStream) -> None:
     fill(redis_client, 20_000)
     stream.lock("a")
-    bad = [bad_item(payload, "no") for payload in stream.peek(20_000)]
+    bad = [Refusal(place, "no") for place in range(20_000)]
     assert stream.settle("a", 20_000, bad, [f"demo/f{n}" for n in range(20_000)]) is Settled.SETTLED
     assert len(stream) == 0
-    assert redis_client.llen(KEYS.bad_items()) == BAD_ITEMS_KEPT
+    assert redis_client.llen(KEYS.bad_items()) == 20_000, "nothing is dropped by a count"
     assert redis_client.exists(KEYS.pending()) == 0
 
 
@@ -190,10 +181,10 @@ def test_a_key_of_a_foreign_type_is_found_before_anything_is_written(
     stream.lock("a")
     redis_client.delete(key)
     redis_client.set(key, "foreign")
-    before = {name: redis_client.dump(name) for name in sorted(redis_client.keys())}
+    before = contents(redis_client)
     with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
         settle(redis_client, "a", 1, 2, bad=("no id",), done=("demo/f1",))
-    assert {name: redis_client.dump(name) for name in sorted(redis_client.keys())} == before
+    assert contents(redis_client) == before
 
 
 def test_a_redis_without_memory_can_be_drained() -> None:
@@ -205,5 +196,5 @@ def test_a_redis_without_memory_can_be_drained() -> None:
             client.set("anything", "else")
         stream = ItemStream(client, KEYS)
         assert stream.lock("a") is Lock.ACQUIRED
-        assert stream.settle("a", 60, [bad_item(b"item 1", "no id")], ["demo/f1"]) is Settled.SETTLED
+        assert stream.settle("a", 60, [Refusal(1, "no id")], ["demo/f1"]) is Settled.SETTLED
         assert (len(stream), client.llen(KEYS.bad_items()), client.hkeys(KEYS.pending())) == (40, 1, [b"demo/f2"])

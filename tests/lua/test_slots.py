@@ -7,17 +7,18 @@ from dataclasses import replace
 import pytest
 import redis
 
-from redis_components.keys import FleetKeys
-from redis_components.registry import (
+from redis_components.fleet.registry import (
     SLOT_TTL_S,
     CrawlerRecord,
     CrawlerState,
-    Order,
-    OrderWord,
     Registry,
     Slot,
+    SlotCommand,
+    SlotCommandKind,
     SlotView,
 )
+from redis_components.keys import FleetKeys
+from tests.support.contents import contents
 
 KEYS = FleetKeys()
 SLOT = KEYS.slot("list", 0)
@@ -48,7 +49,7 @@ def test_a_free_slot_is_acquired_and_a_held_one_is_not(registry: Registry, redis
 
 
 def test_acquire_sent_again_after_a_lost_answer_returns_the_same_token(redis_client: redis.Redis) -> None:
-    from redis_components.scripts import script
+    from redis_components.server.scripts import script
 
     keys = {"slot": SLOT, "fences": KEYS.fences(), "orders": KEYS.orders(), "crawlers": KEYS.crawlers()}
     args = {"name": "list/0", "owner": "node-a#1234", "ttl_ms": 15_000}
@@ -148,18 +149,22 @@ def test_releasing_frees_the_slot_at_once_and_leaves_a_last_word(registry: Regis
 
 def test_an_order_reaches_the_holder_it_was_meant_for_and_no_other(registry: Registry) -> None:
     slot = take(registry)
-    registry.order(SlotView(spider="list", number=0, token=slot.token), Order(word=OrderWord.RETIRE, reason="2 | are enough"))
-    assert registry.renew(slot).order == Order(word=OrderWord.RETIRE, reason="2 | are enough")
+    registry.order(
+        SlotView(spider="list", number=0, token=slot.token), SlotCommand(word=SlotCommandKind.RETIRE, reason="2 | are enough")
+    )
+    assert registry.renew(slot).order == SlotCommand(word=SlotCommandKind.RETIRE, reason="2 | are enough")
     assert registry.renew(slot).order is not None  # until it is obeyed
     registry.release(slot)
     successor = take(registry)
     assert registry.renew(successor).order is None
-    registry.order(SlotView(spider="list", number=0, token=slot.token), Order(word=OrderWord.RETIRE))  # meant for the one before
+    registry.order(
+        SlotView(spider="list", number=0, token=slot.token), SlotCommand(word=SlotCommandKind.RETIRE)
+    )  # meant for the one before
     assert registry.renew(successor).order is None
 
 
 def test_an_order_for_a_slot_that_nobody_holds_is_not_kept(registry: Registry, redis_client: redis.Redis) -> None:
-    registry.order(SlotView(spider="list", number=0), Order(word=OrderWord.RETIRE))
+    registry.order(SlotView(spider="list", number=0), SlotCommand(word=SlotCommandKind.RETIRE))
     assert not redis_client.exists(KEYS.orders())
 
 
@@ -168,15 +173,11 @@ def test_a_refused_call_changes_nothing(operation: str, registry: Registry, redi
     late = take(registry)
     redis_client.delete(SLOT)
     registry.renew(take(registry, "node-b"), record())
-    before = everything(redis_client)
+    before = contents(redis_client)
     if operation == "acquire":
         assert registry.acquire("list", 0, "node-c") is None
     elif operation == "renew":
         assert not registry.renew(late, record(CrawlerState.STOPPING)).held
     else:
         assert not registry.release(late, record(CrawlerState.STOPPED))
-    assert everything(redis_client) == before
-
-
-def everything(client: redis.Redis) -> dict[bytes, bytes | None]:
-    return {key: client.dump(key) for key in client.scan_iter()}
+    assert contents(redis_client) == before

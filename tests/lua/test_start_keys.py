@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 import redis
 
-from redis_components import dead
-from redis_components.exchange import KeyedItem
-from redis_components.inspector import expire_owner, snapshot
+from redis_components.crawl_admin import dead_letters
+from redis_components.crawl_admin.inspector import expire_owner, snapshot
+from redis_components.frontier.messages import KeyedItem
 from tests.support.owner import KEYS, Owner
 
 HIGH, MIDDLE, LOW = "s:high", "s:middle", "s:low"
@@ -64,7 +64,7 @@ def test_a_task_goes_back_to_its_key_whoever_gives_it_back(redis_client: redis.R
             for task, lease_id in reversed(taken.items()):
                 one.frontier.bury(lease_id, task)
             one.advance()
-            assert dead.replay(redis_client, replace(KEYS, start_urls="s:other")).done == 5
+            assert dead_letters.replay(redis_client, replace(KEYS, start_urls="s:other")).done == 5
     assert redis_client.lrange(HIGH, 0, 9) == [b"h1", b"h2"]
     assert redis_client.zrange(MIDDLE, 0, 9, withscores=True) == [(b"m2", 3.0), (b"m1", 7.0)]
     assert redis_client.smembers(LOW) == {b"l1"}

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 import redis
 
-from redis_components import dead
-from redis_components.inspector import expire_owner, snapshot
+from redis_components.crawl_admin import dead_letters
+from redis_components.crawl_admin.inspector import expire_owner, snapshot
 from tests.support.owner import KEYS, Owner
 
 LANES = replace(KEYS, more_start_urls=(KEYS.later_tasks(),))
@@ -93,9 +93,9 @@ def test_a_task_that_is_given_up_is_kept_as_its_producer_wrote_it_and_replayed_t
     ((task, lease_id),) = one.take_tasks(1).items()
     one.frontier.bury(lease_id, "no")
     one.advance()
-    (entry,), _ = dead.newest(redis_client, KEYS, 9)
+    (entry,), _ = dead_letters.newest(redis_client, KEYS, 9)
     assert (entry.payload.decode(), entry.key) == (task, KEYS.later_tasks())
-    assert dead.replay(redis_client, LANES).done == 1
+    assert dead_letters.replay(redis_client, LANES).done == 1
     assert redis_client.lrange(KEYS.later_tasks(), 0, 9) == [task.encode()]
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .environment import ask, bare_environment, free_port, pip_environment, run
-from .software import Software
+from tests.real_forums.environment import ask, bare_environment, free_port, pip_environment, run
+from tests.real_forums.software import Software
 
 WORLDS = Path(__file__).parent / "worlds"
 SITE = '''

@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 
 from sqlalchemy import make_url
 
+from tests.real_forums.environment import ask, bare_environment, free_port, pip_environment, run
+from tests.real_forums.software import Software
 from tests.support.postgres_server import PostgresServer, binaries
-
-from .environment import ask, bare_environment, free_port, pip_environment, run
-from .software import Software
 
 WORLDS = Path(__file__).parent / "worlds"
 

@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 
 import redis
 
+from tests.real_forums.environment import bare_environment, free_port, npm_environment, run
+from tests.real_forums.software import Comment, Software, Topic, Truth
 from tests.support.redis_server import RedisServer
-
-from .environment import bare_environment, free_port, npm_environment, run
-from .software import Comment, Software, Topic, Truth
 
 WORLDS = Path(__file__).parent / "worlds"
 _OFF = ("emoji-one", "emoji-extended", "spam-be-gone", "dbsearch", "mentions")

@@ -64,7 +64,7 @@ class Software(ABC):
 
     name: ClassVar[str]
     profile: ClassVar[str]
-    """The profile of `workers/sites/profiles` that its site file names."""
+    """The profile of `forums/sites/profiles` that its site file names."""
     obeys_robots: ClassVar[bool] = True
     """False where its own robots.txt forbids what the profile reads: it is our forum, and we allow it."""
     starts_within_s: ClassVar[float] = 60

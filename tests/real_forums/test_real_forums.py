@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import redis
 
-from .flaskbb import FlaskBB
-from .machina import Machina
-from .misago import Misago, MisagoPages
-from .nodebb import NodeBB
-from .software import Software, Truth
-from .spirit import Spirit
-from .watching import Watch, differences
+from tests.real_forums.flaskbb import FlaskBB
+from tests.real_forums.machina import Machina
+from tests.real_forums.misago import Misago, MisagoPages
+from tests.real_forums.nodebb import NodeBB
+from tests.real_forums.software import Software, Truth
+from tests.real_forums.spirit import Spirit
+from tests.real_forums.watching import Watch, differences
 
 KINDS: list[type[Software]] = [Misago, MisagoPages, NodeBB, FlaskBB, Machina, Spirit]
 ONLY = os.environ.get("ONLY", "").split()

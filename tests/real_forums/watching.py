@@ -13,11 +13,10 @@ from typing import cast
 
 import redis
 
+from forums.records.start_tasks import ForumTask, PostTask, encode
+from forums.writer.store import store
 from redis_components.keys import CrawlKeys
-from workers.spiders.task_data import ForumTask, PostTask, encode
-from workers.storing import store
-
-from .software import Comment, Software, Topic, Truth
+from tests.real_forums.software import Comment, Software, Topic, Truth
 
 ROOT = Path(__file__).parents[2]
 LISTS, DETAILS = (CrawlKeys.for_spider(spider) for spider in ("forum_list", "forum_detail"))

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.__main__ import module_of
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -16,7 +18,7 @@ def run_benchmark(name: str, options: Sequence[str], folder: Path) -> dict[str, 
     """What `python -m benchmarks.NAME` wrote as JSON; its page has to be what it printed, without a path of this machine."""
     out, page = folder / f"{name}.json", folder / f"{name}.md"
     done = subprocess.run(
-        [sys.executable, "-m", f"benchmarks.{name}", *options, f"--out={out}", f"--page={page}"],
+        [sys.executable, "-m", module_of(name), *options, f"--out={out}", f"--page={page}"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -7,7 +7,7 @@ from typing import Any
 from celery import Celery
 from kombu import Connection
 
-from workers.broker import Broker
+from workers.node.broker import Broker
 
 
 def works_with(broker: Broker) -> None:

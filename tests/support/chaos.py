@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from .fleet import Program
-from .forum_fleet import ForumFleet
-from .processes import wait_until
-from .watched_fleet import family_of, send_all
+from tests.support.fleet import Program
+from tests.support.forum_fleet import ForumFleet
+from tests.support.processes import wait_until
+from tests.support.watched_fleet import family_of, send_all
 
 PAUSE_S = (1.0, 6.0)  # between two blows, from and to
 

@@ -21,10 +21,9 @@ import redis
 
 from redis_components.embedded.binary import choose
 from redis_components.embedded.server import free_port
-
-from .compose_file import ROOT, ComposeService, image_environment, services
-from .fleet import Program
-from .processes import wait_until
+from tests.support.compose_file import ROOT, ComposeService, image_environment, services
+from tests.support.fleet import Program
+from tests.support.processes import wait_until
 
 MARK = "TRAWL_TEST_COMPOSE"
 
@@ -133,7 +132,9 @@ class ComposeProcesses:
             text = text.replace(f"--port={own}", f"--port={self._local[service.name]}")
             text = text.replace(f"127.0.0.1:{own}", f"127.0.0.1:{self._local[service.name]}")
         data = self.folder_of(service.volumes.get("/data", service.name))
-        return text.replace("0.0.0.0", "127.0.0.1").replace("/app/", f"{ROOT}/").replace("/data", str(data))
+        sites = ROOT / service.volumes.get("/app/sites", "sites")
+        text = text.replace("0.0.0.0", "127.0.0.1").replace("/app/sites", str(sites)).replace("/app/", f"{ROOT}/")
+        return text.replace("/data", str(data))
 
     def __enter__(self) -> Self:
         return self

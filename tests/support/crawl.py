@@ -16,10 +16,9 @@ from typing import Any
 import redis
 
 from redis_components.connection import get_redis
-from redis_components.inspector import snapshot
+from redis_components.crawl_admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
-
-from .processes import wait_until
+from tests.support.processes import wait_until
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from workers.crawler_options import parse
+from workers.process.options import parse
 
 LOOK_S = 0.01
 SETTLED_S = 3.0  # a process that was no crawler for so long will not become one by exec

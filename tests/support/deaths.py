@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import redis
 
-from redis_components.registry import CrawlerRecord
-
-from .mortal_fleet import MortalFleet
-from .ways_to_die import Blow, Death, strike
+from redis_components.fleet.registry import CrawlerRecord
+from tests.support.mortal_fleet import MortalFleet
+from tests.support.ways_to_die import Blow, Death, strike
 
 GIVE_UP_S = 75.0
 

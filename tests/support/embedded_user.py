@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import redis
 
-from redis_components.embedded.place import Place, ServerState
+from redis_components.embedded.place import ServerFolder, ServerState
 from tests.support.processes import arguments, inside, marked, wait_until
 
 MARK = "TRAWL_TEST_PLACE"
@@ -35,7 +35,7 @@ class Terminal:
     """One data folder, and an environment in which processes use the embedded server there."""
 
     def __init__(self, data: Path, **environment: str) -> None:
-        self.place = Place(root=data / "redis")
+        self.place = ServerFolder(root=data / "redis")
         clean = {name: value for name, value in os.environ.items() if name != "TRAWL_REDIS_URL"}
         self.environment = {**clean, "TRAWL_DATA_DIR": str(data), MARK: str(data), **environment}
         self.users: list[User] = []

@@ -12,15 +12,14 @@ import pytest
 from demo.forum.process import ForumProcess
 from demo.settled import scanned, unchecked
 from demo.truth import Coverage, compare
-from workers.rechecking import recheck
-from workers.seeding import seed
-from workers.storage import Database
+from forums.scheduling.rechecking import recheck
+from forums.scheduling.seeding import seed
+from forums.storage import Database
+from tests.support.fleet import ROOT
+from tests.support.processes import wait_until
+from tests.support.watched_fleet import WatchedFleet
 
-from .fleet import ROOT
-from .processes import wait_until
-from .watched_fleet import WatchedFleet
-
-BOARDS = 4  # as many as sites/demo.toml names
+BOARDS = 4  # as many as demo/sites/demo.toml names
 SITE = "demo"
 SPIDERS = ("forum_list", "forum_detail")
 CHECK_ROUNDS = 5  # of the checks of everything, each of at most 1,000 threads: some find a thread that moves while it is read
@@ -39,7 +38,7 @@ class ForumFleet(WatchedFleet):
         nodes: Sequence[str] = "abc",
         beats: int = 2,
         boards: int = BOARDS,
-        sites: Path = ROOT / "sites",
+        sites: Path = ROOT / "demo" / "sites",
     ) -> None:
         self.database_url = f"sqlite:///{folder / 'trawl.sqlite'}"
         environment = {

@@ -18,8 +18,7 @@ from scrapy.spiders import CrawlSpider, Rule
 
 from redis_components.pipelines import RedisPipeline
 from redis_components.spiders import RedisCrawlSpider, RedisMixin, RedisSpider
-
-from .light_scrapy import EXTENSIONS_BASE
+from tests.support.light_scrapy import DOWNLOADER_MIDDLEWARES_BASE, EXTENSIONS_BASE
 
 
 class Hooked(RedisSpider):
@@ -221,6 +220,7 @@ def main(site: str, redis_url: str, names: list[str]) -> None:
             "MAX_IDLE_TIME_BEFORE_CLOSE": 1,
             "CONCURRENT_REQUESTS": 2,
             "EXTENSIONS_BASE": EXTENSIONS_BASE,
+            "DOWNLOADER_MIDDLEWARES_BASE": DOWNLOADER_MIDDLEWARES_BASE,
             "CONCURRENT_ITEMS": 4,
             "LOG_LEVEL": "INFO",
         }

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from .link_settings import *  # noqa: F403 - settings are the module's names
+from tests.support.link_settings import *  # noqa: F403 - settings are the module's names
 
 if (Path(os.environ["TRAWL_DATA_DIR"]) / "broken").exists():
     raise ImportError("this version is broken")

@@ -2,7 +2,7 @@
 
 import os
 
-from .light_scrapy import *  # noqa: F403 - settings are the module's names
+from tests.support.light_scrapy import *  # noqa: F403 - settings are the module's names
 
 SPIDER_MODULES = ["tests.support.link_spiders"]
 REDIS_URL = os.environ["TRAWL_REDIS_URL"]

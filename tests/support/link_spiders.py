@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -18,6 +18,7 @@ from scrapy.http import HtmlResponse, TextResponse
 from twisted.python.failure import Failure
 
 from redis_components.spiders import RedisSpider
+from tests.support.light_scrapy import COOKIES
 
 
 class LinksSpider(RedisSpider):
@@ -180,6 +181,7 @@ class RichSpider(RedisSpider):
     """One item for each answer, with what came along from the start task."""
 
     name = "rich"
+    custom_settings: ClassVar[dict[str, Any]] = {"DOWNLOADER_MIDDLEWARES": COOKIES}
 
     def parse(self, response: TextResponse, **kwargs: Any) -> Iterator[Any]:
         yield {"by": "parse", "kwargs": kwargs, **response.json()}
@@ -223,3 +225,13 @@ class DeadlySpider(LinksSpider):
         if response.url.endswith("/3"):
             os.kill(os.getpid(), signal.SIGKILL)
         yield from super().parse(response)
+
+
+class LaterSpider(RedisSpider):
+    """Asks for another page of the site, 3 s after the first one."""
+
+    name = "later"
+
+    def parse(self, response: HtmlResponse, **kwargs: Any) -> Iterator[Any]:
+        if not response.url.endswith("/later"):
+            yield response.follow("/later", meta={"not_before": time.time() + 3})

@@ -9,13 +9,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
+from redis_components.fleet.registry import CrawlerRecord
 from redis_components.keys import CrawlKeys
-from redis_components.registry import CrawlerRecord
-
-from .crawl import ask_site, hits_of, link_site
-from .mortal_spider import FATES_VARIABLE, Fate
-from .processes import wait_until
-from .watched_fleet import WatchedFleet
+from tests.support.crawl import ask_site, hits_of, link_site
+from tests.support.mortal_spider import FATES_VARIABLE, Fate
+from tests.support.processes import wait_until
+from tests.support.watched_fleet import WatchedFleet
 
 SPIDER = "mortal"
 KEYS = CrawlKeys.for_spider(SPIDER, namespace="")

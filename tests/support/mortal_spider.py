@@ -13,7 +13,7 @@ from typing import Any
 
 from scrapy.http import HtmlResponse
 
-from .link_spiders import LinksSpider
+from tests.support.link_spiders import LinksSpider
 
 FATES_VARIABLE = "TRAWL_TEST_FATES"  # the folder in which an order is put
 STEP_BYTES = 8 << 20

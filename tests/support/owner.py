@@ -11,10 +11,10 @@ from typing import Any
 
 import redis
 
-from redis_components.exchange import NO_FILTER, NewRequest
-from redis_components.frontier import Frontier, FrontierConfig
+from redis_components.frontier.frontier import Frontier, FrontierConfig
+from redis_components.frontier.messages import NO_FILTER, NewRequest
 from redis_components.keys import CrawlKeys
-from redis_components.scripts import script
+from redis_components.server.scripts import script
 
 KEYS = CrawlKeys.for_spider("s")
 

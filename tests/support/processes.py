@@ -42,6 +42,18 @@ def wait_until(
         time.sleep(max(every_s, LOOKS_COST * (time.thread_time() - began)))
 
 
+def stays(predicate: Callable[[], object], reason: str | Callable[[], str], for_s: float, *, every_s: float = 0.02) -> None:
+    """Look again and again for `for_s` seconds; the test fails with `reason` at the first look that finds something false.
+
+    That nothing happens can only be seen by waiting: use it for that alone. An exception of `predicate` passes.
+    """
+    deadline = time.monotonic() + for_s
+    while time.monotonic() < deadline:
+        if not predicate():
+            pytest.fail(f"it did not stay so: {reason if isinstance(reason, str) else reason()}")
+        time.sleep(every_s)
+
+
 def family() -> list[psutil.Process]:
     """Every process below this one that is alive, zombies left out."""
     return [p for p in psutil.Process().children(recursive=True) if _alive(p)]

@@ -20,11 +20,10 @@ from typing import Any, Self
 
 import redis
 
-from redis_components.die_with_parent import tied
 from redis_components.embedded.binary import choose
+from redis_components.embedded.die_with_parent import tied
 from redis_components.embedded.server import is_free
-
-from .processes import wait_until
+from tests.support.processes import wait_until
 
 PASSWORD = "groups"
 SERVICE = "main"

@@ -1,5 +1,5 @@
 -- A scalable Bloom filter (Almeida et al. 2007) of blocked layers (Putze et al. 2007): an entry's bits are all in one block of 768 bits, which is
--- read and written by itself, and the blocks are in keys of 341, so that no key is large. Needs lib/filter_state. Where the server has RedisBloom
+-- read and written alone, and the blocks are in keys of 341, so that no key is large. Needs lib/filter_state. Where the server has RedisBloom
 -- when the filter is made, its commands do the work in the keys of one layer with k = 0.
 -- An item is a number that chooses the block, and the seed of the generator (Park and Miller 1988, with 48271) whose numbers choose the bits.
 local BLOCK, BLOCKS = 96, 341 -- bytes; blocks in a key: with Redis's own bytes it fills 32 KiB, so the allocator rounds nothing up

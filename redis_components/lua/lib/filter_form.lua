@@ -8,9 +8,9 @@ local function stored_form(base)
   return held == 'hash' and redis.call('HGET', base, 'form') or nil
 end
 
--- The error for a key that is no dupefilter of ours.
+-- The error for a key that does not hold a dupefilter of Trawl.
 local function foreign_filter(base)
-  return redis.error_reply('WRONGTYPE ' .. base .. ' is no dupefilter that Trawl wrote; remove it')
+  return redis.error_reply('WRONGTYPE ' .. base .. ' is not a dupefilter that Trawl wrote; remove it')
 end
 
 -- When entries were last removed one by one, in ms: a process that remembers what it met must then ask again.

@@ -42,7 +42,7 @@ local function parse_parts(base, names, text)
   return parts
 end
 
--- The state at `base`, which holds nothing or a filter of ours; nil where the hash holds what is not ours.
+-- The state at `base`, which holds nothing or a filter of Trawl; nil where the hash holds what is not ours.
 local function load_state(base)
   local fields = redis.call('HMGET', base, 'last', 'generations', 'leaving', 'layers', 'garbage')
   local state = { base = base, last = tonumber(fields[1] or 0) }

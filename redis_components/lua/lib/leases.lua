@@ -1,18 +1,23 @@
--- A lease is a field of the owner's hash: id -> kind score '|' member. Needs lib/ready and lib/score.
---   kind 'r'            a request; member as in lib/ready
+-- A lease is a field of the owner's hash: id -> kind score '|' member. Needs lib/ready, lib/score and lib/lanes.
+--   kind 'r'            a request; member as in lib/ready. Where it has a lane (lib/lanes), '@' and the lane, '@' and the time to send it (ms) follow the score
 --   kind 'l', 's', 'z'  a start task from a list, set or zset; member = the task as its producer wrote it. Before it stands the key that it came from, as
 --                       <bytes>'|'<key>: whoever gives it back may read other keys
 --   kind 'f'            foreign: not written by Trawl, nor counted; it ends among the dead
 local REQUEST, FOREIGN = 'r', 'f'
 
-local function lease_value(kind, score, member, key)
+local function lease_value(kind, score, member, key, at)
+  if kind == REQUEST then return kind .. score .. (key and key ~= '' and '@' .. key .. '@' .. (at or '') or '') .. '|' .. member end
   return kind .. score .. '|' .. (key and #key .. '|' .. key or '') .. member
 end
 
--- Kind, score, member, and the key of a start task.
+-- Kind, score, member, the key of a start task or the lane of a request, and the time to send that (ms).
 local function lease_parts(value)
   local kind, score, member = string.match(value, '^([rlsz])([^|]*)|(.*)$')
-  local key
+  local key, at
+  if kind == REQUEST and string.find(score, '@', 1, true) then
+    score, key, at = string.match(score, '^([^@]*)@([^@]*)@(%d*)$')
+    score = score or ''
+  end
   if kind == 'z' or kind == REQUEST then score = zset_score(score) end
   if kind and kind ~= REQUEST then
     local size, rest = string.match(member, '^(%d+)|(.*)$')
@@ -20,7 +25,7 @@ local function lease_parts(value)
     key, member = string.sub(rest, 1, tonumber(size)), string.sub(rest, tonumber(size) + 1)
   end
   if not kind or not score or (kind == REQUEST and #member < 9) then return FOREIGN, '', value end
-  return kind, score, member, key
+  return kind, score, member, key, tonumber(at)
 end
 
 -- The counter that a lease of this kind is counted in.
@@ -50,7 +55,7 @@ end
 -- declared, unless its crawler read other keys; where that one cannot be written (another type by now, another slot), `start_tasks` gets the task.
 local function put_back(ready, start_tasks, kind, score, member, key)
   if kind == REQUEST then
-    redis.call('ZADD', ready, score, member)
+    if key and key ~= '' then to_lane(ready, key, score, member) else redis.call('ZADD', ready, score, member) end
     return
   end
   local held = redis.pcall('TYPE', key)['ok']
@@ -71,5 +76,5 @@ local function bury(dead, now, reason, kind, score, member, key)
   local payload = kind == REQUEST and payload_of(member) or member
   local home, data = out_of_turn(kind, key, member)
   if home then kind, score, key, payload = 'l', '', home, data end
-  redis.call('RPUSH', dead, cjson.encode({ at_ms = now, kind = kind, reason = reason, score = score, key = key }) .. '\n' .. payload)
+  redis.call('RPUSH', dead, cjson.encode({ at_ms = now, kind = kind, reason = reason, score = score, key = kind ~= REQUEST and key or nil }) .. '\n' .. payload)
 end

@@ -6,7 +6,7 @@ local function out_of_memory(free_key)
   return type(refused) == 'table' and refused.err ~= nil and string.find(refused.err, 'OOM', 1, true) ~= nil
 end
 
--- After this first write, which is always allowed and changes nothing, the script may write whatever it wants.
+-- After this first write, which is always allowed and changes nothing, the script may write anything.
 local function let_writes_through(zset)
   redis.call('ZREM', zset, '')
 end

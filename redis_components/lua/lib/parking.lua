@@ -1,5 +1,5 @@
--- Requests and start tasks of a site that is held: out of the way, in a list for each site and kind (a lot), each as its lease was. Needs lib/leases and
--- lib/settling.
+-- Requests and start tasks of a site that is held: out of the way, in a list for each site and kind (a lot), each as its lease was. Needs lib/leases,
+-- lib/fed and lib/settling.
 local PARKED_COUNTER = { leased = 'parked', leased_tasks = 'parked_tasks' }
 
 -- Out of the owner's hands into a lot; no attempt is counted. False when the lease was lost.
@@ -13,15 +13,15 @@ end
 
 -- Up to `most` entries of a lot back to their place. Start tasks go to the head of their list, the newest first: when all are back, they are in their old
 -- order. Requests know their place.
-local function unpark(lot_key, lot, counters, ready, start_tasks, dead, now, most)
+local function unpark(lot_key, lot, counters, ready, start_tasks, dead, fed, most)
   local back = { leased = 0, leased_tasks = 0 }
   local pop = string.sub(lot, 1, 6) == 'tasks:' and 'RPOP' or 'LPOP'
   for _, value in ipairs(redis.call(pop, lot_key, most) or {}) do
     local kind, score, member, key = lease_parts(value)
     if kind == FOREIGN then
-      bury(dead, now, 'not a parked request of ours', FOREIGN, '', member)
+      bury(dead, fed.now, 'not a parked request that Trawl wrote', FOREIGN, '', member)
     else
-      put_back(ready, start_tasks, kind, score, member, key)
+      give_back(fed, ready, start_tasks, kind, score, member, key)
       back[lease_counter(kind)] = back[lease_counter(kind)] + 1
     end
   end

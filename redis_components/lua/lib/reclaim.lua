@@ -1,4 +1,4 @@
--- Leases of an owner that is gone. Needs lib/ready, lib/leases and lib/tasks.
+-- Leases of an owner that is gone. Needs lib/ready, lib/leases, lib/lanes, lib/tasks and lib/fed, and the key `limits`.
 
 -- Whether Trawl may have written it: a name is UTF-8 and not empty.
 local function is_name(owner)
@@ -21,7 +21,7 @@ local function leases_as_started(leases, overtaken)
   for i = 1, #flat, 2 do
     local exchange, place = string.match(flat[i], '(%d+)%.(%d+)')
     held[#held + 1] = {
-      late = waiting[flat[i]] or 0, exchange = tonumber(exchange or 0), place = tonumber(place or 0), value = flat[i + 1],
+      late = waiting[flat[i]] or 0, exchange = tonumber(exchange or 0), place = tonumber(place or 0), value = flat[i + 1], id = flat[i],
     }
   end
   table.sort(held, function(a, b)
@@ -34,12 +34,13 @@ end
 
 -- d, e: give back every lease of one owner. Where it died, that counts as an attempt for what it was working on: its `started` first requests
 -- and start tasks. What has spent its attempts goes to DEAD (f). Bounded by what one process may hold.
-local function give_back_all(leases, overtaken, ready, start_tasks, start_deaths, dead, counters, now, started, max_attempts)
+local function give_back_all(leases, overtaken, ready, start_tasks, start_deaths, dead, counters, fed, started, max_attempts, why)
+  local last = why and why ~= '' and ', the last time it ' .. why or ''
   local ours, moved = {}, { leased = 0, leased_tasks = 0 }
   for _, lease in ipairs(leases_as_started(leases, overtaken)) do
     lease.kind, lease.score, lease.member, lease.key = lease_parts(lease.value)
     if lease.kind == FOREIGN then
-      bury(dead, now, 'not a lease of ours', FOREIGN, '', lease.member)
+      bury(dead, fed.now, 'not a lease that Trawl wrote', FOREIGN, '', lease.member)
     else
       local counter = lease_counter(lease.kind)
       moved[counter] = moved[counter] + 1
@@ -50,16 +51,20 @@ local function give_back_all(leases, overtaken, ready, start_tasks, start_deaths
   for i = #ours, 1, -1 do -- backwards: each task goes to the head of its list
     local lease, deaths = ours[i], 0
     if lease.kind == REQUEST then
+      if lease.key then leave_lane(limits, lease.key, leases .. '|' .. lease.id) end
       if lease.started then lease.member = with_attempts(lease.member, attempts_of(lease.member) + 1) end
       deaths = attempts_of(lease.member)
     elseif lease.started then
       deaths = task_deaths(start_deaths, lease.member)
     end
     if deaths >= max_attempts then
-      bury(dead, now, 'attempts spent: its crawler died ' .. deaths .. ' times', lease.kind, lease.score, lease.member, lease.key)
-      if lease.kind ~= REQUEST then forget_deaths(start_deaths, lease.member) end
+      bury(dead, fed.now, 'attempts spent: its crawler died ' .. deaths .. ' times' .. last, lease.kind, lease.score, lease.member, lease.key)
+      if lease.kind ~= REQUEST then
+        forget_deaths(start_deaths, lease.member)
+        forget_id(fed, lease.kind, lease.member, lease.key)
+      end
     else
-      put_back(ready, start_tasks, lease.kind, lease.score, lease.member, lease.key)
+      give_back(fed, ready, start_tasks, lease.kind, lease.score, lease.member, lease.key)
     end
   end
   redis.call('DEL', leases)

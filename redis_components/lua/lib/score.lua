@@ -1,4 +1,4 @@
--- A score as ZADD takes it; nil where the text is no number. Redis refuses one that is too large or too small for a double, or has a space beside it, in the
+-- A score as ZADD takes it; nil where the text is not a number. Redis refuses one that is too large or too small for a double, or has a space next to it, in the
 -- middle of a script, which is not rolled back; and what is not finite could not come back from the DEAD list.
 local function zset_score(text)
   local number = tonumber(text)

@@ -1,4 +1,4 @@
--- How one lease ends. Needs lib/ready, lib/leases and lib/tasks.
+-- How one lease ends. Needs lib/ready, lib/leases, lib/lanes, lib/tasks and lib/fed, and the key `limits`.
 
 -- Take a lease from its owner: kind, score, member, key; nothing when it is not the owner's any more.
 local function end_lease(leases, counters, id)
@@ -8,31 +8,36 @@ local function end_lease(leases, counters, id)
   if kind == FOREIGN then return nil end
   redis.call('HDEL', leases, id)
   redis.call('HINCRBY', counters, lease_counter(kind), -1)
+  if kind == REQUEST and key then leave_lane(limits, key, leases .. '|' .. id) end
   return kind, score, member, key
 end
 
 -- c: done. Each of these three returns false when the lease was lost; nothing else happens then.
-local function ack(leases, counters, start_deaths, id)
-  local kind, _, member = end_lease(leases, counters, id)
+local function ack(leases, counters, start_deaths, fed, id)
+  local kind, _, member, key = end_lease(leases, counters, id)
   if kind == REQUEST then
     redis.call('HINCRBY', counters, 'acked', 1)
   elseif kind then
     forget_deaths(start_deaths, member)
+    forget_id(fed, kind, member, key)
   end
   return kind ~= nil
 end
 
 -- d: back to its place, unharmed.
-local function release(leases, counters, ready, start_tasks, id)
+local function release(leases, counters, ready, start_tasks, fed, id)
   local kind, score, member, key = end_lease(leases, counters, id)
-  if kind then put_back(ready, start_tasks, kind, score, member, key) end
+  if kind then give_back(fed, ready, start_tasks, kind, score, member, key) end
   return kind ~= nil
 end
 
 -- f: given up, with the reason.
-local function give_up(leases, counters, start_deaths, dead, now, id, reason)
+local function give_up(leases, counters, start_deaths, dead, fed, id, reason)
   local kind, score, member, key = end_lease(leases, counters, id)
-  if kind then bury(dead, now, reason, kind, score, member, key) end
-  if kind and kind ~= REQUEST then forget_deaths(start_deaths, member) end
+  if kind then bury(dead, fed.now, reason, kind, score, member, key) end
+  if kind and kind ~= REQUEST then
+    forget_deaths(start_deaths, member)
+    forget_id(fed, kind, member, key)
+  end
   return kind ~= nil
 end

@@ -56,7 +56,7 @@ end
 local function task_deaths(start_deaths, data)
   if redis.call('HLEN', start_deaths) >= MOST_SUSPECTS then redis.call('DEL', start_deaths) end
   local deaths = redis.pcall('HINCRBY', start_deaths, redis.sha1hex(data), 1)
-  if type(deaths) == 'table' then -- a foreign value: counted anew
+  if type(deaths) == 'table' then -- a foreign value: counted from one
     deaths = 1
     redis.call('HSET', start_deaths, redis.sha1hex(data), deaths)
   end

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
+from forums.storage import Database
+from forums.storage.engine import sqlite_file
 from tests.support.postgres_server import PostgresServer, binaries
-from workers.storage import Database
-from workers.storage.engine import sqlite_file
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from forums.storage import Database, export, export_parquet, parse, posts, scans
 from redis_components.errors import ConfigError
 from tests.support.items import START, at, check, comment, forum, post, scan, wire
-from workers.storage import Database, export, export_parquet, parse, posts, scans
 
 
 @pytest.fixture

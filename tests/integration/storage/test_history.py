@@ -8,17 +8,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import redis
 
+from forums.storage import Database, RunHistory, Wanted
+from forums.writer import run_history
+from forums.writer.run_history import latest, look_for_lost, store_runs, to_row
+from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Renewal, Slot
+from redis_components.fleet.runs import Run, RunBy, Runs
 from redis_components.keys import FleetKeys
-from redis_components.registry import CrawlerRecord, CrawlerState, Renewal, Slot
-from redis_components.runs import Run, RunBy, Runs
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
-from workers import history
-from workers.exits import Exit
-from workers.heartbeat import Heartbeat
-from workers.history import latest, look_for_lost, store_runs, to_row
-from workers.run_book import RunBook
-from workers.storage import Database, RunHistory, Wanted
+from workers.process.exit_kinds import Exit
+from workers.process.heartbeat import Heartbeat
+from workers.process.run_recorder import RunBook
 
 NOW = datetime.now(UTC).timestamp()
 BEGUN = Run(id="toy/0#1.0", spider="toy", by=RunBy.FLEET, number=0, token=1, node="a@test", pid=11, started_at=NOW - 600, pages=3)
@@ -30,7 +30,7 @@ RECORD = CrawlerRecord(spider="toy", number=0, token=1, pid=11, state=CrawlerSta
 
 @pytest.fixture(autouse=True)
 def _look_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr(run_history, "LOOK_AGAIN_S", 0.0)
 
 
 def shown(database: Database, wanted: Wanted | None = None, limit: int = 20) -> list[tuple[str, str | None]]:
@@ -118,7 +118,7 @@ def test_a_run_whose_node_died_is_lost_until_it_is_heard_again_or_its_end_is_tol
 
 
 def test_the_history_is_kept_for_its_days_and_within_its_number(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.storage.runs.MOST_ROWS", 4)
+    monkeypatch.setattr("forums.storage.runs.MOST_ROWS", 4)
     runs_of = RunHistory(database)
     runs_of.write([to_row(replace(BEGUN, id=f"toy/0#{day}.0", started_at=NOW - day * 86_400)) for day in range(8)])
     now = datetime.fromtimestamp(NOW, UTC) + timedelta(hours=1)

@@ -15,10 +15,10 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect, text
 
+from forums.storage import Database, StorageError, comments, metadata, parse, posts, revisions
+from forums.storage.schema import VERSION
+from forums.storage.tables import trawl_schema
 from tests.support.items import START, at, comment, post, wire
-from workers.storage import Database, StorageError, comments, metadata, parse, posts, revisions
-from workers.storage.schema import VERSION
-from workers.storage.tables import trawl_schema
 
 ROWS = [
     "INSERT INTO trawl_schema VALUES (1, 1, '2026-01-01T00:00:00.000000Z')",
@@ -116,7 +116,7 @@ def test_who_only_reads_does_not_upgrade(old_url: str) -> None:
 
 
 def test_several_processes_may_upgrade_at_once(old_url: str) -> None:
-    program = "import sys; from workers.storage import Database; Database.from_url(sys.argv[1]).open().close()"
+    program = "import sys; from forums.storage import Database; Database.from_url(sys.argv[1]).open().close()"
     running = [subprocess.Popen([sys.executable, "-c", program, old_url], stderr=subprocess.PIPE, text=True) for _ in range(2)]
     assert [(process.communicate(timeout=60)[1], process.returncode) for process in running] == [("", 0)] * 2
     with Database.from_url(old_url) as database:
@@ -136,7 +136,7 @@ def test_a_table_of_another_program_stops_an_upgrade_and_nothing_has_changed(old
 
 def test_the_last_script_is_the_version_that_this_trawl_knows() -> None:
     config = Config()
-    config.set_main_option("script_location", "workers.storage:migrations")
+    config.set_main_option("script_location", "forums.storage:migrations")
     scripts = ScriptDirectory.from_config(config)
     assert scripts.get_heads() == [f"{VERSION:04}"]
     assert [script.revision for script in scripts.walk_revisions()] == [f"{n:04}" for n in range(VERSION, 0, -1)]

@@ -11,10 +11,23 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, update
 
+from forums.freshness import next_check
+from forums.storage import (
+    Database,
+    Rechecks,
+    checks,
+    comments,
+    forums,
+    gaps,
+    metadata,
+    parse,
+    posts,
+    revisions,
+    scans,
+    sites,
+)
+from forums.storage.due_checks import take_due
 from tests.support.items import START, at, check, comment, forum, post, scan, wire
-from workers.freshness import next_check
-from workers.storage import Database, Rechecks, checks, comments, forums, gaps, metadata, parse, posts, revisions, scans, sites
-from workers.storage.due_checks import take_due
 
 
 def write(database: Database, *items: dict[str, Any]) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import inspect, text
 
+from forums.storage import Database, StorageError, parse
+from forums.storage.schema import VERSION
+from forums.storage.tables import metadata, trawl_schema
 from tests.support.items import post, wire
 from tests.support.postgres_server import PostgresServer
-from workers.storage import Database, StorageError, parse
-from workers.storage.schema import VERSION
-from workers.storage.tables import metadata, trawl_schema
 
 TABLES = {*metadata.tables, "trawl_migrations"}
 
@@ -55,7 +55,7 @@ def test_tables_of_another_program_are_refused_and_left_alone(database: Database
 
 
 def test_several_processes_may_open_an_empty_database_at_once(database_url: str) -> None:
-    program = "import sys; from workers.storage import Database; Database.from_url(sys.argv[1]).open().close()"
+    program = "import sys; from forums.storage import Database; Database.from_url(sys.argv[1]).open().close()"
     running = [
         subprocess.Popen([sys.executable, "-c", program, database_url], stderr=subprocess.PIPE, text=True) for _ in range(5)
     ]
@@ -82,7 +82,7 @@ def test_a_folder_where_the_file_should_be_is_one_line(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_database_is_one_line_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("these are my notes, " * 100)
-    assert "file is not a database; the file is no sound SQLite database" in message_of(f"sqlite:///{tmp_path}/notes.txt")
+    assert "file is not a database; the file is not a sound SQLite database" in message_of(f"sqlite:///{tmp_path}/notes.txt")
     assert (tmp_path / "notes.txt").read_text().startswith("these are my notes")
 
 
@@ -118,7 +118,7 @@ def test_a_folder_of_somebody_else_is_one_line(tmp_path: Path) -> None:
     # the virtual environment wherever it is, and takes the right to override permissions away.
     folder = tmp_path / "theirs"
     folder.mkdir(mode=0o500)
-    program = "import sys; from workers.storage import Database; Database.from_url(sys.argv[1]).open()"
+    program = "import sys; from forums.storage import Database; Database.from_url(sys.argv[1]).open()"
     drop = ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override"]
     ended = subprocess.run(
         [*drop, sys.executable, "-c", program, f"sqlite:///{folder}/trawl.sqlite"], capture_output=True, text=True, timeout=60

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from tests.support.items import START, at, comment, post, scan, wire
-from workers.storage import Database, StorageError, comments, parse, posts, scans
-from workers.storage.contents import content_hash
+from forums.storage import Database, StorageError, comments, parse, posts, scans
+from forums.storage.content_hash import content_hash
+from tests.support.items import START, at, check, comment, post, scan, wire
 
 
 def write(database: Database, *items: dict[str, Any]) -> list[tuple[int, str]]:
@@ -180,3 +180,22 @@ def test_states_in_any_order_and_in_any_batches_lead_to_the_same_rows(database: 
         for start in range(0, 300, 70):
             write(database, *shuffled[start : start + 70])
     assert {row["id"]: row["title"] for row in rows(database, posts)} == newest
+
+
+def test_what_only_the_list_says_of_a_thread_is_stored_and_stays(database: Database) -> None:
+    write(database, post(reply_count=2, last_reply_at=at(5), author="ada", fetched_at=at(10)))
+    write(database, post(title="edited", reply_count=None, last_reply_at=None, created_at=None, author=None, fetched_at=at(20)))
+    [stored] = rows(database, posts)
+    assert (stored["title"], stored["reply_count"], stored["author"]) == ("edited", 2, "ada")
+    assert (stored["created_at"], stored["last_reply_at"]) == (START, START + timedelta(minutes=5))
+
+
+def test_a_reading_that_begins_behind_the_first_page_brings_the_lists_count(database: Database) -> None:
+    write(database, post(fetched_at=at(10)), check(finished_at=at(11)))
+    write(database, check(mode="changed", started_at=at(20), finished_at=at(21), reply_count=7, last_reply_at=at(19)))
+    [stored] = rows(database, posts)
+    assert (stored["reply_count"], stored["last_reply_at"]) == (7, START + timedelta(minutes=19))
+    write(database, check(mode="changed", started_at=at(12), finished_at=at(13), reply_count=3, last_reply_at=at(12)))
+    assert rows(database, posts)[0]["reply_count"] == 7, "an older report that comes late changes nothing"
+    write(database, check(started_at=at(30), finished_at=at(31)))
+    assert rows(database, posts)[0]["reply_count"] == 7, "one that knows of no list leaves it"

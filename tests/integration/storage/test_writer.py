@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 import redis
 
-from redis_components.items import ItemStream
+from forums.storage import Database, Item, comments, posts, scans
+from forums.writer.drain import Outcome, WriteReport, drain
+from redis_components.crawl_admin.item_stream import ItemStream
+from redis_components.crawl_admin.refused_items import newest
 from redis_components.keys import CrawlKeys
 from tests.support.items import at, comment, post, scan, wire
-from workers.storage import Database, Item, comments, posts, scans
-from workers.writer import Outcome, WriteReport, drain
 
 KEYS = CrawlKeys.for_spider("forum_detail")
 
@@ -32,7 +33,7 @@ def ids(database: Database, table: Any) -> list[str]:
 
 
 def reasons(client: redis.Redis) -> list[str]:
-    return [json.loads(entry)["reason"] for entry in client.lrange(KEYS.bad_items(), 0, -1)][::-1]
+    return [one.reason for one in newest(client, KEYS, 10_000)[0]][::-1]
 
 
 def counts(report: WriteReport) -> dict[str, int]:
@@ -103,7 +104,7 @@ def test_a_row_that_the_database_refuses_is_set_aside_with_its_reason(
     report = drain(stream, database)
     assert (report.posts, report.bad) == (2, 1)
     assert reasons(redis_client) == ["the database refused it: date value out of range"]
-    assert json.loads(json.loads(redis_client.lrange(KEYS.bad_items(), 0, 0)[0])["item"])["id"] == "p2"
+    assert json.loads(newest(redis_client, KEYS, 1)[0][0].payload)["id"] == "p2"
 
 
 def test_a_finished_scan_ends_the_pending_mark_of_its_forum_only(

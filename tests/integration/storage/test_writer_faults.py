@@ -18,23 +18,24 @@ from typing import Any
 import pytest
 import redis
 
-from redis_components.items import ItemStream, Settled
+from forums.storage import Database, StorageError, posts
+from forums.writer.drain import Outcome, drain
+from redis_components.crawl_admin.item_stream import ItemStream, Settled
+from redis_components.crawl_admin.refused_items import newest
 from redis_components.keys import CrawlKeys
 from tests.support.items import post, scan, wire
 from tests.support.postgres_server import PostgresServer
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
-from workers.storage import Database, StorageError, posts
-from workers.writer import Outcome, drain
 
 KEYS = CrawlKeys.for_spider("forum_detail")
 
 WRITER = """
 import os, signal, sys, redis
-from redis_components.items import ItemStream
+from redis_components.crawl_admin.item_stream import ItemStream
 from redis_components.keys import CrawlKeys
-from workers.storage import Database
-from workers.writer import drain
+from forums.storage import Database
+from forums.writer.drain import drain
 
 class DiesBeforeSettling(ItemStream):
     def settle(self, *batch):
@@ -63,7 +64,7 @@ def stored(database: Database) -> list[str]:
 
 
 def bad_ids(client: redis.Redis) -> list[str]:
-    return sorted(json.loads(json.loads(entry)["item"])["id"] for entry in client.lrange(KEYS.bad_items(), 0, -1))
+    return sorted(json.loads(one.payload)["id"] for one in newest(client, KEYS, 100_000)[0])
 
 
 def assert_complete(client: redis.Redis, database: Database, n: int, good: list[str]) -> None:

@@ -22,6 +22,7 @@ class Toy(scrapy.Spider):
     """
 
     name = "toy"
+    item_consumer = "forum_writer"  # some tests have its items stored
     mb = 8
 
     def __init__(self, mode: str = "", url: str = "", **kwargs: Any) -> None:

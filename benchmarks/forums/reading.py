@@ -1,0 +1,172 @@
+"""What it costs to read a page as a site file says: `python -m benchmarks.forums.reading [--rounds 15] [--rows 25]`.
+
+Milliseconds of the reactor's thread for a page of 25 rows, by a profile and by a callback written by hand for this one board
+(`benchmarks/peers/by_hand.py`: parsel for each field of each row, `strptime` with the board's known format, the words of a post
+joined by spaces), which reads the same rows and fields. A round reads eight pages with other ids and times by each, in random
+order; the ratio is taken within a round. *First pages* are the first eight of a process, which learn how the board writes its
+dates: once, by asking dateparser.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import re
+import tempfile
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from lxml import etree
+from parsel import Selector
+from scrapy.http import HtmlResponse, TextResponse
+
+from benchmarks.peers.by_hand import READERS
+from benchmarks.support.report import BenchmarkFailed, Report, options
+from benchmarks.support.rounds import Figures, Rounds
+from forums.sites import Site
+from forums.sites.definition.load import load_file
+from forums.sites.reading.document import Document
+from forums.sites.reading.read_page import read_comments, read_list
+
+FORUMS = Path(__file__).parents[2] / "tests" / "fixtures" / "forums"
+DATE = "Sun, 22 Nov 2026 12:00:00 GMT"
+OURS, BY_HAND = "by the profile", "by hand"
+PAGES = 8
+MOST = 1.5
+Read = Callable[[Any], Any]
+
+
+def main() -> None:
+    """Measure and tell."""
+    parser = options(__doc__, rounds=15)
+    parser.add_argument("--rows", type=int, default=25, help="rows of a page (default: %(default)s)")
+    chosen = parser.parse_args()
+    report = Report(title="Reading pages", method=" ".join((__doc__ or "").split("\n\n", 2)[1].split()))
+    report.caveats += [
+        "The pages are of our own making, after the boards' public markup, their rows repeated with other ids and times.",
+        "By the profile includes what a callback by hand leaves out: whether the page is a login wall, which page is next, how "
+        "often each field was empty, rows that come twice, text with lines as a browser shows them.",
+    ]
+    rows, html = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for (profile, stem), by_hand in READERS.items():
+            site = site_of(profile, Path(folder))
+            pages = [page_of(site, profile, stem, chosen.rows, seed) for seed in range(PAGES)]
+            played, first = compared(reader(site, stem), by_hand, pages, chosen.rounds)
+            ratios, ratio = played.ratios(OURS, BY_HAND, ms), played.ratio(OURS, BY_HAND, ms)
+            if isinstance(pages[0], HtmlResponse):
+                html.append(ratio)
+            name, each = f"{profile}, {stem.split('-')[0]}", [played.median(OURS, ms), played.median(BY_HAND, ms)]
+            rows.append([name, len(pages[0].body), *each, ratio, f"{ratios[0]:.2f}-{ratios[-1]:.2f}", first])
+            report.figures[f"{profile} {stem}"] = played.played
+    report.table(["page", "bytes", "profile, ms", "by hand, ms", "profile ÷ by hand", "from-to", "first pages, ms"], rows)
+    report.target(f"a page of HTML costs at most {MOST:g} × by hand: {max(html):.2f}", max(html) <= MOST)
+    report.tell(chosen)
+
+
+def compared(ours: Read, by_hand: Read, pages: list[TextResponse], rounds: int) -> tuple[Rounds, float]:
+    """The rounds, and what each of the pages took when they were the first."""
+    first = ms(run(ours, pages))
+    if [len(ours(page)) for page in pages] != [len(by_hand(page)) for page in pages]:
+        raise BenchmarkFailed("the same rows are to be read by both")
+    readers = {OURS: ours, BY_HAND: by_hand}
+    return Rounds.play(rounds, [OURS, BY_HAND], lambda name: run(readers[name], pages)), first
+
+
+def run(read: Read, pages: list[TextResponse]) -> Figures:
+    """Time for each of `pages`; what Scrapy keeps with a response is made anew."""
+    fresh = [page.copy() for page in pages]
+    begun = time.process_time()
+    for page in fresh:
+        read(page)
+    return {"ms": (time.process_time() - begun) / len(pages) * 1e3}
+
+
+def ms(figures: Figures) -> float:
+    """Milliseconds for a page."""
+    return float(figures["ms"])
+
+
+def reader(site: Site, stem: str) -> Read:
+    """Reads a page by the profile."""
+    if stem.startswith("list"):
+        return lambda page: read_list(site, page, "2").threads
+    return lambda page: read_comments(site, page, "41", 2).comments
+
+
+def site_of(profile: str, folder: Path) -> Site:
+    """A site with nothing but its profile."""
+    file = folder / f"{profile}.toml"
+    file.write_text(f'profile = "{profile}"\nbase_url = "https://forum.example"\nforums = ["2"]\n', encoding="utf-8")
+    return load_file(file)
+
+
+def page_of(site: Site, profile: str, stem: str, rows: int, seed: int) -> TextResponse:
+    """The fixture page with so many rows; another seed, other ids and times."""
+    file = next(path for path in (FORUMS / profile).iterdir() if path.stem == stem)
+    kind: Any = "list" if stem.startswith("list") else "comments"
+    is_json = file.suffix == ".json"
+    headers = {"Content-Type": "application/json" if is_json else "text/html", "Date": DATE}
+    page = (TextResponse if is_json else HtmlResponse)(
+        site.url(kind, forum="2", thread="41"), body=file.read_bytes(), headers=headers
+    )
+    changes = random.Random(seed)
+    body = _json(site, kind, page, rows, changes) if is_json else _html(site, kind, page, rows, changes)
+    return page.replace(body=body)
+
+
+def _html(site: Site, kind: Any, page: TextResponse, rows: int, changes: random.Random) -> bytes:
+    root = Selector(text=page.text, type="html").root
+    doc = Document(site, site.page(kind), page)
+    doc.root = root
+    spec = site.page_of_rows(kind)
+    found = doc.rows(spec)
+    parent = found[-1].getparent()
+    for around in {row.getparent() for row in found}:
+        around[:] = []
+    for number, row in zip(range(rows), itertools.cycle(found), strict=False):
+        known = doc.peek(spec.fields.id, row) or ""  # type: ignore[attr-defined]
+        copy = deepcopy(row)
+        for element in copy.iter(etree.Element):
+            for name, value in element.attrib.items():
+                element.set(name, _changed(value, known, number, changes))
+            element.text, element.tail = (text and _times(text, changes) for text in (element.text, element.tail))
+        parent.append(copy)
+    return bytes(etree.tostring(root, encoding=page.encoding, method="html", doctype="<!doctype html>"))
+
+
+def _json(site: Site, kind: Any, page: TextResponse, rows: int, changes: random.Random) -> bytes:
+    spec = site.page_of_rows(kind)
+    doc = Document(site, spec, page)
+    found = doc.rows(spec)
+    ids = [doc.peek(spec.fields.id, row) or "" for row in found]  # type: ignore[attr-defined]
+    grown = [
+        json.loads(_changed(json.dumps(found[number % len(found)]), ids[number % len(found)], number, changes))
+        for number in range(rows)
+    ]
+    (at,) = spec.rows.select
+    *tables, last = at.split(".")
+    table = doc.root
+    for name in tables:
+        table = table[name]
+    table[last] = grown
+    return json.dumps(doc.root).encode()
+
+
+def _changed(text: str, known: str, number: int, changes: random.Random) -> str:
+    """With another id in place of `known`, and other times."""
+    if known:
+        text = re.sub(rf"(?<![\d:])(?<!\d-){re.escape(known)}(?![\d:])(?!-\d)", str(900_000 + number), text)
+    return _times(text, changes)
+
+
+def _times(text: str, changes: random.Random) -> str:
+    return re.sub(r"\b(\d\d?):(\d\d)\b(?! *[+-]\d)", lambda time: f"{time[1]}:{changes.randrange(60):02}", text)
+
+
+if __name__ == "__main__":
+    main()

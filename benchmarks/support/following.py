@@ -1,0 +1,204 @@
+"""One run of `benchmarks/forums/living.py`: a fleet follows a forum that lives, and what was measured."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+
+from demo.followed import pages_of, requests_per_s
+from demo.forum.process import ForumProcess
+from demo.truth import Coverage
+from forums.sites.definition.site import Schedule
+from forums.storage import Database
+from redis_components.fleet.schedules import Schedules, StoredEntry
+from tests.support.chaos import Blow, Chaos, choices
+from tests.support.fleet import ROOT
+from tests.support.forum_fleet import SITE, ForumFleet
+from tests.support.processes import none_left
+from tests.support.watched_fleet import MARK
+
+from .kept_versions import forgotten, kept_versions
+from .sightings import Delays, Watch, delays, noticed_after
+
+KILLS = (Blow.CRAWLER_KILLED, Blow.POOL_CHILD_KILLED, Blow.WORKER_KILLED, Blow.NODE_KILLED)
+PAUSE_S = (5.0, 25.0)  # between two deaths
+MIX = {"edit_rate": 0.15, "delete_rate": 0.08, "move_rate": 0.01, "skew": 1.0}
+COMMENTS = 8  # of a thread, in the mean
+SAMPLE_S = 5.0
+SETTLE_S = 300.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is run; `rate` in events per second."""
+
+    seconds: float
+    pace: float
+    rate: float
+    boards: int
+    threads: int
+    seed: int
+    keep: Path | None = None  # a folder for what is left: database, logs, the forum's truth
+
+    def forum(self) -> ForumProcess:
+        """A forum that stands still, to be started. As much was written on it in a second, on all boards, as it will be."""
+        written = self.boards * self.threads * (COMMENTS + 1)
+        days = written / self.rate * self.pace / 86_400
+        sizes = {"forums": self.boards, "threads": self.threads, "comments": COMMENTS}
+        return ForumProcess(seed=self.seed, pace=self.pace, history_days=days, **sizes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What was measured."""
+
+    killed: bool
+    coverage: tuple[Coverage, Coverage]
+    delays: Delays
+    events: int
+    first_requests: int  # until the forum began to live
+    requests: int  # while it lived
+    settling_requests: int
+    seconds: float
+    pages: list[int]  # that a rescan would read, in the course of the time
+    noticed_late: int  # edits and deletions that the last check of everything noticed
+    forgotten: int  # versions that were stored once and are not in the database any more
+    given_up: int
+    dealt: dict[str, int]
+
+    @property
+    def delay_s(self) -> float:
+        """The mean from published to stored."""
+        return mean(self.delays.published)
+
+    @property
+    def rescan_requests(self) -> float:
+        """What a uniform rescan of the same mean delay asks for in the same time."""
+        return requests_per_s(self.pages, self.delay_s) * self.seconds
+
+    @property
+    def share(self) -> float:
+        """Of the rescan's requests."""
+        return self.requests / self.rescan_requests
+
+    @property
+    def share_of_all(self) -> float:
+        """The same for the mean delay of everything that happened. Too low: what only the last check noticed would have waited
+        longer.
+        """
+        return self.requests / (requests_per_s(self.pages, mean(self.delays.all)) * self.seconds)
+
+    @property
+    def complete(self) -> bool:
+        return all(one.complete for one in self.coverage) and not self.forgotten
+
+
+def boards(number: int) -> list[str]:
+    """The ids of so many boards."""
+    return [f"f{one}" for one in range(1, number + 1)]
+
+
+def site_file(folder: Path, size: int, pace: float) -> Path:
+    """The demo's site with so many boards and the default schedule, accelerated; returns the folder of site files."""
+    text = (ROOT / "demo" / "sites" / "demo.toml").read_text("utf-8")
+    text = re.sub(r"(?m)^\[schedule\][^\[]*", "", text)
+    text = re.sub(r"(?m)^forums = .*$", f"forums = {json.dumps(boards(size))}", text)
+    usual = Schedule()
+    text += f"""
+[schedule]
+requests_per_hour = {usual.requests_per_hour * pace}
+min_interval_s = {usual.min_interval_s / pace}
+max_interval_s = {usual.max_interval_s / pace}
+recheck_days = {usual.recheck_days / pace}
+"""
+    sites = folder / "sites"
+    sites.mkdir()
+    (sites / "demo.toml").write_text(text, "utf-8")
+    return sites
+
+
+@contextmanager
+def crawled_forum(plan: Plan) -> Iterator[tuple[ForumProcess, ForumFleet]]:
+    """A forum that stands still and a fleet that has read all of it."""
+    with (
+        tempfile.TemporaryDirectory(prefix="trawl-living-") as name,
+        none_left((MARK, name)),
+        plan.forum() as forum,
+    ):
+        folder = Path(name)
+        sites = site_file(folder, plan.boards, plan.pace)
+        sizes = "forum_list=1,forum_detail=2"
+        with ForumFleet(folder, forum, sizes=sizes, nodes="ab", beats=1, boards=plan.boards, sites=sites) as fleet:
+            for task in ("seed_forums", "recheck_threads"):
+                Schedules(fleet.client).put(task, StoredEntry(every_s=1.0))
+            forum.control(latency_ms=20, error_rate=0.01)
+            fleet.wait_whole_again()
+            fleet.wait_crawled(SETTLE_S)
+            yield forum, fleet
+
+
+def run(plan: Plan, *, killed: bool, say: Callable[[str], None]) -> Run:
+    """One run. Raises pytest's failure where the fleet does not come to its end."""
+    with crawled_forum(plan) as (forum, fleet):
+        first = forum.stats()["total"]
+        say(f"read once: {first} requests; the forum lives for {plan.seconds:g} s")
+        begun = time.monotonic()
+        with Watch(fleet.database_url, SITE) as watch:
+            forum.control(rate=plan.rate, **MIX)
+            chaos = Chaos(fleet, choices(plan.seed, KILLS, PAUSE_S), say) if killed else None
+            pages = _live(forum, plan.seconds, chaos)
+            forum.control(rate=0)
+            lived, still_since, stats = time.monotonic() - begun, time.time(), forum.stats()
+            if chaos:
+                fleet.wait_whole_again()
+            Schedules(fleet.client).put("recheck_threads", StoredEntry(every_s=3600.0))  # the last check is of everything
+            say(f"{stats['revision']} events, {stats['total'] - first} requests in {lived:.0f} s; it stands still")
+            coverage = fleet.settle(SETTLE_S)
+        happened = forum.truth()
+        found = Run(
+            killed=killed,
+            coverage=coverage,
+            delays=delays(happened, watch.seen),
+            events=stats["revision"],
+            first_requests=first,
+            requests=stats["total"] - first,
+            settling_requests=forum.stats()["total"] - stats["total"],
+            seconds=lived,
+            pages=pages,
+            noticed_late=noticed_after(happened, watch.seen, still_since),
+            forgotten=_forgotten(fleet, plan, watch),
+            given_up=fleet.given_up(),
+            dealt=dict(chaos.dealt) if chaos else {},
+        )
+        if plan.keep:
+            shutil.copytree(fleet.folder, plan.keep, dirs_exist_ok=True)
+            (plan.keep / "truth.json").write_text(json.dumps(happened), "utf-8")
+        left = fleet.stop()
+        assert not left, left
+        return found
+
+
+def _forgotten(fleet: ForumFleet, plan: Plan, watch: Watch) -> int:
+    with Database.from_url(fleet.database_url) as database:
+        return len(forgotten(watch.seen, kept_versions(database, SITE, boards(plan.boards))))
+
+
+def _live(forum: ForumProcess, seconds: float, chaos: Chaos | None) -> list[int]:
+    """Let time pass, with deaths or without; returns how many pages there were, every few seconds."""
+    until = time.monotonic() + seconds
+    pages = [pages_of(forum.stats())]
+    while (left := until - time.monotonic()) > 0:
+        if chaos:
+            chaos.rage(min(SAMPLE_S * 4, left))
+        else:
+            time.sleep(min(SAMPLE_S, left))
+        pages.append(pages_of(forum.stats()))
+    return pages

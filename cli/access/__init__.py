@@ -1,0 +1,1 @@
+"""How commands reach Redis, the database and their targets."""

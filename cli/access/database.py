@@ -1,0 +1,33 @@
+"""The database for commands that read it: they must not create one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from forums.storage import Database
+from forums.storage.engine import sqlite_file
+from redis_components.errors import TrawlError
+
+
+class NoData(TrawlError):
+    """There is no database yet; the message says how there will be one."""
+
+
+def existing() -> Database:
+    """The database, not open. Raises NoData where there is none."""
+    database = Database.from_url()
+    file = sqlite_file(database.engine.url)
+    if file and not file.exists():
+        raise NoData(
+            f"database {file} does not exist yet: crawl something first (trawl up, trawl seed), or name it in TRAWL_DATABASE_URL"
+        )
+    return database
+
+
+@contextmanager
+def stored_data() -> Iterator[Database]:
+    """The open database. Raises NoData where there is none, StorageError where it cannot be read or its tables are older."""
+    database = existing()
+    with closing(database.open(upgrade=False)):
+        yield database

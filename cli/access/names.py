@@ -1,0 +1,93 @@
+"""Names that people type: a typo is an error that says what there is, never an empty answer that looks like success."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from redis_components.errors import TrawlError, unknown_name
+
+if TYPE_CHECKING:
+    import redis
+
+    from forums.storage import Database
+    from redis_components.migration import Project
+
+
+def check_spiders(client: redis.Redis, names: Iterable[str]) -> None:
+    """Raises ConfigError for a spider that nobody knows: not the fleet, not its records, not this project, and without keys."""
+    known = _services(client)
+    for name in names:
+        if name not in known and not _has_keys(client, name) and name not in (here := _of_project()):
+            raise unknown_name("spider", name, known | here)
+
+
+def check_ran(spider: str) -> None:
+    """Raises ConfigError for a service that has no history and that neither the fleet nor this project knows."""
+    from cli.access.redis import redis_client, running_url
+    from workers.fleet.sizes import default_fleet
+
+    known = set(default_fleet())
+    if url := running_url():
+        with suppress(TrawlError), redis_client(url) as client:  # the history can be read without Redis
+            known |= _services(client)
+    if spider not in known and spider not in (here := _of_project()):
+        raise unknown_name("service", spider, known | here)
+
+
+def check_site(site: str, *, stored: Database | None = None, client: redis.Redis | None = None) -> None:
+    """Raises ConfigError for a site that has neither a file nor rows in `stored`, nor records in `client`."""
+    from sqlalchemy import select
+
+    from forums.sites import site_names
+
+    known = set(site_names())
+    if stored is not None and site not in known:
+        from forums.storage.tables import sites
+
+        known |= {row.name for row in stored.stream(select(sites.c.name))}
+    if site not in known and not (client is not None and _has_records(client, site)):
+        raise unknown_name("site", site, known)
+
+
+def check_import(client: redis.Redis, spider: str, project: Project) -> None:
+    """Raises ConfigError where scrapy-redis has left no key of this spider and the project has none of that name."""
+    theirs = project.keys.theirs
+    keys = [theirs.requests, theirs.dupefilter, *(key.theirs for key in project.start_keys)]
+    if not client.exists(*keys) and spider not in (here := _of_project()):
+        raise unknown_name("spider", spider, here)
+
+
+def _services(client: redis.Redis) -> set[str]:
+    from redis_components.fleet.crawl_records import CrawlRecords
+    from redis_components.fleet.registry import Registry
+    from workers.fleet.sizes import desired_fleet
+
+    registry = Registry(client)
+    return {*desired_fleet(registry), *CrawlRecords(client).all(), *(one.spider for one in registry.crawlers())}
+
+
+def _has_keys(client: redis.Redis, spider: str) -> bool:
+    from redis_components.keys import CrawlKeys
+
+    keys = CrawlKeys.for_spider(spider)
+    named = (keys.requests, keys.dupefilter, keys.items, keys.dead(), keys.bad_items(), keys.start_tasks(), keys.stats_hash())
+    return bool(client.exists(*named))
+
+
+def _has_records(client: redis.Redis, site: str) -> bool:
+    from forums.state.forum_states import ForumStates
+
+    return bool(ForumStates(client).all(site))
+
+
+def _of_project() -> set[str]:
+    """The spiders of the Scrapy project in whose folder the command runs."""
+    from scrapy.spiderloader import get_spider_loader
+    from scrapy.utils.project import get_project_settings, inside_project
+
+    try:
+        return set(get_spider_loader(get_project_settings()).list()) if inside_project() else set()
+    except Exception:  # a module of the project that cannot be imported: its spiders are not known
+        return set()

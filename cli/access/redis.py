@@ -1,0 +1,36 @@
+"""Redis for commands: the client, and its errors as one line for the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import redis
+
+from redis_components import embedded
+from redis_components.connection import connect, explain
+from redis_components.server.variables import variable
+
+
+@contextmanager
+def redis_client(url: str | None = None) -> Iterator[redis.Redis]:
+    """A client of `url`, else of TRAWL_REDIS_URL or the embedded server, which is started if need be.
+
+    Raises RedisUnavailable for every error of Redis within the block, ConfigError for an invalid URL.
+    """
+    url = url or embedded.redis_url()
+    try:
+        yield connect(url)
+    except redis.RedisError as error:
+        raise explain(error, url) from error
+
+
+def running_url() -> str | None:
+    """URL of the Redis that commands use, if there is one: TRAWL_REDIS_URL, or the embedded server where it runs already.
+
+    Looking must neither start a server nor keep one alive, so this does not join the embedded one as a user.
+    """
+    if named := variable("TRAWL_REDIS_URL"):
+        return named
+    state = embedded.status()
+    return state.url if state else None

@@ -1,0 +1,30 @@
+"""Times as people type them: how long, or since when."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from forums.records.items import moment_of
+from redis_components.errors import ConfigError
+
+_SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([smhd])?", re.ASCII)
+_UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def parse_span(text: str, *, option: str = "--every") -> float:
+    """Seconds in `10s`, `5m`, `2h`, `1d`, or a number of seconds. Raises ConfigError."""
+    if not (span := _SPAN.fullmatch(text.strip())):
+        raise ConfigError(f"{option} {text!r} is not a duration: write 10s, 5m, 2h or 1d")
+    return float(span[1]) * _UNITS[span[2]]
+
+
+def parse_since(text: str, now: datetime | None = None, *, option: str = "--since") -> datetime:
+    """The moment that `2h`, `2026-01-31` or `2026-01-31T12:00:00Z` names; without a zone it is UTC. Raises ConfigError."""
+    try:
+        if (age := _SPAN.fullmatch(text)) and age[2]:
+            return (now or datetime.now(UTC)) - timedelta(seconds=float(age[1]) * _UNITS[age[2]])
+        return moment_of(text)
+    except (ValueError, OverflowError):
+        forms = "2h (s, m, h, d), 2026-01-31 or 2026-01-31T12:00:00Z"
+        raise ConfigError(f"{option} {text!r} is not a time: write {forms}") from None

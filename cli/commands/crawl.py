@@ -1,0 +1,253 @@
+"""`trawl crawl`: one crawl, in a separate process on this machine or in a worker of the fleet."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.views.output import complain
+
+if TYPE_CHECKING:
+    from redis_components.fleet.registry import CrawlerRecord
+    from workers.node.crawl_once_result import OnceResult
+    from workers.process.status_pipe import PulseReader
+
+TICK_S = 0.1
+FORMATS = {".jsonl": "jsonlines", ".jl": "jsonlines", ".json": "json", ".csv": "csv", ".xml": "xml"}
+PATIENCE_S = 60.0  # for the result of a crawl that was told to stop
+NO_WORKER_S = 5.0  # then it is said that nobody has taken it yet
+
+
+def crawl(
+    spider: Annotated[str, typer.Argument(metavar="SPIDER", help="Name of the spider.")],
+    arguments: Annotated[list[str] | None, typer.Option("-a", metavar="NAME=VALUE", help="An argument of the spider.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("-s", metavar="NAME=VALUE", help="A Scrapy setting.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Write items to this file: .jsonl, .json, .csv or .xml.", show_default=False),
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop the crawl after this time.", show_default=False)
+    ] = None,
+    worker: Annotated[
+        bool, typer.Option("--worker", help="Run in a worker of the fleet (task crawl_once), with its log in the worker's.")
+    ] = False,
+    queue: Annotated[str, typer.Option(metavar="NAME", help="With --worker: the queue to send the task to.")] = "control",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")] = False,
+) -> int:
+    """Run one crawl with a spider and show its result. Ctrl-C stops it gracefully, a second Ctrl-C at once.
+
+    An ordinary spider crawls alone, with a queue in memory, and is done when it has no more pages. A spider that is fed from
+    Redis works on the fleet's queue until it is stopped, as one more crawler, and needs a process: without `--worker`.
+
+    With `--worker` the crawl takes at most an hour (60 s without `--timeout`), only settings that are numbers or switches can be
+    given, and at most 1,000 items come back. Exit code 1 when it failed, was stopped, or its time was over.
+
+    **Examples:**
+
+        trawl crawl news -a section=world -s CLOSESPIDER_PAGECOUNT=100 -o news.jsonl
+        trawl crawl news -a section=world --worker --timeout 30 --json
+    """
+    from redis_components.errors import ConfigError
+
+    given, changed = pairs("-a", arguments), pairs("-s", settings)
+    if output and _format(output) != "jsonlines" and worker:
+        raise ConfigError(f"--output {str(output)!r}: with --worker the file name must end with .jsonl")
+    if worker:
+        result = _in_a_worker(spider, given, changed, timeout or 60.0, output, queue)
+    else:
+        result = _in_a_process(spider, given, changed, timeout, output)
+    _show(result, as_json)
+    return {"finished": 0, "refused": 2}.get(result["outcome"], 1)
+
+
+def pairs(option: str, words: Iterable[str] | None) -> dict[str, str]:
+    """`{"k": "v"}` for `["k=v"]`. Raises ConfigError."""
+    from redis_components.errors import ConfigError
+
+    found = {}
+    for word in words or ():
+        name, equals, value = word.partition("=")
+        if not (name and equals):
+            raise ConfigError(f"{option} {word!r} must have the form NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def _format(output: Path) -> str:
+    from redis_components.errors import ConfigError
+
+    if output.suffix not in FORMATS:
+        raise ConfigError(f"--output {str(output)!r}: the file name must end with one of {', '.join(FORMATS)}")
+    return FORMATS[output.suffix]
+
+
+# in a separate process
+
+
+def _in_a_process(
+    spider: str, arguments: dict[str, str], settings: dict[str, str], timeout: float | None, output: Path | None
+) -> dict[str, Any]:
+    from cli.processes.interrupts import Interrupts
+    from redis_components.embedded.die_with_parent import tied
+    from workers.process.exit_kinds import Exit
+    from workers.process.options import CrawlerOptions
+    from workers.process.run_module import own_module
+    from workers.process.status_pipe import pulse_pipe
+
+    if timeout is not None:
+        settings = {"CLOSESPIDER_TIMEOUT": f"{timeout:g}", **settings}
+    if output:
+        feed = {str(output.resolve()): {"format": _format(output), "encoding": "utf-8", "overwrite": True}}
+        settings = {"FEEDS": json.dumps(feed), **settings}
+    interrupts = Interrupts()
+    interrupts.listen()
+    pulse, write_fd = pulse_pipe()
+    options = CrawlerOptions(spider=spider, arguments=arguments, settings=settings, pulse_fd=write_fd, alone=True)
+    began = time.monotonic()
+    with subprocess.Popen(
+        tied(*own_module("workers.crawler", *options.to_arguments())),
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr,  # keeps a spider's prints out of the result
+        pass_fds=(write_fd,),
+        start_new_session=True,  # Ctrl-C reaches it through us, each one once
+    ) as process:
+        os.close(write_fd)
+        record = _wait(process, pulse, interrupts)
+    pulse.close()
+    code = process.returncode
+    end = Exit.of(code, lived_s=time.monotonic() - began, stopping=interrupts.asked)
+    reason = record.note if record else None
+    timed_out = reason == "closespider_timeout"
+    return {
+        "spider": spider,
+        "outcome": "timeout" if timed_out else end.kind.label,
+        "reason": reason,
+        "error": None if end.kind.clean else f"{end}: see the log above",
+        "pages": record.pages if record else 0,
+        "items": record.items if record else 0,
+        "seconds": round(end.lived_s, 3),
+        "peak_rss_bytes": record.rss_bytes if record else 0,
+        "file": str(output) if output else None,
+    }
+
+
+def _wait(process: subprocess.Popen[bytes], pulse: PulseReader, interrupts: Any) -> CrawlerRecord | None:
+    """Until it has ended; returns its last word, with the highest memory of all."""
+    import signal
+    from dataclasses import replace
+
+    from redis_components.fleet.registry import CrawlerRecord
+
+    told, last, peak = 0, None, 0
+    while True:
+        ended = process.poll() is not None  # before its last words are read
+        while told < interrupts.count and not ended:
+            told += 1
+            process.send_signal(signal.SIGTERM)
+        for line in pulse.read():
+            with suppress(ValueError):  # it says other things, too
+                last = CrawlerRecord.from_json(line)
+                peak = max(peak, last.rss_bytes)
+        if ended:
+            return replace(last, rss_bytes=peak) if last else None
+        time.sleep(TICK_S)
+
+
+# in a worker of the fleet
+
+
+def _in_a_worker(
+    spider: str, arguments: dict[str, str], settings: dict[str, str], timeout: float, output: Path | None, queue: str
+) -> dict[str, Any]:
+    from cli.access.redis import redis_client
+    from workers.node.crawl_once_result import MOST_ITEMS, OnceOutcome, OnceResult
+
+    sent = {"arguments": arguments, "settings": settings, "timeout": timeout, "items": MOST_ITEMS if output else 0}
+    with redis_client():
+        answer = _result_of(spider, sent, queue)
+    if answer is None:
+        result = OnceResult(spider=spider, outcome=OnceOutcome.CANCELLED, reason="before it began")
+    else:
+        result = OnceResult(**answer)
+    if output:
+        _write(result, output)
+    shown = asdict(result)
+    del shown["kept"]
+    return {**shown, "file": str(output) if output else None}
+
+
+def _result_of(spider: str, sent: dict[str, Any], queue: str) -> dict[str, Any] | None:
+    """What the task has returned; None when it was cancelled before it began. Raises what the task has raised."""
+    from celery.exceptions import TaskRevokedError, TimeoutError, WorkerLostError
+
+    from cli.processes.interrupts import Interrupts
+    from redis_components.errors import TrawlError
+    from tasks import cancel_crawl, crawl_once
+
+    interrupts = Interrupts()
+    interrupts.listen()
+    answer = crawl_once.apply_async((spider,), sent, queue=queue, expires=3600)
+    began, told_at, warned = time.monotonic(), None, False
+    while True:
+        try:
+            return dict(answer.get(timeout=TICK_S))
+        except TimeoutError:
+            pass
+        except TaskRevokedError:
+            return None
+        except WorkerLostError as error:
+            raise TrawlError(f"the worker's process ended in the middle of the crawl: {error}") from error
+        now = time.monotonic()
+        if interrupts.asked and told_at is None:
+            complain("stopping: pages in flight are finished (Ctrl-C again: do not wait)")
+            cancel_crawl(answer.id)
+            told_at = now
+        if interrupts.impatient or (told_at is not None and now - told_at > PATIENCE_S):
+            return None
+        if not warned and now - began > NO_WORKER_S and answer.state == "PENDING":
+            warned = True
+            complain(f"no worker has taken the task from the queue {queue!r} yet: start celery -A tasks worker")
+
+
+def _write(result: OnceResult, output: Path) -> None:
+    from .export import ExportError
+
+    try:
+        with output.open("w", encoding="utf-8") as file:
+            file.writelines(f"{json.dumps(item, ensure_ascii=False)}\n" for item in result.kept)
+    except OSError as error:
+        raise ExportError(f"cannot write {output}: {error.strerror}: name a file in a writable folder") from error
+    if len(result.kept) < result.items:
+        complain(f"only the first {len(result.kept)} of {result.items} items came back; crawl without --worker to get all")
+
+
+# what came of it
+
+
+def _show(result: dict[str, Any], as_json: bool) -> None:
+    from cli.views.output import console, plain_table, print_json
+
+    if as_json:
+        print_json(result)
+        return
+    table = plain_table(show_header=False)
+    memory = result.pop("peak_rss_bytes", 0)
+    for name, value in result.items():
+        if name != "stats" and value not in (None, ""):
+            table.add_row(name, f"{value:,}" if isinstance(value, int) else str(value))
+    if memory:
+        table.add_row("memory", f"{memory / 2**20:,.0f} MiB")
+    for name, value in result.get("stats", {}).items():
+        table.add_row(f"  {name}", str(value))
+    console().print(table)

@@ -1,0 +1,73 @@
+"""`trawl db`: the version of the database's tables, and bringing older ones up to date."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.views.output import say
+
+if TYPE_CHECKING:
+    from forums.storage import Database
+
+app = typer.Typer(no_args_is_help=True, help="The version of the database's tables, and bringing older ones up to date.")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
+
+
+@app.command()
+def check(as_json: AsJson = False) -> int:
+    """Say which version the tables have and which this Trawl needs. Exit code 1: they are not the same."""
+    from forums.storage.schema import VERSION, mismatch
+
+    database = _found()
+    version = database.version()
+    problem = f"it has no tables; {_HOW_MADE}" if version is None else mismatch(version)
+    if as_json:
+        _print_json(database, version, problem)
+    else:
+        say(f"database {database.name}: {problem or f'its tables have version {VERSION}, as this Trawl needs'}")
+    return 1 if problem else 0
+
+
+@app.command()
+def upgrade(as_json: AsJson = False) -> int:
+    """Bring the tables to the version that this Trawl needs. Older Trawls refuse them from then on.
+
+    The fleet upgrades the tables when it first stores items. No row is rewritten, so the size of the database hardly matters; a
+    running export delays the upgrade.
+
+    **Examples:**
+
+        trawl db check
+        trawl db upgrade
+    """
+    database = _found()
+    before = database.version()
+    database.open().close()
+    after = database.version()
+    if as_json:
+        _print_json(database, after, None, before)
+    else:
+        said = f"had version {before}, and now {after}" if before != after else f"have version {after} already"
+        say(f"database {database.name}: its tables {said}")
+    return 0
+
+
+_HOW_MADE = "the fleet makes them when it first stores items (trawl up)"
+
+
+def _found() -> Database:
+    """The database, which exists. Raises NoData."""
+    from cli.access.database import existing
+
+    return existing()
+
+
+def _print_json(database: Database, version: int | None, problem: str | None, before: int | None = None) -> None:
+    from cli.views.output import print_json
+    from forums.storage.schema import VERSION
+
+    known = {"database": database.name, "version": version, "needed": VERSION, "problem": problem}
+    print_json(known if before is None else known | {"before": before})

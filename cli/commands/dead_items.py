@@ -1,0 +1,73 @@
+"""`trawl dead items`: items that their consumer refused, with the reasons; put them back, or forget them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import redis
+
+    from redis_components.crawl_admin.dead_letters import Cleared
+    from redis_components.keys import CrawlKeys
+
+ACTS = {"replay": "replayed", "purge": "purged"}
+
+
+def split_words(words: list[str] | None, spiders: list[str] | None) -> tuple[str, list[str]]:
+    """What to do ("", "replay" or "purge") and the services that are named. Raises ConfigError for two things at once."""
+    from redis_components.errors import ConfigError
+
+    acts = [word for word in words or [] if word in ACTS]
+    if len(acts) > 1:
+        raise ConfigError(f"{' '.join(acts)}: say one of replay and purge; a service of that name goes behind --spider")
+    return acts[0] if acts else "", [*(word for word in words or [] if word not in ACTS), *(spiders or [])]
+
+
+def show(client: redis.Redis, crawls: Mapping[str, CrawlKeys], limit: int, *, as_json: bool) -> None:
+    """Print the newest refused items of these crawls, and how many there are."""
+    from cli.views.dead import refused_table
+    from cli.views.output import console, iso, print_json, say
+    from redis_components.crawl_admin.refused_items import newest
+    from redis_components.server.replies import server_time
+
+    now = server_time(client)
+    found = {name: newest(client, keys, limit) for name, keys in crawls.items()}
+    entries = sorted(((name, one) for name, (some, _) in found.items() for one in some), key=lambda pair: -pair[1].at_s)
+    if as_json:
+        shown = [
+            {
+                "spider": name,
+                "at": iso(one.at_s),
+                "reason": one.reason,
+                "item": one.payload.decode("utf-8", "backslashreplace"),
+                "whole": one.can_go_back,
+            }
+            for name, one in entries
+        ]
+        print_json({"refused": {name: length for name, (_, length) in found.items()}, "items": shown})
+        return
+    if entries:
+        console().print(refused_table(entries, now))
+    for name, (some, length) in found.items():
+        if length > len(some):
+            say(f"{name}: {length:,} refused items, the newest {len(some):,} are shown")
+    if not any(length for _, length in found.values()):
+        say("No item was refused.")
+
+
+def tell(act: str, outcomes: Mapping[str, Cleared], keys: Mapping[str, CrawlKeys], *, as_json: bool) -> None:
+    """Print what became of a replay or a purge."""
+    from cli.views.output import complain, print_json, say
+
+    word = ACTS[act]
+    if as_json:
+        print_json({name: {word: one.done, "foreign": one.foreign, "stuck": one.stuck} for name, one in outcomes.items()})
+    else:
+        say(f"{word}: {', '.join(f'{name} {one.done}' for name, one in outcomes.items()) or 'nothing'}")
+    for name, one in outcomes.items():
+        if one.foreign:
+            complain(f"{keys[name].bad_items()}: {one.foreign} entries were not written by Trawl; left in place")
+        if one.stuck and act == "replay":
+            complain(f"{name}: of {one.stuck} items an older version stored only the beginning; they cannot be replayed and stay")

@@ -1,0 +1,141 @@
+"""`trawl dupefilter`: what a spider's dupefilter holds and costs; remove single URLs from it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.views.output import say
+
+if TYPE_CHECKING:
+    import redis
+
+    from redis_components.dupefilter import RFPDupeFilter
+    from redis_components.dupefilters.report import FilterReport
+    from redis_components.keys import CrawlKeys
+
+Urls = Annotated[list[str] | None, typer.Option("--forget", metavar="URL", help="Remove this URL; may be repeated.")]
+
+
+def dupefilter(
+    spider: Annotated[str, typer.Argument(metavar="SPIDER", help="Name of the spider.")],
+    urls: Urls = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+) -> int:
+    """Show kind, size, memory and false positives of a spider's dupefilter, or remove URLs from it.
+
+    A removed URL is crawled again when it is found or seeded again; running crawlers notice at once. The URL stands for a plain
+    GET request, fingerprinted as in the spider's settings. A Bloom filter cannot remove URLs.
+
+    **Examples:**
+
+        trawl dupefilter forum_list
+        trawl dupefilter forum_list --forget http://127.0.0.1:8000/thread/7 --json
+    """
+    from cli.access.names import check_spiders
+    from cli.access.redis import redis_client, running_url
+    from cli.views.output import print_json
+
+    from .status import NOTHING
+
+    url = running_url()
+    if url is None:
+        print_json({"running": False}) if as_json else say(NOTHING)
+        return 0
+    with redis_client(url) as client:
+        check_spiders(client, [spider])
+        if urls:
+            outcomes = _forget(client, spider, urls)
+            if as_json:
+                words = ("forgotten", "unknown")
+                print_json({"spider": spider, **{word: [url for url, one in outcomes.items() if one == word] for word in words}})
+            else:
+                say("\n".join(f"{word}: {one}" for one, word in outcomes.items()))
+            return 0
+        from redis_components.dupefilters.report import report
+
+        found = report(client, _keys_of(client, spider))
+    print_json(_json(spider, found)) if as_json else say(_sentence(spider, found))
+    return 0
+
+
+def _json(spider: str, found: FilterReport) -> dict[str, Any]:
+    figures = {
+        name: getattr(found, name) for name in ("form", "entries", "keys", "bytes", "bytes_per_entry", "false_positive_rate")
+    }
+    return {"spider": spider, **figures}
+
+
+def _sentence(spider: str, found: FilterReport) -> str:
+    if not found.form:
+        return f"{spider}: no dupefilter yet"
+    memory = f"about {found.bytes:,} bytes in at most {found.keys:,} keys ({found.bytes_per_entry:.1f} for each entry)"
+    errs = f", {found.false_positive_rate:.2g} of new requests count as seen" if found.false_positive_rate else ""
+    return f"{spider}: {found.form}, {found.entries:,} entries, {memory}{errs}"
+
+
+def _keys_of(client: redis.Redis, spider: str) -> CrawlKeys:
+    """As a crawler of the fleet recorded them; else by the settings of the project in which this is run, and the spider's own;
+    else by the default patterns.
+    """
+    from scrapy.spiderloader import get_spider_loader
+    from scrapy.utils.project import get_project_settings, inside_project
+
+    from redis_components.fleet.crawl_records import CrawlRecords
+    from redis_components.keys import CrawlKeys
+    from redis_components.scrapy_glue.config import crawl_keys
+
+    if record := CrawlRecords(client).of(spider):
+        return record.keys
+    if not inside_project():
+        return CrawlKeys.for_spider(spider)
+    settings = get_project_settings()
+    with suppress(KeyError):  # another project's spider
+        get_spider_loader(settings).load(spider).update_settings(settings)
+    return crawl_keys(settings, spider)
+
+
+def _forget(client: redis.Redis, spider: str, urls: list[str]) -> dict[str, str]:
+    """What became of each URL: forgotten, or unknown."""
+    from scrapy import Request
+
+    from redis_components.errors import ConfigError
+
+    df = _filter_of(spider, client)
+    outcomes = {}
+    for url in dict.fromkeys(urls):
+        try:
+            request = Request(url)
+        except ValueError as exc:
+            raise ConfigError(f"--forget {url}: {exc}; write the whole URL") from exc
+        outcomes[url] = "forgotten" if df.forget(request) else "unknown"
+    return outcomes
+
+
+def _filter_of(spider: str, client: redis.Redis) -> RFPDupeFilter:
+    """The spider's dupefilter, as its crawlers make it by the project's settings. Raises ConfigError."""
+    from scrapy.crawler import Crawler
+    from scrapy.spiderloader import get_spider_loader
+    from scrapy.utils.misc import build_from_crawler, load_object
+    from scrapy.utils.project import get_project_settings
+
+    from redis_components.dupefilter import RFPDupeFilter, dupefilter_class
+    from redis_components.errors import ConfigError, did_you_mean
+
+    settings = get_project_settings()
+    loader = get_spider_loader(settings)
+    try:
+        crawler = Crawler(loader.load(spider), settings)
+    except KeyError:
+        known = ", ".join(sorted(loader.list())) or "none; is this the folder of scrapy.cfg?"
+        raise ConfigError(f"unknown spider {spider!r}; there are: {known}{did_you_mean(spider, loader.list())}") from None
+    cls: Any = dupefilter_class(crawler.settings)
+    if not (isinstance(cls, type) and issubclass(cls, RFPDupeFilter)):
+        name = crawler.settings.get("DUPEFILTER_CLASS")
+        raise ConfigError(f"DUPEFILTER_CLASS = {name!r} is not Trawl's dupefilter: remove entries with that class's own tools")
+    df = cls(client, _keys_of(client, spider).fingerprints())
+    df.filter = cls.filter_from_settings(crawler.settings)
+    df.use_fingerprinter(build_from_crawler(load_object(crawler.settings["REQUEST_FINGERPRINTER_CLASS"]), crawler))
+    return df

@@ -1,0 +1,60 @@
+"""`trawl forget`: let the next scans read threads again, for example after the database was restored or replaced."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.views.output import say
+from forums.state.services import FORUM_DETAIL, FORUM_LIST
+
+
+def forget(
+    site: Annotated[str | None, typer.Argument(metavar="SITE", help="A site.", show_default=False)] = None,
+    threads: Annotated[
+        list[str] | None, typer.Option("--thread", "-t", metavar="ID", help="Only this thread of it; may be repeated.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All sites.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+) -> int:
+    """Forget which threads are stored, so that the next scans read them again. The database is not changed.
+
+    Redis records what the database holds of each thread. After the database was replaced, or restored from a backup, these
+    records are wrong: they name posts that are no longer there.
+
+    **Examples:**
+
+        trawl forget example
+        trawl forget example --thread 4711 --thread 4712
+        trawl forget --all
+    """
+    if everything == (site is not None) or (threads and site is None):
+        raise typer.BadParameter("name a site, or use --all")
+    from cli.access.names import check_site
+    from cli.access.redis import redis_client, running_url
+    from cli.views.output import print_json
+    from forums.spiders.scan_marks import forget_marks
+    from forums.state.database_identity import DatabaseNote
+    from forums.state.thread_records import forget as forget_threads
+    from redis_components.fleet.crawl_records import keys_in
+
+    from .status import NOTHING
+
+    url = running_url()
+    if url is None:
+        print_json({"running": False}) if as_json else say(NOTHING)
+        return 0
+    with redis_client(url) as client:
+        if site is not None:
+            check_site(site, client=client)
+        count = forget_threads(client, keys_in(client, FORUM_DETAIL), site, threads)
+        if not threads:
+            forget_marks(client, keys_in(client, FORUM_LIST), site)
+        if everything:
+            DatabaseNote(client).forget()
+    if as_json:
+        print_json({"forgotten": count})
+    else:
+        say(f"{count} threads forgotten; the next scans read those that they list again")
+    return 0

@@ -1,0 +1,266 @@
+"""`trawl pause`, `drain`, `stop` and `resume`: hold the fleet, or a part of it, and let it go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import starmap
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.views.output import complain, say
+
+if TYPE_CHECKING:
+    import redis
+
+    from redis_components.fleet.holds import Held
+    from redis_components.frontier.holds import HoldKind
+    from workers.fleet.holds import Target
+
+Services = Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Services (spiders).", show_default=False)]
+Slots = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[SERVICE[/N]]...", help="Services (spiders), or single slots of them.", show_default=False),
+]
+Site = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Only this site: the name of a site file, or a host.", show_default=False)
+]
+Node = Annotated[str | None, typer.Option(metavar="NAME", help="Only this node (see `trawl nodes`).", show_default=False)]
+All = Annotated[bool, typer.Option("--all", help="The whole fleet, including services that are added later.")]
+Reason = Annotated[str, typer.Option(metavar="TEXT", help="The reason, which `trawl status` shows.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print everything that is held afterwards as one line of JSON.")]
+
+
+def pause(services: Services = None, site: Site = None, whole: All = False, reason: Reason = "", as_json: AsJson = False) -> int:
+    """Start no more requests; crawlers stay, and queued requests wait. Takes effect on all crawlers within 2 s.
+
+    Pages in flight finish, and their results are stored. A paused **site** does not slow the others: its queued requests are set
+    aside, in order. A host includes its subdomains. Paused services and sites are not seeded. A pause lasts until
+    `trawl resume`, also when the fleet is restarted.
+
+    **Examples:**
+
+        trawl pause --site demo --reason "they asked us to"
+        trawl pause forum_detail
+        trawl pause forum_detail --site example.com
+        trawl pause --all
+    """
+    from redis_components.frontier.holds import HoldKind
+
+    return _hold(services, site, whole, HoldKind.PAUSE, reason, as_json)
+
+
+def drain(
+    services: Services = None,
+    site: Site = None,
+    node: Node = None,
+    whole: All = False,
+    reason: Reason = "",
+    as_json: AsJson = False,
+) -> int:
+    """Accept no new work: no start task is taken or seeded, and queued requests are crawled to the end.
+
+    A drained **node** takes no more crawlers; its crawlers end gracefully, and other nodes take them over. A drain lasts until
+    `trawl resume`, also when the fleet is restarted.
+
+    **Examples:**
+
+        trawl drain --all
+        trawl drain --site demo
+        trawl drain --node celery@host1
+    """
+    from redis_components.frontier.holds import HoldKind
+
+    if node is None:
+        return _hold(services, site, whole, HoldKind.DRAIN, reason, as_json)
+    _only_the_node(services, site, whole)
+    from cli.access.redis import redis_client
+    from redis_components.fleet.nodes import Nodes
+
+    with redis_client() as client:
+        nodes = Nodes(client)
+        known = [one.name for one in nodes.all()]
+        _check_node(node, known)
+        nodes.drain(node)
+        if not as_json and len(known) == 1:
+            complain("this is the only node: no other node can take over its crawlers")
+    return _show_node(node, as_json, draining=True)
+
+
+def stop(
+    services: Slots = None,
+    whole: All = False,
+    now: Annotated[bool, typer.Option("--now", help="Do not finish pages in flight; they are fetched again later.")] = False,
+    reason: Reason = "",
+    as_json: AsJson = False,
+) -> int:
+    """Stop the crawlers of a service, or of one slot, until `trawl resume` starts the same number again.
+
+    Pages in flight finish within the grace period. Queued requests wait, and a stopped service is not seeded.
+
+    **Examples:**
+
+        trawl stop forum_detail
+        trawl stop forum_detail/2 --reason "for the debugger"
+        trawl stop --all --now
+    """
+    from redis_components.frontier.holds import HoldKind
+
+    return _hold(services, None, whole, HoldKind.STOP, reason, as_json, at_once=now)
+
+
+def resume(
+    services: Slots = None,
+    site: Site = None,
+    node: Node = None,
+    whole: All = False,
+    breaker: Annotated[
+        bool,
+        typer.Option("--breaker", help="With --site: also close its breaker, and accept its present pages as normal."),
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
+    """End pauses, drains and stops of services, slots, a site or a node; with --all all of them except drains of nodes.
+
+    The command lists what is still held: a service stays paused while the whole fleet is paused. Slots that were given up
+    (crash-looping, refused) are tried again. A site that its **breaker** holds stays held: the breaker closes when a probe finds
+    the site well again, or with `--breaker`.
+
+    **Examples:**
+
+        trawl resume --site demo
+        trawl resume --site demo --breaker
+        trawl resume forum_detail
+        trawl resume --all
+    """
+    from cli.access.redis import redis_client
+    from workers.fleet import holds
+
+    if node is not None:
+        _only_the_node(services, site, whole)
+        from redis_components.fleet.nodes import Nodes
+
+        with redis_client() as client:
+            nodes = Nodes(client)
+            if not nodes.undrain(node):
+                _check_node(node, [one.name for one in nodes.all()])
+        return _show_node(node, as_json, draining=False)
+    target = _target(services, site, whole)
+    if breaker and (target.services or target.slots or not target.site):
+        from redis_components.errors import ConfigError
+
+        raise ConfigError("--breaker needs --site: trawl resume --site NAME --breaker")
+    with redis_client() as client:
+        left = holds.resume(client, target)  # which checks the name: the site of a breaker may have no file
+        if breaker:
+            _close_breaker(client, target.site)
+            left = holds.overview(client)
+        _show(client, left, as_json, f"{_name(target)}: resumed", resumed=True)
+        if any(one.by_breaker and one.site == target.site for one in left) and not as_json:
+            say(f"its breaker closes when a probe finds the site well; now: trawl resume --site {target.site} --breaker")
+    return 0
+
+
+def _close_breaker(client: redis.Redis, site: str) -> None:
+    from forums.breaker import close_breaker, forgive
+    from workers.fleet.holds import who
+
+    forgive(client, site, forget=True)
+    close_breaker(client, site, f"closed by {who()}")
+
+
+def _hold(
+    services: list[str] | None,
+    site: str | None,
+    whole: bool,
+    word: HoldKind,
+    reason: str,
+    as_json: bool,
+    *,
+    at_once: bool = False,
+) -> int:
+    from cli.access.redis import redis_client
+    from redis_components.fleet.beats import Beats
+    from redis_components.frontier.holds import HoldKind
+    from redis_components.server.replies import server_time
+    from workers.fleet import holds
+
+    target = _target(services, site, whole)
+    with redis_client() as client:
+        held = holds.hold(client, target, word, reason=reason, at_once=at_once)
+        if word is HoldKind.STOP and Beats(client).look(server_time(client)).stalled:
+            complain("no beat is running, so crawlers do not stop yet: start celery -A tasks beat")
+        _show(client, held, as_json, f"{_name(target)}: {word.state}; go on with: trawl resume {_words(target)}")
+    return 0
+
+
+def _target(services: list[str] | None, site: str | None, whole: bool) -> Target:
+    """Raises ConfigError for what names nothing, or two things."""
+    from cli.access.targets import parse_target
+    from workers.fleet.holds import Target
+
+    named = [parse_target(text) for text in services or ()]
+    return Target(
+        services=tuple(dict.fromkeys(name for name, number in named if number is None)),
+        slots=tuple(dict.fromkeys((name, number) for name, number in named if number is not None)),
+        site=site or "",
+        whole=whole,
+    )
+
+
+def _name(target: Target) -> str:
+    from redis_components.fleet.records import slot_name
+
+    places = ", ".join([*target.services, *starmap(slot_name, target.slots)])
+    if target.site:
+        return f"site {target.site} in {places}" if places else f"site {target.site}"
+    return places or "the whole fleet"
+
+
+def _words(target: Target) -> str:
+    """The target as it is typed."""
+    from redis_components.fleet.records import slot_name
+
+    words = [*target.services, *starmap(slot_name, target.slots)]
+    words += ["--site", target.site] if target.site else []
+    return " ".join(words or ["--all"])
+
+
+def _show(client: redis.Redis, held: Sequence[Held], as_json: bool, said: str, *, resumed: bool = False) -> None:
+    from cli.views.holds import held_json, held_lines
+    from cli.views.output import print_json
+    from redis_components.server.replies import server_time
+
+    now = server_time(client)
+    if as_json:
+        print_json({"held": [held_json(one) for one in held]})
+        return
+    say(said)
+    if len(held) > 1 or (held and resumed):
+        say("still held:" if resumed else "held now:", *(f"  {line}" for line in held_lines(held, now)))
+
+
+def _only_the_node(services: list[str] | None, site: str | None, whole: bool) -> None:
+    from redis_components.errors import ConfigError
+
+    if services or site or whole:
+        raise ConfigError("--node cannot be combined with services, --site or --all")
+
+
+def _check_node(node: str, known: Sequence[str]) -> None:
+    from redis_components.errors import ConfigError, did_you_mean
+
+    if node not in known:
+        hint = did_you_mean(node, known)
+        raise ConfigError(f"unknown node {node!r}: there are {', '.join(known) or 'none'}; trawl nodes shows them{hint}")
+
+
+def _show_node(node: str, as_json: bool, *, draining: bool) -> int:
+    from cli.views.output import print_json
+
+    result: dict[str, Any] = {"node": node, "draining": draining}
+    if as_json:
+        print_json(result)
+    else:
+        say(f"{node}: draining; go on with: trawl resume --node {node}" if draining else f"{node}: resumed")
+    return 0

@@ -1,0 +1,121 @@
+"""`trawl init`: a project of your own, outside Trawl's checkout."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.views.output import say
+
+PACKAGE = re.compile(r"[a-z_][a-z0-9_]*")
+_ENVIRONMENT = """\
+# Read by every command of this folder (trawl config show --origin). What the process's environment has goes before it.
+
+# Services and their number of crawlers; `trawl scale` changes it while the fleet runs.
+#TRAWL_FLEET=forum_list=1,forum_detail=2
+# Without it Trawl runs a private Redis in data/.
+#TRAWL_REDIS_URL=redis://:password@host:6379/0
+# Without it posts and comments are in data/trawl.sqlite.
+#TRAWL_DATABASE_URL=postgresql+psycopg://user:password@host/trawl
+# Login of Flower; without it `trawl up` makes a new password each time.
+#TRAWL_FLOWER_AUTH=user:password
+"""
+_SETTINGS = '''\
+"""Scrapy's settings of this project: Trawl's, and what you change."""
+
+from workers.settings import *  # noqa: F403
+from workers.settings import SPIDER_MODULES as _TRAWLS
+
+SPIDER_MODULES = [*_TRAWLS, "{package}.spiders"]
+'''
+_SPIDERS = '''\
+"""Your own spiders. Each module of this package is found; `TRAWL_FLEET=name=2` makes a spider a service.
+
+    from redis_components.spiders import RedisSpider
+
+    class Books(RedisSpider):      # trawl crawl books, or: redis-cli rpush books:start_urls https://books.example/
+        name = "books"
+
+        def parse(self, response):
+            yield {{"title": response.css("title::text").get()}}
+"""
+'''
+_SITES = """\
+# Site files
+
+One `<name>.toml` for each forum: `trawl sites new URL` writes it, `trawl sites check NAME --live` tries it.
+"""
+
+
+def init(
+    folder: Annotated[
+        Path, typer.Argument(metavar="[DIR]", help="The folder; by default this one.", show_default=False)
+    ] = Path(),
+    package: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Name of the package with your spiders; by default the folder's.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the files as one line of JSON.")] = False,
+) -> int:
+    """Make a project: site files, settings, a package for your own spiders, and `.env`.
+
+    Commands that run in the folder use its `sites/`, `.env` and `data/`. Nothing that exists is overwritten: where a file of the
+    project is there already, nothing is written.
+
+    **Examples:**
+
+        trawl init forums
+        trawl init . --package news_spiders
+    """
+    from cli.views.output import print_json
+    from redis_components.errors import ConfigError
+
+    name = _package_of(folder) if package is None else package
+    if not _is_free(name):
+        raise ConfigError(f"--package {name}: must be lower-case letters, digits and _, and not one of Trawl's: choose another")
+    files = _files(name)
+    if there := [path for path in files if (folder / path).exists()]:
+        raise ConfigError(f"{folder / there[0]} exists already: name another folder, or move it away; nothing was written")
+    try:
+        for path, text in files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text, "utf-8")
+        (folder / ".env").chmod(0o600)  # it will hold passwords
+    except OSError as error:
+        said = f"{error.filename} cannot be written ({error.strerror})"
+        raise ConfigError(f"{said}: name a folder that this user may write") from error
+    if as_json:
+        print_json({"folder": str(folder), "package": name, "files": list(files)})
+        return 0
+    say(f"{folder}: {', '.join(files)}")
+    where = "" if folder == Path() else f"cd {folder}, then "
+    say(f"Next: {where}trawl sites new https://forum.example.org/, trawl up; trawl doctor checks everything")
+    return 0
+
+
+_TAKEN = frozenset({"redis_components", "workers", "forums", "tasks", "cli", "monitoring", "demo", "sites", "data", "trawl"})
+
+
+def _is_free(name: str) -> bool:
+    return bool(PACKAGE.fullmatch(name)) and name not in _TAKEN
+
+
+def _package_of(folder: Path) -> str:
+    """After the folder, if that makes a name that is free."""
+    name = re.sub(r"[^a-z0-9]+", "_", folder.resolve().name.lower()).strip("_")
+    return next((one for one in (name, f"{name}_spiders") if name and _is_free(one)), "my_spiders")
+
+
+def _files(package: str) -> dict[str, str]:
+    """The text of each file, by its place in the project."""
+    return {
+        "scrapy.cfg": f"[settings]\ndefault = {package}.settings\n",
+        ".env": _ENVIRONMENT,
+        ".gitignore": ".env\ndata/\n__pycache__/\n",
+        "sites/README.md": _SITES,
+        f"{package}/__init__.py": "",
+        f"{package}/settings.py": _SETTINGS.format(package=package),
+        f"{package}/spiders/__init__.py": _SPIDERS.format(),
+    }

@@ -1,0 +1,112 @@
+"""`trawl limit`: how often, and how many at a time, requests are sent to one site by all crawlers together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.views.output import plain_table, print_json, say
+
+if TYPE_CHECKING:
+    import redis
+
+    from redis_components.frontier.limits import LaneLimits
+
+Site = Annotated[
+    str | None,
+    typer.Argument(metavar="[SITE]", help="The name of a site file, a host or a domain with its subdomains.", show_default=False),
+]
+Rate = Annotated[float | None, typer.Option(metavar="N", help="Requests per second.", show_default=False)]
+Burst = Annotated[int, typer.Option(metavar="N", help="Requests that may be sent at once after a pause.")]
+Concurrency = Annotated[int | None, typer.Option(metavar="N", help="Requests at a time.", show_default=False)]
+PerHour = Annotated[int | None, typer.Option(metavar="N", help="Requests in any hour.", show_default=False)]
+PerDay = Annotated[int | None, typer.Option(metavar="N", help="Requests in any 24 hours.", show_default=False)]
+Remove = Annotated[bool, typer.Option("--remove", help="Remove the site's limits; the site file sets its own again.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
+
+
+def limit(
+    site: Site = None,
+    rate: Rate = None,
+    burst: Burst = 1,
+    concurrency: Concurrency = None,
+    per_hour: PerHour = None,
+    per_day: PerDay = None,
+    remove: Remove = False,
+    as_json: AsJson = False,
+) -> int:
+    """Limit the requests that all crawlers together send to a site. Without options: show what is limited.
+
+    Every crawler obeys with its next exchange. New limits replace the former ones, and those of the site file. Requests wait in
+    the frontier until the limits allow them; other sites are not delayed.
+
+    **Examples:**
+
+        trawl limit
+        trawl limit example.org --rate 3 --concurrency 4
+        trawl limit books --per-hour 600 --per-day 5000
+        trawl limit example.org --remove
+    """
+    from cli.access.redis import redis_client
+    from redis_components.errors import ConfigError
+    from redis_components.frontier import limits
+    from redis_components.keys import limits_key
+    from workers.fleet.holds import who
+
+    given = any(value is not None for value in (rate, concurrency, per_hour, per_day))
+    if site is None and (given or remove):
+        raise ConfigError("name a site: trawl limit SITE --rate N")
+    if given and remove:
+        raise ConfigError("--remove cannot be combined with limits")
+    if burst != 1 and rate is None:
+        raise ConfigError("--burst needs --rate: trawl limit SITE --rate N --burst N")
+    with redis_client() as client:
+        key = limits_key()
+        if site is not None and remove:
+            limits.change(client, key, site, None)
+        elif site is not None and given:
+            wanted = limits.LaneLimits.of(
+                rate=rate, burst=burst, concurrency=concurrency, per_hour=per_hour, per_day=per_day, by=who()
+            )
+            limits.change(client, key, site, wanted)
+        _show(client, key, None if remove else site, as_json)
+    return 0
+
+
+def _show(client: redis.Redis, key: str, only: str | None, as_json: bool) -> None:
+    from redis_components.frontier import limits
+    from redis_components.server.replies import server_time
+
+    now = server_time(client)
+    found = {lane: one for lane, one in limits.read(client, key).items() if only in (None, lane)}
+    rows = [_row(lane, one, limits.waits_s(client, key, lane, now)) for lane, one in found.items()]
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        say("no site is limited")
+        return
+    table = plain_table("site", "rate, 1/s", "burst", "at a time", "per hour", "per day", "left alone for", "by")
+    for row in rows:
+        cells = (row["rate"], row["burst"], row["concurrency"], row["per_hour"], row["per_day"])
+        left_alone = f"{row['left_alone_s']:.0f} s" if row["left_alone_s"] else ""
+        table.add_row(row["site"], *("" if cell is None else f"{cell:g}" for cell in cells), left_alone, row["by"])
+    from cli.views.output import console
+
+    console().print(table)
+
+
+def _row(lane: str, one: LaneLimits, left_alone_s: float) -> dict[str, Any]:
+    from redis_components.frontier.limits import DAY_MS, HOUR_MS
+
+    return {
+        "site": lane,
+        "rate": one.rate,
+        "burst": one.burst if one.rate else None,
+        "concurrency": one.concurrency,
+        "per_hour": one.within(HOUR_MS),
+        "per_day": one.within(DAY_MS),
+        "left_alone_s": round(left_alone_s, 1),
+        "by": one.by,
+    }

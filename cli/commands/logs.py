@@ -1,0 +1,229 @@
+"""`trawl logs`: what the crawlers of this machine say, and have said."""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.views.output import complain
+from redis_components.errors import TrawlError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from redis_components.fleet.registry import CrawlerRecord
+    from workers.logs.lines import LogLine
+    from workers.logs.slot_log import SlotLog
+
+LOOK_S = 0.2  # between two looks for new lines
+LOOK_FOR_SLOTS_S = 2.0  # between two looks for crawlers that were not there when it began
+_STYLES = {logging.DEBUG: "dim", logging.WARNING: "yellow", logging.ERROR: "red", logging.CRITICAL: "bold red"}
+
+
+class NoLogs(TrawlError):
+    """This machine has no such log; the message lists the logs it has, and the node of the one that was asked for."""
+
+
+def logs(
+    target: Annotated[
+        str | None, typer.Argument(metavar="[SERVICE|SLOT]", help="A slot, or all slots of a service.", show_default=False)
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow new lines until Ctrl-C.")] = False,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", min=0, max=1_000_000, help="Number of last lines, of all slots together.")
+    ] = 50,
+    since: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="Only lines since then: 15m, 2h, 2026-01-31T12:00:00Z.", show_default=False)
+    ] = None,
+    level: Annotated[
+        str, typer.Option(metavar="LEVEL", help="Only entries of this level or above: DEBUG, INFO, WARNING, ERROR, CRITICAL.")
+    ] = "DEBUG",
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object for each line.")] = False,
+) -> int:
+    """Show the logs of the crawlers on this machine, sorted by time.
+
+    The files are in `data/logs/`, one for each slot: `-f` follows them through rotations and restarts of a slot's crawler. A
+    crawler on another node logs on that node; a crawler that was started by hand logs where it was started.
+
+    **Examples:**
+
+        trawl logs forum_detail/2 -f
+        trawl logs forum_detail --level WARNING --since 1h
+        trawl logs -n 200 --json
+    """
+    from cli.access.targets import parse_target
+    from cli.access.times import parse_since
+
+    spider, number = parse_target(target) if target else (None, None)
+    wanted = _Wanted(
+        spider=spider,
+        number=number,
+        lines=lines,
+        since=parse_since(since).astimezone().strftime("%Y-%m-%d %H:%M:%S") if since else "",
+        level=_level(level),
+    )
+    _check(wanted)
+    printer = _Printer(as_json=as_json, named=number is None)
+    if not follow:
+        printer.print(_last(wanted))
+        return 0
+    with suppress(KeyboardInterrupt):  # how following ends
+        _follow(wanted, printer)
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Wanted:
+    spider: str | None
+    number: int | None
+    lines: int
+    since: str
+    level: int
+
+    def logs(self) -> dict[str, SlotLog]:
+        """The logs on this machine that were asked for, by slot."""
+        from workers.logs.slot_log import slot_logs
+
+        return {
+            f"{spider}/{number}": log
+            for (spider, number), log in slot_logs().items()
+            if self.spider in (None, spider) and self.number in (None, number)
+        }
+
+    def fits(self, line: LogLine) -> bool:
+        return line.level >= self.level and line.at >= self.since
+
+
+def _level(name: str) -> int:
+    from redis_components.errors import ConfigError
+    from workers.logs.lines import LEVELS
+
+    if name.upper() not in LEVELS:
+        raise ConfigError(f"--level {name!r} is unknown: write one of {', '.join(LEVELS)}{did_you_mean(name, LEVELS)}")
+    return int(getattr(logging, name.upper()))
+
+
+def _check(wanted: _Wanted) -> None:
+    """Raise NoLogs when nothing of it is here; say where the rest is."""
+    from redis_components.embedded import data_dir
+    from workers.logs.slot_log import slot_logs
+
+    here = wanted.logs()
+    elsewhere = [f"{one.name} runs on {one.node}" for one in _crawlers(wanted) if not _is_here(one)]
+    hint = f"{'; '.join(elsewhere)}: its log is there, in the data/logs of that machine (trawl logs on it)" if elsewhere else ""
+    if here:
+        if hint:
+            complain(hint)
+        return
+    what = "crawlers" if wanted.spider is None else wanted.spider if wanted.number is None else f"{wanted.spider}/{wanted.number}"
+    there_are = ", ".join(f"{spider}/{number}" for spider, number in slot_logs()) or "none"
+    near = did_you_mean(wanted.spider, {spider for spider, _ in slot_logs()}) if wanted.spider else ""
+    raise NoLogs(f"no log of {what} in {data_dir() / 'logs'}; there are: {there_are}{near}. {hint}")
+
+
+def _crawlers(wanted: _Wanted) -> list[CrawlerRecord]:
+    """Those that were asked for and were heard lately, if there is a Redis that knows."""
+    from cli.access.redis import redis_client, running_url
+    from redis_components.fleet.registry import Registry
+
+    url = running_url()
+    if wanted.spider is None or url is None:
+        return []
+    with suppress(TrawlError), redis_client(url) as client:  # the files can be read without Redis
+        registry = Registry(client)
+        now = registry.now()
+        return [
+            one
+            for one in registry.crawlers()
+            if one.spider == wanted.spider
+            and one.number is not None
+            and wanted.number in (None, one.number)
+            and one.pid
+            and one.alive(now)
+        ]
+    return []
+
+
+def _is_here(record: CrawlerRecord) -> bool:
+    import psutil
+
+    try:
+        return "workers.crawler" in psutil.Process(record.pid).cmdline()
+    except psutil.Error:
+        return False
+
+
+def _last(wanted: _Wanted) -> list[tuple[str, LogLine]]:
+    """The last lines of all logs, in the order of time."""
+    from workers.logs.tail import last_lines
+
+    return _merged(
+        wanted,
+        [
+            [(slot, line) for line in last_lines(log, wanted.lines, since=wanted.since, level=wanted.level)]
+            for slot, log in wanted.logs().items()
+        ],
+    )
+
+
+def _merged(wanted: _Wanted, parts: list[list[tuple[str, LogLine]]]) -> list[tuple[str, LogLine]]:
+    merged = list(heapq.merge(*parts, key=lambda one: one[1].at))
+    return merged[max(0, len(merged) - wanted.lines) :]
+
+
+def _follow(wanted: _Wanted, printer: _Printer) -> None:
+    from workers.logs.follow import LogFollower
+    from workers.logs.lines import LineReader
+    from workers.logs.tail import last_lines
+
+    followed: dict[str, tuple[LogFollower, LineReader]] = {}
+    parts = []
+    for slot, log in wanted.logs().items():
+        follower = LogFollower(log)
+        followed[slot] = follower, LineReader()
+        last = last_lines(log, wanted.lines, since=wanted.since, level=wanted.level, end=follower.position())
+        parts.append([(slot, line) for line in last])
+    printer.print(_merged(wanted, parts))
+    look_at = 0.0
+    while True:
+        if time.monotonic() >= look_at:
+            for slot, log in wanted.logs().items():
+                if slot not in followed:
+                    followed[slot] = LogFollower(log, from_start=True), LineReader()
+            look_at = time.monotonic() + LOOK_FOR_SLOTS_S
+        fresh = [
+            [(slot, line) for line in map(reader.read, follower.read()) if wanted.fits(line)]
+            for slot, (follower, reader) in followed.items()
+        ]
+        printer.print(heapq.merge(*fresh, key=lambda one: one[1].at))
+        time.sleep(LOOK_S)
+
+
+class _Printer:
+    """Prints lines; with the name of the slot where there may be several."""
+
+    def __init__(self, *, as_json: bool, named: bool) -> None:
+        from cli.views.output import console
+
+        self._as_json = as_json
+        self._named = named
+        self._console = console()
+
+    def print(self, lines: Iterable[tuple[str, LogLine]]) -> None:
+        from rich.text import Text
+
+        from cli.views.output import print_json
+
+        for slot, line in lines:
+            if self._as_json:
+                level = logging.getLevelName(line.level)
+                print_json({"slot": slot, "at": line.at or None, "level": level, "text": line.text})
+            else:
+                name = f"{slot} │ " if self._named else ""
+                self._console.print(Text.assemble((name, "cyan"), (line.text, _STYLES.get(line.level, ""))), soft_wrap=True)

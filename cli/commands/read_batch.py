@@ -1,0 +1,85 @@
+"""`trawl read --batch`: a JSON line for each page in, a JSON line for each out; one that is wrong does not stop the others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from redis_components.errors import TrawlError
+
+if TYPE_CHECKING:
+    from forums.sites.reading.records import SeenPage, SeenPost
+
+
+_LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}  # Python's splitlines, among others, ends lines there
+
+
+def run(lines: Iterable[bytes], out: IO[str], *, author_names: bool = False) -> int:
+    """Exit code 0 where each line was read, 1 where some were not: their answers have an `error`."""
+    failed = False
+    for line in lines:
+        if not line.strip():
+            continue
+        answer = _answer(line, author_names=author_names)
+        failed = failed or answer["error"] is not None
+        out.write(json.dumps(answer, ensure_ascii=False).translate(_LINE_ENDS) + "\n")
+        out.flush()
+    return int(failed)
+
+
+def _answer(line: bytes, *, author_names: bool) -> dict[str, Any]:
+    from forums.sites.reading.page_reader import read_page
+
+    url: Any = None
+    try:
+        asked = json.loads(line)
+        if not isinstance(asked, dict) or not isinstance(asked.get("url"), str):
+            raise TrawlError('each line is an object with "url" and "html" or "path"')
+        url = asked["url"]
+        return _row(read_page(_html(asked), url), author_names=author_names)
+    except (TrawlError, ValueError, OSError, RecursionError) as exc:
+        reason = f"not JSON: {exc}" if isinstance(exc, json.JSONDecodeError) else str(exc) or type(exc).__name__
+        return {"url": url, "kind": None, "reader": None, "profile": None, "posts": [], "error": reason}
+
+
+def _html(asked: dict[str, Any]) -> str:
+    from .read import decoded
+
+    if isinstance(asked.get("html"), str):
+        return str(asked["html"]).encode("utf-8", "replace").decode("utf-8")
+    if not isinstance(asked.get("path"), str):
+        raise TrawlError('each line has "html", the page, or "path", a file')
+    return decoded(Path(asked["path"]).read_bytes(), asked["path"])
+
+
+def _row(page: SeenPage, *, author_names: bool) -> dict[str, Any]:
+    return {
+        "url": page.url,
+        "kind": page.kind.value,
+        "reader": page.reader.value if page.reader else None,
+        "profile": page.software.profile if page.software else None,
+        "posts": [
+            {
+                "id": post.id,
+                "author": post.author if author_names else _author(post),
+                "author_name": post.author,
+                "author_url": post.author_url,
+                "published": post.published.isoformat() if post.published else None,
+                "edited": post.edited.isoformat() if post.edited else None,
+                "parent": post.parent,
+                "text": post.text,
+            }
+            for post in page.posts
+        ],
+        "confidence": page.confidence,
+        "notes": list(page.notes),
+        "error": None,
+    }
+
+
+def _author(post: SeenPost) -> str | None:
+    """Who wrote it, told apart from others of the same name by the address of the profile."""
+    return f"{post.author} <{unquote(post.author_url)}>" if post.author and post.author_url else post.author

@@ -1,0 +1,138 @@
+"""`trawl reparse`: reads kept pages once more, after a site file was mended."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.views.output import complain, say
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from forums.raw_pages.reparse import ReparseReport
+
+
+def reparse(
+    site: Annotated[str, typer.Option(metavar="NAME", help="The site.")],
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Only pages fetched since then: 2h, 7d, 2026-01-31.", show_default=False),
+    ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND", help="Only pages of this kind: index, list, thread, comments.", show_default=False),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Store nothing; say what would change.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Store even if no text was found.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as one line of JSON.")] = False,
+) -> int:
+    """Read the raw pages that are kept of a site again, and store the results. Nothing is fetched.
+
+    Pages are kept when `[raw] keep_days` of the site file is set, on the disk of the node that fetched them: run this command on
+    each node. A row keeps the time at which its page was fetched: it replaces what was read wrongly, does not count as an edit by
+    the author, and never overwrites a later fetch. The command is safe to repeat.
+
+    If none of the first thousand rows has a text, the selector is probably wrong, and nothing is stored (see --force). Exit code
+    1: no pages were found, some could not be read, or the rows of a kind lost their bodies.
+
+    **Examples:**
+
+        trawl reparse --site books --since 3d --dry-run
+        trawl reparse --site books --kind comments
+    """
+    from cli.access.times import parse_since
+    from cli.views.output import console, print_json
+    from forums.raw_pages import raw_dir
+    from forums.raw_pages.folders import size_of
+    from forums.raw_pages.read import stored_days
+    from forums.raw_pages.reparse import KINDS
+    from forums.raw_pages.reparse import reparse as read_again
+    from forums.sites import load_site
+    from forums.storage import Database
+    from redis_components.errors import ConfigError
+
+    if unknown := [name for name in kind or () if name not in KINDS]:
+        raise ConfigError(f"--kind {unknown[0]!r}: kinds of pages are {', '.join(KINDS)}")
+    declared = load_site(site)
+    moment = parse_since(since) if since else None
+    if not stored_days(raw_dir(), site, moment):
+        keeps = declared.raw.keep_days
+        why = f"it keeps them for {keeps} days" if keeps else "[raw] keep_days is 0, so none are kept"
+        complain(f"no pages of {site} in {raw_dir() / site}{' since then' if since else ''}: {why}")
+        return 1
+    with Database.from_url() as database:
+        options: dict[str, Any] = {"since": moment, "kinds": tuple(kind or KINDS), "dry_run": dry_run, "force": force}
+        report = read_again(database, raw_dir(), declared, **options, progress=_say(as_json=as_json))
+    if as_json:
+        print_json(_json(report, dry_run=dry_run, size=size_of(raw_dir(), site)))
+    else:
+        console().print(*_tables(report), sep="\n\n")
+        say(_sentence(report, dry_run=dry_run))
+    lost = list(report.lost())
+    for line in lost:
+        complain(line)
+    return 1 if report.bad or report.refused or lost or not report.pages else 0
+
+
+def _say(*, as_json: bool) -> Any:
+    """Progress on standard error, once a second."""
+    said_at = time.monotonic()
+
+    def progress(report: ReparseReport) -> None:
+        nonlocal said_at
+        if not as_json and time.monotonic() - said_at >= 1:
+            said_at = time.monotonic()
+            say(f"{sum(report.pages.values()):,} pages, {report.items:,} items, {_rate(report)}", stderr=True)
+
+    return progress
+
+
+def _rate(report: ReparseReport) -> str:
+    return f"{report.items / max(report.seconds, 0.001):,.0f} items/s"
+
+
+def _sentence(report: ReparseReport, *, dry_run: bool) -> str:
+    pages = sum(report.pages.values())
+    done = "would be stored; nothing was changed (--dry-run)" if dry_run else "stored"
+    parts = [f"{pages:,} pages read, {report.items:,} items {done}, {report.seconds:.1f} s, {_rate(report)}"]
+    parts += [f"{times:,} pages not read: {reason}" for reason, times in report.bad.most_common()]
+    parts += [f"{times:,} items refused: {reason}" for reason, times in report.refused.most_common(20)]
+    parts += [f"cut off: {place}" for place in report.cut_off[:20]]
+    return "\n".join(parts)
+
+
+def _tables(report: ReparseReport) -> list[Table]:
+    from cli.views.output import plain_table
+
+    read = plain_table("page", "pages", "rows", "fields with a value")
+    for kind, pages in report.pages.items():
+        rows = report.rows[kind]
+        filled = ", ".join(f"{name} {n / rows:.0%}" for name, n in report.fields[kind].items()) if rows else "-"
+        read.add_row(kind, f"{pages:,}", f"{rows:,}", filled)
+    changes = plain_table("table", "what changes", "rows")
+    for (table, what), times in sorted(report.changes.items()):
+        changes.add_row(table, what, f"{times:,}")
+    return [read, changes] if report.changes else [read]
+
+
+def _json(report: ReparseReport, *, dry_run: bool, size: int) -> dict[str, Any]:
+    changes: dict[str, dict[str, int]] = {}
+    for (table, what), times in sorted(report.changes.items()):
+        changes.setdefault(table, {})[what] = times
+    return {
+        "site": report.site,
+        "dry_run": dry_run,
+        "bytes_kept": size,
+        "pages": dict(report.pages),
+        "rows": dict(report.rows),
+        "fields": {kind: dict(fields) for kind, fields in report.fields.items()},
+        "items": report.items,
+        "changes": changes,
+        "not_read": dict(report.bad),
+        "refused": dict(report.refused),
+        "cut_off": report.cut_off,
+        "seconds": round(report.seconds, 3),
+    }

@@ -1,0 +1,103 @@
+"""`trawl seed-urls`: give the crawlers of any service URLs to fetch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from cli.views.output import complain, counted, print_json, progress, say
+from redis_components.errors import ConfigError
+
+MOST_SHOWN = 20
+"""Refused lines that are named; the others are counted."""
+
+
+def seed_urls(
+    service: Annotated[str, typer.Argument(help="The service, as in TRAWL_FLEET.", show_default=False)],
+    file: Annotated[str, typer.Argument(help="A file with a URL or a JSON object a line; - reads standard input.")] = "-",
+    unique: Annotated[bool, typer.Option("--unique", help="Leave out what the crawl requested before.")] = False,
+    skip: Annotated[int, typer.Option(help="Go on behind so many lines, after an interruption.", min=0, metavar="LINES")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was queued as one line of JSON.")] = False,
+) -> int:
+    """Queue URLs, in the order of the lines. A line is a URL, or a JSON object with `url` and other fields of a start task.
+
+    The file is read as it is queued, so it may have millions of lines. Empty lines and those that begin with # are left out;
+    a line that is wrong is named, and the others are queued. If it is interrupted, it says how to go on.
+
+    **Examples:**
+
+        trawl seed-urls books urls.txt
+        zcat urls.txt.gz | trawl seed-urls books --unique
+    """
+    from cli.access.redis import redis_client
+    from workers.fleet import seed_urls as seeding
+
+    queued, refused, line = 0, dict[int, str](), skip
+    with redis_client() as client, _opened(file) as lines:
+        kept = _Lines(islice(lines, skip, None), skip)
+        seeded = seeding.seed_urls(client, service, kept, unique=unique)
+        try:
+            for done in seeded:
+                queued, line = done.queued, kept.line
+                refused |= kept.lines_of(done.refused)
+                done.refused.clear()
+                if sys.stderr.isatty():
+                    progress(f"{queued:,} queued ")
+        except BaseException:
+            complain(f"{counted(queued, 'URL')} of the lines up to {line:,} are queued; to go on: --skip {line}")
+            raise
+        if sys.stderr.isatty():
+            progress("", over=True)
+    if as_json:
+        print_json({"queued": queued, "refused": {str(number): reason for number, reason in refused.items()}})
+    else:
+        say(f"{counted(queued, 'URL')} queued for {service}")
+    for number, reason in islice(refused.items(), MOST_SHOWN):
+        complain(f"{file}, line {number}: {reason}")
+    if len(refused) > MOST_SHOWN:
+        complain(f"{len(refused) - MOST_SHOWN:,} more lines are refused: --json names them all")
+    return 1 if refused else 0
+
+
+class _Lines:
+    """Lines that hold a task, and at which line of the file each was."""
+
+    def __init__(self, lines: Iterable[bytes], before: int) -> None:
+        self._lines = enumerate(lines, before + 1)
+        self._batch: dict[int, int] = {}
+        self._place = 0
+        self.line = before
+
+    def __iter__(self) -> Iterator[bytes]:
+        for number, text in self._lines:
+            self.line = number
+            stripped = text.strip().removeprefix(b"\xef\xbb\xbf")
+            if stripped and not stripped.startswith(b"#"):
+                self._place += 1
+                self._batch[self._place] = self.line
+                yield stripped
+
+    def lines_of(self, refused: dict[int, str]) -> dict[int, str]:
+        """By line what is given by position; positions up to now are forgotten."""
+        found = {self._batch[place]: reason for place, reason in refused.items()}
+        self._batch.clear()
+        return found
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[BinaryIO]:
+    if file == "-":
+        yield sys.stdin.buffer
+        return
+    with ExitStack() as stack:
+        try:
+            lines = stack.enter_context(Path(file).open("rb"))
+        except OSError as error:
+            raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
+        yield lines

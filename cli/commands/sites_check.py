@@ -1,0 +1,82 @@
+"""`trawl sites check`: is the file right, and does it read the site's pages?"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli.views.output import console, counted, plain_table, print_json, say
+
+from .sites_show import path_of
+
+if TYPE_CHECKING:
+    from forums.sites import Site
+    from forums.sites.discovery.try_out import TriedPage
+
+_EXAMPLE = 60  # characters
+
+
+def run(site: str, *, live: bool, forum: str | None, thread: str | None, as_json: bool) -> int:
+    """Exit code 0 or 1. Raises SiteError for a file that is wrong, with all that is wrong in it."""
+    from forums.sites.definition.advice import advice
+    from forums.sites.definition.load import load_file
+
+    path = path_of(site)
+    known = load_file(path)
+    hints = advice(known)
+    tried = asyncio.run(_try(known, forum, thread)) if live else []
+    bad = any(page.problem for page in tried)
+    if as_json:
+        print_json(_as_json(path, known, hints, tried))
+        return int(bad)
+    say(f"{path} is right: {_summary(known)}")
+    for hint in hints:
+        say(f"  but: {hint}")
+    for page in tried:
+        _show(page)
+    return int(bad)
+
+
+async def _try(site: Site, forum: str | None, thread: str | None) -> list[TriedPage]:
+    from forums.sites.discovery.try_out import Trial
+    from forums.sites.http.fetch import Visitor
+
+    async with Visitor(site) as visitor:
+        return await Trial(site, visitor).run(forum, thread)
+
+
+def _as_json(path: Path, site: Site, hints: list[str], tried: list[TriedPage]) -> dict[str, object]:
+    import msgspec
+
+    return {"file": str(path), "site": site.name, "hints": hints, "pages": msgspec.to_builtins(tried)}
+
+
+def _summary(site: Site) -> str:
+    forums = counted(len(site.forums), "forum") if site.forums else ""
+    watched = " and ".join(part for part in (forums, "what the index lists" if site.discover else "") if part)
+    return f"{watched} of {site.base_url}{f', profile {site.profile}' if site.profile else ''}"
+
+
+def _show(page: TriedPage) -> None:
+    from rich.text import Text
+
+    say(f"\n{page.kind}: {page.url}")
+    if page.fields:
+        found = [f"{page.rows} {page.what}" if page.rows != 1 or page.kind in ("index", "list", "comments") else page.what]
+        found += [f"{page.pages} pages"] if page.pages is not None else []
+        found += [f"{page.total} in all"] if page.total is not None else []
+        found += [f"next: {page.next}"] if page.next else []
+        say("  " + ", ".join(found))
+        table = plain_table("  field", "empty", "example")
+        for field in page.fields:
+            share = f"{100 * field.empty / field.rows:.0f} %" if field.rows else "-"
+            style = "red" if field.rows == field.empty else "yellow" if field.empty else ""
+            example = " ".join((field.example or "").split())
+            shown = example if len(example) <= _EXAMPLE else example[: _EXAMPLE - 1] + "…"
+            table.add_row(f"  {field.name}", Text(share, style=style), Text(shown))
+        console().print(table)
+    if page.problem:
+        console().print(Text(f"  wrong: {page.problem}", style="red"))
+    if page.hint:
+        console().print(Text(f"  but: {page.hint}", style="yellow"))

@@ -1,0 +1,259 @@
+"""`trawl sites new`: a site file from a forum's address."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urljoin, urlsplit
+
+import msgspec
+
+from cli.views.output import complain, print_json, say
+from redis_components.errors import ConfigError, TrawlError, did_you_mean
+from redis_components.names import RULE, below, is_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from scrapy.http import TextResponse
+
+    from forums.sites.discovery.draft_file import Draft
+    from forums.sites.discovery.explore import Explorer
+    from forums.sites.discovery.preview import PreviewedThread
+    from forums.sites.discovery.recognise import Guess
+    from forums.sites.http.fetch import Visitor
+    from forums.sites.reading.read_page import ListedForum
+
+_INDEX_PAGES = 20  # most pages of an index
+_SHOWN = 20  # forums in the table
+
+
+def write(
+    url: str,
+    name: str | None,
+    profile: str | None,
+    *,
+    force: bool,
+    obey_robots: bool,
+    allow_private: bool,
+    as_json: bool,
+) -> int:
+    """Look at the page, write the file, say what was found."""
+    from forums.sites import sites_dir
+    from forums.sites.discovery.draft_file import name_of, text_of
+    from forums.sites.http.fetch import is_web_address
+
+    if not is_web_address(url):
+        raise ConfigError(f"{url!r} is not the URL of a web page: write http://… or https://…")
+    name = name or name_of(url)
+    if not is_name(name):
+        raise ConfigError(f"--name {name!r:.100}: {RULE}")
+    path = below(sites_dir(), f"{name}.toml")
+    if path.exists() and not force:
+        raise ConfigError(f"{path} exists: choose another --name, or overwrite it with --force")
+    draft, guess, shown = asyncio.run(_look(url, name, profile, obey_robots=obey_robots, allow_private=allow_private))
+    if not draft.forums and profile is None:
+        raise TrawlError(
+            f"no forum was found at {url} ({draft.software}), so nothing is written: give the URL of a list of threads, or "
+            "name a --profile (generic for unknown software) for a file to fill in"
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text_of(draft), "utf-8")
+    except OSError as exc:
+        raise ConfigError(f"{path} cannot be written: {exc.strerror}: TRAWL_SITES_DIR names the folder of site files") from exc
+    if as_json:
+        print_json(
+            {
+                "file": str(path),
+                "profile": draft.profile or "generic",
+                "marks": list(guess.marks) if guess else [],
+                "base_url": draft.base_url,
+                "forums": [forum.id for forum in draft.forums],
+                "learned": draft.wrapper is not None,
+                "missing": draft.wrapper.missing if draft.wrapper else [],
+                "threads": msgspec.to_builtins(shown.threads),
+                "problem": shown.problem,
+            }
+        )
+    else:
+        _say(path, draft, guess)
+        _show(shown)
+        say(f"Next: trawl sites check {draft.name} --live")
+    return 0
+
+
+class Shown(NamedTuple):
+    """What the new file reads of a few threads, or why it reads none."""
+
+    threads: list[PreviewedThread]
+    problem: str | None
+
+
+async def _look(
+    url: str, name: str, profile: str | None, *, obey_robots: bool, allow_private: bool
+) -> tuple[Draft, Guess | None, Shown]:
+    from forums.sites.definition import layers
+    from forums.sites.discovery.draft_file import Draft
+    from forums.sites.discovery.explore import Explorer
+    from forums.sites.discovery.recognise import base_of, guesses
+    from forums.sites.discovery.wrapper import wrapper_of
+    from forums.sites.http.fetch import Visitor
+
+    if profile is not None and profile not in (names := layers.profile_names()):
+        raise ConfigError(f"--profile {profile} is unknown: write one of {', '.join(names)}{did_you_mean(profile, names)}")
+    async with Visitor(obey_robots=obey_robots, allow_private=allow_private) as visitor:
+        response = await visitor.get(url)
+        if response.status != 200:
+            raise TrawlError(f"{url} answers with status {response.status}: give the URL of a public page")
+        _refuse_another_host(url, response.url)
+        found = guesses(response)
+        guess = next((one for one in found if profile in (None, one.profile)), None)
+        chosen = profile or (guess.profile if guess else None)
+        chosen = None if chosen == "generic" else chosen
+        fixed = layers.profile_table(chosen).get("base_url") if chosen else None
+        base_url = str(fixed or (guess.base_url if guess else base_of(response.url)))
+        explorer = Explorer(visitor)
+        unknown = None if chosen or profile else await explorer.look(response)
+        wrapper = wrapper_of(unknown) if unknown else None
+        if wrapper:
+            base_url = urljoin(response.url, "/").rstrip("/")
+        if chosen:
+            forums, can_discover = await _forums(visitor, name, chosen, base_url)
+        else:
+            forums, can_discover = (wrapper.forums, "index" in wrapper.pages) if wrapper else ((), False)
+        draft = Draft(
+            name=name,
+            profile=chosen,
+            software=_title(chosen) if chosen else "unknown software",
+            base_url=base_url,
+            base_in_profile=fixed is not None,
+            forums=forums,
+            can_discover=can_discover,
+            obey_robots=obey_robots,
+            allow_private=allow_private,
+            wrapper=wrapper,
+        )
+        return draft, guess, await _preview(draft, explorer, visitor)
+
+
+async def _preview(draft: Draft, explorer: Explorer, visitor: Visitor) -> Shown:
+    """Five threads as the file will read them; pages that were fetched already are not fetched again."""
+    import tomllib
+
+    from forums.sites import SiteError, sites_dir
+    from forums.sites.definition import layers
+    from forums.sites.definition.load import site_of
+    from forums.sites.discovery.draft_file import text_of
+    from forums.sites.discovery.preview import preview
+
+    if not draft.forums:
+        return Shown([], None)
+    try:
+        site = site_of(layers.read(sites_dir() / f"{draft.name}.toml", tomllib.loads(text_of(draft))))
+    except SiteError as exc:
+        return Shown([], str(exc))
+
+    async def get(url: str) -> TextResponse:
+        known = explorer.response(url)
+        return known if known is not None else await visitor.get(url)
+
+    threads, problem = await preview(site, get, draft.wrapper.tried if draft.wrapper else draft.forums[0].id)
+    return Shown(threads, problem)
+
+
+def _refuse_another_host(asked: str, found: str) -> None:
+    """The site that somebody named may lead to one that he does not mean."""
+    hosts = [(urlsplit(one).hostname or "").removeprefix("www.") for one in (asked, found)]
+    if hosts[0] != hosts[1]:
+        raise TrawlError(f"{asked} leads to another host, {found}: if that is the forum, trawl sites new {found}")
+
+
+async def _forums(visitor: Visitor, name: str, profile: str, base_url: str) -> tuple[tuple[ListedForum, ...], bool]:
+    """The forums that the index lists, and whether the profile knows where the index is."""
+    from forums.sites import SiteError, sites_dir
+    from forums.sites.definition import layers
+    from forums.sites.definition.load import site_of
+    from forums.sites.http.fetch import FetchFailed
+    from forums.sites.reading.read_page import ListedForum, read_index
+    from forums.sites.reading.reading_budget import strictly
+
+    table = {"profile": profile, "base_url": base_url, "forums": ["?"]}
+    site = site_of(layers.read(sites_dir() / f"{name}.toml", table))
+    if site.pages.index is None:
+        fixed = layers.profile_table(profile).get("forums", ())
+        return tuple(ListedForum(id=forum, name=forum) for forum in fixed), False
+    forums: dict[str, ListedForum] = {}
+    url: str | None = site.url("index")
+    number = 1
+    try:
+        while url and number <= _INDEX_PAGES:
+            with strictly():  # the file that a process apart would need is not written yet
+                page = read_index(site, await visitor.get(url), number)
+            known = len(forums)
+            forums |= {forum.id: forum for forum in page.forums if forum.id not in forums}
+            url, number = (page.next if len(forums) > known else None), number + 1
+    except (SiteError, FetchFailed) as exc:
+        complain(f"the forums could not be listed: {exc}")
+    return tuple(forums.values()), True
+
+
+def _title(profile: str) -> str:
+    from forums.sites.definition import layers
+
+    return str(layers.profile_table(profile).get("recognise", {}).get("about") or profile)
+
+
+def _say(path: Path, draft: Draft, guess: Guess | None) -> None:
+    from rich.text import Text
+
+    from cli.views.output import console, plain_table
+
+    marks = f", by {' and '.join(repr(mark) for mark in guess.marks[:3])}" if guess else ""
+    say(f"{path} written: {draft.software}{marks}")
+    if draft.forums:
+        table = plain_table("  forum", "name", "threads")
+        for forum in draft.forums[:_SHOWN]:
+            threads = "" if forum.threads is None else str(forum.threads)
+            table.add_row(Text(f"  {forum.id}"), Text(forum.name), threads)
+        console().print(table)
+        if len(draft.forums) > _SHOWN:
+            say(f"  and {len(draft.forums) - _SHOWN} more")
+    if draft.wrapper is not None:
+        say("No profile knows this software: how its pages are made was learned from them, and is in the file.")
+        for key in draft.wrapper.missing:
+            say(f"  not found: {key}")
+    elif draft.profile is None:
+        say("No profile knows this software: open the file and follow its comments.")
+    elif not draft.forums:
+        say("No forums were found: write their ids into `forums`.")
+
+
+def _show(shown: Shown) -> None:
+    """The threads, with what the file reads of their first pages."""
+    from rich.text import Text
+
+    from cli.views.output import console, plain_table
+
+    if shown.problem:
+        say(f"  wrong: {shown.problem}")
+    if not shown.threads:
+        return
+    table = plain_table("  thread", "posts", "first author", "first date", "text", "but")
+    for thread in shown.threads:
+        but = thread.problem or (f"some lack {', '.join(thread.without)}" if thread.without else "")
+        date = f"{thread.published:%Y-%m-%d %H:%M}" if thread.published else ""
+        table.add_row(
+            Text("  " + _short(thread.title or thread.id, 34)),
+            f"{thread.posts}{'+' if thread.next else ''}",
+            Text(_short(thread.author or "", 16)),
+            date,
+            Text(_short(thread.text or "", 30)),
+            Text(but, style="yellow"),
+        )
+    console().print(table)
+
+
+def _short(text: str, most: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1] + "…"

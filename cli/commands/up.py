@@ -1,0 +1,190 @@
+"""`trawl up`: the whole fleet on this machine, until Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from redis_components.errors import TrawlError
+from redis_components.server.known_passwords import refuse_example_secrets
+from redis_components.server.variables import variable
+
+if TYPE_CHECKING:
+    import redis
+    from rich.console import Console
+
+    from cli.processes.node_services import FlowerAccess
+
+TICK_S = 0.1
+_COLOURS = {"trawl": "bold", "worker": "cyan", "beat": "magenta", "flower": "yellow", "exporter": "green"}
+# What beat starts every few seconds, and ended well: true, and of no interest to anybody.
+_ROUTINE = re.compile(
+    # also "Discarding revoked task": on a busy machine one that expired before its turn; the next one does its work
+    r"([Tt]ask:?) trawl\.(store_items|reconcile_fleet|seed_forums|recheck_threads|probe_sites|prune_raw_pages)"
+    r"\[[\w-]+\]( received| succeeded|$)"
+    r"|Inspect method \w+ failed"  # Flower asks before the worker answers, and again soon
+)
+
+
+def up(
+    fleet: Annotated[
+        str | None,
+        typer.Option(metavar="SERVICE=N,...", help="Number of crawlers of services, as for `trawl scale`.", show_default=False),
+    ] = None,
+    port_flower: Annotated[int, typer.Option(min=0, max=65_535, help="Port of Flower; 0 takes a free one.")] = 5555,
+    port_exporter: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Port of metrics and status page; 0 takes a free one.")
+    ] = 9410,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also show INFO lines of crawlers, and tasks that run every few seconds.")
+    ] = False,
+) -> int:
+    """Start Redis, a worker with its crawlers, beat, Flower and the exporter on this machine, until Ctrl-C.
+
+    Everything listens on loopback only. A process that dies is restarted. Ctrl-C stops everything in order: crawlers finish
+    their pages, and queued requests wait in `data/` for the next start; a second Ctrl-C does not wait.
+
+    Flower asks for a password: a new one each time, or TRAWL_FLOWER_AUTH (`user:password`). Only warnings
+    and errors of the crawlers are shown; `trawl logs -f` shows everything.
+
+    **Examples:**
+
+        trawl up
+        trawl up --fleet forum_list=1,forum_detail=4 --port-flower 0
+    """
+    from cli.access.redis import redis_client
+    from cli.processes.interrupts import Interrupts
+    from cli.processes.node_services import FlowerAccess, node_services
+    from cli.processes.ports import PortInUse, take
+    from cli.processes.services import Services
+    from cli.views.output import console
+
+    refuse_example_secrets(os.environ)
+    if variable("TRAWL_DATABASE_URL"):
+        from forums.storage.database import check_url
+
+        check_url()
+    interrupts = Interrupts()
+    interrupts.listen()
+    if variable("TRAWL_LOG_STREAM") is None:
+        os.environ["TRAWL_LOG_STREAM"] = "INFO" if verbose else "WARNING"  # of crawlers; everything is in their files
+    try:
+        flower = FlowerAccess.on(take(port_flower, of="Flower", option="--port-flower"))
+        exporter = take(port_exporter, of="the exporter", option="--port-exporter")
+    except PortInUse as error:
+        raise _already_up() or error from None
+    _say_without_sites()
+    with redis_client() as client:
+        size = _resize(client, fleet)
+    log = _Log(console(), verbose=verbose)
+    _welcome(log, size, flower, exporter)
+    services = Services(node_services(flower, exporter), log.line)
+    try:
+        services.start()
+        while not interrupts.asked:
+            services.tend()
+            time.sleep(TICK_S)
+        log.line("trawl", "stopping: crawlers finish their pages (Ctrl-C again: at once)")
+    finally:
+        services.stop(hurry=lambda: interrupts.impatient)
+    log.line("trawl", "everything is stopped; what is queued and stored stays")
+    return 0
+
+
+def _already_up() -> TrawlError | None:
+    """What to say where the port is taken by a `trawl up` of this fleet on this machine; None where it is another program."""
+    from cli.access.redis import redis_client, running_url
+    from redis_components.fleet.nodes import Nodes
+    from redis_components.server.replies import server_time
+
+    if (url := running_url()) is None:
+        return None
+    with suppress(TrawlError), redis_client(url) as client:
+        now, here = server_time(client), re.compile(rf"up-\d+@{re.escape(socket.gethostname())}")
+        if any(here.fullmatch(node.name) and node.alive(now) for node in Nodes(client).all()):
+            return TrawlError(
+                "this fleet runs here already (trawl up): trawl status shows it; a second node on this machine takes other "
+                "ports: trawl up --port-flower 0 --port-exporter 0"
+            )
+    return None
+
+
+def _say_without_sites() -> None:
+    """A forum fleet without a site file would run for nothing, without a word."""
+    from cli.views.output import complain
+    from forums.sites.definition.folder import sites_dir
+    from forums.state.services import FORUM_LIST
+    from workers.fleet.sizes import default_fleet
+
+    if FORUM_LIST in default_fleet() and not any(sites_dir().glob("*.toml")):
+        complain(f"no site file in {sites_dir()}: nothing will be crawled until `trawl sites new URL` has written one")
+
+
+def _resize(client: redis.Redis, fleet: str | None) -> dict[str, int]:
+    """Scale as asked, and make room for that on this node; the desired size of every service. Raises ConfigError."""
+    from redis_components.fleet.autoscaling import Autoscaling
+    from redis_components.fleet.registry import Registry
+    from workers.fleet.sizes import largest_fleet, scale
+
+    from .scale import parse_sizes
+
+    autoscaling = Autoscaling(client)
+    desired = scale(Registry(client), autoscaling, parse_sizes([fleet]) if fleet else {})
+    _make_room(largest_fleet(desired, autoscaling))
+    return desired
+
+
+def _make_room(largest: dict[str, int]) -> None:
+    """Size the node, our child, for the fleet asked for, and say at once where that cannot be."""
+    from cli.access.room import too_much_for_machine
+    from cli.views.output import complain
+    from workers.environment.machine import memory_bytes
+    from workers.fleet.sizes import node_crawlers
+
+    room, wanted = node_crawlers(), sum(largest.values())
+    named = variable("TRAWL_NODE_CRAWLERS") is not None
+    if named and room < wanted:
+        complain(f"TRAWL_NODE_CRAWLERS={room}: this node has no room for {wanted - room} of {wanted} crawlers; raise or unset it")
+    elif said := too_much_for_machine(wanted, memory_bytes()):
+        complain(said)
+    # The worker would make room for the default fleet only.
+    if not named:
+        os.environ["TRAWL_NODE_CRAWLERS"] = str(max(room, wanted))
+
+
+def _welcome(log: _Log, size: dict[str, int], flower: FlowerAccess, exporter_port: int) -> None:
+    from redis_components.embedded import data_dir, redis_url
+    from redis_components.server.url import masked
+
+    from .scale import sentence
+
+    log.line("trawl", f"fleet     {sentence(size)}")
+    log.line("trawl", f"Redis     {masked(redis_url())}")
+    log.line("trawl", f"Flower    {flower.url}  user {flower.user}, {flower.how_to_log_in}")
+    log.line("trawl", f"exporter  http://127.0.0.1:{exporter_port}  (status page, /metrics)")
+    log.line("trawl", f"logs      {data_dir() / 'logs'}  (one for each crawler)")
+    log.line("trawl", "Ctrl-C stops everything; in another terminal: trawl seed, trawl status --watch")
+
+
+class _Log:
+    """One log of all processes, each line with the name of its process before it."""
+
+    def __init__(self, console: Console, *, verbose: bool) -> None:
+        self._console = console
+        self._verbose = verbose
+        self._lock = threading.Lock()
+
+    def line(self, name: str, text: str) -> None:
+        from rich.text import Text
+
+        if not self._verbose and _ROUTINE.search(text):
+            return
+        with self._lock:
+            self._console.print(Text.assemble((f"{name:<8} │ ", _COLOURS.get(name, "")), text), soft_wrap=True)

@@ -1,0 +1,87 @@
+"""The services of one machine, as `trawl up` and the demo start them: worker, beat, Flower, exporter."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from workers.environment.variables import Flower
+from workers.process.run_module import FOLDER, own_module
+from workers.process.shutdown_times import node_s, shutdown_grace
+
+from .services import Service
+
+FLOWER_PORT = 5555  # Flower's own default
+EXPORTER_PORT = 9410  # as `monitoring.exporter`
+FLOWER_CONFIG = Path(FOLDER) / "flowerconfig.py"  # by its place: Flower would read a file of that name in the current folder
+HELPER_STOP_S = 5.0  # those that only look have nothing to finish
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowerAccess:
+    """Where Flower is, and who may look. Whoever may look may also stop tasks, so nobody gets in without a password."""
+
+    port: int
+    user: str = "trawl"
+    password: str = field(default_factory=lambda: secrets.token_urlsafe(9), repr=False)
+    given: bool = False  # by TRAWL_FLOWER_AUTH: who gave it knows it, and it must not get into a journal
+
+    @classmethod
+    def on(cls, port: int) -> FlowerAccess:
+        """With TRAWL_FLOWER_AUTH (`user:password`), else a new password. Raises ConfigError."""
+        given = Flower.read().flower_auth
+        if given is None:
+            return cls(port=port)
+        user, _, password = given.get_secret_value().partition(":")
+        return cls(port=port, user=user, password=password, given=True)
+
+    @property
+    def how_to_log_in(self) -> str:
+        """The new password; of one that was given only where it stands."""
+        return "the password of TRAWL_FLOWER_AUTH" if self.given else f"password {self.password}"
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+def node_services(flower: FlowerAccess, exporter_port: int) -> list[Service]:
+    """In the order in which they are started; they are stopped the other way round, the worker with its crawlers last.
+
+    Raises ConfigError.
+    """
+    return [
+        # Not celery@host: a worker started by hand on the same machine, or a second `trawl up`, needs another name.
+        Service(
+            name="worker",
+            command=_celery("worker", f"--hostname=up-{os.getpid()}@%h", "--loglevel=INFO"),
+            environment=_project(),
+            stop_s=node_s(shutdown_grace()),
+        ),
+        Service(name="beat", command=_celery("beat", "--loglevel=INFO"), stop_s=HELPER_STOP_S),
+        Service(
+            name="flower",
+            command=_celery("flower", "--address=127.0.0.1", f"--port={flower.port}", f"--conf={FLOWER_CONFIG}"),
+            environment={"FLOWER_BASIC_AUTH": f"{flower.user}:{flower.password}"},  # not where `ps` shows it
+            stop_s=HELPER_STOP_S,
+        ),
+        Service(
+            name="exporter",
+            command=tuple(own_module("monitoring.exporter", f"--port={exporter_port}")),
+            stop_s=HELPER_STOP_S,
+        ),
+    ]
+
+
+def _project() -> dict[str, str]:
+    """Outside of a Scrapy project crawlers would know no spider: there they get Trawl's own."""
+    here = Path.cwd()
+    if "SCRAPY_SETTINGS_MODULE" in os.environ or any((folder / "scrapy.cfg").is_file() for folder in (here, *here.parents)):
+        return {}
+    return {"SCRAPY_SETTINGS_MODULE": "workers.settings"}
+
+
+def _celery(command: str, *options: str) -> tuple[str, ...]:
+    return tuple(own_module("tasks", "--quiet", command, *options))

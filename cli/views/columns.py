@@ -1,0 +1,124 @@
+"""A table that fits any width: columns leave by priority, texts get the room that is left, a figure is never cut.
+
+rich's tables shrink all columns alike, down to headings of one letter a line. Here each column says how much it matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from redis_components.server.printable import in_one_line
+
+GAP = 2  # cells between two columns
+INDENT = 2  # of a text below its row
+LEAST_BELOW = 20  # cells for a text below its row: it is shown in any case
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column. Without `least` it has the width of its widest cell, or is left out."""
+
+    name: str
+    rank: int = 0  # 0 stays always; of the others the highest leaves first
+    right: bool = False  # for figures
+    least: int = 0  # cells: a text may be wrapped to that width
+    below: bool = False  # a text: where it has no room, it stands in lines below its row
+    cut: bool = False  # a text that is cut and not wrapped: what it ends with matters little
+
+
+class FittedTable:
+    """Rows under the columns that have room. `rows` have a cell for each column, as text or `Text`.
+
+    `most`: rows to show, the first ones; what is left out is counted in a last line.
+    """
+
+    def __init__(self, columns: Sequence[Column], rows: Iterable[Sequence[str | Text]], *, most: int | None = None) -> None:
+        self._columns = tuple(columns)
+        found = [tuple(map(_cell, row)) for row in rows]
+        self._rows = found[:most] if most is not None else found
+        self._left_out = len(found) - len(self._rows)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        widths = self.widths(options.max_width)
+        yield self._line([Text(column.name, style="bold") for column in self._columns], widths)
+        for row in self._rows:
+            yield from self._row(console, row, widths, options.max_width)
+        if self._left_out:
+            yield Text(f"and {self._left_out:,} more", style="dim")
+
+    def widths(self, room: int) -> list[int]:
+        """The width of each column; 0: it has left."""
+        natural = [
+            max([cell_len(column.name), *(row[at].cell_len for row in self._rows)], default=0)
+            for at, column in enumerate(self._columns)
+        ]
+        shown = [any(row[at].plain for row in self._rows) or not column.below for at, column in enumerate(self._columns)]
+
+        def least(at: int) -> int:
+            column = self._columns[at]
+            return min(natural[at], max(column.least, cell_len(column.name))) if column.least else natural[at]
+
+        def needed() -> int:
+            present = [at for at, stays in enumerate(shown) if stays]
+            return sum(map(least, present)) + GAP * max(0, len(present) - 1)
+
+        while needed() > room:
+            leaving = [at for at, stays in enumerate(shown) if stays and self._columns[at].rank]
+            if not leaving:
+                break
+            shown[max(leaving, key=lambda at: (self._columns[at].rank, at))] = False
+        widths = [least(at) if stays else 0 for at, stays in enumerate(shown)]
+        left = room - needed()
+        for at, column in enumerate(self._columns):  # texts grow from the left: the first matters most
+            if widths[at] and column.least and left > 0:
+                more = min(left, natural[at] - widths[at])
+                widths[at], left = widths[at] + more, left - more
+        if left < 0:  # not even what always stays has room: the first column, a name, gives way
+            widths[0] = max(1, widths[0] + left)
+        return widths
+
+    def _row(self, console: Console, row: Sequence[Text], widths: Sequence[int], room: int) -> Iterable[Text]:
+        pieces = [
+            list(cell.wrap(console, width, overflow="fold")) if width and column.least and not column.cut else [cell]
+            for column, cell, width in zip(self._columns, row, widths, strict=True)
+        ]
+        for at in range(max([1, *(len(lines) for lines, width in zip(pieces, widths, strict=True) if width)])):
+            yield self._line([lines[at] if at < len(lines) else Text("") for lines in pieces], widths)
+        for column, cell, width in zip(self._columns, row, widths, strict=True):
+            if column.below and not width and cell.plain:
+                for line in cell.wrap(console, max(LEAST_BELOW, room - INDENT), overflow="fold"):
+                    yield Text(" " * INDENT).append_text(line)
+
+    def _line(self, cells: Sequence[Text], widths: Sequence[int]) -> Text:
+        text, first = Text(no_wrap=True, overflow="ignore", end="\n"), True
+        for column, cell, width in zip(self._columns, cells, widths, strict=True):
+            if not width:
+                continue
+            if not first:
+                text.append(" " * GAP)
+            one = cell.copy()
+            one.rstrip()
+            if one.cell_len > width:
+                one.truncate(width, overflow="ellipsis")
+            pad = " " * (width - one.cell_len)
+            text = text.append(pad).append_text(one) if column.right else text.append_text(one).append(pad)
+            first = False
+        text.rstrip()
+        return text
+
+
+def figures(*names: str, rank: int = 0) -> list[Column]:
+    """Columns of figures of the same rank."""
+    return [Column(name=name, right=True, rank=rank) for name in names]
+
+
+def _cell(value: str | Text) -> Text:
+    """One line whose characters do not act on a terminal: escaped here, so that its width is that which is printed."""
+    text = value if isinstance(value, Text) else Text(value)
+    safe = in_one_line(text.plain).replace("\t", " ")
+    return text if safe == text.plain else Text(safe, style=text.style)

@@ -1,0 +1,88 @@
+"""What `trawl read` shows on a terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from .output import console, counted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from forums.sites.reading.records import SeenPage, SeenPost
+
+_WIDTH = 80
+_LINES = 3  # of a post
+_ROWS = 15  # of a list
+_HOW = {
+    "profile": "by the profile of the software",
+    "schema.org": "by the page's marks for search engines (schema.org)",
+    "learned": "learned from the structure that they repeat",
+}
+
+
+def show(page: SeenPage, *, full: bool) -> None:
+    """A page on standard output."""
+    to = console()
+    width = min(_WIDTH, to.width)
+    _line(to, f"{page.kind.value}  {page.title or page.url}", width, style="bold")
+    if page.software:
+        software = page.software
+        version = f" {software.version}" if software.version else ""
+        _line(to, f"software: {software.name}{version}, {software.score:.0%} sure (profile {software.profile})", width)
+    else:
+        _line(to, "software: not recognised", width)
+    if page.reader:
+        _line(to, f"{counted(len(page.posts), 'post')}, {_HOW[page.reader.value]}; confidence {page.confidence:.0%}", width)
+    for other, share in page.agreement.items():
+        _line(to, f"{other} agrees on {share:.0%} of them", width)
+    for note in page.notes:
+        _line(to, f"but: {note}", width, style="yellow")
+    for post in page.posts:
+        to.print()
+        _post(to, post, width, full=full)
+    if not page.posts and page.rows:
+        _line(to, f"{counted(len(page.rows), 'link')} of the same kind:", width)
+        for row in page.rows[:_ROWS]:
+            to.print(Text("  " + textwrap.shorten(row.title, width - 2, placeholder="…")))
+            to.print(Text("    " + row.url, style="dim"), no_wrap=True, overflow="ellipsis", width=width)
+        if len(page.rows) > _ROWS:
+            _line(to, f"  and {len(page.rows) - _ROWS} more", width)
+    if page.next:
+        to.print()
+        to.print(Text(f"next page: {page.next}"), soft_wrap=True)
+    if not page.posts and not page.rows:
+        _line(
+            to,
+            "No posts and no list were found. If a browser shows some, the page is filled by a script: trawl sites new URL.",
+            width,
+        )
+
+
+def _post(to: Console, post: SeenPost, width: int, *, full: bool) -> None:
+    when = f"{post.published:%Y-%m-%d %H:%M}" if post.published else "no date"
+    parts = [f"#{post.number}", post.author or "no author", when]
+    parts += [f"id {post.id}"] if post.id else []
+    parts += [f"answers {post.parent}"] if post.parent else []
+    parts += [f"edited {post.edited:%Y-%m-%d %H:%M}"] if post.edited else []
+    _line(to, " · ".join(parts), width, style="cyan")
+    lines = [
+        piece
+        for line in post.text.splitlines()
+        for piece in (textwrap.wrap(line, width - 4, break_long_words=True, break_on_hyphens=False) or [""])
+        if piece or full
+    ]
+    shown = lines if full else lines[:_LINES]
+    for line in shown:
+        to.print(Text(f"    {line}"), soft_wrap=True)
+    if len(lines) > len(shown):
+        to.print(Text(f"    … {len(lines) - len(shown)} more lines", style="dim"))
+    if not lines:
+        to.print(Text("    (no text)", style="dim"))
+
+
+def _line(to: Console, text: str, width: int, style: str = "") -> None:
+    to.print(Text(text, style=style), width=width)

@@ -1,0 +1,1 @@
+"""The forum application: what watches forums with the fleet of `workers`."""

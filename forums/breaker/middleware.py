@@ -1,0 +1,349 @@
+"""What each crawler does for the breakers: judges every response, sends blocked pages back to the queue, counts what pages have.
+
+A page that was blocked is never acked as done: a new request takes its place, which waits while the site is held. It never
+reaches a callback either, so no wall is taken for an empty thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol, Self
+from weakref import WeakKeyDictionary
+
+from scrapy import Request, signals
+from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.misc import load_object
+
+from forums.raw_pages import RawPage, RawStore, raw_dir
+from forums.raw_pages.prune import prune_here
+from forums.records.file_digest import file_digest
+from forums.records.items import now_in_reading
+from forums.sites import PageGone, Site, SiteError, UnreadablePage, site_in_use
+from forums.sites.definition.origins import elsewhere
+from forums.sites.http import soft_block
+from forums.sites.http.allowed_origins import NotAllowed
+from forums.sites.http.soft_block import BlockVerdict, Cause
+from redis_components.frontier.holds import HoldKind
+from redis_components.scheduler import scheduler_of
+from redis_components.scrapy_glue.engine import frontier_of
+from redis_components.scrapy_glue.page_tracker import plain
+from workers.process import page_at_work
+from workers.process.page_at_work import PageAtWork
+
+from .deadly_pages import open_for_page
+from .health import SiteHealth, Step
+from .missing_pages import MissingPages, should_exist
+from .open_in_background import in_background
+from .state import open_breaker
+
+if TYPE_CHECKING:
+    import redis
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from forums.sites.reading.read_page import FieldCount
+
+MISSING = frozenset({404, 410})
+BLOCKED = "blocked"
+"""In `meta`: how many times this page was blocked."""
+_OF_ONE_FETCH = ("retry_times", "redirect_times", "redirect_ttl", "redirect_urls", "redirect_reasons", "fetched_at")
+
+logger = logging.getLogger(__name__)
+
+_watches: WeakKeyDictionary[Crawler, SiteWatch] = WeakKeyDictionary()
+
+
+class SiteBlocked(IgnoreRequest):
+    """A page was blocked too often and is given up. `is_private`: the site refuses this page, and answers others."""
+
+    def __init__(self, reason: str, *, is_private: bool = False) -> None:
+        super().__init__(reason)
+        self.is_private = is_private
+
+
+class PageBlocked(Exception):
+    """Raised in a callback: what came is not a page of the site, and `again` takes its place."""
+
+    def __init__(self, again: Request) -> None:
+        super().__init__(f"{again.url} is fetched again")
+        self.again = again
+
+
+class BackToTheQueue:
+    """Spider middleware: where a callback finds a page blocked, the request that takes its place is what came out of it."""
+
+    def process_spider_exception(self, response: Response, exception: Exception) -> list[Request] | None:  # noqa: ARG002
+        """The request of a PageBlocked; None for what is none."""
+        return [exception.again] if isinstance(exception, PageBlocked) else None
+
+
+class ReadPage(Protocol):
+    """What `forums.sites.reading.read_page` makes of any kind of page."""
+
+    @property
+    def fields(self) -> Mapping[str, FieldCount]:
+        """How often each field was empty."""
+        ...
+
+
+class SiteWatch:
+    """Downloader middleware, between decompression and retries: it sees what a site answers, before a retry hides it.
+
+    It acts on requests with `meta["site"]` and `meta["page"]` only, those of the forum spiders.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        assert crawler.stats is not None
+        self._crawler = crawler
+        self._inc_value = crawler.stats.inc_value
+        self._health: dict[tuple[str, str], SiteHealth] = {}
+        self._missing: dict[tuple[str, str], MissingPages] = {}
+        self._with_rows: set[tuple[str, str]] = set()  # forums whose first list page had rows
+        self._counted: set[tuple[str, str]] = set()  # (site, kind of page) of which the fields are known
+        settings = crawler.settings
+        self._retries: int = settings.getint("RETRY_TIMES")
+        self._no_answer: tuple[type[BaseException], ...] = tuple(
+            load_object(one) if isinstance(one, str) else one for one in settings.getlist("RETRY_EXCEPTIONS")
+        )
+        self._raw = RawStore(raw_dir(), rounds=prune_here)
+        self._raw_told = (0, 0, 0)
+        _watches[crawler] = self
+        page_at_work.when_hung(open_for_page)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """One for each crawl."""
+        watch = cls(crawler)
+        crawler.signals.connect(watch._close, signals.spider_closed)
+        return watch
+
+    def process_response(self, request: Request, response: Response) -> Request | Response:
+        """The response if it may be a page of the site; else the request that takes its place. Raises SiteBlocked."""
+        asked = _asked(request)
+        if asked is None:
+            return response
+        site, page = asked
+        response.request = request  # the engine does so later
+        if response.url != request.url and (wrong := elsewhere(site, response.url, request.url)) is not None:
+            return self._blocked(request, site, page, soft_block.led_elsewhere(wrong))
+        with page_at_work.reading(PageAtWork(url=response.url, site=site.name, kind=page["kind"])):
+            found = soft_block.verdict(response, _format(site, page))
+        if found is None:
+            self._of(site, page).answered()
+            if response.status in MISSING and (again := self._doubted(request, site, page, f"HTTP {response.status}")):
+                return again
+            if 200 <= response.status < 300:
+                request.meta["fetched_at"] = fetched_at = now_in_reading(str(_reading(request).get("started_at", "")))
+                if site.raw.keep_days:
+                    self._keep(RawPage.of(response, site.name, _context(request, page), fetched_at))
+            return response
+        if found.cause is Cause.BUSY and not self._is_last_try(request):
+            return self._stumbled(request, site, page, found) or response
+        return self._blocked(request, site, page, found)
+
+    def process_exception(self, request: Request, exception: Exception) -> Request | None:
+        """None, so that it is tried again, or fails; or the request that takes its place. Raises SiteBlocked."""
+        if (asked := _asked(request)) is None:
+            return None
+        site, page = asked
+        if isinstance(exception, NotAllowed) and exception.came_from is not None:
+            return self._blocked(request, site, page, soft_block.led_elsewhere(str(exception)))
+        if not isinstance(exception, self._no_answer):
+            return None
+        reason = f"no answer: {type(exception).__name__}: {plain(str(exception))}"
+        found = BlockVerdict(cause=Cause.UNREACHABLE, reason=" ".join(reason.split())[:300])
+        if not self._is_last_try(request):
+            return self._stumbled(request, site, page, found)
+        return self._blocked(request, site, page, found)
+
+    def read(self, response: Response, page: ReadPage) -> None:
+        """A page was read: count what it has. Raises PageBlocked, or UnreadablePage, where it is none of the site after all."""
+        request, asked = response.request, _asked(response.request)
+        if request is None or asked is None:
+            return
+        site, context = asked
+        kind, number = context["kind"], context.get("number", 1)
+        rows = max((count.rows for count in page.fields.values()), default=0)
+        if not rows and number == 1 and (found := self._without_rows(response, site, context)) is not None:
+            self._block_again(request, site, context, found)
+        self._of(site, context).good()
+        self._missing_of(site, kind).good()
+        if kind == "list" and rows and number == 1:
+            self._with_rows.add((site.name, str(context.get("forum"))))
+        name = f"sites/{site.name}/{kind}"
+        self._inc_value(f"{name}/pages")
+        if rows:
+            self._inc_value(f"{name}/rows", rows)
+        first = (site.name, kind) not in self._counted
+        for field, count in page.fields.items():
+            if count.empty or first:  # the first time also what is never empty, so that it is known as a field
+                self._inc_value(f"{name}/empty/{field}", count.empty)
+        if first and rows:
+            self._counted.add((site.name, kind))
+
+    def unreadable(self, response: Response, error: UnreadablePage) -> None:
+        """A page could not be read as the site file says. Raises PageBlocked, or UnreadablePage where that happened too often;
+        returns for a page that is not watched.
+        """
+        request, asked = response.request, _asked(response.request)
+        if request is not None and asked is not None:
+            self._block_again(request, *asked, soft_block.unreadable(response, error.reason))
+
+    def gone(self, response: Response, error: PageGone) -> None:
+        """A page says that what was asked for does not exist. Raises PageBlocked where that is doubted."""
+        request, asked = response.request, _asked(response.request)
+        if request is not None and asked is not None and (again := self._doubted(request, *asked, error.reason)):
+            raise PageBlocked(again)
+
+    def _doubted(self, request: Request, site: Site, page: Mapping[str, Any], what: str) -> Request | None:
+        """The request that takes the place of a page that should exist and does not; None where that is believed.
+
+        A request that an older site file made is believed too: the spider makes it again by the present one.
+        """
+        reading, file = _reading(request), file_digest(site)
+        if not should_exist(site, page, reading) or reading.get("asked") != file:
+            return None
+        missing, blocks = self._missing_of(site, page["kind"]), request.meta.get(BLOCKED, 0)
+        step = missing.step(
+            request.url,
+            blocks,
+            file,
+            site.breaker,
+            is_check=reading.get("mode") == "check",
+            held=self._is_held(site),
+            now=time.monotonic(),
+        )
+        if step is None:
+            return None
+        self._inc_value(f"sites/{site.name}/{page['kind']}/blocked/{Cause.DRIFT}")
+        if step is Step.OPEN:
+            self._open(request, site, page, BlockVerdict(cause=Cause.DRIFT, reason=missing.reason(page["kind"], what)))
+        return _again(request, blocks + 1)
+
+    def _missing_of(self, site: Site, kind: str) -> MissingPages:
+        return self._missing.get((site.name, kind)) or self._missing.setdefault((site.name, kind), MissingPages())
+
+    def _block_again(self, request: Request, site: Site, page: Mapping[str, Any], found: BlockVerdict) -> None:
+        try:
+            again = self._blocked(request, site, page, found)
+        except SiteBlocked as error:
+            raise UnreadablePage(str(error)) from error
+        raise PageBlocked(again)
+
+    def _without_rows(self, response: Response, site: Site, page: Mapping[str, Any]) -> BlockVerdict | None:
+        if page["kind"] == "list" and (site.name, str(page.get("forum"))) in self._with_rows:
+            text = soft_block.excerpt(response.body)
+            return BlockVerdict(cause=Cause.EMPTY, reason="a list without rows, where there were some", excerpt=text)
+        return soft_block.without_rows(response)
+
+    def _of(self, site: Site, page: Mapping[str, Any]) -> SiteHealth:
+        return self._health.get((site.name, page["kind"])) or self._health.setdefault((site.name, page["kind"]), SiteHealth())
+
+    def _is_last_try(self, request: Request) -> bool:
+        return bool(request.meta.get("dont_retry")) or request.meta.get("retry_times", 0) >= self._retries
+
+    def _stumbled(self, request: Request, site: Site, page: Mapping[str, Any], found: BlockVerdict) -> Request | None:
+        """It will be tried again; where the site is held, or is from now on, it waits for that and not counted."""
+        self._inc_value(f"sites/{site.name}/{page['kind']}/stumbled/{found.cause}")
+        if self._is_held(site):
+            return _again(request, request.meta.get(BLOCKED, 0))
+        if self._of(site, page).stumbled(site.breaker, now=time.monotonic()):
+            self._open(request, site, page, found)
+            return _again(request, request.meta.get(BLOCKED, 0))
+        return None
+
+    def _blocked(self, request: Request, site: Site, page: Mapping[str, Any], found: BlockVerdict) -> Request:
+        blocks = request.meta.get(BLOCKED, 0) + 1
+        self._inc_value(f"sites/{site.name}/{page['kind']}/blocked/{found.cause}")
+        health, is_held = self._of(site, page), self._is_held(site)
+        url = _first_url(request) if found.cause is Cause.ELSEWHERE else request.url  # many pages may lead to one
+        step = health.bad(found, url, blocks, site.breaker, held=is_held, now=time.monotonic())
+        if step in (Step.GIVE_UP, Step.PRIVATE):
+            reason = f"blocked {blocks} times, at last by {found.reason}"
+            raise SiteBlocked(reason, is_private=step is Step.PRIVATE)
+        if step is Step.OPEN:
+            self._open(request, site, page, found)
+        else:
+            logger.info("%s: blocked (%s), back to the queue: %s", site.name, found.reason, request.url)
+        return _again(request, blocks)
+
+    def _is_held(self, site: Site) -> bool:
+        if scheduler_of(self._crawler) is None:
+            return False
+        return frontier_of(self._crawler).holds.sites.get(site.name) is HoldKind.PAUSE
+
+    def _open(self, request: Request, site: Site, page: Mapping[str, Any], found: BlockVerdict) -> None:
+        """Where it fails, later answers try again."""
+
+        def work(client: redis.Redis, by: str) -> None:
+            open_breaker(client, site.name, found, site.breaker, url=request.url, kind=page["kind"], by=by)
+
+        in_background(self._crawler, site.name, work)
+
+    def _keep(self, page: RawPage) -> None:
+        self._raw.keep(page)
+        self._tell_raw()
+
+    def _tell_raw(self) -> None:
+        """The stats are the reactor's, so the thread's counts are told here."""
+        now = (self._raw.kept, self._raw.kept_bytes, self._raw.dropped)
+        for name, value, told in zip(("kept", "bytes", "dropped"), now, self._raw_told, strict=True):
+            if value > told:
+                self._inc_value(f"raw/{name}", value - told)
+        self._raw_told = now
+
+    def _close(self) -> None:
+        self._raw.close()
+        self._tell_raw()
+
+
+def watch_of(crawler: Crawler | None) -> SiteWatch | None:
+    """The watch of a crawl; None where the settings have none."""
+    return None if crawler is None else _watches.get(crawler)
+
+
+def _again(request: Request, blocks: int) -> Request:
+    """The same request, as it was before it was sent, behind what waits for the same reason."""
+    meta = {name: value for name, value in request.meta.items() if name not in _OF_ONE_FETCH}
+    first = _first_url(request)
+    return request.replace(url=first, meta={**meta, BLOCKED: blocks}, dont_filter=True, priority=request.priority - 1)
+
+
+def _first_url(request: Request) -> str:
+    """The URL that was asked for, before redirects."""
+    urls = request.meta.get("redirect_urls")
+    return urls[0] if isinstance(urls, list) and urls and isinstance(urls[0], str) else request.url
+
+
+def _asked(request: Request | None) -> tuple[Site, dict[str, Any]] | None:
+    """The site and the page that a request is for; None where it is none of the forum spiders."""
+    if request is None:
+        return None
+    name, page = request.meta.get("site"), request.meta.get("page")
+    if not isinstance(name, str) or not isinstance(page, dict) or not isinstance(page.get("kind"), str):
+        return None
+    try:
+        return site_in_use(name), page
+    except SiteError:  # not a site of this fleet
+        return None
+
+
+def _reading(request: Request) -> dict[str, Any]:
+    """The reading of a thread that a request belongs to; nothing for others."""
+    reading = request.cb_kwargs.get("reading")
+    return reading if isinstance(reading, dict) else {}
+
+
+def _context(request: Request, page: Mapping[str, Any]) -> dict[str, Any]:
+    """What reading the page takes, later too: with the thread's own URL, where the list gave one."""
+    url = _reading(request).get("url")
+    return {**page, "url": url} if url else dict(page)
+
+
+def _format(site: Site, page: Mapping[str, Any]) -> str | None:
+    try:
+        return site.page(page["kind"]).format
+    except (SiteError, AttributeError):
+        return None

@@ -1,0 +1,276 @@
+"""Trying sites again whose breaker is open, and noticing what drifts: the body of the task `probe_sites`.
+
+A probe reads what tripped the breaker, and as little else as possible: the first list page of a forum; where threads or comments
+were the trouble, one thread of that list, too. It is fetched where this task runs, so where a site blocks one node's address
+only, the breaker may close too early; it opens again soon, and its back-off goes on where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+from collections.abc import Collection, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import redis
+from msgspec.structs import replace
+from scrapy import Request
+from scrapy.http import TextResponse
+
+from forums.sites import Site, SiteError, UnreadablePage, load_all, load_site, site_names
+from forums.sites.definition.pages import PageKind
+from forums.sites.definition.required_fields import NEEDED
+from forums.sites.http import soft_block
+from forums.sites.http.fetch import FetchFailed, Visitor
+from forums.sites.http.soft_block import BlockVerdict, Cause
+from forums.sites.reading import isolated
+from forums.sites.reading.asked_page import Asked
+from forums.sites.reading.read_page import CommentsPage, FieldCount, IndexPage, ListedThread, ListPage, ThreadPage
+from forums.state.keys import ForumFleetKeys
+from forums.state.site_breakers import Breaker, Breakers
+from redis_components.fleet.holds import FleetHolds
+from redis_components.frontier.holds import FLEET, SITE, HoldKind
+from redis_components.server.replies import server_time
+
+from .drift import ROWS
+from .drift_store import forgive, look_for_drift
+from .state import (
+    FILE_PROBE_S,
+    REMEMBERED_S,
+    after_probe,
+    close_breaker,
+    close_for_file,
+    mend,
+    open_breaker,
+)
+
+MOST_PROBES = 50
+"""In one round; each takes seconds, and they run side by side."""
+PROBE_S = 15.0
+"""A probe that takes longer says that its site does not answer."""
+LOCK_S = 70
+"""Longer than the task may take: one process of the node's few is enough for sites that hang."""
+MUST_HAVE = {kind: (ROWS, *fields) if kind == "list" else fields for kind, fields in NEEDED.items()}
+"""What pages of each kind may not lose: fields, and the rows of lists; new threads have no comments."""
+
+_careful: ContextVar[bool] = ContextVar("trawl_careful_probe", default=False)
+"""Whether a page of the site hung a crawler: a probe then reads in a process apart."""
+
+logger = logging.getLogger(__name__)
+
+
+def probe_sites(client: redis.Redis) -> dict[str, str]:
+    """Open breakers for what has drifted, probe the sites whose time has come, close what is well; what was done, by site.
+
+    While somebody else is at it, nothing is done. Raises `redis.RedisError`.
+    """
+    lock = ForumFleetKeys().probing()
+    if not client.set(lock, os.getpid(), nx=True, ex=LOCK_S):
+        if client.ttl(lock) == -1:  # without an end it is nobody's, and no site would ever be probed again
+            client.expire(lock, LOCK_S)
+        return {}
+    try:
+        return _round(client)
+    finally:
+        client.delete(lock)
+
+
+def _round(client: redis.Redis) -> dict[str, str]:
+    sites = {site.name: site for site in load_all()[0]}
+    files = set(site_names())
+    done = _open_for_drift(client, sites, files)
+    breakers = Breakers(client)
+    known = breakers.all()
+    mend(client, known)
+    now = server_time(client)
+    _forget(breakers, known, now, sites)
+    due = _due(known, now, _paused(client))
+    taken = {}
+    for site, breaker in due[:MOST_PROBES]:
+        if breaker.cause == Cause.SITE_FILE:
+            done[site] = _look_at_file(client, breakers, site, breaker, now)
+        elif site not in files:
+            done[site] = "its site file is gone"
+            close_breaker(client, site, done[site])
+        elif site in sites and breakers.put(site, _claimed(breaker, now)):  # nobody else probes it now
+            taken[site] = _claimed(breaker, now)
+    found = (
+        asyncio.run(_probe_all([(sites[name], breaker.kind, breaker.cause) for name, breaker in taken.items()])) if taken else {}
+    )
+    now = server_time(client)
+    for site, breaker in taken.items():
+        done[site] = _settle(client, breakers, sites[site], breaker, found[site], now)
+    return done
+
+
+def _look_at_file(client: redis.Redis, breakers: Breakers, site: str, breaker: Breaker, now: float) -> str:
+    try:
+        load_site(site)
+    except SiteError as error:
+        wrong = error.in_a_line
+        after = replace(
+            breaker, reason=wrong, probes=breaker.probes + 1, last_probe="not right yet", next_probe_at=now + FILE_PROBE_S
+        )
+        breakers.put(site, after)
+        return f"open: {wrong}"
+    close_for_file(client, site)
+    return "closed"
+
+
+def _settle(client: redis.Redis, breakers: Breakers, site: Site, breaker: Breaker, found: str | None, now: float) -> str:
+    after = after_probe(breaker, found, site.breaker, now, random.random())  # noqa: S311 - jitter
+    if not breakers.put(site.name, after):
+        return "somebody else has changed it"
+    if found is not None:
+        logger.info("the breaker of site %s stays open: %s; next probe in %.0f s", site.name, found, after.next_probe_at - now)
+        return f"open: {found}"
+    if after.good < site.breaker.good_probes:
+        return f"{after.good} of {site.breaker.good_probes} good probes"
+    forgive(client, site.name)
+    close_breaker(client, site.name, f"{after.good} probes in a row found pages of the site")
+    return "closed"
+
+
+def _open_for_drift(client: redis.Redis, sites: Mapping[str, Site], files: Collection[str]) -> dict[str, str]:
+    done = {}
+    for (name, kind), reason in look_for_drift(client, files, MUST_HAVE).items():
+        site = sites.get(name)
+        if site is None or not site.breaker.enabled:
+            continue
+        found = BlockVerdict(cause=Cause.DRIFT, reason=f"{kind} pages: {reason}")
+        if open_breaker(client, name, found, site.breaker, url="", kind=kind, by="probe_sites"):
+            done[name] = f"opened: {found.reason}"
+    return done
+
+
+def _due(known: Mapping[str, Breaker], now: float, paused: Collection[str]) -> list[tuple[str, Breaker]]:
+    """Which are to be probed, the most overdue first; not what an operator has paused: nobody shall ask that site."""
+    due = [(site, one) for site, one in known.items() if one.is_open and one.next_probe_at <= now and site not in paused]
+    return [] if FLEET in paused else sorted(due, key=lambda pair: pair[1].next_probe_at)
+
+
+def _paused(client: redis.Redis) -> set[str]:
+    """The sites that an operator has paused; FLEET where that is all of it."""
+    fields = FleetHolds(client).fields()
+    paused = {name for name, hold in fields.items() if hold.word is not HoldKind.DRAIN}
+    return {name.removeprefix(SITE) for name in paused if name.startswith(SITE)} | ({FLEET} & paused)
+
+
+def _claimed(breaker: Breaker, now: float) -> Breaker:
+    """As long as a probe may take, nobody else makes one."""
+    return replace(breaker, next_probe_at=now + PROBE_S + 20)
+
+
+def _forget(breakers: Breakers, known: Mapping[str, Breaker], now: float, right: Collection[str]) -> None:
+    """What is past; a site file that is right again was not given up for good."""
+    for site, breaker in known.items():
+        is_old = now - (breaker.closed_at or 0.0) >= REMEMBERED_S
+        if not breaker.is_open and (is_old or (breaker.cause == Cause.SITE_FILE and site in right)):
+            breakers.put(site, None)
+
+
+async def _probe_all(sites: Sequence[tuple[Site, str, str]]) -> dict[str, str | None]:
+    async def one(site: Site, kind: str, cause: str) -> str | None:
+        _careful.set(cause == Cause.HUNG)
+        try:
+            return await asyncio.wait_for(probe(site, kind), PROBE_S)
+        except TimeoutError:
+            return f"no answer within {PROBE_S:.0f} s"
+        except FetchFailed as error:
+            return str(error)
+        except Exception as error:  # one site's page must not end the probes of the others
+            logger.exception("the probe of site %s failed", site.name)
+            return f"the probe failed: {type(error).__name__}: {error}"
+
+    found = await asyncio.gather(*(one(site, kind, cause) for site, kind, cause in sites))
+    return {site.name: result for (site, _, _), result in zip(sites, found, strict=True)}
+
+
+async def probe(site: Site, kind: str) -> str | None:
+    """What is wrong with the site where pages of this kind were the trouble; None where it answers with its pages.
+
+    Raises FetchFailed.
+    """
+    async with Visitor(site) as visitor:
+        try:
+            if site.breaker.probe_url is not None:
+                response = await _get(visitor, str(site.breaker.probe_url))
+                return _wrong(response, None) or (f"HTTP {response.status}" if response.status >= 400 else None)
+            return await _read_list(visitor, site, kind)
+        except _Wrong as wrong:
+            return str(wrong)
+
+
+class _Wrong(Exception):
+    """What a probe found instead of a page of the site."""
+
+
+async def _read_list(visitor: Visitor, site: Site, kind: str) -> str | None:
+    forum = next(iter(site.forums), None) or await _a_forum(visitor, site)
+    if kind == "index" and site.forums and site.pages.index is not None:
+        await _a_forum(visitor, site)
+    response = await _get_good(visitor, site, "list", site.list_url(forum))
+    page: ListPage = await _read(site, response, Asked(kind="list", forum=forum))
+    if not page.threads:
+        found = soft_block.without_rows(response)
+        return found.reason if found else "a list without threads"
+    if kind in ("thread", "comments"):
+        return _lacks("list", page.fields) or await _read_one(visitor, site, kind, forum, page.threads)
+    return _lacks("list", page.fields)
+
+
+async def _a_forum(visitor: Visitor, site: Site) -> str:
+    """The largest forum of the index, for sites whose file names none."""
+    response = await _get_good(visitor, site, "index", site.url("index"))
+    page: IndexPage = await _read(site, response, Asked(kind="index"))
+    if not page.forums:
+        raise _Wrong("an index without forums")
+    return max(page.forums, key=lambda forum: forum.threads or 0).id
+
+
+async def _read_one(visitor: Visitor, site: Site, kind: str, forum: str, threads: tuple[ListedThread, ...]) -> str | None:
+    """One thread of the list, that with the most answers: it has what there is to read."""
+    thread = max(threads, key=lambda one: one.reply_count or 0)
+    if kind == "thread" and site.pages.thread is not None:
+        post = await _get_good(visitor, site, "thread", site.url("thread", forum=forum, thread=thread.id, url=thread.url))
+        opening: ThreadPage = await _read(site, post, Asked(kind="thread", thread=thread.id))
+        return _lacks("thread", opening.fields)
+    response = await _get_good(visitor, site, "comments", site.url("comments", forum=forum, thread=thread.id, url=thread.url))
+    page: CommentsPage = await _read(site, response, Asked(kind="comments", thread=thread.id, forum=forum, url=thread.url))
+    return _lacks("comments", page.fields)
+
+
+async def _read(site: Site, response: TextResponse, asked: Asked) -> Any:
+    try:
+        return await (isolated.apart if _careful.get() else isolated.read_soon)(site, response, asked)
+    except UnreadablePage as error:
+        raise _Wrong(soft_block.unreadable(response, error.reason).reason) from error
+
+
+async def _get_good(visitor: Visitor, site: Site, kind: PageKind, url: str) -> TextResponse:
+    """A page that may be one of the site. Raises _Wrong for any other."""
+    response = await _get(visitor, url)
+    if wrong := _wrong(response, site.page(kind).format) or (f"HTTP {response.status}" if response.status >= 400 else None):
+        raise _Wrong(wrong)
+    return response
+
+
+def _wrong(response: TextResponse, expects: str | None) -> str | None:
+    found = soft_block.verdict(response, expects)
+    return None if found is None else found.reason
+
+
+async def _get(visitor: Visitor, url: str) -> TextResponse:
+    """The page, with what was asked for, as a crawler's response has it."""
+    response = await visitor.get(url)
+    before = {"redirect_urls": [url]} if response.url != url else {}
+    return response.replace(request=Request(url, meta=before))
+
+
+def _lacks(kind: str, fields: Mapping[str, FieldCount]) -> str | None:
+    """A field that is needed and empty in every row."""
+    gone = [name for name in NEEDED[kind] if name in fields and 0 < fields[name].rows == fields[name].empty]
+    return f"{gone[0]} is empty in each row of the {kind} page" if gone else None

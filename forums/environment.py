@@ -1,0 +1,70 @@
+"""The environment variables of the forum crawl; `workers/environment/` has the others, and says how they are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from redis_components.embedded import project_dir
+from workers.environment.declaration import EmptyIsNone, Secret, Variables, Whole, declare, parsed_by
+
+
+def _default_sites() -> Path:
+    return project_dir() / "sites"
+
+
+class Sites(Variables):
+    """Site files"""
+
+    sites_dir: Annotated[Path, parsed_by(lambda text: text or _default_sites())] = declare(
+        meaning="site files", shown="`sites` next to `scrapy.cfg`", factory=_default_sites
+    )
+
+
+class Storage(Variables):
+    """Storage"""
+
+    database_url: Annotated[Secret | None, EmptyIsNone] = declare(
+        None,
+        "SQLAlchemy URL; `postgresql+psycopg://…` needs the extra `postgres`. Its tables: [database.md](database.md)",
+        shown="`sqlite:///<data>/trawl.sqlite`",
+    )
+
+
+class Scheduling(Variables):
+    """Scheduling of forums"""
+
+    max_pending: Whole = declare(
+        1000,
+        "forums that may wait or be scanned at one time; more are seeded later ([freshness.md](freshness.md))",
+        rule="must be a whole number from 1",
+        ge=1,
+    )
+
+
+class Records(Variables):
+    """What is remembered of threads"""
+
+    thread_records: Whole = declare(
+        2_000_000,
+        "threads of which Redis knows what is stored, about 100 bytes each; for one that it forgets the whole thread is read"
+        " when it shows up on a list again",
+        rule="must be a whole number from 1",
+        ge=1,
+    )
+
+
+class Reading(Variables):
+    """Reading pages"""
+
+    read_apart_s: Whole = declare(
+        10,
+        "seconds of processor time for a page that is like no forum's (over 1 MiB, 20,000 tags, or with a tag of thousands of"
+        " attributes): it is read in a process apart, and refused after that",
+        rule="the seconds that reading a page apart may take are a number from 1 to 600",
+        ge=1,
+        le=600,
+    )
+
+
+GROUPS: tuple[type[Variables], ...] = (Sites, Storage, Scheduling, Records, Reading)

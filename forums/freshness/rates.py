@@ -1,0 +1,140 @@
+"""How often a forum changes, estimated from its scans.
+
+A scan sees how many threads changed since the one before it: a Poisson count over a known time. With a Gamma prior the rate's
+mean is `(a + events) / (b + exposure)`, and old sums decay exponentially, so that the estimate follows (discount factors as in
+West and Harrison, Bayesian Forecasting and Dynamic Models, 2nd ed. 1997). Two memories of it:
+
+- *slow*: three days, or ten changes where those take longer: what the forum is like. Its prior: the site's other forums.
+- *burst*: five changes, at most six hours: what happens now. Its prior is the slow one, worth two changes.
+
+The short memory follows the day and the night, too. Weights of the hours, learned from all forums of a site, were tried and
+gained nothing (`docs/freshness.md`): what multiplies all rates of a site alike does not change how its budget is to be divided.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from forums.state.forum_states import ForumState
+
+from .observation import Observation
+
+DAY_S = 86_400.0
+HOUR_S = 3_600.0
+
+UNKNOWN_RATE = 1 / HOUR_S  # of a forum of which nobody knows anything
+PRIOR_EVENTS = 0.5  # how many changes the site's other forums are worth as an opinion about this one
+SLOW_S, SLOW_EVENTS, SLOWEST_S = 3 * DAY_S, 10, 60 * DAY_S
+BURST_EVENTS, BURST_PRIOR_EVENTS, BURST_MIN_S, BURST_MAX_S = 5, 2.0, 20.0, 6 * HOUR_S
+SURPRISE, SURPRISED = 5, 0.5  # so many times the changes that were to be expected, and more, halve what was learned
+FIRST_EVENTS = 4.0  # what the dates on the first list page are worth, in changes
+PAGES_WEIGHT = 0.2  # of the newest scan in the smoothed cost
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes a second: now, and in the long run; `low` and `high` are one standard deviation from `mean`."""
+
+    now: float
+    mean: float
+    low: float
+    high: float
+
+
+def estimate(state: ForumState, now: float, prior: float = UNKNOWN_RATE) -> Estimate:
+    """The forum's rate at `now`; `prior` is the rate of its site's other forums."""
+    shape, mean = PRIOR_EVENTS + state.events, _slow(state, prior)
+    memory_s = _burst_s(state, mean)
+    fade = math.exp(-max(0.0, now - (state.scanned_at or now)) / memory_s)
+    known_s = min(BURST_PRIOR_EVENTS / mean, memory_s)  # a forum that was silent for a year may wake up
+    burst = (mean * known_s + state.burst_events * fade) / (known_s + state.burst_exposure * fade)
+    spread = mean / math.sqrt(shape)
+    return Estimate(now=burst, mean=mean, low=max(0.0, mean - spread), high=mean + spread)
+
+
+def observe(state: ForumState, scan: Observation) -> ForumState:
+    """The state after a scan. One that was learned already, or that began before the last one, changes nothing.
+
+    A backfill reads what is old: it may close a gap, and says nothing about rates.
+    """
+    if scan.mode == "backfill":
+        return msgspec.structs.replace(state, **_NO_GAP) if _closes(state, scan) else state
+    if state.tried_at is not None and scan.at <= state.tried_at:
+        return state
+    newest = max((at for at in (state.newest_at, scan.newest_at) if at is not None), default=None)
+    tried = msgspec.structs.replace(state, tried_at=scan.at, newest_at=newest)
+    if scan.outcome == "failed":
+        return msgspec.structs.replace(tried, errors=state.errors + 1, reason=scan.reason, carried=state.carried + scan.events)
+    usual = scan.mode == "scan"
+    return msgspec.structs.replace(
+        tried,
+        scanned_at=scan.at,
+        deep_at=state.deep_at if usual and state.deep_at is not None else scan.at,
+        errors=0,
+        carried=0,
+        pages=state.pages + PAGES_WEIGHT * (max(1, scan.pages) - state.pages) if usual and state.scanned_at else state.pages,
+        **(_first(scan) if state.scanned_at is None else _counted(state, scan)),
+        **_gap(state, scan),
+    )
+
+
+_NO_GAP: dict[str, Any] = {"gap_at": None, "gap_from": None, "gap_scans": 0, "reason": None}
+
+
+def _gap(state: ForumState, scan: Observation) -> dict[str, Any]:
+    if scan.outcome == "gap":
+        first = state.gap_at is None
+        return {
+            "gap_at": scan.at if first else state.gap_at,
+            "gap_from": state.newest_at if first else state.gap_from,
+            "gap_scans": state.gap_scans + 1,
+            "reason": scan.reason,
+        }
+    return {} if state.gap_at is not None and not _closes(state, scan) else _NO_GAP
+
+
+def _closes(state: ForumState, scan: Observation) -> bool:
+    """Whether a scan has read what lay in the gap. Where the list shows no times, any scan that came to what was known has."""
+    if state.gap_at is None or scan.outcome != "complete":
+        return False
+    if scan.whole or state.gap_from is None or scan.oldest_at is None:
+        return scan.whole or scan.mode != "backfill"
+    return scan.oldest_at <= state.gap_from
+
+
+def _slow(state: ForumState, prior: float) -> float:
+    return (PRIOR_EVENTS + state.events) / (PRIOR_EVENTS / prior + state.exposure)
+
+
+def _burst_s(state: ForumState, mean: float) -> float:
+    """Length of the short memory: by the long one, or by what certainly happens now (two standard deviations below it)."""
+    certain = max(0.0, state.burst_events - 2 * math.sqrt(state.burst_events)) / max(state.burst_exposure, 1e-3)
+    return min(max(BURST_EVENTS / max(mean, certain), BURST_MIN_S), BURST_MAX_S)
+
+
+def _first(scan: Observation) -> dict[str, Any]:
+    """What the dates on a first list page say: each of its threads has changed since the oldest of them, at least once."""
+    if scan.oldest_at is None or scan.threads < 2 or scan.at <= scan.oldest_at:
+        return {}
+    rate = scan.threads / (scan.at - scan.oldest_at)
+    exposure = min(FIRST_EVENTS / rate, SLOW_S)
+    return {"events": rate * exposure, "exposure": exposure}
+
+
+def _counted(state: ForumState, scan: Observation) -> dict[str, Any]:
+    since = state.scanned_at or scan.at
+    elapsed = scan.at - since
+    events = scan.events + state.carried
+    rate = _slow(state, UNKNOWN_RATE)
+    slow = math.exp(-elapsed / min(max(SLOW_S, SLOW_EVENTS / rate), SLOWEST_S))
+    if events > SURPRISE + SURPRISE * rate * elapsed:  # what was learned does not hold any more
+        slow *= SURPRISED
+    burst = math.exp(-elapsed / _burst_s(state, rate))
+    return {
+        "events": state.events * slow + events,
+        "exposure": state.exposure * slow + elapsed,
+        "burst_events": state.burst_events * burst + events,
+        "burst_exposure": state.burst_exposure * burst + elapsed,
+    }

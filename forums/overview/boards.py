@@ -1,0 +1,77 @@
+"""The state of one board, as everybody shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from forums.state.forum_states import ForumState, WatchedForum
+from redis_components.frontier.holds import Hold
+
+SOON_S = 10.0  # twice the time between two rounds of the seeder: a board that is due for less is not late
+
+
+class BoardState(StrEnum):
+    """Why a board is, or is not, fresh. A board whose site is held has the state of the hold (`BoardView.word`)."""
+
+    NOT_SCANNED = "not scanned"  # its site's file is wrong
+    WAITS = "waits"  # due, but its site's budget is spent
+    STALE = "stale"  # overdue, and nobody holds it
+    FAILING = "failing"  # the last scan failed
+    GAP = "gap"  # a scan stopped before it reached known threads
+    NEW = "new"  # not scanned yet
+    FRESH = "fresh"
+
+
+BAD_STATES = frozenset({BoardState.NOT_SCANNED, BoardState.STALE, BoardState.FAILING, BoardState.GAP})
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardView:
+    """A board of a forum at one moment (`now`: epoch seconds by Redis's clock)."""
+
+    watched: WatchedForum
+    now: float
+    hold: Hold | None = None  # of its site, its service or the fleet
+    wrong_file: str = ""  # what the seeder finds wrong with its site's file
+    over_budget: str = ""  # why nothing more is sent to its site; "" while there is room
+
+    @property
+    def name(self) -> str:
+        """`demo/news`."""
+        return f"{self.watched.site}/{self.watched.forum}"
+
+    @property
+    def state(self) -> ForumState:
+        """What is known of it."""
+        return self.watched.state
+
+    @property
+    def word(self) -> str:
+        """Its state in one word: that of the hold, or a `BoardState`."""
+        if self.hold is not None:
+            return self.hold.word.state
+        if self.wrong_file:
+            return BoardState.NOT_SCANNED
+        if self.over_budget and self.watched.due_at < self.now - SOON_S:
+            return BoardState.WAITS
+        if self.watched.is_stale(self.now):
+            return BoardState.STALE
+        if self.state.errors:
+            return BoardState.FAILING
+        if self.state.gap_at is not None:
+            return BoardState.GAP
+        return BoardState.NEW if self.state.tried_at is None else BoardState.FRESH
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it is overdue although nobody holds it and its site may be asked."""
+        return self.word == BoardState.STALE
+
+    @property
+    def why(self) -> str:
+        """What else there is to know: the hold, the fault, the failures and their reason; "" for nothing."""
+        failed = f"{self.state.errors:,} scan{'' if self.state.errors == 1 else 's'} failed" if self.state.errors else ""
+        gap = "a gap is open" if self.state.gap_at is not None else ""
+        first = str(self.hold or self.wrong_file or self.over_budget)
+        return ": ".join(filter(None, (first, failed or gap, self.state.reason or "")))

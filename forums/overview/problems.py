@@ -1,0 +1,198 @@
+"""What needs attention in a fleet, each with its next step, the worst first. Pure: decides on an `Overview` alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from forums.state.database_identity import ANOTHER_DATABASE
+from forums.state.site_breakers import drift_sentence
+from redis_components.fleet.records import GONE_AFTER_S
+from redis_components.fleet.registry import CrawlerRecord, CrawlerState
+from redis_components.fleet.rolls import RollState
+from workers.node.clock_skew import complaint
+
+from .model import Overview, ServiceView
+
+NO_OTHER_REDIS = "remove REDIS_URL from its project's settings"
+MOST_NAMED = 5  # boards, records or parts in one sentence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One thing that is wrong."""
+
+    what: str  # one line
+    fix: str  # what to do next, one line; "" where `what` says it
+    grave: bool = True  # something does not work, or data will be lost; else it works, and will not always
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.fix}" if self.fix else self.what
+
+
+def problems(view: Overview) -> list[Problem]:
+    """All of them; empty for a fleet that is well. What an operator holds on purpose is not a problem."""
+    if view.failure is not None:
+        return [Problem(what=view.failure, fix="")]
+    parts = (_redis, _beat, _crawlers, _services, _nodes, _items, _roll, _sites, _boards, _dead)
+    found = [one for part in parts for one in part(view)]
+    return sorted(found, key=lambda one: not one.grave)
+
+
+def _redis(view: Overview) -> Iterator[Problem]:
+    for part, why in view.unreadable.items():
+        yield Problem(what=f"{part} cannot be read ({why})", fix="trawl doctor --repair sets foreign keys aside")
+    for finding in view.server:
+        yield Problem(what=finding.said, fix=finding.fix, grave=finding.grave)
+    if view.foreign:
+        number = len(view.foreign)
+        records = f"{number:,} records in Redis are not Trawl's and were left out" if number > 1 else "a record was left out"
+        yield Problem(what=f"{records} ({view.foreign[0]})", fix="trawl doctor --repair sets them aside, and deletes nothing")
+    if view.another_database:
+        yield Problem(what=ANOTHER_DATABASE, fix="")
+
+
+def _beat(view: Overview) -> Iterator[Problem]:
+    if view.beats is not None and view.beats.stalled:
+        yield Problem(what=f"beat: {view.beats.sentence()}", fix="")
+
+
+def _nodes(view: Overview) -> Iterator[Problem]:
+    for node in view.nodes:
+        if not node.alive(view.now):
+            what = f"node {node.name} was last heard {view.now - node.beat_at:.0f} s ago"
+            yield Problem(what=what, fix="look at that machine; its crawlers start on nodes that have room", grave=False)
+        elif node.rivals:
+            yield Problem(what=node.rivalry(), fix="give each worker a unique name (celery -A tasks worker -n NAME@%h)")
+        elif node.clock_off_s:
+            yield Problem(what=f"{node.name}: {complaint(node.clock_off_s)}", fix="")
+
+
+def _services(view: Overview) -> Iterator[Problem]:
+    for one in view.services:
+        if one.crawl.redis and not any(crawler.redis and crawler.spider == one.name for crawler in _alive(view)):
+            yield Problem(what=f"{one.name} {_elsewhere(one.crawl.redis)}", fix=NO_OTHER_REDIS)
+    hopeless = Counter(one.spider for one in view.crawlers if one.state.given_up)
+    short = [one for one in view.services if one.up < view.wanted(one)]
+    if not short:
+        return
+    if not (any(one.alive for one in view.services) or hopeless or _backing_off(view)):
+        yield Problem(what="no crawler is alive", fix=_start_hint(view))
+        return
+    for service, sentence in view.shortages.items():
+        yield Problem(what=f"{service}: {sentence}", fix="start another node, or raise TRAWL_NODE_CRAWLERS")
+    for one in short:
+        if one.name not in view.shortages and view.wanted(one) - one.up > hopeless[one.name]:
+            yield _short(view, one)
+
+
+def _elsewhere(place: str) -> str:
+    return f"crawls in {place}, not in the fleet's Redis, so its queues are not seen here and no pause reaches it"
+
+
+def _alive(view: Overview) -> list[CrawlerRecord]:
+    return [one for one in view.crawlers if one.alive(view.now)]
+
+
+def _short(view: Overview, one: ServiceView) -> Problem:
+    ended = [crawler for crawler in view.crawlers if crawler.spider == one.name and crawler.state is CrawlerState.BACKING_OFF]
+    why = f", {ended[0].name} ended: {ended[0].note or ended[0].last_exit or 'no reason is known'}" if ended else ""
+    return Problem(
+        what=f"{one.name} has {one.up} of {view.wanted(one)} crawlers{why}",
+        fix=f"they start within seconds; if not, see trawl history {one.name}",
+    )
+
+
+def _backing_off(view: Overview) -> bool:
+    lately = [one for one in view.crawlers if view.now - one.beat_at < GONE_AFTER_S]
+    return any(one.state is CrawlerState.BACKING_OFF for one in lately)
+
+
+def _start_hint(view: Overview) -> str:
+    nodes = [node for node in view.nodes if node.alive(view.now)]
+    if nodes and all(node.draining for node in nodes):
+        return "every node is being drained; start another one, or run trawl resume --node NAME"
+    if not nodes:
+        return "start the fleet with trawl up, or a node with celery -A tasks worker (and beat once)"
+    return "crawlers start within seconds; if not: trawl logs, trawl history"
+
+
+def _crawlers(view: Overview) -> Iterator[Problem]:
+    for one in view.crawlers:
+        if one.state.given_up:
+            said = ": ".join(filter(None, (one.note or one.last_exit or "no reason is known", one.error)))
+            fix = f"trawl logs {one.name}; then trawl resume {one.spider}, it is also tried again each minute"
+            yield Problem(what=f"{one.name} is {one.state}: {said}", fix=fix)
+        elif one.alive(view.now) and one.redis:
+            yield Problem(what=f"{one.name} {_elsewhere(one.redis)}", fix=NO_OTHER_REDIS)
+        elif one.alive(view.now) and one.namespace is not None:
+            what = f"{one.name} crawls in the namespace {one.namespace!r}, which its project's settings name"
+            yield Problem(what=what, fix="remove TRAWL_NAMESPACE there, or set it for the fleet", grave=False)
+
+
+def _items(view: Overview) -> Iterator[Problem]:
+    for one in view.services:
+        crawl = one.crawl
+        if crawl.backed_up:
+            bounds = [f"{crawl.max_items:,} items"] if crawl.max_items else []
+            bounds += [f"{crawl.max_item_bytes >> 20:,} MiB"] if crawl.max_item_bytes else []
+            yield Problem(
+                what=f"{one.name} starts no page: {crawl.items:,} items wait for their consumer, {crawl.bad_items:,} were "
+                f"refused ({crawl.item_bytes / 2**20:,.0f} MiB; bounds: {' and '.join(bounds)}); nothing is lost",
+                fix=f"consume them, see trawl dead items {one.name}, or raise REDIS_ITEMS_MAX_WAITING",
+            )
+        elif crawl.bad_items:
+            what = f"{one.name}: {crawl.bad_items:,} items were refused by their consumer and are kept"
+            yield Problem(what=what, fix=f"trawl dead items {one.name}")
+
+
+def _roll(view: Overview) -> Iterator[Problem]:
+    if view.roll is not None and view.roll.state is RollState.FAILED:
+        yield Problem(what=f"roll {view.roll.sentence()}", fix="mend it and roll again, or run trawl roll --abort")
+
+
+def _sites(view: Overview) -> Iterator[Problem]:
+    for site, one in view.sites.breakers.items():
+        fix = f"it is crawled again when a probe finds its pages; at once: trawl resume --site {site} --breaker"
+        yield Problem(what=f"site {site} is not crawled: {one.reason}", fix=fix)
+    for site, said in view.sites.wrong_files.items():
+        if site not in view.sites.breakers or view.sites.breakers[site].reason != said:
+            yield Problem(what=f"site {site} is not scanned, its file is wrong: {said}", fix=f"trawl sites check {site}")
+    for (site, kind, figure), values in view.sites.drifts.items():
+        what = f"site {site}: {kind} pages have changed: {drift_sentence(figure, *values)}"
+        yield Problem(what=what, fix=f"trawl sites check {site}", grave=False)
+
+
+def _boards(view: Overview) -> Iterator[Problem]:
+    if stale := view.sites.stale:
+        late = view.now - stale[0].watched.due_at
+        why = f"; {stale[0].why}" if stale[0].why else ""
+        what = f"stale: {_named(one.name for one in stale)} (the first is due for {_span(late)}{why})"
+        yield Problem(what=what, fix="trawl forums")
+    failing = [one for one in view.sites.boards if one.word == "failing"]
+    if failing:
+        what = f"the last scan failed: {_named(one.name for one in failing)}"
+        yield Problem(what=what, fix="trawl forums says why", grave=False)
+    gaps = [one for one in view.sites.boards if one.state.gap_at is not None]
+    if gaps:
+        what = f"a gap is open in {_named(one.name for one in gaps)}: threads may be missing until a deeper scan has run"
+        yield Problem(what=what, fix="trawl forums", grave=False)
+
+
+def _dead(view: Overview) -> Iterator[Problem]:
+    if dead := [f"{one.name} {one.crawl.dead:,}" for one in view.services if one.crawl.dead]:
+        yield Problem(what=f"requests were given up and are kept ({', '.join(dead)})", fix="trawl dead", grave=False)
+    if view.dead_messages:
+        what = f"{view.dead_messages:,} messages of the broker could not be read or run and were set aside"
+        yield Problem(what=what, fix="trawl dead messages")
+
+
+def _named(names: Iterable[str]) -> str:
+    found = list(names)
+    more = f" and {len(found) - MOST_NAMED:,} more" if len(found) > MOST_NAMED else ""
+    return ", ".join(found[:MOST_NAMED]) + more
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"

@@ -1,0 +1,230 @@
+"""Reads the overview from Redis, in a bounded number of round trips.
+
+Each part is read with its own fault: a key of another type costs its part, a record that cannot be read costs itself
+(`Overview.foreign` names it by key, field and value), and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+import redis
+
+from forums.state.database_identity import DatabaseNote
+from forums.state.foreign_values import Foreign, find
+from forums.state.forum_states import ForumStates, WatchedForum
+from forums.state.publication_delays import PublicationDelays
+from forums.state.request_ledger import Ledger, Spent
+from forums.state.services import FORUM_LIST
+from forums.state.site_breakers import Breakers, drifted, wrong_files
+from redis_components.crawl_admin.inspector import CrawlSnapshot, empty_snapshot, snapshot
+from redis_components.crawl_admin.process_stats import sums
+from redis_components.fleet.autoscaling import Autoscaling
+from redis_components.fleet.beats import Beats
+from redis_components.fleet.crawl_records import CrawlRecord, CrawlRecords
+from redis_components.fleet.dead_messages import DeadMessages
+from redis_components.fleet.holds import FleetHolds, Held
+from redis_components.fleet.nodes import NodeRecord, Nodes, shortages
+from redis_components.fleet.registry import CrawlerRecord, Registry
+from redis_components.fleet.rolls import RollNote
+from redis_components.frontier.holds import Hold, HoldKind
+from redis_components.keys import CrawlKeys
+from redis_components.server import health
+from redis_components.server.health import Finding
+from workers.fleet.holds import why_not_seeded
+from workers.fleet.sizes import default_fleet
+from workers.process.stat_metrics import readable_metrics
+
+from .boards import BoardView
+from .model import Overview, ServiceView, SitesView
+
+ERRORS_READ = 10
+MOST_SERVICES = 200  # those of TRAWL_FLEET first; what others write into Redis must not make this endless
+FLEET_PARTS = (
+    *("crawls", "sizes", "crawlers", "errors", "nodes", "pauses", "roll", "autoscaling", "beat", "messages", "database", "slots"),
+    *("breakers", "drift", "site files", "boards", "requests", "budgets", "delays", "server", "foreign"),
+)
+"""The parts of a reading that are not one service."""
+
+T = TypeVar("T")
+
+
+class OverviewReader:
+    """Reads as often as it is asked to. `services`: the spiders of the fleet with the size of each until somebody scales it, if
+    known; None: those of TRAWL_FLEET. What is slow to find, foreign values and the server's faults, is looked for every
+    `find_every_s` seconds at most.
+    """
+
+    def __init__(
+        self, client: redis.Redis, services: Mapping[str, int | None] | None = None, *, find_every_s: float = 0.0
+    ) -> None:
+        self._client = client
+        self._services = services
+        self._find_every_s = find_every_s
+        self._found: tuple[tuple[Finding, ...], tuple[Foreign, ...]] = (), ()
+        self._find_at = 0.0  # monotonic
+
+    def read(self) -> Overview:
+        """Raises `redis.RedisError` when Redis does not answer, ConfigError for a wrong TRAWL_FLEET."""
+        declared = dict(default_fleet() if self._services is None else self._services)
+        return _Reading(self._client, declared).overview(self._find)
+
+    def read_sites(self, site: str | None = None) -> Overview:
+        """The sites alone, or one of them. Raises `redis.RedisError` when Redis does not answer."""
+        return _Reading(self._client, {}).of_sites(site)
+
+    def _find(self, reading: _Reading, services: list[str]) -> tuple[tuple[Finding, ...], tuple[Foreign, ...]]:
+        if not self._find_every_s or time.monotonic() >= self._find_at:
+            found = reading.part("server", lambda: health.look(self._client)) or []
+            foreign = reading.part("foreign", lambda: find(self._client, services)) or []
+            self._found = tuple(found), tuple(foreign)
+            self._find_at = time.monotonic() + self._find_every_s
+        return self._found
+
+
+class _Reading:
+    """One reading, and which of its parts failed."""
+
+    def __init__(self, client: redis.Redis, declared: Mapping[str, int | None]) -> None:
+        self._client = client
+        self._declared = declared
+        self._started = time.monotonic()
+        self._unreadable: dict[str, str] = {}
+        self._registry = Registry(client)
+        self._now = self._registry.now()
+
+    def part(self, name: str, read: Callable[[], T]) -> T | None:
+        """What `read` gives; None where a key has another type, or a value is somebody else's: the fault is kept."""
+        try:
+            return read()
+        except (redis.ResponseError, ValueError, TypeError, KeyError) as error:
+            self._unreadable[name] = " ".join(f"{type(error).__name__}: {error}".split())
+            return None
+
+    def overview(self, find: Callable[[_Reading, list[str]], tuple[tuple[Finding, ...], tuple[Foreign, ...]]]) -> Overview:
+        """Everything."""
+        client, now = self._client, self._now
+        records = self.part("crawls", CrawlRecords(client).all) or {}
+        crawlers = self.part("crawlers", self._registry.crawlers) or []
+        names = self._names(records, crawlers)
+        held = self.part("pauses", lambda: FleetHolds(client).all(names)) or []
+        nodes = self.part("nodes", Nodes(client).all) or []
+        services = self._kept(self._views(names, records, crawlers, held), crawlers)
+        server, foreign = find(self, names)
+        return Overview(
+            now=now,
+            services=services,
+            crawlers=tuple(crawlers),
+            nodes=tuple(nodes),
+            shortages=self._shortages(services, held, crawlers, nodes),
+            held=tuple(held),
+            roll=self.part("roll", RollNote(client).read),
+            autoscaled=self.part("autoscaling", Autoscaling(client).all) or {},
+            beats=self.part("beat", lambda: Beats(client).look(now)),
+            sites=self._sites(),
+            errors=tuple(self.part("errors", lambda: self._registry.errors(ERRORS_READ)) or []),
+            dead_messages=self.part("messages", DeadMessages(client).__len__),
+            another_database=self.part("database", DatabaseNote(client).is_another) or False,
+            server=server,
+            foreign=foreign,
+            parts=(*(one.name for one in services), *FLEET_PARTS),
+            unreadable=self._unreadable,
+            seconds=time.monotonic() - self._started,
+        )
+
+    def of_sites(self, site: str | None) -> Overview:
+        """Without services, crawlers and nodes."""
+        return Overview(now=self._now, sites=self._sites(site), unreadable=self._unreadable)
+
+    def _names(self, records: Mapping[str, CrawlRecord], crawlers: list[CrawlerRecord]) -> list[str]:
+        """The declared services first, the list service first of them: it feeds the others."""
+        others = sorted({*records, *(one.spider for one in crawlers)} - self._declared.keys())
+        names = [*sorted(self._declared, key=lambda name: (name != FORUM_LIST, name)), *others]
+        if len(names) > MOST_SERVICES:
+            self._unreadable["crawls"] = f"{len(names) - MOST_SERVICES:,} more services are in Redis than are shown"
+        return names[:MOST_SERVICES]
+
+    def _views(
+        self, names: list[str], records: Mapping[str, CrawlRecord], crawlers: list[CrawlerRecord], held: list[Held]
+    ) -> list[ServiceView]:
+        sizes = {**self._declared, **(self.part("sizes", self._registry.desired) or {})}
+        views = []
+        for name in names:
+            crawl = self.part(name, partial(self._snapshot, name, records.get(name)))
+            size = sizes.get(name) if name in self._declared else 0
+            fault = "" if crawl else self._unreadable[name]
+            view = ServiceView.of(crawl or empty_snapshot(name), size, crawlers, held, self._now, fault=fault)
+            views.append(self._with_metrics(view, records.get(name)))
+        return views
+
+    def _with_metrics(self, view: ServiceView, record: CrawlRecord | None) -> ServiceView:
+        """With the stats that its project names as metrics; most services name none, and cost nothing."""
+        if record is None or not record.metrics or not view.is_known:
+            return view
+        named = list(readable_metrics(record.metrics))
+
+        def wanted(stat: str) -> bool:
+            return any(one.values(stat) is not None for one in named)
+
+        own = self.part(view.name, lambda: sums(self._client, record.keys, self._now, wanted)) or {}
+        return replace(view, metrics=record.metrics, process_stats=own)
+
+    def _snapshot(self, name: str, record: CrawlRecord | None) -> CrawlSnapshot | None:
+        return snapshot(self._client, name, record=record) if record else snapshot(self._client, name, CrawlKeys.for_spider(name))
+
+    def _kept(self, views: list[ServiceView], crawlers: list[CrawlerRecord]) -> tuple[ServiceView, ...]:
+        """Those of the fleet; of one that was removed, what it has left behind."""
+        present = {*self._declared, *(one.spider for one in crawlers)}
+        return tuple(one for one in views if one.name in present or one.leftovers or one.fault)
+
+    def _shortages(
+        self, services: tuple[ServiceView, ...], held: list[Held], crawlers: list[CrawlerRecord], nodes: list[NodeRecord]
+    ) -> dict[str, str]:
+        """Slots are read only where a service lacks crawlers: they are three commands each."""
+        stopped = {one.service for one in held if one.hold.word is HoldKind.STOP and not one.site}
+        wanted = {} if "" in stopped else {one.name: one.desired or 0 for one in services if one.name not in stopped}
+        if not any(one.up < wanted.get(one.name, 0) for one in services):
+            return {}
+        slots = self.part("slots", lambda: self._registry.slots(wanted, crawlers)) or []
+        return shortages(wanted, slots, nodes, self._now)
+
+    def _sites(self, site: str | None = None) -> SitesView:
+        client, now = self._client, self._now
+        watched = self.part("boards", lambda: ForumStates(client).watched(site)) or []
+        sites = sorted({one.site for one in watched})
+        spent = self.part("requests", lambda: Ledger(client).spent(sites, now)) or {}
+        budgets = self.part("budgets", lambda: Ledger(client).budgets(sites)) or {}
+        wrong = self.part("site files", lambda: wrong_files(client)) or {}
+        held = self.part("pauses", lambda: why_not_seeded(client, FORUM_LIST, sites)) or {}
+        return SitesView(
+            breakers=self.part("breakers", Breakers(client).open_ones) or {},
+            drifts=self.part("drift", partial(drifted, client)) or {},
+            wrong_files=wrong,
+            boards=tuple(_board(one, now, held, wrong, budgets, spent) for one in watched),
+            spent=spent,
+            budgets=budgets,
+            delays=self.part("delays", PublicationDelays(client).read) or {},
+        )
+
+
+def _board(
+    watched: WatchedForum,
+    now: float,
+    held: Mapping[str, Hold],
+    wrong: Mapping[str, str],
+    budgets: Mapping[str, float],
+    spent: Mapping[str, Spent],
+) -> BoardView:
+    site = watched.site
+    over = site in budgets and site in spent and spent[site].total >= budgets[site]
+    return BoardView(
+        watched=watched,
+        now=now,
+        hold=held.get(site),
+        wrong_file=wrong.get(site, ""),
+        over_budget=spent[site].compared(budgets[site]) if over else "",
+    )

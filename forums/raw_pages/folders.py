@@ -1,0 +1,68 @@
+"""Where raw pages are, how much room they take, and which are too old."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+from redis_components.embedded import data_dir
+from redis_components.names import below, is_name, site_name
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+SUFFIX = ".warc.gz"
+
+logger = logging.getLogger(__name__)
+
+
+def raw_dir() -> Path:
+    """`raw` in the folder for everything that Trawl stores (TRAWL_DATA_DIR) on this node."""
+    return data_dir() / "raw"
+
+
+def days_of(folder: Path, site: str) -> list[date]:
+    """The days of which there are pages of `site`, the oldest first."""
+    if not is_name(site):
+        return []
+    try:
+        names = [entry.name for entry in (folder / site).iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(date.fromisoformat(name) for name in names if _DAY.fullmatch(name))
+
+
+def files_of(folder: Path, site: str, day: date) -> Iterator[Path]:
+    """The files of one day, in the order of their names."""
+    yield from sorted(below(folder, site_name(site), day.isoformat()).glob(f"*{SUFFIX}"))
+
+
+def size_of(folder: Path, site: str) -> int:
+    """Bytes that the pages of `site` take on this node."""
+    return sum(file.stat().st_size for day in days_of(folder, site) for file in files_of(folder, site, day))
+
+
+def prune(folder: Path, keep_days: Mapping[str, float], now: datetime | None = None) -> list[Path]:
+    """Delete the days that are older than their site keeps them; returns their folders. Safe to run at the same time elsewhere.
+
+    A day goes when its last page is older than that. What belongs to no known site stays: its file may only be away for a moment.
+    """
+    gone = []
+    now = now or datetime.now(UTC)
+    for site, days in keep_days.items():
+        for day in days_of(folder, site):
+            ended = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
+            if now - ended <= timedelta(days=days):
+                continue
+            place = below(folder, site_name(site), day.isoformat())
+            try:
+                shutil.rmtree(place)
+            except FileNotFoundError:
+                continue  # somebody else was quicker
+            except OSError as error:
+                logger.warning("%s is too old and cannot be deleted: %s", place, error)
+                continue
+            gone.append(place)
+    return gone

@@ -1,0 +1,1 @@
+"""Records that spiders, writer and storage share."""

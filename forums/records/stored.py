@@ -1,0 +1,213 @@
+"""What travels in the item stream: posts, comments, forums, and the reports of scans and checks, checked when they are read.
+
+The fields are the columns of the tables of the same names (`tables.py`), which say what they mean. Fields that are not known here
+are ignored, so that a newer spider can feed an older writer, and newer fields have defaults, so that an older one can feed this.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from redis_components.errors import TrawlError
+
+from .first_page import FrontRow
+from .start_tasks import ReadMode, ScanMode
+
+# 255 characters are at most 1,020 bytes: two of them fit into PostgreSQL's index rows (2,704 bytes), with any ids.
+Name = Annotated[str, Meta(min_length=1, max_length=255)]
+Moment = Annotated[datetime, Meta(tz=True)]
+BigInt = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+
+
+BACKFILL = "#backfill"
+
+
+class InvalidItem(TrawlError):
+    """An item lacks a field or has a wrong one; it is set aside with this reason, its neighbours go on."""
+
+
+class Post(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="post"):
+    """A thread's opening post, as it was at `fetched_at`."""
+
+    site: Name
+    id: Name
+    forum_id: Name | None  # null: this page does not say; what is stored of it stays
+    title: str
+    body: str
+    author: str | None
+    created_at: Moment | None
+    views: BigInt | None
+    reply_count: BigInt | None
+    last_reply_at: Moment | None
+    url: str
+    fetched_at: Moment
+    body_html: str | None = None
+    sticky: bool = False
+    edited_at: Moment | None = None
+    deleted: bool = False  # removed on the site, which still shows that there was one: what is stored of it stays
+
+
+class Comment(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="comment"):
+    """A reply, as it was at `fetched_at`."""
+
+    site: Name
+    id: Name
+    post_id: Name
+    parent_id: Name | None
+    author: str | None
+    body: str
+    created_at: Moment | None
+    url: str
+    fetched_at: Moment
+    body_html: str | None = None
+    edited_at: Moment | None = None
+    deleted: bool = False  # as for a post
+    position: BigInt | None = None
+
+
+class Forum(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="forum"):
+    """A forum, as its site's index listed it at `fetched_at`."""
+
+    site: Name
+    id: Name
+    name: str
+    url: str | None = None
+    parent_id: Name | None = None
+    threads: BigInt | None = None
+    fetched_at: Moment
+
+
+class Scan(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="scan"):
+    """The report of one scan of a forum's list pages."""
+
+    site: Name
+    forum_id: Name
+    started_at: Moment
+    finished_at: Moment
+    pages: Count
+    threads: Count
+    outcome: Literal["complete", "failed", "gap"]
+    reason: str | None
+    mode: ScanMode = "scan"
+    new: Count = 0
+    changed: Count = 0
+    stopped: Literal["overlap", "end", "limit", "error"] | None = None
+    newest_at: Moment | None = None
+    oldest_at: Moment | None = None
+    front: tuple[FrontRow, ...] = ()  # its first page, for the next scan; not in the database
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="check"):
+    """The report of one reading of a thread, sent after its items.
+
+    When it was whole and consistent, what the thread had before and what was not seen in it has been removed on the site.
+    """
+
+    site: Name
+    id: Name  # of the thread
+    forum_id: Name | None = None
+    started_at: Moment
+    finished_at: Moment
+    mode: ReadMode
+    first_page: Count
+    last_page: Count
+    requests: Count
+    comments: Count
+    total: BigInt | None = None
+    whole: bool
+    consistent: bool
+    gone: bool = False
+    token: str | None = None
+    last_comment_id: Name | None = None
+    cursor: str | None = None
+    listed: Count | None = None  # comments that were seen, as the list counts them
+    short: Count = 0  # readings one after the other that saw fewer than the list claimed
+    reason: str | None = None
+    listed_as: Name | None = None  # the thread's id in the list, where its page says another one; tokens go by it
+    reply_count: BigInt | None = None  # of the thread, by the list that led to the reading
+    last_reply_at: Moment | None = None  # the same
+    asked: str | None = None  # digest of the site file by which it was asked for (`file_digest`)
+
+
+Item = Post | Comment | Forum | Scan | Check
+
+
+class RunRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A crawler process, as it was told at `told_at`. No item: it comes from the fleet, not from a spider."""
+
+    id: Name
+    spider: Name
+    by: str
+    number: int | None
+    token: int | None
+    node: str
+    pid: int
+    started_at: Moment
+    told_at: Moment
+    ended_at: Moment | None
+    outcome: str | None
+    exit_code: int | None
+    reason: str | None
+    pages: int
+    scraped: int
+    peak_rss_bytes: int
+
+
+Stored = Item | RunRow
+
+_decoder: msgspec.json.Decoder[Item] = msgspec.json.Decoder(Item)
+_AT_FIELD = re.compile(r"(?P<what>.+) - at `\$\.(?P<field>\w+)`")
+_SHOWN = 80  # characters of a wrong value that the reason quotes
+
+
+def parse(payload: bytes) -> Item:
+    """The item in `payload` (JSON). Raises InvalidItem, whose message names the field and the value."""
+    try:
+        return _decoder.decode(payload)
+    # RecursionError: thousands of nested brackets in a field that is skipped.
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidItem(_reason(payload, error)) from error
+
+
+def task_of_scan(payload: bytes) -> str | None:
+    """The task id of a scan report, also of one that `parse` refuses: bad or not, its scan has ended."""
+    raw = _raw(payload)
+    site, forum_id = raw.get("site"), raw.get("forum_id")
+    if raw.get("kind") != "scan" or not isinstance(site, str) or not isinstance(forum_id, str):
+        return None
+    return scan_task(site, forum_id, raw.get("mode"))
+
+
+def scan_task(site: str, forum_id: str, mode: object = "scan") -> str:
+    """The task id under which a scan is pending: `<site>/<forum_id>`, of a backfill another one, as scans go on meanwhile."""
+    return f"{site}/{forum_id}{BACKFILL if mode == 'backfill' else ''}"
+
+
+def _raw(payload: bytes) -> dict[str, Any]:
+    try:
+        raw = msgspec.json.decode(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return {}
+    return raw if isinstance(raw, dict) else {}
+
+
+def _reason(payload: bytes, error: Exception) -> str:
+    text = str(error).replace("\n", "\\n")  # it may quote a value; a reason is one line
+    if not isinstance(error, msgspec.ValidationError):
+        return f"not JSON: {text}"
+    found = _AT_FIELD.fullmatch(text)
+    if not found:
+        return text.replace("`", "")
+    field = found["field"]
+    value = repr(_raw(payload).get(field))
+    if len(value) > _SHOWN:
+        value = value[:_SHOWN] + "…"
+    if field == "kind":
+        return f"kind: {value} is unknown; known are 'post', 'comment', 'forum', 'scan' and 'check'"
+    return f"{field}: {found['what'].replace('`', '')}; the value is {value}"

@@ -1,0 +1,1 @@
+"""Decides which forums and threads are crawled next."""

@@ -1,0 +1,124 @@
+"""What may wait: checks of threads for edits and deletions, then history, both within the share of their site's budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import redis
+
+from forums.records.start_tasks import NEWEST_FIELDS, ForumTask, PostTask, encode, thread_id
+from forums.records.stored import BACKFILL, scan_task
+from forums.sites import Site, load_all, load_site
+from forums.state.request_ledger import Ledger, Spent
+from forums.state.scripts import script
+from forums.state.services import FORUM_DETAIL, FORUM_LIST
+from forums.storage import Database
+from forums.storage.due_checks import DueThread, take_due
+from redis_components.errors import ConfigError
+from redis_components.fleet.crawl_records import keys_in
+from redis_components.keys import CrawlKeys
+from redis_components.server.replies import server_time
+from redis_components.start_tasks.seeding import NamedTask, Seed, push_named, seed
+from workers.fleet.holds import why_not_seeded
+
+from . import request_budget
+from .outcomes import Kind, Outcome, of_seeding
+from .seeding import homes_of, max_pending
+
+GRANTED_S = 60.0
+"""A round may spend what is granted for this time, so that it is spread over the hour; beat sends one every 30 s."""
+THREAD_COST = 2.0  # requests, by estimate
+WAITING_MOST = 500
+"""Tasks in the lane "later" above which none are added: crawlers have not come to those that there are."""
+LEASE = timedelta(hours=6)
+"""A check that was sent and never came back is due again after this."""
+AT_ONCE = 1000
+HISTORY = 0.25
+"""Of a round, where some waits: a site that always has checks that are due comes to its history all the same."""
+
+
+def recheck(client: redis.Redis, database: Database, site: str | None = None, force: bool = False) -> dict[str, str]:
+    """Send the checks that are due, and as much of the waiting history as the share leaves over; returns what for each site.
+
+    `force` checks up to 1,000 threads of each site now, those first that were not checked for longest, regardless of the budget.
+    Raises SiteError, StorageError.
+    """
+    sites = [load_site(site)] if site else load_all()[0]
+    keys, now = keys_in(client, FORUM_DETAIL), server_time(client)
+    spent = Ledger(client).spent([one.name for one in sites], now)
+    held = why_not_seeded(client, FORUM_DETAIL, {one.name for one in sites})
+    report = {name: str(hold) for name, hold in held.items()}
+    in_turns = int(client.zcard(keys.later_turns()))
+    waiting = in_turns + int(client.llen(keys.later_tasks()))
+    left: dict[str, int] = {}
+    history = client.llen(keys.backlog()) > 0
+    for one in sites:
+        if one.name in held:
+            continue
+        free = AT_ONCE if force else min(max(0, WAITING_MOST - waiting), AT_ONCE)
+        granted = request_budget.for_later(one, spent[one.name]) * GRANTED_S / 3600
+        room = free if force else min(_threads(request_budget.later_now(one, spent[one.name]), granted), free)
+        moment = datetime.fromtimestamp(now, UTC)
+        most = room if force or not history else math.ceil(room * (1 - HISTORY))
+        due = take_due(database, one.name, moment, limit=most, lease=LEASE, force=force)
+        if due:
+            tasks = [NamedTask(thread_id(one.name, thread.id), _check(one, thread)) for thread in due]
+            waiting = in_turns + push_named(client, keys, tasks, NEWEST_FIELDS, lane="later")
+        left[one.name] = min(room - len(due), _threads(request_budget.history_now(one, spent[one.name]), granted))
+        report[one.name] = f"{len(due)} checks" if room else _why_none(one, spent[one.name], waiting)
+    moved = _move_history(client, keys, left)
+    return report | {name: f"{report[name]}, {number} threads of history" for name, number in moved.items() if number}
+
+
+def backfill(
+    client: redis.Redis, site: str, since: datetime | None = None, forums: Sequence[str] | None = None
+) -> dict[str, Outcome]:
+    """Read forums' lists down to `since` (None: to their ends), for threads that were there before anybody watched.
+
+    The threads wait in a separate list; `recheck` lets them in as fast as the site's `schedule.backfill_share` allows.
+    Returns "<site>/<forum>" -> what happened. Raises SiteError, ConfigError.
+    """
+    if since is not None and since.tzinfo is None:
+        raise ConfigError(f"since {since.isoformat()} has no time zone; write it as {since.isoformat()}Z for UTC")
+    one = load_site(site)
+    wanted, report = homes_of(client, one, forums)
+    held = why_not_seeded(client, FORUM_LIST, {one.name})
+    if one.name in held:
+        waits = Outcome(kind=Kind.HELD, sentence=str(held[one.name]))
+        return report | {f"{one.name}/{forum}": waits for forum in wanted}
+    tasks = [Seed(id=scan_task(one.name, forum, "backfill"), data=_history(one, forum, since), wait_s=0.0) for forum in wanted]
+    now = server_time(client)
+    ends = seed(client, keys_in(client, FORUM_LIST), tasks, max_pending=max_pending(), force=True) if tasks else []
+    return report | {task.id.removesuffix(BACKFILL): of_seeding(end, now) for task, end in zip(tasks, ends, strict=True)}
+
+
+def _threads(requests: float, granted: float) -> int:
+    """Threads that one round may have read for so many requests, of which it is granted so many."""
+    return math.ceil(min(requests, max(granted, 1.0)) / THREAD_COST)
+
+
+def _why_none(site: Site, spent: Spent, waiting: int) -> str:
+    if waiting >= WAITING_MOST:
+        return f"{waiting} tasks wait in the lane already"
+    most = request_budget.for_later(site, spent)
+    return f"{request_budget.over(site, spent)}, {spent.later:.0f} of at most {most:.0f} for what may wait"
+
+
+def _check(site: Site, thread: DueThread) -> bytes:
+    return encode(PostTask(site=site.name, post=thread.id, forum=thread.forum_id, mode="check", url=thread.url))
+
+
+def _history(site: Site, forum: str, since: datetime | None) -> bytes:
+    return encode(ForumTask(site=site.name, forum=forum, mode="backfill", since=since.isoformat() if since else None))
+
+
+def _move_history(client: redis.Redis, keys: CrawlKeys, left: dict[str, int]) -> dict[str, int]:
+    operands = [operand for site, number in left.items() if number > 0 for operand in (site, number)]
+    if not operands:
+        return {}
+    counts = script("move_later")(
+        client, {"backlog": keys.backlog(), "later": keys.later_tasks()}, {"most": AT_ONCE, "sites": operands}
+    )
+    return dict(zip(operands[::2], counts, strict=True))  # type: ignore[arg-type]

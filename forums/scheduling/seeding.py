@@ -1,0 +1,220 @@
+"""Seeding: the forums that are due, those that somebody names, and single posts. The bodies of the tasks and of `trawl seed`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import redis
+
+from forums.environment import Scheduling
+from forums.records.start_tasks import INDEX, NEWEST_FIELDS, ForumTask, PostTask, encode, thread_id
+from forums.scheduling.site_limits import say_limits
+from forums.sites import Site, SiteError, load_all, load_site
+from forums.state.forum_states import ForumStates
+from forums.state.request_ledger import Ledger, Spent
+from forums.state.services import FORUM_DETAIL, FORUM_LIST
+from forums.state.site_breakers import note_wrong_files, wrong_files
+from redis_components.errors import ConfigError
+from redis_components.fleet.crawl_records import keys_in
+from redis_components.server.replies import server_time
+from redis_components.start_tasks import seeding
+from redis_components.start_tasks.seeding import NamedTask, Seed
+from workers.fleet.holds import refuse_if_draining, why_not_seeded
+
+from . import outcomes, request_budget
+from .outcomes import SEEDED, Kind, Outcome
+from .seed_plan import Due, plan, watched
+
+logger = logging.getLogger(__name__)
+
+_NAMED_AT_MOST = 10  # forums that an error lists
+
+
+def max_pending() -> int:
+    """Most forums that wait or are being scanned at one time (TRAWL_MAX_PENDING): the bound of what a stuck fleet piles up.
+
+    Raises ConfigError.
+    """
+    return Scheduling.read().max_pending
+
+
+def seed(
+    client: redis.Redis, forums: Sequence[str] | None = None, site: str | None = None, force: bool = False
+) -> dict[str, Outcome]:
+    """Seed forums: those named, or without names all that are due by the policy and within their site's budget.
+
+    `site` may be left out where only one site has the forums. What is named is seeded now, and with `force` everything is,
+    regardless of due times and budget. A pending forum is never seeded twice; one that is paused, draining or stopped is not
+    before it is resumed.
+
+    Returns "<site>/<forum>" -> what happened and why; "<site>/*" is the index page that lists a site's forums,
+    "<site>/?" a site whose file cannot be read.
+    Raises SiteError for an unknown site, ConfigError for bad arguments.
+    """
+    _check_names(forums)
+    look = _Look.at(client, site)
+    if forums is None:
+        if site is None:
+            _say_wrong(client, look.wrong)
+        every = [(one, forum) for one in look.sites for forum in look.dues[one.name]]
+        broken = {f"{name}/?": Outcome(kind=Kind.BROKEN_FILE, sentence=error.in_a_line) for name, error in look.wrong.items()}
+        return broken | look.seed(client, every, force=force)
+    wanted, unclear = look.homes(forums, site)
+    return unclear | look.seed(client, wanted, force=True)
+
+
+def rescan(client: redis.Redis, forums: Sequence[str], site: str | None = None, depth: int | None = None) -> dict[str, Outcome]:
+    """Scan forums now and deep: exactly `depth` list pages, else down to what was seen before. Returns as `seed`."""
+    _check_names(forums)
+    if depth is not None and depth < 1:
+        raise ConfigError(f"depth = {depth!r}: must be a number of list pages, from 1")
+    look = _Look.at(client, site)
+    wanted, unclear = look.homes(forums, site)
+    deep = {
+        f"{one.name}/{forum}": ForumTask(site=one.name, forum=forum, mode="deep", pages=depth)
+        for one, forum in wanted
+        if forum != INDEX
+    }
+    return unclear | look.seed(client, wanted, force=True, tasks=deep)
+
+
+def refresh(client: redis.Redis, posts: Sequence[str], site: str) -> int:
+    """Fetch these posts and their comments again; the number of start tasks that wait then. A post that waits already waits once,
+    and is read whole. Where the site or the service is paused they wait longer. Raises SiteError, ConfigError, and OnHold where
+    it is being drained.
+    """
+    if isinstance(posts, str) or not posts or not all(isinstance(post, str) and post for post in posts):
+        raise ConfigError(f'posts = {posts!r}: must be a list of post ids, as in ["p1", "p2"]')
+    name = load_site(site).name
+    refuse_if_draining(client, FORUM_DETAIL, name)
+    tasks = [NamedTask(thread_id(name, post), encode(PostTask(site=name, post=post))) for post in posts]
+    return seeding.push_named(client, keys_in(client, FORUM_DETAIL), tasks, NEWEST_FIELDS)
+
+
+def _say_wrong(client: redis.Redis, wrong: Mapping[str, SiteError]) -> None:
+    """Once for each mistake, whichever process finds it: beat seeds every few seconds."""
+    known = wrong_files(client)
+    now = {name: error.in_a_line for name, error in wrong.items()}
+    note_wrong_files(client, known, now)
+    for name, said in now.items():
+        if known.get(name) != said:
+            logger.error("site %s is not seeded: %s", name, said)
+    for name in known.keys() - wrong.keys():
+        logger.info("the file of site %s is right again, or gone", name)
+
+
+def homes_of(client: redis.Redis, site: Site, forums: Sequence[str] | None) -> tuple[list[str], dict[str, Outcome]]:
+    """The forums of a site that are meant (None: all), and the outcomes of those that it does not have."""
+    _check_names(forums)
+    known = [forum for forum in _watched(client, site) if forum != INDEX]
+    if forums is None:
+        return known, {}
+    unknown = Outcome(kind=Kind.UNKNOWN, sentence=f"unknown forum: {site.name} has {_some(known)}")
+    strange = {f"{site.name}/{forum}": unknown for forum in forums if forum not in known}
+    return [forum for forum in dict.fromkeys(forums) if forum in known], strange
+
+
+def _watched(client: redis.Redis, site: Site) -> list[str]:
+    found = ForumStates(client).all(site.name) if site.discover else {}
+    return watched(site, {name.removeprefix(f"{site.name}/"): state for name, state in found.items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Look:
+    """What there is to seed at one moment."""
+
+    now: float
+    sites: list[Site]
+    spent: Mapping[str, Spent]
+    dues: Mapping[str, Mapping[str, Due]]  # site -> forum -> its next scan
+    wrong: Mapping[str, SiteError]  # the files that cannot be read, by site
+
+    @classmethod
+    def at(cls, client: redis.Redis, site: str | None) -> _Look:
+        """Read sites, states and spending; say when each forum is due."""
+        sites, wrong = ([load_site(site)], {}) if site else load_all()
+        now, states, ledger = server_time(client), ForumStates(client), Ledger(client)
+        spent = ledger.spent([one.name for one in sites], now)
+        ledger.say_budgets({one.name: one.schedule.requests_per_hour for one in sites})
+        say_limits(client, sites)
+        dues = {}
+        for one in sites:
+            ids = {f"{one.name}/{forum}": forum for forum in _watched(client, one)}
+            by_forum = {ids[name]: state for name, state in states.read(ids).items()}
+            dues[one.name] = {due.forum: due for due in plan(one, by_forum, spent[one.name], now)}
+        watch = {f"{name}/{forum}": due.at for name, of_site in dues.items() for forum, due in of_site.items()}
+        states.say_when_due(watch, now, whole=site is None and not wrong)
+        return cls(now=now, sites=sites, spent=spent, dues=dues, wrong=wrong)
+
+    def homes(self, forums: Iterable[str], site: str | None) -> tuple[list[tuple[Site, str]], dict[str, Outcome]]:
+        """The site of each named forum, and the outcomes of those that have none or several. Raises SiteError where no site file
+        is right.
+        """
+        if self.wrong and not self.sites:
+            raise next(iter(self.wrong.values()))
+        wanted, unclear = [], {}
+        for forum in dict.fromkeys(forums):
+            homes = [one for one in self.sites if forum in self.dues[one.name]]
+            if len(homes) == 1:
+                wanted.append((homes[0], forum))
+            else:
+                unclear[f"{site or '?'}/{forum}"] = self._unclear(homes)
+        return wanted, unclear
+
+    def seed(
+        self,
+        client: redis.Redis,
+        wanted: Sequence[tuple[Site, str]],
+        *,
+        force: bool,
+        tasks: Mapping[str, ForumTask] | None = None,
+    ) -> dict[str, Outcome]:
+        """Seed what may be seeded of `wanted`; `tasks` in place of what is due, by id. Returns the outcome of each."""
+        report = {f"{one.name}/{forum}": SEEDED for one, forum in wanted}
+        held = why_not_seeded(client, FORUM_LIST, {one.name for one, _ in wanted})
+        pending = seeding.pending(client, keys_in(client, FORUM_LIST), list(report), self.now)
+        chosen: list[Seed] = []
+        room = {one.name: request_budget.scans_now(one, self.spent[one.name]) for one in self.sites}
+        for name in pending:
+            room[name.partition("/")[0]] -= 1
+        for one, due in sorted(((one, self.dues[one.name][forum]) for one, forum in wanted), key=self._urgency):
+            name = f"{one.name}/{due.forum}"
+            if one.name in held:
+                report[name] = Outcome(kind=Kind.HELD, sentence=str(held[one.name]))
+            elif name in pending:
+                report[name] = outcomes.pending(pending[name], self.now)
+            elif not force and due.at > self.now:
+                report[name] = outcomes.early(due.at, self.now)
+            elif not force and room[one.name] < 1:
+                over = request_budget.over(one, self.spent[one.name])
+                report[name] = Outcome(kind=Kind.OVER_BUDGET, sentence=over)
+            else:
+                room[one.name] -= due.cost
+                task = (tasks or {}).get(name, due.task)
+                chosen.append(Seed(id=name, data=encode(task), wait_s=one.schedule.min_interval_s))
+        keys = keys_in(client, FORUM_LIST)
+        ends = seeding.seed(client, keys, chosen, max_pending=max_pending(), force=force) if chosen else []
+        report |= {one.id: outcomes.of_seeding(end, self.now) for one, end in zip(chosen, ends, strict=True)}
+        return report
+
+    def _urgency(self, one: tuple[Site, Due]) -> float:
+        return -one[1].overdue(self.now)
+
+    def _unclear(self, homes: Sequence[Site]) -> Outcome:
+        if homes:
+            said = f"several sites have it ({', '.join(one.name for one in homes)}): name the site"
+            return Outcome(kind=Kind.AMBIGUOUS, sentence=said)
+        known = "; ".join(f"{one.name} has {_some(list(self.dues[one.name]))}" for one in self.sites) or "there is no site file"
+        return Outcome(kind=Kind.UNKNOWN, sentence=f"unknown forum: {known}")
+
+
+def _check_names(forums: Sequence[str] | None) -> None:
+    if isinstance(forums, str) or (forums is not None and not all(isinstance(forum, str) for forum in forums)):
+        raise ConfigError(f'forums = {forums!r}: must be a list of names, as in ["f1", "f2"]')
+
+
+def _some(forums: Sequence[str]) -> str:
+    named = ", ".join(forums[:_NAMED_AT_MOST])
+    return named if len(forums) <= _NAMED_AT_MOST else f"{named} and {len(forums) - _NAMED_AT_MOST} more"

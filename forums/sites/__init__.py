@@ -1,0 +1,21 @@
+"""Site files: what is crawled, declared in `sites/<site>.toml`."""
+
+from .definition.errors import PageGone, SiteError, UnreadablePage
+from .definition.folder import sites_dir
+from .definition.load import load_all, load_site, site_in_use, site_names, site_to_ask
+from .definition.site import Site
+
+__all__ = [  # noqa: RUF022 - in groups
+    # what is declared
+    "Site",
+    "load_all",
+    "load_site",
+    "site_in_use",
+    "site_names",
+    "site_to_ask",
+    "sites_dir",
+    # what can be wrong
+    "PageGone",
+    "SiteError",
+    "UnreadablePage",
+]

@@ -1,0 +1,1 @@
+"""Reads dates as forums write them."""

@@ -1,0 +1,147 @@
+"""Dates as forums write them: ISO 8601, epoch seconds or milliseconds, "2 hours ago", "yesterday, 14:02", "21. November 2026".
+
+What is exact is read first, and fast; then by forms that dateparser was asked about once; the rest by dateparser.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
+
+from .date_span import plain, span
+from .eastern import EAST
+from .forms import Form, Other, learn_shape, learn_text, numbers_of, shape_of
+from .language import OutOfTime, ask
+from .short_forms import just_now, latest, year_is_missing
+
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_MILLISECONDS_FROM = 100_000_000_000  # as seconds the year 5138, as milliseconds March 1973
+_YEARS = range(1971, 2100)  # others are how software says "never", as 0001-01-01 and 9999-12-31
+_LONGEST = 100  # characters; no date is longer, and dateparser's time grows with the length
+_MOST_KNOWN = 8192  # texts and shapes that are remembered
+_PATIENCE = 10  # texts of a page that turn out to be no dates; a selector that finds other things finds them in each row
+_MOST_S = 2.0  # of processor time, for a page's dates with dateparser; the reactor stands still meanwhile
+
+Answer = TypeVar("Answer")
+
+_known: dict[tuple[str, str | None], Form | Other] = {}
+
+
+class DateReader:
+    """Reads the dates of one page. `now` (aware) is when it was made, which relative dates refer to; dates that name no time
+    zone are of `time_zone`.
+    """
+
+    def __init__(self, now: datetime, *, language: str | None, time_zone: str) -> None:
+        self._zone = ZoneInfo(time_zone)
+        self._now = now.astimezone(self._zone).replace(tzinfo=None)
+        self._language = language
+        self._patience = _PATIENCE
+        self._left_s = _MOST_S
+
+    def read(self, value: Any, formats: tuple[str, ...] = ()) -> tuple[datetime | None, bool]:
+        """The moment that a text or number says, in UTC, or None; and whether it says the same whenever it is read, as
+        "2 hours ago" does not.
+        """
+        if isinstance(value, bool) or value is None:
+            return None, False
+        text = " ".join(str(value).split())
+        if not text or len(text) > _LONGEST:
+            return None, False
+        try:
+            if _NUMBER.fullmatch(text):
+                return _epoch(float(text)), True
+            found, fixed = self._exact(text, formats)
+            if found is None:
+                found, fixed = self._in_words(text)
+            if found is None:
+                return None, False
+            if found.tzinfo is not UTC:
+                found = (found if found.tzinfo else found.replace(tzinfo=self._zone)).astimezone(UTC)
+            return (found, fixed) if found.year in _YEARS else (None, False)
+        except (ValueError, OverflowError, OSError):
+            return None, False
+
+    def _exact(self, text: str, formats: tuple[str, ...]) -> tuple[datetime | None, bool]:
+        """By the forms that a site file names, and ISO 8601."""
+        for form in formats:
+            try:
+                if year_is_missing(form):
+                    return self._without_year(text, form), False
+                return datetime.strptime(text, form), True
+            except ValueError:
+                continue
+        if text[:1].isdigit():
+            try:
+                return datetime.fromisoformat(text), True
+            except ValueError:
+                pass
+        return None, False
+
+    def _without_year(self, text: str, form: str) -> datetime | None:
+        """The latest such moment that is not in the future: of a form without a day the last of such times."""
+        given = datetime.strptime(f"2000 {text}", f"%Y {form}")  # a leap year
+        if "%m" in form or "%b" in form or "%B" in form:
+            return latest(self._now, given.month, given.day, given.hour, given.minute, given.second)
+        found = datetime.combine(self._now, given.time())
+        return found if found <= self._now else found - timedelta(days=1)
+
+    def _in_words(self, text: str) -> tuple[datetime | None, bool]:
+        known = _known.get((shape_of(text), self._language))
+        if isinstance(known, Form):
+            found = known.read(numbers_of(text), self._now)
+            if found is not None:
+                return found, known.kind == "fixed"
+        text = plain(text)
+        if not text or just_now(text, self._now):
+            return (self._now if text else None), False
+        return self._learning(text if EAST.search(text) else span(text, self._language))
+
+    def _learning(self, text: str) -> tuple[datetime | None, bool]:
+        learned: Form | Other | None = Other.TEXT
+        if numbers := numbers_of(text):
+            learned = self._learned(shape_of(text), of=learn_shape)
+            if isinstance(learned, Form):
+                found = learned.read(numbers, self._now)
+                if found is not None:
+                    return found, learned.kind == "fixed"
+                learned = Other.TEXT
+        if learned is Other.TEXT:
+            learned = self._learned(text, of=learn_text)
+        if isinstance(learned, Form):
+            return learned.read([], self._now), learned.kind == "fixed"
+        return (self._timed(ask, text, self._now) if learned is Other.MOVING else None), False
+
+    def _learned(self, text: str, *, of: Callable[[str, str | None], Form | Other]) -> Form | Other | None:
+        """What is known of a text or shape, or is learned now; None where the page has had its share of time."""
+        key = (text, self._language)
+        learned = _known.get(key) or self._timed(of, text)
+        if learned is not None and key not in _known:
+            if len(_known) >= _MOST_KNOWN:
+                _known.clear()
+            _known[key] = learned
+        return learned
+
+    def _timed(self, question: Callable[..., Answer], text: str, *more: Any) -> Answer | None:
+        """The answer of what asks dateparser; None where the page has had its share, of time or of texts other than dates."""
+        if self._patience <= 0 or self._left_s <= 0:
+            return None
+        begun = time.thread_time()
+        try:
+            answer = question(text, self._language, *more, until=begun + self._left_s)
+        except OutOfTime:
+            self._left_s = 0.0
+            return None
+        self._left_s -= time.thread_time() - begun
+        self._patience -= answer in (None, Other.NOTHING)
+        return answer
+
+
+def _epoch(seconds: float) -> datetime | None:
+    if seconds <= 0:  # how some software says "never"
+        return None
+    return datetime.fromtimestamp(seconds / 1000 if seconds >= _MILLISECONDS_FROM else seconds, UTC)

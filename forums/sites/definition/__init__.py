@@ -1,0 +1,1 @@
+"""The site file: its model, its layers, and how it is loaded."""

@@ -1,0 +1,100 @@
+"""What is wrong with a site file, one line for each key: file, key, value, and what to do."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from forums.sites import fault_words
+
+from . import layers
+from .site import Site
+
+_SECRET = re.compile(r"(?i)^(authorization|proxy-authorization|cookie|set-cookie)$|token|secret|passw|api[-_]?key|session")
+_FROM_ENVIRONMENT = re.compile(r"\$\{\w+\}")
+
+
+def lines(read: layers.Layers, error: ValidationError) -> list[str]:
+    """One line for each thing that pydantic found."""
+    return list(dict.fromkeys(_line(read, found) for found in error.errors()))
+
+
+def secrets(read: layers.Layers) -> list[str]:
+    """One line for each secret that stands in a file: files are copied, committed and shown."""
+    found = []
+    for table in ("headers", "cookies"):
+        values = read.written.get(table)
+        for name, value in values.items() if isinstance(values, dict) else ():
+            secret = table == "cookies" or _SECRET.search(name)
+            if secret and isinstance(value, str) and value and not _FROM_ENVIRONMENT.search(value):
+                file = layers.origin(read, (table, name))
+                variable = re.sub(r"\W+", "_", f"{read.files[0].stem}_{name}").upper()
+                found.append(
+                    f"{file}: {table}.{name} = '…': a secret must not stand in the file: write {name} = \"${{{variable}}}\" and "
+                    f"set {variable} in the environment"
+                )
+    return found
+
+
+def _line(read: layers.Layers, found: ErrorDetails) -> str:
+    loc = tuple(part for part in found["loc"] if part != "function-before")
+    if loc[-2:-1] == ("default",):  # which of several kinds it is tried as
+        loc = loc[:-1]
+    key = ".".join(str(part) for part in loc) or "file"
+    file = layers.origin(read, loc)
+    value = _written(read.written, loc)
+    message = fault_words.message_of(found, loc, value)
+    if found["type"] == "extra_forbidden":
+        message = f"there is no such key{_hint(loc)}"
+    elif loc == ("name",) and found["type"] == "string_pattern_mismatch":
+        return f"{file}: a site's name has letters, digits, '.', '_', '-' and begins with a letter or digit: rename the file"
+    elif found["type"] == "missing":
+        return f"{read.files[0]}: {key} is missing{_fix(loc)}"
+    shown = "" if isinstance(value, dict) else f" = {value!r}"
+    if loc[:1] in (("headers",), ("cookies",)):
+        shown = " = '…'"
+    return f"{file}: {key}{shown}: {message}"
+
+
+def _fix(loc: tuple[str | int, ...]) -> str:
+    if loc[:1] == ("pages",):
+        return f': write it, or name the software, as profile = "…" (profiles: {", ".join(layers.profile_names())})'
+    return ": write it"
+
+
+def _hint(loc: tuple[str | int, ...]) -> str:
+    """What the author may have meant: a key of that name elsewhere, or one that is spelt nearly so."""
+    model = _model_at(loc[:-1])
+    if model is None:
+        return ""
+    known = [field.alias or name for name, field in model.model_fields.items() if not field.exclude]
+    close = get_close_matches(str(loc[-1]), known, n=1)
+    return f": did you mean {close[0]}?" if close else f": known are {', '.join(known)}"
+
+
+def _model_at(loc: tuple[str | int, ...]) -> type[BaseModel] | None:
+    model: type[BaseModel] | None = Site
+    for part in loc:
+        field = model.model_fields.get(str(part)) if model else None
+        model = _model_of(field.annotation) if field else None
+    return model
+
+
+def _model_of(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    found = (_model_of(part) for part in getattr(annotation, "__args__", ()))
+    return next((model for model in found if model), None)
+
+
+def _written(values: Any, loc: tuple[str | int, ...]) -> Any:
+    for part in loc:
+        try:
+            values = values[part]
+        except (KeyError, IndexError, TypeError):
+            return values
+    return values

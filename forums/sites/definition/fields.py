@@ -1,0 +1,109 @@
+"""How one value is taken from a page: the tables of `[pages.….fields]`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import regex as regular_expressions
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from forums.sites.dates.short_forms import check_form
+
+from .selectors import Finder, Syntax, compiled, is_xpath
+
+Kind = Literal["text", "int", "date", "url", "html", "bool", "id"]
+
+
+class Select(BaseModel):
+    """One selector, or several of which the first that finds something counts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    select: tuple[str, ...] = Field(default=(), description="the selector; a list of them: the first that finds something counts")
+    syntax: Syntax = Field(default="html", exclude=True)
+
+    @cached_property
+    def finders(self) -> tuple[Finder, ...]:
+        """The selectors, compiled."""
+        return tuple(compiled(self.syntax, selector) for selector in self.select)
+
+    @model_validator(mode="after")
+    def _compiles(self) -> Self:
+        for selector in self.select:
+            try:
+                compiled(self.syntax, selector)
+            except ValueError as exc:
+                raise ValueError(f"{selector!r} {exc}") from None
+        return self
+
+
+class FieldSpec(Select):
+    """A field: where it is, and what it is to be."""
+
+    as_: Kind | None = Field(default=None, alias="as", description="what it is to be; without it what the field's name says")
+    regex: str | None = Field(default=None, description="the part that counts: the first group of the match, or the whole match")
+    default: str | int | bool | None = Field(default=None, description="the value where the page has none")
+    add: int = Field(default=0, description='added to an `int`, as where "posts" counts the opening post: `add = -1`')
+    formats: tuple[str, ...] = Field(default=(), description='forms of a `date` in Python\'s letters, as in `"%d.%m.%Y, %H:%M"`')
+    lookup: str | None = Field(default=None, description="JSON: rows of the page that the value is the key of, as `users`")
+    key: str = Field(default="id", description="JSON: where a row of `lookup` has its key")
+    without: tuple[str, ...] = Field(default=(), description="HTML: selectors of what is cut out first, as a signature")
+    value: str | None = Field(default=None, description="JSON: what is taken from the row of `lookup` whose key it is")
+
+    @cached_property
+    def cutters(self) -> tuple[Finder, ...]:
+        """`without`, compiled: CSS selectors as one."""
+        css = ", ".join(selector for selector in self.without if not is_xpath(selector))
+        return tuple(compiled("html", selector) for selector in (css, *filter(is_xpath, self.without)) if selector)
+
+    @field_validator("regex")
+    @classmethod
+    def _is_regex(cls, regex: str | None) -> str | None:
+        try:
+            regular_expressions.compile(regex or "")
+        except regular_expressions.error as exc:
+            raise ValueError(f"is not a regular expression: {exc}") from None
+        return regex
+
+    @field_validator("formats")
+    @classmethod
+    def _are_forms(cls, formats: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(check_form(form) for form in formats)
+
+    @model_validator(mode="after")
+    def _can_cut(self) -> Self:
+        if self.without and self.syntax != "html":
+            raise ValueError("without is for HTML pages")
+        for selector in self.without:
+            try:
+                compiled("html", selector)
+            except ValueError as exc:
+                raise ValueError(f"without: {selector!r} {exc}") from None
+        return self
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if not self.select and self.default is None:
+            raise ValueError("has no `select`: write the selector, or a `default`")
+        if self.lookup is not None:
+            if self.syntax != "json":
+                raise ValueError("lookup is for JSON pages")
+            if self.value is None:
+                raise ValueError("lookup needs `value`: what to take from the row that was looked up")
+            for selector in (self.lookup, self.key, self.value):
+                compiled("json", selector)
+        return self
+
+
+def with_syntax(value: Any, syntax: str) -> Any:
+    """A field as it stands in a file (a selector, a list of them, a table) as a table that knows its syntax."""
+    if isinstance(value, str):
+        value = {"select": [value]}
+    elif isinstance(value, list | tuple):
+        value = {"select": value}
+    elif isinstance(value, Mapping):
+        lists = ("select", "without", "formats")  # where there is but one, it need not be a list
+        value = {key: [one] if key in lists and isinstance(one, str) else one for key, one in value.items()}
+    return {**value, "syntax": syntax} if isinstance(value, Mapping) else value

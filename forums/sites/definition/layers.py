@@ -1,0 +1,132 @@
+"""A site file over its profiles: the merged values, and from which file each comes."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from .errors import SiteError
+
+PROFILES = Path(__file__).parents[1] / "profiles"
+_VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+_TOP_ONLY = frozenset({"recognise"})  # says what a profile is; a profile built on it is another software
+
+Loc = tuple[str, ...]
+Origins = dict[tuple[str | int, ...], Path]
+
+
+class Layers(msgspec.Struct, frozen=True):
+    """`values` of a site and `origins`, the file of each. `written` are the values before variables were put in."""
+
+    files: tuple[Path, ...]  # the site file first, then its profile, the profile's profile …
+    values: dict[str, Any]
+    written: dict[str, Any]
+    origins: Origins
+    variables: dict[str, str | None]
+
+
+def profile_names() -> list[str]:
+    """The profiles that exist."""
+    return sorted(path.stem for path in PROFILES.glob("*.toml"))
+
+
+def profile_table(name: str) -> dict[str, Any]:
+    """What a profile's own file says."""
+    return _table(PROFILES / f"{name}.toml")
+
+
+def read(path: Path, table: dict[str, Any] | None = None) -> Layers:
+    """A site file over its profiles; with `table` a file that says so, and need not exist yet. Raises SiteError: a file cannot be
+    read, a profile does not exist, a variable is not set.
+    """
+    chain = [path]
+    tables = [_table(path) if table is None else table]
+    while (name := tables[-1].get("profile")) is not None:
+        profile = PROFILES / f"{name}.toml"
+        if name not in profile_names():
+            raise SiteError(f"{chain[-1]}: profile = {name!r}: there is none; profiles are {', '.join(profile_names())}")
+        if profile in chain:
+            raise SiteError(f"{chain[-1]}: profile = {name!r}: profiles go round in a circle")
+        chain.append(profile)
+        tables.append(_table(profile))
+    merged: dict[str, Any] = {}
+    origins: Origins = {}
+    for file, table in reversed(list(zip(chain, tables, strict=True))):
+        own = table if file == path else {key: value for key, value in table.items() if file == chain[1] or key not in _TOP_ONLY}
+        merged = _merge(merged, own, (), file, origins)
+    variables: dict[str, str | None] = {}
+    return Layers(tuple(chain), _expand(merged, (), origins, variables), merged, origins, variables)
+
+
+def leaves(values: Any, loc: Loc = ()) -> Iterator[tuple[Loc, Any]]:
+    """Every value other than a table, with its place."""
+    if isinstance(values, Mapping) and values:
+        for key, value in values.items():
+            yield from leaves(value, (*loc, key))
+    else:
+        yield loc, values
+
+
+def origin(layers: Layers, loc: tuple[str | int, ...]) -> Path:
+    """The file that says what stands at `loc`, or nearest to it."""
+    for length in range(len(loc), 0, -1):
+        if loc[:length] in layers.origins:
+            return layers.origins[loc[:length]]
+    return layers.files[0]
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+        raise SiteError(f"{path}: cannot be read as TOML: {exc}") from exc
+
+
+def _merge(base: Mapping[str, Any], over: Mapping[str, Any], loc: Loc, file: Path, origins: Origins) -> dict[str, Any]:
+    """Tables key by key; anything else replaces. `false` takes away what a profile has; a table over a selector refines it."""
+    merged = dict(base)
+    for key, value in over.items():
+        place = (*loc, key)
+        known = merged.get(key)
+        if value is False and known is not None and not isinstance(known, bool):
+            del merged[key]
+        elif isinstance(value, Mapping):
+            if known is not None and not isinstance(known, Mapping):
+                known = {"select": known}
+                origins[*place, "select"] = origins[place]
+            merged[key] = _merge(known or {}, value, place, file, origins)
+        else:
+            merged[key] = value
+        origins[place] = file
+    return merged
+
+
+def _expand(value: Any, loc: Loc, origins: Origins, variables: dict[str, str | None]) -> Any:
+    """`${NAME}` and `${NAME:-default}` from the environment, so that addresses and secrets need not be in the file."""
+    if isinstance(value, Mapping):
+        return {key: _expand(inner, (*loc, key), origins, variables) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_expand(inner, loc, origins, variables) for inner in value]
+    if not isinstance(value, str):
+        return value
+
+    def from_environment(match: re.Match[str]) -> str:
+        name: str = match[1]
+        default: str | None = match[2]
+        variables[name] = os.environ.get(name)
+        found = os.environ.get(name, default)
+        if found is None:
+            file = next((origins[loc[:n]] for n in range(len(loc), 0, -1) if loc[:n] in origins), None)
+            key = ".".join(str(part) for part in loc)
+            raise SiteError(
+                f"{file}: {key} = {value!r}: {name} is not set: set it in the environment, or write ${{{name}:-default}}"
+            )
+        return found
+
+    return _VARIABLE.sub(from_environment, value)

@@ -1,0 +1,66 @@
+"""Places: scheme, host and port. Only those that a site file names are fetched, and only those that it trusts see its secrets."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from yarl import URL
+
+if TYPE_CHECKING:
+    from .site import Site
+
+Place = tuple[str, str | None, int | None]
+
+NOWHERE: Place = ("", None, None)
+"""Is the place of no site."""
+
+
+@lru_cache(maxsize=1024)  # each request asks several times
+def place_of(url: str) -> Place:
+    """Where a URL leads to, read by the parser that the crawlers and `trawl sites` connect with, so that no two opinions of an
+    odd address exist. NOWHERE for one that cannot be read.
+
+    As in browsers, `http` and `https`, two ports, and a name with a dot at its end and without are different places; upper and
+    lower case, the long and the short form of an IPv6 address, and a port that is the scheme's own are not. An international
+    name counts in the form that is sent (`xn--…`) only: there is more than one way to make it of the other.
+    """
+    try:
+        parsed = URL(url)
+        host = parsed.raw_host
+        if not url.isascii() and not (URL(url, encoded=True).raw_host or "").isascii():
+            return NOWHERE
+        return (parsed.scheme, host.lower(), parsed.port) if host else (parsed.scheme, None, None)
+    except (ValueError, TypeError):  # such as a port that is not a number
+        return NOWHERE
+
+
+def shown(place: Place) -> str:
+    """The place as people write it: `https://forum.example.org`, with a port that is not the scheme's own."""
+    scheme, host, port = place
+    named = f"[{host}]" if host and ":" in host else host or "?"
+    return f"{scheme}://{named}" if port in (None, {"http": 80, "https": 443}.get(scheme)) else f"{scheme}://{named}:{port}"
+
+
+def elsewhere(site: Site, url: str, came_from: str | None = None) -> str | None:
+    """Why nothing of this URL is the site's, in a line that names both places; None for a URL at one of the site's places.
+
+    `came_from`: the URL that was asked for and led there.
+    """
+    place = place_of(url)
+    if place in site.places:
+        return None
+    own = ", ".join(shown(one) for one in sorted(site.places, key=str))
+    what = url if came_from is None else f"{came_from} redirects to {url}, which"
+    return f"{what} is at no place of site {site.name!r} ({own}): if it belongs to the site, add {shown(place)} to `also_allowed`"
+
+
+def may_have_secrets(site: Site, url: str, proxy: str | None = None) -> bool:
+    """Whether the site's headers and cookies may be sent with a request of this URL, through this proxy, if any.
+
+    A proxy reads what is sent by http; of https it sees only the name of the host.
+    """
+    place = place_of(url)
+    if place not in site.trusted_places:
+        return False
+    return proxy is None or place[0] == "https" or place_of(proxy) in site.trusted_places

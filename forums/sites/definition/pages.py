@@ -1,0 +1,250 @@
+"""What a site file says of each kind of page: its URL, its rows, its fields, and how one gets to the next page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from forums.sites.kinds import check_kind
+
+from . import url_templates
+from .fields import FieldSpec, Select, with_syntax
+from .selectors import Syntax
+
+_STRICT = ConfigDict(extra="forbid", frozen=True)
+PageKind = Literal["index", "list", "thread", "comments"]
+
+
+class Fields(BaseModel):
+    """What is read of a row."""
+
+    model_config = _STRICT
+
+    @model_validator(mode="after")
+    def _can_be_stored(self) -> Self:
+        """A field is what its name says: a date that is kept as text could not be stored, and would kill each page."""
+        for name, field in self.declared:
+            check_kind(name, field)
+        return self
+
+    @cached_property
+    def declared(self) -> tuple[tuple[str, FieldSpec], ...]:
+        """The fields that the site file declares, by name."""
+        fields = ((name, getattr(self, name)) for name in type(self).model_fields)
+        return tuple((name, field) for name, field in fields if field is not None)
+
+
+class IndexFields(Fields):
+    """A forum in the index."""
+
+    id: FieldSpec = Field(description="as `{forum}` of the other pages")
+    name: FieldSpec | None = Field(default=None, description="its name")
+    url: FieldSpec | None = Field(default=None, description="its address")
+    parent_id: FieldSpec | None = Field(default=None, description="the forum that it is in")
+    threads: FieldSpec | None = Field(default=None, description="how many threads it has")
+    last_activity: FieldSpec | None = Field(default=None, description="when something was written in it last")
+
+
+class ListFields(Fields):
+    """A thread in the list of a forum."""
+
+    id: FieldSpec = Field(description="as `{thread}` of the other pages")
+    url: FieldSpec | None = Field(default=None, description="its address")
+    title: FieldSpec | None = Field(default=None, description="its title")
+    author: FieldSpec | None = Field(default=None, description="who opened it")
+    reply_count: FieldSpec | None = Field(default=None, description="replies without the opening post")
+    created_at: FieldSpec | None = Field(default=None, description="when it was opened")
+    last_activity: FieldSpec | None = Field(default=None, description="when something was written in it last")
+    sticky: FieldSpec | None = Field(default=None, description="whether it stays on top of the list, and so ends no scan")
+    token: FieldSpec | None = Field(
+        default=None, description="changes whenever the thread does; without it reply count and last activity"
+    )
+
+
+class PostFields(Fields):
+    """An opening post."""
+
+    id: FieldSpec | None = Field(default=None, description="the thread's own, where the list has another: it is stored")
+    forum_id: FieldSpec | None = Field(default=None, description="the forum that it is in")
+    title: FieldSpec | None = Field(default=None, description="its title")
+    body: FieldSpec | None = Field(default=None, description="its text")
+    author: FieldSpec | None = Field(default=None, description="who wrote it")
+    created_at: FieldSpec | None = Field(default=None, description="when")
+    edited_at: FieldSpec | None = Field(default=None, description="when it was changed last")
+    views: FieldSpec | None = Field(default=None, description="how often it was read")
+    reply_count: FieldSpec | None = Field(default=None, description="replies without the opening post")
+    last_activity: FieldSpec | None = Field(default=None, description="when something was written in the thread last")
+    sticky: FieldSpec | None = Field(default=None, description="whether it stays on top of the list")
+    deleted: FieldSpec | None = Field(default=None, description="whether only a placeholder is left")
+
+
+class CommentFields(Fields):
+    """A comment."""
+
+    id: FieldSpec = Field(description="its own, the same for ever")
+    body: FieldSpec = Field(description="its text")
+    parent_id: FieldSpec | None = Field(default=None, description="the comment that it answers")
+    author: FieldSpec | None = Field(default=None, description="who wrote it")
+    created_at: FieldSpec | None = Field(default=None, description="when")
+    edited_at: FieldSpec | None = Field(default=None, description="when it was changed last")
+    deleted: FieldSpec | None = Field(default=None, description="whether only a placeholder is left")
+    position: FieldSpec | None = Field(default=None, description="its place in the thread from 1; else counted")
+
+
+class Page(BaseModel):
+    """What all kinds of pages have."""
+
+    model_config = _STRICT
+    _places: ClassVar[frozenset[str]] = frozenset()
+    _selecting: ClassVar[frozenset[str]] = frozenset({"container", "gone", "wall"})
+    _tables: ClassVar[frozenset[str]] = frozenset({"fields"})
+
+    url: str = Field(description="template of its URL: a path behind `base_url`, or a whole URL")
+    format: Syntax = Field(default="html", description="`json`: selectors are JMESPath; `html`: they are CSS or XPath")
+    container: Select | None = Field(
+        default=None, description="what such a page always has: where it is missing, the page is refused"
+    )
+    gone: Select | None = Field(
+        default=None, description="what only the page has that says that this does not exist (any more): it counts as 404"
+    )
+    wall: Select | None = Field(
+        default=None, description="what only a login page, a captcha or an error page has: such a page is refused"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _give_syntax(cls, page: Any) -> Any:
+        """Selectors are checked in the language of their page, each where it stands."""
+        if not isinstance(page, Mapping):
+            return page
+        syntax = "json" if page.get("format") == "json" else "html"
+        told = dict(page)
+        for key, value in page.items():
+            if value is False and key in cls._selecting:
+                del told[key]  # it takes away what a profile has, and may take away what it has not
+            elif key in cls._selecting:
+                told[key] = with_syntax(value, syntax)
+            elif key in cls._tables and isinstance(value, Mapping):
+                told[key] = {name: with_syntax(field, syntax) for name, field in value.items() if field is not False}
+        return told
+
+    @field_validator("url", "first_url", check_fields=False)
+    @classmethod
+    def _fillable(cls, template: str | None) -> str | None:
+        return None if template is None else url_templates.check(template, cls._places)
+
+
+class RowsPage(Page):
+    """A page of rows, one of a chain of pages."""
+
+    _selecting: ClassVar[frozenset[str]] = Page._selecting | {
+        "rows",
+        "next",
+        "pages",
+        "total",
+        "cursor",
+        "more",
+        "current",
+        "children",
+    }
+
+    first_url: str | None = Field(default=None, description="template of the first page's URL, where it is made differently")
+    rows: Select = Field(description="its rows; fields are looked for within a row")
+    next: FieldSpec | None = Field(default=None, description="the link to the next page")
+    pages: FieldSpec | None = Field(default=None, description="how many pages there are")
+    total: FieldSpec | None = Field(default=None, description="how many rows there are on all pages")
+    cursor: FieldSpec | None = Field(default=None, description="what `{cursor}` is for the next page")
+    more: FieldSpec | None = Field(default=None, description="whether there is a next page, whose URL is made from its number")
+    current: FieldSpec | None = Field(
+        default=None, description="the number of this page: another one than was asked for is behind the end, and has no rows"
+    )
+    per_page: int | None = Field(default=None, ge=1, description="rows of a full page")
+    ends: Literal["empty", "short"] = Field(
+        default="empty",
+        description="which page is the last where none of `next`, `pages`, `total`, `cursor` and `more` is given: "
+        "one without rows, or one with fewer than `per_page`",
+    )
+
+    @model_validator(mode="after")
+    def _can_be_followed(self) -> Self:
+        for name in ("next", "pages", "total", "cursor", "more", "current"):
+            if (field := getattr(self, name)) is not None:
+                check_kind(name, field)
+        if "offset" in url_templates.names(self.url) and self.per_page is None:
+            raise ValueError("url has {offset}: give `per_page`, the rows of a full page")
+        if self.ends == "short" and self.per_page is None:
+            raise ValueError('ends = "short" needs `per_page`, the rows of a full page')
+        if self.cursor and "cursor" not in url_templates.names(self.url):
+            raise ValueError("`cursor` is given, but url has no {cursor} to put it in")
+        return self
+
+
+class IndexPageSpec(RowsPage):
+    """The index: the forums of a site."""
+
+    _places: ClassVar[frozenset[str]] = frozenset({"page", "page0", "offset", "per_page", "cursor"})
+
+    fields: IndexFields
+
+
+class ListPageSpec(RowsPage):
+    """A list page: threads of one forum."""
+
+    _places: ClassVar[frozenset[str]] = IndexPageSpec._places | {"forum"}
+
+    fields: ListFields
+    order: Literal["activity", "created", "none"] = Field(
+        default="activity", description="how the list is ordered: by last reply or by creation, newest first, or in no such way"
+    )
+
+
+class ThreadPageSpec(Page):
+    """The page of an opening post."""
+
+    _places: ClassVar[frozenset[str]] = frozenset({"forum", "thread", "url"})
+
+    fields: PostFields
+
+    @field_validator("fields")
+    @classmethod
+    def _has_body(cls, fields: PostFields) -> PostFields:
+        if fields.body is None:
+            raise ValueError("body is missing: write the selector of the post's text")
+        return fields
+
+
+class CommentsPageSpec(RowsPage):
+    """A page of a thread's comments; where post and comments are on one page, the thread's page."""
+
+    _places: ClassVar[frozenset[str]] = ListPageSpec._places | {"thread", "url"}
+    _tables: ClassVar[frozenset[str]] = frozenset({"fields", "post"})
+
+    fields: CommentFields
+    post: PostFields | None = Field(default=None, description="fields of the opening post, looked for in the whole page")
+    first_is_post: bool = Field(default=False, description="the first row of the first page is the opening post")
+    nested: bool = Field(default=False, description="HTML: a row within a row is an answer to it")
+    children: Select | None = Field(default=None, description="JSON: the answers to a row, rows themselves")
+
+    @model_validator(mode="after")
+    def _nests_in_its_format(self) -> Self:
+        if self.nested and self.format == "json":
+            raise ValueError("nested is for HTML pages; where the answers of a JSON row are, say with `children`")
+        if self.children is not None and self.format == "html":
+            raise ValueError("children is for JSON pages; of HTML say nested = true, where a row within a row is an answer to it")
+        return self
+
+
+class Pages(BaseModel):
+    """The pages of a site."""
+
+    model_config = _STRICT
+
+    index: IndexPageSpec | None = Field(default=None, description="the forums of the site; needed for `discover`")
+    list: ListPageSpec = Field(description="the threads of a forum")
+    thread: ThreadPageSpec | None = Field(
+        default=None, description="the opening post; none where post and comments are on one page"
+    )
+    comments: CommentsPageSpec = Field(description="the comments of a thread")

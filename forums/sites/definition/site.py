@@ -1,0 +1,281 @@
+"""What a site file says, checked."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, Any, Self
+from zoneinfo import ZoneInfo
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    HttpUrl,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from forums.sites.dates.language import check_language
+from forums.sites.discovery.recognise import Recognise
+from workers.process.public_addresses import Allowance
+
+from . import url_templates
+from .breaker_options import BreakerOptions
+from .errors import SiteError
+from .origins import Place, place_of
+from .pages import IndexPageSpec, Page, PageKind, Pages, RowsPage, ThreadPageSpec
+
+_STRICT = ConfigDict(extra="forbid", frozen=True)
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
+ForumId = Annotated[
+    str, Field(pattern=r"^[^\s/][^\s]*$", max_length=200), BeforeValidator(lambda v: str(v) if type(v) is int else v)
+]
+
+
+class Discover(BaseModel):
+    """Which forums of the index are watched, in addition to those of `forums`."""
+
+    model_config = _STRICT
+
+    include: tuple[str, ...] = Field(default=("*",), description="patterns of ids or names, as in `news-*`")
+    exclude: tuple[str, ...] = Field(default=(), description="patterns of those that are left out")
+
+
+class ScanLimits(BaseModel):
+    """How deep one look at the site goes."""
+
+    model_config = _STRICT
+
+    pages_per_scan: int = Field(default=20, ge=1, description="list pages of one scan")
+    deep_pages: int = Field(default=200, ge=1, description="list pages of a scan that closes a gap")
+    comments_per_thread: int = Field(default=5000, ge=1, description="comments read of one thread")
+
+
+class Schedule(BaseModel):
+    """How often the site is looked at."""
+
+    model_config = _STRICT
+
+    requests_per_hour: float = Field(
+        default=1200,
+        gt=0,
+        description="budget of scans and checks, over the whole fleet",
+    )
+    min_interval_s: float = Field(default=30, gt=0, description="least time between two scans of a forum, s")
+    max_interval_s: float = Field(default=86400, gt=0, description="most time between two scans of a forum, s")
+    recheck_days: float = Field(
+        default=30, ge=0, description="threads are checked for edits and deletions until they are so old, days"
+    )
+    backfill_share: float = Field(default=0.2, ge=0, le=1, description="share of the budget for checks and history")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.max_interval_s < self.min_interval_s:
+            raise ValueError(f"max_interval_s must not be below min_interval_s = {self.min_interval_s:g}")
+        return self
+
+
+class Politeness(BaseModel):
+    """How hard the site may be asked."""
+
+    model_config = _STRICT
+
+    delay_s: float = Field(default=0.5, ge=0, description="time between two requests of one crawler, s")
+    concurrency: int = Field(default=2, ge=1, description="requests of one crawler at a time")
+    obey_robots: bool = Field(default=True, description="whether robots.txt is obeyed")
+    max_rate: float | None = Field(
+        default=None, ge=1e-5, le=1e4, description="requests per second of all crawlers together; left out: no limit"
+    )
+    max_burst: int = Field(
+        default=1, ge=1, le=10_000, description="requests that all crawlers together may send at once after a pause"
+    )
+    max_concurrency: int | None = Field(
+        default=None, ge=1, le=10_000, description="requests of all crawlers together at a time; left out: no limit"
+    )
+    max_per_hour: int | None = Field(
+        default=None, ge=1, le=10**9, description="requests of all crawlers together in any hour; left out: no limit"
+    )
+    max_per_day: int | None = Field(default=None, ge=1, le=10**9, description="the same in any 24 hours")
+
+
+class Raw(BaseModel):
+    """Pages as they came."""
+
+    model_config = _STRICT
+
+    keep_days: int = Field(default=0, ge=0, description="for how long they are kept, days; 0: not at all")
+
+
+class Site(BaseModel):
+    """One site: where it is, which forums are watched, what its pages look like, how often and how deep."""
+
+    model_config = _STRICT
+
+    name: Name = Field(description="the file's name without `.toml`; need not be given")
+    profile: str | None = Field(
+        default=None, description="the software: values are taken from this profile where the file has none"
+    )
+    base_url: HttpUrl = Field(description="where the site is; the paths of `pages` come behind it")
+    also_allowed: tuple[HttpUrl, ...] = Field(default=(), description="other places that may be fetched, as after a redirect")
+    send_headers_to: tuple[HttpUrl, ...] = Field(
+        default=(), description="those of `also_allowed` that get `headers` and `cookies`, too; without it `base_url` alone"
+    )
+    allow_private: bool = Field(
+        default=False, description="whether its names may resolve to addresses that are not public, as in a network of your own"
+    )
+    discover: Discover | None = Field(default=None, description="watch what the index page lists, too")
+    forums: tuple[ForumId, ...] = Field(default=(), validate_default=True, description="ids of the forums to watch")
+    names: dict[ForumId, str] = Field(
+        default={}, description="what the forums are called, by id; where `discover` reads the index, that says it"
+    )
+    pages: Pages = Field(description="what its pages look like")
+    limits: ScanLimits = ScanLimits()
+    schedule: Schedule = Schedule()
+    politeness: Politeness = Politeness()
+    raw: Raw = Raw()
+    breaker: BreakerOptions = BreakerOptions()
+    headers: dict[str, SecretStr] = Field(
+        default={}, description="headers of each request to the place of `base_url`; secrets as `${NAME}`"
+    )
+    cookies: dict[str, SecretStr] = Field(
+        default={}, description="cookies of each request to the place of `base_url`, each as `${NAME}`"
+    )
+    drop_query: tuple[str, ...] = Field(default=(), description="parameters cut from URLs that are read, as session ids")
+    language: str | None = Field(
+        default=None, description="language of its dates, as `de`, `en-GB` or `zh`; without it all are tried"
+    )
+    time_zone: str = Field(default="UTC", description="time zone of dates that name none, as `Europe/Berlin`")
+    recognise: Recognise = Field(default=Recognise(), description="profiles only: how `trawl sites new` knows the software")
+
+    @field_validator("base_url", "also_allowed", "send_headers_to")
+    @classmethod
+    def _no_password(cls, value: HttpUrl | tuple[HttpUrl, ...]) -> HttpUrl | tuple[HttpUrl, ...]:
+        if any(url.password for url in (value if isinstance(value, tuple) else (value,))):
+            raise ValueError("must not hold a password: it would be in every request and log; use headers.Authorization")
+        return value
+
+    @field_validator("send_headers_to")
+    @classmethod
+    def _sends_where_it_may(cls, urls: tuple[HttpUrl, ...], info: ValidationInfo) -> tuple[HttpUrl, ...]:
+        allowed = {place_of(str(url)) for url in info.data.get("also_allowed", ())}
+        is_encrypted = (base := info.data.get("base_url")) is not None and base.scheme == "https"
+        for url in urls:
+            if place_of(str(url)) not in allowed:
+                raise ValueError(f"{url} is not among also_allowed: only what may be fetched can get headers; add it there, too")
+            if is_encrypted and url.scheme == "http":
+                raise ValueError(f"{url} would get in the clear what base_url gets encrypted: write it with https")
+        return urls
+
+    @field_validator("language")
+    @classmethod
+    def _language(cls, language: str | None) -> str | None:
+        return None if language is None else check_language(language)
+
+    @field_validator("time_zone")
+    @classmethod
+    def _time_zone(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (KeyError, ValueError, OSError):
+            raise ValueError("is not a time zone: write one as `Europe/Berlin`, or `UTC`") from None
+        return name
+
+    @field_validator("forums")
+    @classmethod
+    def _watches_something(cls, forums: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if not forums and info.data.get("discover") is None:
+            raise ValueError('there is nothing to watch: name forums, as in forums = ["news"], or add [discover]')
+        return tuple(dict.fromkeys(forums))
+
+    @field_validator("pages")
+    @classmethod
+    def _can_discover(cls, pages: Pages, info: ValidationInfo) -> Pages:
+        if info.data.get("discover") is not None and pages.index is None:
+            raise ValueError("discover needs [pages.index], the page that lists the forums")
+        return pages
+
+    @field_validator("pages")
+    @classmethod
+    def _knows_addresses(cls, pages: Pages) -> Pages:
+        for kind, page in (("thread", pages.thread), ("comments", pages.comments)):
+            if page is not None and "url" in url_templates.names(page.url) and pages.list.fields.url is None:
+                raise ValueError(f"{kind}.url has {{url}}, the thread's address in the list, but list.fields has no url")
+        return pages
+
+    @cached_property
+    def places(self) -> frozenset[Place]:
+        """Where the site is, and what else may be fetched for it."""
+        return frozenset(place_of(str(url)) for url in (self.base_url, *self.also_allowed))
+
+    @cached_property
+    def trusted_places(self) -> frozenset[Place]:
+        """Those of `places` that may see its headers and cookies."""
+        return frozenset(place_of(str(url)) for url in (self.base_url, *self.send_headers_to))
+
+    @cached_property
+    def allowance(self) -> Allowance:
+        """Which addresses that are not public its requests may reach: those that stand in the file, or all."""
+        return Allowance(everything=self.allow_private, hosts=frozenset(host for _, host, _ in self.places if host))
+
+    def page(self, kind: PageKind) -> Page:
+        """What the file says of pages of this kind. Raises SiteError where it says nothing."""
+        page: Page | None = getattr(self.pages, kind)
+        if page is None:
+            raise SiteError(f"site {self.name!r} has no [pages.{kind}]")
+        return page
+
+    def page_of_rows(self, kind: PageKind) -> RowsPage:
+        """The same for a page of rows."""
+        page = self.page(kind)
+        assert isinstance(page, RowsPage)
+        return page
+
+    def index_page(self) -> IndexPageSpec:
+        """The same for the index."""
+        page = self.page("index")
+        assert isinstance(page, IndexPageSpec)
+        return page
+
+    def thread_page(self) -> ThreadPageSpec:
+        """The same for the page of an opening post."""
+        page = self.page("thread")
+        assert isinstance(page, ThreadPageSpec)
+        return page
+
+    def url(
+        self,
+        kind: PageKind,
+        *,
+        forum: str = "",
+        thread: str = "",
+        number: int = 1,
+        cursor: str | None = None,
+        url: str | None = None,
+    ) -> str:
+        """The URL of a page: `number` from 1, `cursor` as the page before gave it, `url` the thread's own from the list."""
+        page = self.page(kind)
+        template, per_page = page.url, None
+        if isinstance(page, RowsPage):
+            per_page = page.per_page
+            if page.first_url is not None and number == 1 and cursor is None:
+                template = page.first_url
+        values: dict[str, Any] = {
+            "forum": forum,
+            "thread": thread,
+            "page": number,
+            "page0": number - 1,
+            "offset": (number - 1) * (per_page or 0),
+            "per_page": per_page or "",
+            "cursor": cursor or "",
+            "url": url or "",
+        }
+        filled = url_templates.fill(template, values)
+        return str(self.base_url).rstrip("/") + filled if filled.startswith("/") else filled
+
+    def list_url(self, forum: str) -> str:
+        """URL of a forum's first list page."""
+        return self.url("list", forum=forum)

@@ -1,0 +1,69 @@
+"""A field of dates that reads the moments which are known already: from text, from an attribute, or by a learned form."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from forums.sites.dates.language import known_language
+from forums.sites.dates.reader import DateReader
+from forums.sites.definition.selectors import compiled
+from forums.sites.reading.parse_body import read_at
+
+from .element_selectors import as_value, attribute_of
+from .opened_page import OpenedPage
+
+_ATTRIBUTES = ("title", "data-time", "data-timestamp", "data-date", "data-utime", "data-epoch", "data-datetime")
+_NUMERIC = r"(\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:,?\s+\d{1,2}:\d\d(?::\d\d)?(?:\s*[AaPp][Mm])?)?)"
+_ORDERS = (("%d", "%m", "%Y"), ("%m", "%d", "%Y"), ("%Y", "%m", "%d"), ("%d", "%m", "%y"), ("%m", "%d", "%y"))
+_TIMES = ("", " %H:%M", ", %H:%M", " %H:%M:%S", ", %H:%M:%S", " %I:%M %p", ", %I:%M %p")
+
+Wanted = Sequence[tuple[OpenedPage, Sequence[tuple[Any, datetime | None]]]]
+"""Pages, with their rows and the moment of each."""
+
+
+def date_field(selectors: list[str], wanted: Wanted) -> Any:
+    """The field as it stands in a site file. A numeric form is written down where the dates could be read otherwise."""
+    best, best_right = as_value(selectors), -1
+    for attribute in (None, *_ATTRIBUTES):
+        tried = selectors if attribute is None else [attribute_of(one, attribute) for one in selectors]
+        right = _right(tried[0], wanted, ())
+        if right > best_right:
+            best, best_right = as_value(tried), right
+    total = sum(moment is not None for _, rows in wanted for _, moment in rows)
+    if best_right >= total:
+        return best
+    if _right(selectors[0], wanted, (), _NUMERIC) >= total:  # other words, and numbers, are in the way
+        return {"select": as_value(selectors), "regex": _NUMERIC}
+    for form in _forms():
+        if _right(selectors[0], wanted, (form,), _NUMERIC) >= total:
+            return {"select": as_value(selectors), "regex": _NUMERIC, "formats": [form]}
+    return best
+
+
+def _forms() -> Iterator[str]:
+    for order, mark, time in itertools.product(_ORDERS, "./-", _TIMES):
+        yield mark.join(order) + time
+
+
+def _right(selector: str, wanted: Wanted, formats: tuple[str, ...], regex: str | None = None) -> int:
+    """Of how many rows it reads the moment, to the day."""
+    import regex as expressions
+
+    right = 0
+    for page, rows in wanted:
+        language = known_language(page.frame.language or "")
+        reader = DateReader(read_at(page.response), language=language, time_zone="UTC")
+        for row, moment in rows:
+            found = compiled("html", selector)(row) if moment is not None else []
+            if not found:
+                continue
+            text = found[0] if isinstance(found[0], str) else found[0].get("datetime") or "".join(found[0].itertext())
+            match = expressions.search(regex, text) if regex else None
+            if regex and match is None:
+                continue
+            read, _ = reader.read(" ".join((match[1] if match else text).split()), formats)
+            right += read is not None and moment is not None and abs((read - moment).total_seconds()) < 43_200
+    return right

@@ -1,0 +1,160 @@
+"""The text of a new site file, written from what a page shows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+if TYPE_CHECKING:
+    from forums.sites.reading.read_page import ListedForum
+
+    from .wrapper import Wrapper
+
+_MOST_FORUMS = 500  # in a file; a site with more is watched by [discover]
+_HEAD = """\
+# {base_url}: {software}, written by `trawl sites new` on {today}.
+# `trawl sites check {name} --live` tries it, `trawl sites show {name}` shows every value; docs/sites.md explains the keys.
+
+"""
+_OPTIONS = """
+[schedule]
+# requests_per_hour = 1200     # the site's budget, over the whole fleet
+# min_interval_s = 30          # least time between two scans of a forum
+
+[politeness]
+# delay_s = 0.5                # time between two requests of one crawler
+# concurrency = 2              # requests of one crawler at a time
+"""
+_LEARNED = """
+# No profile knows this software: what stands below was learned from its pages. A field is a CSS selector, or an XPath that
+# begins with ./ (docs/sites.md has a worked example): mend what is wrong, and try it with `trawl sites check {name} --live`.
+"""
+_UNKNOWN = """
+# No profile knows this software; `generic` is what many boards have in common. Run `trawl sites check {name} --live` and write
+# what is wrong or empty: [pages.list] and [pages.comments] with `url`, `rows`, `next`, and their fields (docs/sites.md).
+"""
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """What a new file is written from. `profile` None: the software is not known; then `wrapper` is what was learned, if
+    anything was.
+    """
+
+    name: str
+    profile: str | None
+    software: str
+    base_url: str
+    base_in_profile: bool = False
+    forums: tuple[ListedForum, ...] = ()
+    can_discover: bool = False
+    obey_robots: bool = True
+    allow_private: bool = False
+    wrapper: Any = None
+
+
+def name_of(url: str) -> str:
+    """A site's name, from its host."""
+    parts = urlsplit(url)
+    host = (parts.hostname or "site").removeprefix("www.")
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", f"{host}-{parts.port}" if parts.port else host)
+
+
+def text_of(draft: Draft) -> str:
+    """The file."""
+    wrapper: Wrapper | None = draft.wrapper
+    head = _HEAD.format(
+        name=draft.name, base_url=draft.base_url, software=draft.software, today=datetime.now(UTC).date().isoformat()
+    )
+    profile = draft.profile or (None if wrapper else "generic")
+    lines = [f"profile = {json.dumps(profile)}\n"] if profile else []
+    if not draft.base_in_profile:
+        lines.append(f"base_url = {json.dumps(draft.base_url)}\n")
+    if draft.allow_private:
+        lines.append("allow_private = true           # its name resolves to a private address\n")
+    if wrapper:
+        lines += _times(wrapper)
+    robots = "" if draft.obey_robots else "obey_robots = false           # robots.txt forbids it: ask the site's owners\n"
+    parts = [head, *lines, _forums(draft), _OPTIONS, robots]
+    if wrapper:
+        parts += [_LEARNED.format(name=draft.name), *_missing(wrapper), *_pages(wrapper.pages)]
+    elif draft.profile is None:
+        parts.append(_UNKNOWN.format(name=draft.name))
+    return "".join(parts)
+
+
+def _times(wrapper: Wrapper) -> Iterator[str]:
+    yield f"language = {json.dumps(wrapper.language)}\n" if wrapper.language else '# language = "en"             # of its dates\n'
+    if wrapper.time_zone:
+        yield f"time_zone = {json.dumps(wrapper.time_zone)}\n"
+    else:
+        yield '# time_zone = "Europe/Berlin"  # of dates that name none: no page says it, UTC is assumed\n'
+
+
+def _missing(wrapper: Wrapper) -> Iterator[str]:
+    if wrapper.missing:
+        yield "# Not found: " + "\n#            ".join(wrapper.missing) + "\n"
+
+
+def _forums(draft: Draft) -> str:
+    everything = '[discover]                     # watch all that the index lists\ninclude = ["*"]\nexclude = []\n'
+    if len(draft.forums) > _MOST_FORUMS:
+        return f"\n# The index lists {len(draft.forums)} forums.\n{everything}"
+    if draft.forums:
+        lines = "\n".join(f"    {_quoted(forum.id)},{_about(forum)}" for forum in draft.forums)
+        commented = "".join(f"# {line}\n" for line in everything.splitlines())
+        return (
+            f"\n# The forums to watch: delete those that you do not want.\nforums = [\n{lines}\n]\n"
+            + (f"\n# Or in their place, new ones too:\n{commented}" if draft.can_discover else "")
+            + _names(draft)
+        )
+    return '\n# The ids of the forums to watch, as they stand in their addresses, such as ["12", "news"].\nforums = []\n'
+
+
+def _names(draft: Draft) -> str:
+    # A name may be any text of the site: one that would be taken for a variable is left out.
+    named = {forum.id: " ".join(forum.name.split()) for forum in draft.forums if "${" not in forum.name}
+    lines = "".join(f"{_quoted(id_)} = {_quoted(name)}\n" for id_, name in named.items() if name not in ("", id_))
+    return f"\n[names]                        # of the forums, for people\n{lines}" if lines else ""
+
+
+def _about(forum: ListedForum) -> str:
+    threads = f", {forum.threads} threads" if forum.threads is not None else ""
+    said = "".join(one if one.isprintable() else " " for one in forum.name)  # TOML has no control characters, in comments either
+    name = " ".join(said.split()) if forum.name != forum.id else ""
+    return f"  # {name}{threads}".rstrip(" #") if name or threads else ""
+
+
+def _pages(pages: dict[str, Any]) -> Iterator[str]:
+    for kind, table in pages.items():
+        inner = {key: value for key, value in table.items() if key in ("fields", "post")}
+        yield f"\n[pages.{kind}]\n"
+        yield from (f"{key} = {_value(value)}\n" for key, value in table.items() if key not in inner)
+        for name in ("post", "fields"):
+            if inner.get(name):
+                yield f"\n[pages.{kind}.{name}]\n"
+                yield from (f"{key} = {_value(value)}\n" for key, value in inner[name].items())
+
+
+def _value(value: Any) -> str:
+    """A value in TOML, on one line."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_value(one)}" for key, one in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int) else _text(value)
+
+
+def _quoted(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _text(value: str) -> str:
+    return f"'{value}'" if "'" not in value and value.isprintable() else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,201 @@
+"""Links of a page that stand at the same place in its markup: those that lead to forums, or to threads.
+
+Nothing is said of how addresses are made: an id may be a number, a word, a hash or a message id. What it is follows from the
+parts in which the addresses of a group differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+from forums.sites.reading import class_words
+
+from .opened_page import OpenedPage
+
+_LEAST = 2
+_MOST_LINKS = 500
+_NOT_CONTENT = re.compile(
+    r"(?:^|[/?&=_.-])(?:log-?in|log-?out|register|sign-?up|search|rss|feed|atom|help|faq|report|reply|quote|print|edit|new|post_new|"
+    r"advanced|terms|privacy|contact|sort|order|markread|subscribe)(?:[/?&=_.-]|$)|\.(?:png|jpe?g|gif|css|js|xml)(?:$|\?)",
+    re.IGNORECASE,
+)
+_PARTS = re.compile(r"([/?&=;])")
+_LEADING = re.compile(r"(\d+)(?:[-._,].*|)$", re.DOTALL)
+_TRAILING = re.compile(r".*[-._](\d+)(\.html?|\.php|)$", re.DOTALL)
+_PART = r"([^/?&=;#]+)"
+_CODE = re.compile(r"[0-9a-zA-Z_~-]+$")
+_PAGE_WORD = re.compile(r"^\W*(?:\d{1,4}|next|prev\w*|last|first|older|newer|[«»›‹<>]+)\W*$", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class LinkGroup:
+    """Links to different addresses: their elements in the tree (`places` by index), addresses and texts."""
+
+    page: OpenedPage
+    places: list[int]
+    urls: list[str]
+    titles: list[str]
+
+    @property
+    def elements(self) -> list[Any]:
+        """The links."""
+        return [self.page.tree.elements[i] for i in self.places]
+
+    def rows(self) -> list[int]:
+        """Of each link the largest element around it that holds no other of the group."""
+        tree, found = self.page.tree, []
+        for n, place in enumerate(self.places):
+            before = self.places[n - 1] if n else -1
+            after = self.places[n + 1] if n + 1 < len(self.places) else len(tree)
+            top = place
+            while (up := tree.parent[top]) > max(0, before) and tree.end[up] <= after:
+                top = up
+            found.append(top)
+        tops = Counter(tree.parent[top] for top in found)
+        common = tops.most_common(1)[0][0]
+        return [self._below(top, common) for top in found]
+
+    def _below(self, top: int, common: int) -> int:
+        """Rows are children of one element where most are: the first link's may reach to the page's head."""
+        tree = self.page.tree
+        if tree.parent[top] == common or not top < common < tree.end[top]:
+            return top
+        place = next((one for one in self.places if top <= one < tree.end[top]), top)
+        while tree.parent[place] != common and tree.parent[place] > top:
+            place = tree.parent[place]
+        return place
+
+    def size(self) -> int:
+        """Characters of the rows."""
+        return sum(self.page.tree.size(row) for row in self.rows())
+
+
+def link_groups(page: OpenedPage, most: int = 5) -> list[LinkGroup]:
+    """The groups of a page that may lead to forums or threads, the likeliest first: many links, each with a long text."""
+    tree, here = page.tree, urlsplit(page.url)
+    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    targets: dict[int, str] = {}
+    for i, tag in enumerate(tree.tag):
+        href = tree.attributes[i].get("href") if tag == "a" else None
+        if not href or not 0 < tree.size(i) < 300 or class_words.is_profile_link(href):
+            continue
+        target = _target(page.url, href)
+        if (
+            target is None
+            or urlsplit(target).netloc != here.netloc
+            or target == urldefrag(page.url).url
+            or _is_other(target, tree.string(i))
+        ):
+            continue
+        targets[i] = target
+        up = tree.parent[i]
+        above = tree.parent[up] if up >= 0 else -1
+        groups[tree.sign[i], tree.sign[up] if up >= 0 else -1, tree.sign[above] if above >= 0 else -1].append(i)
+    found = []
+    for members in groups.values():
+        by_url: dict[str, int] = {}
+        for i in members:
+            known = by_url.get(targets[i])
+            if known is None or tree.size(i) > tree.size(known):
+                by_url[targets[i]] = i
+        places = sorted(by_url.values())[:_MOST_LINKS]
+        if len(places) >= _LEAST:
+            found.append(LinkGroup(page, places, [targets[i] for i in places], [tree.string(i) for i in places]))
+    found.sort(key=lambda one: -sum(map(len, one.titles)))
+    return found[:most]
+
+
+def _target(base: str, href: str) -> str | None:
+    try:
+        target = urldefrag(urljoin(base, href.strip())).url
+        return target if urlsplit(target).scheme in ("http", "https") else None
+    except ValueError:
+        return None
+
+
+def _is_other(target: str, text: str) -> bool:
+    parts = urlsplit(target)
+    return bool(_NOT_CONTENT.search(f"{parts.path}?{parts.query}")) or bool(_PAGE_WORD.match(text))
+
+
+@dataclass(frozen=True, slots=True)
+class AddressShape:
+    """How the addresses of a group are made: `template` with `{id}` in the place of what differs, `{url}` where they have more in
+    them than ids; `pattern`, whose first group is the id in an address; `ids` of the links.
+    """
+
+    template: str
+    pattern: str
+    ids: tuple[str, ...]
+
+
+def shape_of(urls: list[str], *, besides: frozenset[str] = frozenset(), whole: bool = False) -> AddressShape | None:
+    """How these addresses are made; None where no part tells them apart. Parts that are in `besides` differ, too, though not in
+    these. `whole`: the id is all that differs, with the title that many addresses have.
+    """
+    split = [_PARTS.split(unquote(_address(url))) for url in urls]
+    length = Counter(map(len, split)).most_common(1)[0][0]
+    alike = [parts for parts in split if len(parts) == length]
+    if len(alike) < 0.6 * len(split) or len(alike) < 2:
+        return None
+    varying = [n for n in range(length) if len({parts[n] for parts in alike}) > 1 or alike[0][n] in besides]
+    if whole and len(varying) > 1 and set(alike[0][varying[0] + 1 : varying[-1] : 2]) == {"/"}:
+        return _of_path(urls, alike, varying)
+    best: tuple[float, int, str] | None = None
+    for n in varying:
+        for score, pattern in _patterns([parts[n] for parts in alike], whole=whole):
+            if best is None or score > best[0]:
+                best = (score, n, pattern)
+    if best is None:
+        return None
+    _, n, inner = best
+    start = max(0, n - 2)  # links may be relative: the word before the id is enough
+    while start > 0 and (start in varying or not alike[0][start]):
+        start -= 2
+    words = (r"[^/?&=;#]+" if m in varying else re.escape(alike[0][m]) for m in range(start, n))
+    pattern = f"{''.join(words)}{inner}"
+    if start == 0 and not alike[0][0]:
+        pattern = f"^(?:https?://[^/]+)?/?{pattern.removeprefix('/')}"
+    ids = []
+    for url in urls:
+        match = re.search(pattern, unquote(_address(url)))
+        ids.append(match[1] if match else "")
+    is_all = varying == [n] and inner == _PART
+    template = "".join([*alike[0][:n], "{id}", *alike[0][n + 1 :]]) if is_all else "{url}"
+    return AddressShape(template, pattern, tuple(ids))
+
+
+def _of_path(urls: list[str], alike: list[list[str]], varying: list[int]) -> AddressShape:
+    """Where several parts of a path differ: together they are the id."""
+    first, last = varying[0], varying[-1]
+    inner = "".join(r"[^/?&=;#]+" if m in varying else re.escape(alike[0][m]) for m in range(first, last + 1))
+    before = "".join(map(re.escape, alike[0][max(0, first - 2) : first]))
+    matches = [re.search(f"{before}({inner})", unquote(_address(url))) for url in urls]
+    template = "".join([*alike[0][:first], "{id:path}", *alike[0][last + 1 :]])
+    return AddressShape(template, f"{before}({inner})", tuple(match[1] if match else "" for match in matches))
+
+
+def _patterns(parts: list[str], *, whole: bool) -> list[tuple[float, str]]:
+    """Ways to take an id out of a part of the addresses: those that tell all apart, with how far they look like ids."""
+    found = []
+    for score, pattern in (
+        (3.0, r"(\d+)(?=[-._,/?&;#]|$)"), (2.5, r"[^/?&=;#]*[-._](\d+)(?=\.html?|\.php|[/?&;#]|$)"), (2.0, _PART),
+    )[2 if whole else 0 :]:  # fmt: skip
+        matches = [re.match(pattern, part) for part in parts]
+        ids = [match[1] for match in matches if match]
+        if len(ids) == len(parts) == len(set(ids)):
+            if score < 3 and any(char.isdigit() for char in "".join(ids)) and all(_CODE.match(one) for one in ids):
+                score += 0.2
+            if score == 3.0 and all(part.isdigit() for part in parts):
+                pattern = _PART
+            found.append((score, pattern))
+    return found
+
+
+def _address(url: str) -> str:
+    parts = urlsplit(url)
+    return parts.path + (f"?{parts.query}" if parts.query else "")

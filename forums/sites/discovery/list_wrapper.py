@@ -1,0 +1,226 @@
+"""What a site file says of lists, learned from a list and some of its threads: rows, fields, what changes with a reply."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from forums.sites.definition.selectors import compiled
+from forums.sites.reading import class_words
+from forums.sites.reading.author_field import find_authors, name_of
+from forums.sites.reading.block_paths import BlockPaths
+from forums.sites.reading.checks import order
+from forums.sites.reading.converters import number as number_in
+from forums.sites.reading.repeated_blocks import Block
+
+from .date_fields import date_field
+from .element_selectors import as_value, attribute_of, field_selectors, rows_selector
+from .link_groups import AddressShape, LinkGroup
+from .opened_page import OpenedPage
+from .paging_links import next_selector
+
+_REPLIES = re.compile(r"repl|answer|comment|antwort|respuesta|réponse|rispost|ответ|odpowied|回复|回覆|返信|댓글", re.IGNORECASE)
+_POSTS = re.compile(r"posts?\b|messages?\b|beitr|nachricht|сообщен|wiadomo|帖", re.IGNORECASE)
+_VIEWS = re.compile(r"view|hits|aufruf|zugriff|visit|vue|просмотр|vote|score|like|点击|浏览", re.IGNORECASE)
+_LONGEST_NUMBER = 30  # characters of a cell with a count
+_LEAST_ROWS = 0.6
+
+
+@dataclass(slots=True)
+class _Listed:
+    """A list's rows, with all that stands in them and behind each up to the next."""
+
+    group: LinkGroup
+    rows: list[Any]
+    paths: BlockPaths
+
+
+def learn_list(group: LinkGroup, shape: AddressShape, threads: Sequence[OpenedPage]) -> dict[str, Any] | None:
+    """The table `[pages.list]` but for its address; None where no selector finds the rows. `threads` are some of those listed."""
+    listed = _listed(group)
+    selector = rows_selector([(group.page.root, listed.rows)])
+    links = field_selectors(list(zip(listed.rows, group.elements, strict=True)))
+    if selector is None or not links:
+        return None
+    link = as_value(links)
+    table: dict[str, Any] = {"rows": selector}
+    if following := next_selector(group.page.root, group.page.url, group.page.next):
+        table["next"] = following
+    fields: dict[str, Any] = {
+        "id": {"select": as_value([attribute_of(one, "href") for one in links]), "regex": shape.pattern},
+        "url": link,
+        "title": link,
+    }
+    fields |= _author(listed) | _count(listed, threads) | _dates(listed, threads) | _token(listed, threads)
+    table["fields"] = fields
+    return table
+
+
+def learn_index(group: LinkGroup, shape: AddressShape) -> dict[str, Any] | None:
+    """The table `[pages.index]` but for its address: each link to a forum is a row."""
+    selector = rows_selector([(group.page.root, group.elements)])
+    if selector is None:
+        return None
+    return {"rows": selector, "fields": {"id": {"select": "./@href", "regex": shape.pattern}, "name": ".", "url": "."}}
+
+
+def _listed(group: LinkGroup) -> _Listed:
+    tree = group.page.tree
+    rows = group.rows()
+    blocks = []
+    for n, row in enumerate(rows):
+        last = rows[n + 1] if n + 1 < len(rows) and tree.parent[rows[n + 1]] == tree.parent[row] else tree.end[row]
+        if n + 1 == len(rows) and n and tree.parent[rows[n - 1]] == tree.parent[row]:
+            last = min(tree.end[tree.parent[row]], row + (rows[n] - rows[n - 1]))
+        end = max(tree.end[row], last)
+        blocks.append(Block(row, end, tree.text_range((row, end))))
+    return _Listed(group, [tree.elements[row] for row in rows], BlockPaths(tree, group.page.marks, blocks))
+
+
+def _pairs(listed: _Listed, places: dict[int, int]) -> list[tuple[Any, Any]]:
+    elements = listed.paths.tree.elements
+    return [(row, elements[i] if (i := places.get(n)) is not None else None) for n, row in enumerate(listed.rows)]
+
+
+def _author(listed: _Listed) -> dict[str, Any]:
+    """Who opened it, where a link to a profile or a class says that it is a name: the first of a row."""
+    paths, tree = listed.paths, listed.paths.tree
+    sure: dict[int, int] = {}
+    for n in range(paths.count):
+        for i in paths.own[n]:
+            if tree.tag[i] == "a" and class_words.is_profile_link(tree.attributes[i].get("href") or "") and paths.has_letters(i):
+                sure[n] = i
+                break
+    if len(sure) < _LEAST_ROWS * paths.count:
+        sure = {n: i for n, i in find_authors(paths).items() if class_words.says_author(paths.names(i))}
+    if len(sure) < _LEAST_ROWS * paths.count:
+        return {}
+    selectors = field_selectors(_pairs(listed, sure))
+    if not selectors:
+        return {}
+    plain = all(paths.string(i) == name_of(paths, i) for i in list(sure.values())[:10])
+    return {"author": as_value(selectors)} if plain else {}
+
+
+def _count(listed: _Listed, threads: Sequence[OpenedPage]) -> dict[str, Any]:
+    """How many replies: the number that agrees with threads that were read, else the one that says so."""
+    paths = listed.paths
+    known = {one.url: len(one.posts) for one in threads if one.posts and not one.next and not one.pages}
+    best: tuple[float, dict[int, int], int] | None = None
+    for place in paths.places[1:]:
+        if paths.presence(place) < _LEAST_ROWS or place.count > 1.5 * len(place.first):
+            continue
+        labels = {n: paths.label(i) for n, i in place.first.items()}
+        values = {n: number_in(text) for n, text in labels.items() if 0 < len(text) <= _LONGEST_NUMBER}
+        values = {n: value for n, value in values.items() if value == number_in(paths.string(place.first[n]))}
+        if len(values) < 0.9 * len(place.first) or any(value is None for value in values.values()):
+            continue
+        if any(i in paths.marks.dates for i in place.first.values()):
+            continue
+        said = " ".join({paths.names(i) + " " + re.sub(r"\d+", "", paths.string(i)) for i in list(place.first.values())[:5]})
+        counted = [(values[n], known[url]) for n, url in enumerate(listed.group.urls) if n in values and url in known]
+        for add in (0, -1):
+            right = sum((value or 0) + add == posts - 1 for value, posts in counted)
+            score = 2.0 * right / len(counted) if counted else 0.0
+            score += 0.6 * bool(_REPLIES.search(said)) * (add == 0) + 0.4 * bool(_POSTS.search(said)) * (add == -1)
+            score -= 1.0 * bool(_VIEWS.search(said))
+            if score > 0.5 and (best is None or score > best[0]):
+                best = (score, place.first, add)
+    if best is None:
+        return _count_in_words(listed)
+    selectors = field_selectors(_pairs(listed, best[1]))
+    if not selectors:
+        return {}
+    value = as_value(selectors)
+    return {"reply_count": {"select": value, "add": best[2]} if best[2] else value}
+
+
+def _count_in_words(listed: _Listed) -> dict[str, Any]:
+    """`12 replies, last on …`: a number before the word, among other things."""
+    for pattern, add in ((_REPLIES, 0), (_POSTS, -1)):
+        regex = rf"(?i)(\d[\d.,]*[kw万]?)\s*(?:{pattern.pattern})"
+        for place in listed.paths.places[1:]:
+            said = [bool(re.search(regex, listed.paths.string(i))) for i in place.first.values()]
+            if listed.paths.presence(place) >= _LEAST_ROWS and sum(said) >= 0.9 * len(said):
+                if selectors := field_selectors(_pairs(listed, place.first), 1):
+                    return {"reply_count": {"select": selectors[0], "regex": regex} | ({"add": add} if add else {})}
+                break
+    return {}
+
+
+def _dates(listed: _Listed, threads: Sequence[OpenedPage]) -> dict[str, Any]:
+    """When it was opened and when something was written last: by threads that were read, by words, by the order of the rows."""
+    paths = listed.paths
+    columns: dict[int, dict[int, int]] = defaultdict(dict)
+    for n in range(paths.count):
+        for i in paths.dates_in(n):
+            columns[paths.path_of[i]].setdefault(n, i)
+    read = []
+    for places in columns.values():
+        if len(places) < _LEAST_ROWS * paths.count:
+            continue
+        numbers = sorted(places)
+        moments = dict(
+            zip(numbers, listed.group.page.calendar.read([paths.marks.dates[places[n]] for n in numbers]), strict=True)
+        )
+        if sum(moment is not None for moment in moments.values()) >= 0.8 * len(numbers):
+            read.append((places, moments))
+    if not read:
+        return {}
+    read.sort(key=lambda one: -_lateness(one[1]))
+    latest = read[0]
+    found = {}
+    names = ["last_activity", "created_at"]
+    if len(read) == 1 and _is_created(listed, latest[1], threads):
+        names = ["created_at"]
+    for name, (places, moments) in zip(names, read, strict=False):
+        if selectors := field_selectors(_pairs(listed, places)):
+            wanted = [(row, moments.get(n)) for n, row in enumerate(listed.rows)]
+            found[name] = date_field(selectors, [(listed.group.page, wanted)])
+    return found
+
+
+def _lateness(moments: dict[int, datetime | None]) -> float:
+    """Columns of last posts are later than those of first ones, and mostly in order."""
+    known = [moment for moment in moments.values() if moment is not None]
+    return sum(moment.timestamp() for moment in known) / len(known) / 86400 + 0.5 * order(known)
+
+
+def _is_created(listed: _Listed, moments: dict[int, datetime | None], threads: Sequence[OpenedPage]) -> bool:
+    """Whether the only date of the rows is that of opening posts, as far as threads tell that were read."""
+    votes = 0
+    for thread in threads:
+        dates = [post.published for post in thread.posts if post.published is not None]
+        number = listed.group.urls.index(thread.url) if thread.url in listed.group.urls else -1
+        moment = moments.get(number)
+        if moment is None or len(dates) < 2 or thread.next or dates[0].date() == dates[-1].date():
+            continue
+        first, last = (abs((moment - one).total_seconds()) for one in (dates[0], max(dates)))
+        votes += (first < last) - (last < first)
+    return votes > 0
+
+
+def _alone(id_: str) -> str:
+    return rf"(?<!\d){id_}(?!\d)" if id_.isdigit() else rf"(?<!\w){re.escape(id_)}(?!\w)"
+
+
+def _token(listed: _Listed, threads: Sequence[OpenedPage]) -> dict[str, Any]:
+    """A link of the row to the newest post, whose id is the last one of the thread: it changes with each reply."""
+    last = {one.url: [post.id for post in one.posts if post.id] for one in threads if not one.next}
+    known = {n: last[url][-1] for n, url in enumerate(listed.group.urls) if last.get(url)}
+    paths, tree = listed.paths, listed.paths.tree
+    for place in paths.places[1:]:
+        if paths.presence(place) < 0.9 or len(known) < 2:
+            continue
+        hrefs = {n: tree.attributes[i].get("href") or "" for n, i in place.first.items()}
+        agree = [bool(re.search(_alone(id_), hrefs.get(n, ""))) for n, id_ in known.items()]
+        titles = set(listed.group.places)
+        if all(agree) and len(set(hrefs.values())) == len(hrefs) and not titles & set(place.first.values()):
+            selectors = field_selectors(_pairs(listed, place.first), 1)
+            if selectors and compiled("html", selectors[0])(listed.rows[0]):
+                return {"token": attribute_of(selectors[0], "href")}
+    return {}

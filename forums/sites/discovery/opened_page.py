@@ -1,0 +1,96 @@
+"""A page that was fetched to find out how its site is made: what the readers without a profile see, and its elements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from lxml import etree
+from parsel.selector import create_root_node
+
+from forums.sites.reading.learned import Learned, learn
+from forums.sites.reading.page_kind import PageFrame, frame_of, kind_of
+from forums.sites.reading.page_tree import PageTree
+from forums.sites.reading.parse_body import read_at
+from forums.sites.reading.post_dates import Calendar
+from forums.sites.reading.reading_budget import extraordinary
+from forums.sites.reading.records import PageKind, PageTooLarge
+from forums.sites.reading.repeated_blocks import Marks, find_marks
+from forums.sites.reading.text_field import size_of
+
+if TYPE_CHECKING:
+    from scrapy.http import TextResponse
+
+    from forums.sites.reading.records import SeenPost
+
+_LEAST_PROSE = 0.4  # of the text of posts is in no link
+
+
+@dataclass(slots=True)
+class OpenedPage:
+    """A page, its tree, and the posts that its structure shows; `is_thread` where they look like posts."""
+
+    response: TextResponse
+    root: Any
+    tree: PageTree
+    frame: PageFrame
+    marks: Marks
+    calendar: Calendar
+    learned: Learned | None
+    is_thread: bool
+    next: str | None
+    pages: tuple[str, ...]
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return self.response.url
+
+    @property
+    def posts(self) -> tuple[SeenPost, ...]:
+        """The posts; none where it is not a thread."""
+        return self.learned.posts if self.learned and self.is_thread else ()
+
+    @property
+    def text_size(self) -> int:
+        """Characters of its posts."""
+        return sum(len(post.text) for post in self.posts)
+
+
+def _is_prose(learned: Learned) -> bool:
+    """Whether posts are more than links: the rows of a list have an author and a date each, too."""
+    fields = learned.fields
+    unlinked = sum(size_of(fields.paths, body) for body in fields.bodies)
+    return unlinked >= _LEAST_PROSE * sum(len(post.text) for post in learned.posts)
+
+
+def opened(response: TextResponse) -> OpenedPage | None:
+    """The page; None where it is not HTML, or like no page of a forum."""
+    if extraordinary(response.text) is not None or "<" not in response.text:
+        return None
+    root = create_root_node(response.text.replace("\x00", ""), etree.HTMLParser)
+    if root is None:
+        return None
+    try:
+        tree = PageTree(root, keep=True)
+    except PageTooLarge:
+        return None
+    frame = frame_of(tree, root)
+    made = read_at(response)
+    calendar = Calendar(min(made, datetime.now(UTC)), frame.language)
+    marks = find_marks(tree)
+    learned = learn(tree, calendar, marks)
+    kind = kind_of(tree, frame, response.url, learned.posts if learned else (), learned.quality if learned else 0.0)
+    return OpenedPage(
+        response=response,
+        root=root,
+        tree=tree,
+        frame=frame,
+        marks=marks,
+        calendar=calendar,
+        learned=learned,
+        is_thread=kind.kind is PageKind.THREAD and learned is not None and _is_prose(learned),
+        next=kind.next,
+        pages=kind.pages,
+    )

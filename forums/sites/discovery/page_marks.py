@@ -1,0 +1,155 @@
+"""What of a page tells the software that made it, apart from what people wrote into it: the marks of `[recognise]` are looked for
+in nothing else.
+
+Text between tags is left out: "Powered by MyBB" may be in a post, and so may a link to another forum.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Literal, get_args
+from urllib.parse import urlsplit
+
+from lxml import etree
+
+if TYPE_CHECKING:
+    from scrapy.http import TextResponse
+
+MarkKind = Literal[
+    "class", "id", "data", "field", "link", "asset", "meta", "comment", "script", "credit", "root", "header", "cookie"
+]
+"""`class`, `id`: of any element, ids with # for digits. `data`: name of a `data-` attribute. `field`: name of an input.
+`link`: path and query of a link within the site. `asset`: address of a script or style sheet. `meta`: `name=content`. `comment`:
+beginning of an HTML comment. `script`: text of a script. `credit`: host of one of the page's last links to other sites. `root`:
+attributes of <html> and <body>. `header`: `name: value` of the answer, in small letters. `cookie`: name of one that is set.
+"""
+KINDS = frozenset(get_args(MarkKind))
+
+_DIGITS = re.compile(r"\d+")
+_DATA = re.compile(r"data-[a-z][a-z-]*=")
+_COMMENT = re.compile(r"<!--\s*(.{1,80}?)\s*(?:-->|$)", re.MULTILINE)
+_SCRIPT_HEAD = 200_000  # characters of each script
+_MOST_SCRIPT = 600_000
+_MOST_LINKS = 2000
+_LAST_LINKS = 40
+
+
+class PageMarks:
+    """The marks of one page, each kind gathered when first asked for. `root` is its tree, where there is one already."""
+
+    def __init__(self, response: TextResponse, root: Any = None) -> None:
+        self._response = response
+        self._given_root = root
+        self._known: dict[str, frozenset[str]] = {}
+        self._joined: dict[str, str] = {}
+
+    def of(self, kind: str) -> frozenset[str]:
+        """The marks of a kind."""
+        known = self._known.get(kind)
+        if known is None:
+            known = self._known[kind] = frozenset(getattr(self, "_root_attributes" if kind == "root" else f"_{kind}")())
+        return known
+
+    def lines(self, kind: str) -> str:
+        """The same, one a line."""
+        joined = self._joined.get(kind)
+        if joined is None:
+            joined = self._joined[kind] = "\n".join(sorted(self.of(kind)))
+        return joined
+
+    def addresses(self) -> str:
+        """The links of the page, and what its head says of itself, one a line in one form: where the forum's root is found."""
+        lines = [f'href="{href}"' for href in self._hrefs[:_MOST_LINKS]]
+        lines += [f'<link rel="{one.get("rel", "")}" href="{one.get("href")}"' for one in self._all("//link[@href]")]
+        named = self._all("//meta[@name][@content]")
+        lines += [f'<meta name="{one.get("name")}" content="{one.get("content")}"' for one in named]
+        return "\n".join(lines)
+
+    @property
+    def _root(self) -> Any:
+        if self._given_root is None:
+            self._given_root = self._response.selector.root
+        return self._given_root
+
+    def _all(self, path: str) -> list[Any]:
+        root = self._root
+        return list(_xpath(path)(root)) if isinstance(root, etree._Element) else []
+
+    @cached_property
+    def _hrefs(self) -> list[str]:
+        return self._all("//a/@href")
+
+    def _class(self) -> Iterable[str]:
+        return " ".join(set(self._all("//@class"))).split()
+
+    def _id(self) -> Iterable[str]:
+        return (_DIGITS.sub("#", found) for found in self._all("//@id"))
+
+    def _data(self) -> Iterable[str]:
+        return (found.rstrip("=") for found in _DATA.findall(self._response.text))
+
+    def _field(self) -> Iterable[str]:
+        return self._all("//input/@name | //button/@name | //select/@name")
+
+    def _link(self) -> Iterable[str]:
+        here = urlsplit(self._response.url).netloc
+        for href in set(self._hrefs[:_MOST_LINKS]):
+            if "://" not in href[:12]:
+                yield href.strip() if href[:1] == "/" else f"/{href.strip()}"
+            elif href.split("/", 3)[2:3] == [here]:
+                yield "/" + "".join(href.split("/", 3)[3:])
+
+    def _asset(self) -> Iterable[str]:
+        return self._all("//script/@src | //link/@href")
+
+    def _meta(self) -> Iterable[str]:
+        for element in self._all("//meta[@content]"):
+            name = element.get("name") or element.get("property")
+            if name:
+                yield f"{name.lower()}={' '.join(element.get('content').split())}"
+
+    def _comment(self) -> Iterable[str]:
+        return _COMMENT.findall(self._response.text)
+
+    def _script(self) -> Iterable[str]:
+        left = _MOST_SCRIPT
+        for script in self._all("//script/text()"):
+            if left > 0:
+                yield script[: min(_SCRIPT_HEAD, left)]
+                left -= len(script)
+
+    def _credit(self) -> Iterable[str]:
+        here = urlsplit(self._response.url).netloc
+        hosts = [_host(href.strip()) for href in self._hrefs[-_LAST_LINKS:] if "//" in href[:10]]
+        return [host for host in hosts if host and host != here]
+
+    def _root_attributes(self) -> Iterable[str]:
+        return [
+            f"{element.tag} {name}={value}"
+            for element in self._all("/html | /html/body")
+            for name, value in element.attrib.items()
+        ]
+
+    def _header(self) -> Iterable[str]:
+        return [
+            f"{name.decode('latin-1')}: {value.decode('latin-1')}".lower()
+            for name, values in self._response.headers.items()
+            for value in values
+        ]
+
+    def _cookie(self) -> Iterable[str]:
+        return [cookie.decode("latin-1").partition("=")[0] for cookie in self._response.headers.getlist("Set-Cookie")]
+
+
+@lru_cache(maxsize=32)
+def _xpath(path: str) -> etree.XPath:
+    return etree.XPath(path, smart_strings=False)
+
+
+def _host(url: str) -> str | None:
+    try:
+        return (urlsplit(url).hostname or "").removeprefix("www.") or None
+    except ValueError:
+        return None

@@ -1,0 +1,70 @@
+"""Links to the other pages of a list or a thread."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urldefrag, urljoin, urlsplit
+
+from parsel import Selector
+
+from .element_selectors import class_selector
+
+if TYPE_CHECKING:
+    from scrapy.http import TextResponse
+
+_PAGE = re.compile(r"(\b(?:page|pg|p)[=/-]?)2(?!\d)", re.IGNORECASE)
+_NEXT_NAME = re.compile(r"next|right|forward|older", re.IGNORECASE)
+
+
+def second_page(response: TextResponse) -> str | None:
+    """The path of this page's second page, with `{page}` for the number, from a link that says 2, or next."""
+    for link in Selector(text=response.text, type="html").xpath("//a[@href][normalize-space() = '2' or @rel = 'next']"):
+        parts = urlsplit(urljoin(response.url, link.attrib["href"].strip()))
+        address = parts.path + (f"?{parts.query}" if parts.query else "")
+        if match := _PAGE.search(address):
+            return f"{address[: match.end(1)]}{{page}}{address[match.end() :]}"
+    return None
+
+
+def next_selector(root: Any, url: str, following: str | None) -> str | None:
+    """A selector of the link to `following`, the next page: by its role, its class, its text; None where none finds just it."""
+    if following is None:
+        return None
+    page = Selector(root=root, type="html")
+    wanted = urldefrag(following).url
+    links = [
+        one
+        for one in page.xpath("//a[@href] | //link[@href]")
+        if urldefrag(urljoin(url, one.attrib["href"].strip())).url == wanted
+    ]
+    for link in sorted(links, key=lambda one: _is_number(one)):
+        for candidate in _of_link(link):
+            found = page.xpath(candidate) if candidate.startswith(("/", "(")) else page.css(candidate)
+            targets = {urldefrag(urljoin(url, one.attrib.get("href", "").strip())).url for one in found}
+            if targets == {wanted}:
+                return candidate
+    return None
+
+
+def _is_number(link: Selector) -> bool:
+    return " ".join(link.xpath("string()").get("").split()).isdigit()
+
+
+def _of_link(link: Selector) -> list[str]:
+    element = link.root
+    found = [f'{element.tag}[rel~="next"]'] if "next" in (element.get("rel") or "").lower() else []
+    inner = next((one for one in element.iterchildren() if isinstance(one.tag, str) and class_selector(one)), None)
+    parent = element.getparent()
+    for one, form in ((element, "{}"), (parent, "{} > a"), (inner, "a:has(> {})")):
+        by_class = class_selector(one) if one is not None else None
+        if by_class and _NEXT_NAME.search(by_class):
+            found.append(form.format(by_class))
+    text = " ".join(link.xpath("string()").get("").split())
+    if text and not text.isdigit() and "'" not in text and len(text) < 40:
+        found.append(f"//a[normalize-space() = '{text}']")
+    if title := element.get("title") or element.get("aria-label"):
+        name = "title" if element.get("title") else "aria-label"
+        if '"' not in title and len(title) < 40:
+            found.append(f'a[{name}="{title}"]')
+    return found

@@ -1,0 +1,233 @@
+"""Which forum software made a page: the `[recognise]` tables of the profiles, against its marks."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin, urlsplit
+
+import msgspec
+import regex
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from forums.sites.definition import layers
+
+from .page_marks import KINDS, PageMarks
+
+if TYPE_CHECKING:
+    from scrapy.http import TextResponse
+
+SURE = 0.6
+"""The least score of a software that is named."""
+
+_MOST_S = 0.5  # for an expression and a page; what takes longer is not there
+_LEAST = 3
+_MARGIN = 2
+_DOUBT = 0.7  # what is left of it with each unit of weight
+_WHOLE = frozenset({"class", "id", "data", "field", "credit"})  # kinds whose marks are matched as a whole
+
+
+class Recognise(BaseModel):
+    """Profiles: how `trawl sites new` knows the software from a page, by several independent marks. A mark is
+    a kind and a regular expression, as in `class structItem`; kinds are in `forums/sites/discovery/page_marks.py`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sure: tuple[str, ...] = Field(default=(), description="marks that hardly any other software has: each counts 2")
+    marks: tuple[str, ...] = Field(default=(), description="further marks: each counts 1")
+    needs: tuple[str, ...] = Field(default=(), description="marks without which it is another version; they do not count")
+    never: tuple[str, ...] = Field(default=(), description="marks that only another software or version has")
+    version: str | None = Field(default=None, description="a mark whose first group is the version")
+    software: str | None = Field(default=None, description="its name, the same in the profiles of all its versions")
+    html_profile: str | None = Field(
+        default=None, description="the profile that reads its HTML pages, where this one reads an API"
+    )
+    rank: int = Field(default=0, description="of several profiles that fit equally well the one of the highest rank is chosen")
+    base: str | None = Field(default=None, description="regular expression whose first group is the path of the forum's root")
+    about: str | None = Field(default=None, description="one line about the software")
+
+    @field_validator("sure", "marks", "needs", "never")
+    @classmethod
+    def _are_marks(cls, marks: tuple[str, ...]) -> tuple[str, ...]:
+        for mark in marks:
+            _compiled(mark)
+        return marks
+
+
+class Guess(msgspec.Struct, frozen=True, kw_only=True):
+    """A profile that fits: the weight of its marks that the page has, and which."""
+
+    profile: str
+    score: int
+    marks: tuple[str, ...]
+    base_url: str
+
+
+class Recognition(msgspec.Struct, frozen=True, kw_only=True):
+    """Which software made a page. `score` is how sure that is, from 0 to 1; nothing below `SURE` is named: then `software`, and
+    both profiles, are None, and `score` and `marks` are those of the likeliest.
+
+    `profile` is the one to crawl the site with, `html_profile` the one that reads pages like this: they differ where the
+    software has an API.
+    """
+
+    software: str | None
+    version: str | None
+    score: float
+    marks: tuple[str, ...]
+    profile: str | None
+    html_profile: str | None
+    base_url: str
+
+
+def recognise(page: TextResponse, root: Any = None) -> Recognition:
+    """Which software made a page. `root` is its tree, where it was parsed already. One mark decides nothing: a software is named
+    where its marks weigh at least `_LEAST`, are at least two, and outweigh those of any other software by `_MARGIN`.
+    """
+    found = _weighed(page, root)
+    best = found[0] if found else None
+    if best is None:
+        return Recognition(
+            software=None, version=None, score=0.0, marks=(), profile=None, html_profile=None, base_url=base_of(page.url)
+        )
+    others = [one for one in found if one.software != best.software]
+    is_sure = _is_sure(found)
+    score = round(1 - _DOUBT ** (best.weight - (others[0].weight / 2 if others else 0)), 2)
+    return Recognition(
+        software=best.software if is_sure else None,
+        version=_version(best.table, best.page) if is_sure else None,
+        score=score if is_sure else min(score, SURE - 0.01),
+        marks=best.marks,
+        profile=best.profile if is_sure else None,
+        html_profile=(best.table.html_profile or best.profile) if is_sure else None,
+        base_url=_base(best.table, page, best.page) if is_sure else base_of(page.url),
+    )
+
+
+def guesses(response: TextResponse) -> list[Guess]:
+    """The profiles that fit a page, the likeliest first; none where no software is sure."""
+    found = _weighed(response)
+    software = found[0].software if _is_sure(found) else None
+    return [
+        Guess(profile=one.profile, score=one.weight, marks=one.marks, base_url=_base(one.table, response, one.page))
+        for one in found
+        if one.software == software and one.is_enough
+    ]
+
+
+class _Weighed(msgspec.Struct, frozen=True, kw_only=True):
+    profile: str
+    software: str
+    weight: int
+    marks: tuple[str, ...]
+    table: Recognise
+    page: PageMarks
+
+    @property
+    def is_enough(self) -> bool:
+        return self.weight >= _LEAST and len(self.marks) >= 2
+
+
+def _is_sure(found: list[_Weighed]) -> bool:
+    """Whether the heaviest has enough marks, and outweighs those of any other software."""
+    if not found or not found[0].is_enough:
+        return False
+    others = (one.weight for one in found if one.software != found[0].software)
+    return found[0].weight - max(others, default=0) >= _MARGIN
+
+
+def _weighed(response: TextResponse, root: Any = None) -> list[_Weighed]:
+    """The profiles that a page has marks of, the heaviest first."""
+    page = PageMarks(response, root)
+    found = []
+    for name, table in _tables(layers.PROFILES):
+        if not any(_has(page, mark) for mark in (*table.sure, *table.marks) if not mark.startswith("script ")):
+            continue  # scripts are long, and decide nothing alone
+        sure, marks = (tuple(mark for mark in given if _has(page, mark)) for given in (table.sure, table.marks))
+        if any(_has(page, mark) for mark in table.never) or not all(_has(page, mark) for mark in table.needs):
+            continue
+        found.append(
+            _Weighed(
+                profile=name,
+                software=table.software or name,
+                weight=2 * len(sure) + len(marks),
+                marks=(*sure, *marks),
+                table=table,
+                page=page,
+            )
+        )
+    return sorted(found, key=lambda one: (-one.weight, -one.table.rank, one.profile))
+
+
+@lru_cache(maxsize=2)
+def _tables(folder: Path) -> tuple[tuple[str, Recognise], ...]:
+    """The tables of the profiles in a folder that have marks."""
+    names = sorted(path.stem for path in folder.glob("*.toml"))
+    tables = ((name, Recognise.model_validate(layers.profile_table(name).get("recognise", {}))) for name in names)
+    return tuple((name, table) for name, table in tables if table.sure or table.marks)
+
+
+def _has(page: PageMarks, mark: str) -> bool:
+    kind, literal, pattern = _compiled(mark)
+    return literal in page.of(kind) if literal else pattern.search(page.lines(kind)) is not None
+
+
+def _version(table: Recognise, page: PageMarks) -> str | None:
+    if table.version is None:
+        return None
+    kind, _, pattern = _compiled(table.version)
+    match = pattern.search(page.lines(kind))
+    return match[1] if match else None
+
+
+@lru_cache(maxsize=2048)
+def _compiled(mark: str) -> tuple[str, str, re.Pattern[str]]:
+    """A mark's kind, its text where it is a plain one of a kind whose marks are whole words, and its expression."""
+    kind, _, expression = mark.partition(" ")
+    if kind not in KINDS or not expression:
+        raise ValueError(
+            f"{mark!r} must be a kind and a regular expression, as in 'class structItem': kinds are {', '.join(sorted(KINDS))}"
+        )
+    is_whole = kind in _WHOLE
+    try:
+        pattern = re.compile(f"^(?:{expression})$" if is_whole else expression, re.MULTILINE)
+    except re.error as exc:
+        raise ValueError(f"{mark!r} is not a regular expression: {exc}") from None
+    return (
+        kind,
+        expression if is_whole and re.escape(expression).replace("\\-", "-").replace("\\#", "#") == expression else "",
+        pattern,
+    )
+
+
+def base_of(url: str) -> str:
+    """The folder that a page is in, which is where most forums have their root."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rpartition('/')[0]}"
+
+
+def _base(marks: Recognise, response: TextResponse, page: PageMarks) -> str:
+    """The forum's root, by the first link of the page's own host that tells it."""
+    here = _host(response.url)
+    for match in _found(marks.base or "", page.addresses()):
+        found: str = urljoin(response.url, match[1] or ".")
+        if _host(found) == here:  # a page must not choose another host, nor another scheme
+            asked = urlsplit(response.url)
+            return f"{asked.scheme}://{asked.netloc}{urlsplit(found).path}".rstrip("/")
+    return base_of(response.url).rstrip("/")
+
+
+def _host(url: str) -> str:
+    return str(urlsplit(url).netloc).removeprefix("www.")
+
+
+def _found(pattern: str, text: str) -> list[Any]:
+    """The matches, at most 100 of them; none where they take longer than `_MOST_S`."""
+    try:
+        return list(islice(regex.finditer(pattern, text, timeout=_MOST_S), 100)) if pattern else []
+    except TimeoutError:
+        return []

@@ -1,0 +1,314 @@
+"""What a site file says of threads, learned from pages of several threads: rows, fields, and the link to the next page.
+
+The readers of `forums/sites/reading/` find the posts; selectors are made for the elements that they took.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from forums.sites.definition.selectors import compiled
+from forums.sites.reading.author_field import name_of
+from forums.sites.reading.block_fields import Fields
+
+from .date_fields import date_field
+from .element_selectors import as_value, attribute_of, class_selector, field_selectors, rows_selector
+from .opened_page import OpenedPage
+from .paging_links import next_selector
+
+_ID_NAMES = (
+    "id",
+    "name",
+    "data-id",
+    "data-post-id",
+    "data-postid",
+    "data-message-id",
+    "data-comment-id",
+    "data-content",
+    "href",
+    "value",
+)
+_ID = re.compile(r"([0-9A-Za-z][0-9A-Za-z_~.@=-]*)/?$")
+_NUMBER_AT_END = re.compile(r"(\d+)/?$")
+_LONGEST_ID = 200
+_NEAR = 4  # siblings of a row in which its text may be
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The rows of a page and the blocks that they stand for, by number; `lead`: that of an opening post outside the rows."""
+
+    page: OpenedPage
+    fields: Fields
+    rows: list[Any]
+    numbers: list[int]
+    lead: int | None
+
+
+def learn_comments(pages: Sequence[OpenedPage]) -> dict[str, Any] | None:
+    """The table `[pages.comments]` but for its address; None where no selector finds the posts."""
+    found = [rows for page in pages if (rows := _rows(page)) is not None]
+    if not found:
+        return None
+    selector = rows_selector([(rows.page.root, rows.rows) for rows in found])
+    if selector is None:  # pages that were taken apart in different ways: the one with most posts counts
+        found = [max(found, key=lambda one: len(one.rows))]
+        selector = rows_selector([(found[0].page.root, found[0].rows)])
+    if selector is None:
+        return None
+    fields = _fields(found)
+    if fields is None:
+        return None
+    table: dict[str, Any] = {"rows": selector}
+    following = [one for page in pages if page.next and (one := next_selector(page.root, page.url, page.next))]
+    if following:
+        table["next"] = Counter(following).most_common(1)[0][0]
+    table["first_is_post"] = all(one.lead is None for one in found)
+    if any(block.around is not None for one in found for block in one.fields.paths.blocks):
+        table["nested"] = True
+    table["post"] = _opening(found)
+    table["fields"] = fields
+    return table
+
+
+def _rows(page: OpenedPage) -> _Rows | None:
+    """The elements of the blocks; of a post that is several siblings the one with its date or author."""
+    if page.learned is None or not page.posts:
+        return None
+    fields, tree = page.learned.fields, page.tree
+    blocks = fields.found.blocks
+    signs = Counter(tree.sign[block.start] for block in blocks)
+    is_lead = "lead" in fields.found.how or (len(blocks) > 2 and signs[tree.sign[blocks[0].start]] == 1)
+    rows, numbers = [], []
+    for number, block in enumerate(blocks):
+        if number == 0 and is_lead:
+            continue
+        place = block.start
+        if tree.end[block.start] < block.end:
+            mark = fields.dates.elements.get(number, fields.authors.get(number, block.start))
+            while tree.parent[mark] != tree.parent[block.start] and tree.parent[mark] > 0:
+                mark = tree.parent[mark]
+            place = mark
+        rows.append(tree.elements[place])
+        numbers.append(number)
+    return _Rows(page, fields, rows, numbers, 0 if is_lead else None) if rows else None
+
+
+def _pairs(found: Sequence[_Rows], places: str) -> list[tuple[Any, Any]]:
+    pairs = []
+    for one in found:
+        tree = one.page.tree
+        by_number = getattr(one.fields, places) if places == "authors" else one.fields.dates.elements
+        pairs += [
+            (row, tree.elements[i] if (i := by_number.get(n)) is not None else None)
+            for row, n in zip(one.rows, one.numbers, strict=True)
+        ]
+    return pairs
+
+
+def _selectors(found: Sequence[_Rows], places: str) -> list[str]:
+    """Of all pages, or where these were taken apart in different ways of the one with most posts."""
+    return field_selectors(_pairs(found, places)) or field_selectors(_pairs([max(found, key=lambda one: len(one.rows))], places))
+
+
+def _fields(found: Sequence[_Rows]) -> dict[str, Any] | None:
+    fields: dict[str, Any] = {}
+    ids = _id(found)
+    body = _body(found)
+    if body is None:
+        return None
+    authors, dates = _selectors(found, "authors"), _selectors(found, "dates")
+    fields["id"] = ids or _made_id(found, authors, dates)
+    if fields["id"] is None:
+        return None
+    fields["body"] = body
+    if authors:
+        fields["author"] = _with_regex(authors, [(one, n) for one in found for n in one.numbers])
+    if dates:
+        fields["created_at"] = _date(dates, found)
+    return fields
+
+
+# -- ids
+
+
+def _id(found: Sequence[_Rows]) -> dict[str, Any] | None:
+    """What is in an attribute of each row, and in no two of all pages the same."""
+    best: tuple[float, dict[str, Any]] | None = None
+    for selector, name in _id_places(found):
+        for pattern, bonus in ((_NUMBER_AT_END, 0.5), (_ID, 0.0)):
+            values = [_value(row, selector, name, pattern) for one in found for row in one.rows]
+            if None in values or len(set(values)) < len(values):
+                continue
+            score = bonus + _id_score(selector, name, [value for value in values if value], found)
+            if best is None or score > best[0]:
+                best = (score, {"select": attribute_of(selector, name), "regex": pattern.pattern})
+    return best[1] if best else None
+
+
+def _id_places(found: Sequence[_Rows]) -> list[tuple[str, str]]:
+    """Where ids may be: attributes of a row, and of what is in it."""
+    rows = [row for one in found for row in one.rows]
+    places: dict[tuple[str, str], None] = {}
+    for name in rows[0].attrib:
+        if name in _ID_NAMES or name.endswith("id"):
+            places.setdefault((".", name))
+    inner: dict[tuple[str, str], list[tuple[Any, Any]]] = {}
+    for row in (rows[0], rows[-1]):
+        for element in list(row.iterdescendants())[:200]:
+            if isinstance(element.tag, str):
+                for name, value in element.attrib.items():
+                    if (name in _ID_NAMES or name.endswith("id")) and len(value) < 300 and _ID.search(value):
+                        inner.setdefault((element.tag, name), []).append((row, element))
+    for (_, name), pairs in inner.items():
+        for selector in {one for pair in pairs[:12] for one in field_selectors([pair], 1)}:
+            places.setdefault((selector, name))
+    return list(places)[:120]
+
+
+def _value(row: Any, selector: str, name: str, pattern: re.Pattern[str]) -> str | None:
+    elements = compiled("html", selector)(row)
+    value = elements[0].get(name) if elements and not isinstance(elements[0], str) else None
+    match = pattern.search(value.strip()) if value else None
+    return match[1] if match and len(match[1]) <= _LONGEST_ID else None
+
+
+def _id_score(selector: str, name: str, values: list[str], found: Sequence[_Rows]) -> float:
+    score = 2.0 * (selector == "." and name == "id") + 1.0 * (name != "href") + 0.5 * (name.startswith("data-"))
+    text = f"{selector} {name}".lower()
+    score -= 2.0 * bool(re.search(r"user|author|avatar|member|profile|sig|quote|like|vote", text))
+    seen = {post.id for one in found for post in one.page.posts if post.id}
+    score += 1.5 * (len(seen & set(values)) >= 0.8 * len(values))
+    numbers = [int(value) for value in values if value.isdigit()]
+    if (
+        len(numbers) == len(values)
+        and sorted(numbers) == list(range(min(numbers), min(numbers) + len(numbers)))
+        and min(numbers) < 3
+    ):
+        score -= 3.0  # places in a thread: another thread has them, too
+    return score
+
+
+def _made_id(found: Sequence[_Rows], authors: list[str], dates: list[str]) -> dict[str, Any] | str | None:
+    """Where a post has no id: its thread, author and date together are nearly as good."""
+    if not authors or not dates:
+        return None
+    steps = [_as_xpath(one[0], found[0].rows[0]) for one in (authors, dates)]
+    if None in steps:
+        return None
+    parts = ["substring(normalize-space(//title), 1, 80)", *(f"normalize-space({step})" for step in steps)]
+    return f"(concat({', chr(47), '.join(parts)}))".replace("chr(47)", "'/'")
+
+
+def _as_xpath(selector: str, row: Any) -> str | None:
+    """The place in the row of what a selector finds."""
+    elements = compiled("html", selector)(row)
+    if not elements or isinstance(elements[0], str):
+        return None
+    if selector.startswith("."):
+        return selector
+    from cssselect import HTMLTranslator
+
+    return f"(./{HTMLTranslator().css_to_xpath(selector, prefix='descendant::')})[1]"
+
+
+# -- author, date, text
+
+
+def _with_regex(selectors: list[str], blocks: list[tuple[_Rows, int]]) -> Any:
+    """With what stands around the name in its element cut off: `by ida`, `ida · 3 March`."""
+    heads: Counter[str] = Counter()
+    tails: list[str] = []
+    for one, number in blocks:
+        place = one.fields.authors.get(number)
+        if place is None:
+            continue
+        whole, name = one.fields.paths.string(place), name_of(one.fields.paths, place)
+        at = whole.find(name)
+        if at < 0:
+            return as_value(selectors)
+        heads[whole[:at]] += 1
+        tails.append(whole[at + len(name) :])
+    if not tails or (set(heads) == {""} and not any(tails)):
+        return as_value(selectors)
+    head = heads.most_common(1)[0][0]
+    tail = re.match(r"[^\w]*", _common(tails))
+    after = re.escape(tail[0].strip()) if tail and tail[0].strip() else ""
+    regex = f"^(?:{re.escape(head.strip())}\\s*)?(.+?)\\s*{after or '$'}" if head.strip() else f"^(.+?)\\s*{after or '$'}"
+    return {"select": as_value(selectors), "regex": regex}
+
+
+def _common(texts: list[str]) -> str:
+    first, last = min(texts), max(texts)
+    return next((first[:n] for n, char in enumerate(first) if n >= len(last) or last[n] != char), first)
+
+
+def _date(selectors: list[str], found: Sequence[_Rows]) -> Any:
+    wanted = [
+        (one.page, [(row, one.fields.dates.published[n]) for row, n in zip(one.rows, one.numbers, strict=True)]) for one in found
+    ]
+    return date_field(selectors, wanted)
+
+
+def _body(found: Sequence[_Rows]) -> Any:
+    pairs = []
+    for one in found:
+        pairs += [(row, _body_of(one, row, n)) for row, n in zip(one.rows, one.numbers, strict=True)]
+    selectors = field_selectors(pairs)
+    without = _cut(found)
+    if not selectors or selectors[0] == ".":
+        marks = [*_selectors(found, "authors")[:1], *_selectors(found, "dates")[:1]]
+        return {"select": ".", "without": [*without, *(one for one in marks if one != ".")]}
+    return {"select": as_value(selectors), "without": without} if without else as_value(selectors)
+
+
+def _body_of(one: _Rows, row: Any, number: int) -> Any:
+    """The element of a post's text; where the reader took all of the row, the one in it that has just this text."""
+    root = one.fields.bodies[number].root
+    element = one.page.tree.elements[root] if root is not None else None
+    if element is not None and element is not row:
+        return element
+    words = "".join(one.page.posts[number].text.split())
+    around = [row, *row.itersiblings()][: 1 if element is row else _NEAR]
+    inner = (one for near in around for one in near.iterdescendants() if isinstance(one.tag, str))
+    return next((one for one in inner if words and "".join("".join(one.itertext()).split()) == words), element)
+
+
+def _cut(found: Sequence[_Rows]) -> list[str]:
+    """Selectors of what stands in bodies and is not the post's: signatures, notes of edits."""
+    seen: Counter[str] = Counter()
+    for one in found:
+        tree, paths = one.page.tree, one.fields.paths
+        for number in one.numbers:
+            body = one.fields.bodies[number]
+            for i in paths.own[number]:
+                ranges = (tree.first_text[i], tree.last_text[i])
+                if ranges in body.without and (body.root is None or body.root < i < tree.end[body.root]):
+                    selector = class_selector(tree.elements[i])
+                    if selector:
+                        seen[selector] += 1
+                        break
+    return [selector for selector, _ in seen.most_common(4)]
+
+
+def _opening(found: Sequence[_Rows]) -> dict[str, Any]:
+    """The fields of the opening post: the thread's title and, where it is outside the rows, the others."""
+    table: dict[str, Any] = {"title": "h1" if all(one.page.root.find(".//h1") is not None for one in found) else "title"}
+    leads = [one for one in found if one.lead is not None]
+    if len(leads) < len(found):
+        return table
+    for name, places in (
+        ("body", [one.fields.bodies[0].root for one in leads]),
+        ("author", [one.fields.authors.get(0) for one in leads]),
+        ("created_at", [one.fields.dates.elements.get(0) for one in leads]),
+    ):
+        pairs = [
+            (one.page.root, one.page.tree.elements[i] if i is not None else None) for one, i in zip(leads, places, strict=True)
+        ]
+        if selectors := field_selectors(pairs, 1):
+            table[name] = selectors[0]
+    return table

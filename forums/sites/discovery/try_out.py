@@ -1,0 +1,187 @@
+"""Trying a site file on the site itself: one page of each kind, and what was read from it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from scrapy.http import HtmlResponse
+
+from forums.sites.definition import url_templates
+from forums.sites.definition.errors import UnreadablePage
+from forums.sites.definition.required_fields import NEEDED
+from forums.sites.http.fetch import FetchFailed, Visitor
+from forums.sites.reading import isolated, read_page
+from forums.sites.reading.asked_page import Asked
+
+from .paging_links import second_page
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from forums.sites.definition.site import Site
+    from forums.sites.reading.read_page import FieldCount, ListedThread
+
+
+class TriedField(msgspec.Struct, frozen=True, kw_only=True):
+    """A field on a tried page: empty in `empty` of `rows` rows; `example` as it would be stored."""
+
+    name: str
+    rows: int
+    empty: int
+    example: str | None
+    required: bool
+
+
+class TriedPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page that was tried. `problem` says why it is of no use, None where it is; `hint` what may be wrong."""
+
+    kind: str
+    url: str
+    rows: int = 0
+    what: str = ""
+    next: str | None = None
+    pages: int | None = None
+    total: int | None = None
+    fields: tuple[TriedField, ...] = ()
+    problem: str | None = None
+    hint: str | None = None
+
+
+class Trial:
+    """Fetches the pages, as politely as a crawl."""
+
+    def __init__(self, site: Site, visitor: Visitor) -> None:
+        self._site = site
+        self._visitor = visitor
+        self.tried: list[TriedPage] = []
+
+    async def run(self, forum: str | None, thread: str | None) -> list[TriedPage]:
+        """The index where the file has one, a list page, an opening post, a page of comments."""
+        if self._site.pages.index:
+            index = await self._index()
+            forum = forum or next(iter(self._site.forums), None) or (index.forums[0].id if index and index.forums else None)
+        forum = forum or next(iter(self._site.forums), None)
+        by_address = "url" in url_templates.names(self._site.pages.comments.url)  # which is known from the list alone
+        listed = await self._list(forum) if forum is not None and (thread is None or by_address) else []
+        threads = listed[:2] if thread is None else [one for one in listed if one.id == thread]
+        if thread is not None and not threads:
+            if by_address:
+                problem = f"it is not on the first page of forum {forum}, and the file has its address from there: try another"
+                self.tried.append(TriedPage(kind="comments", url=f"thread {thread}", problem=problem))
+                return self.tried
+            threads = [read_page.ListedThread(id=thread, token="")]
+        if threads and self._site.pages.thread:
+            await self._thread(forum or "", threads[0])
+        first = await self._comments(forum or "", threads[0]) if threads else None
+        if first and first.comments and len(threads) > 1:
+            await self._compare(forum or "", threads[1], {comment.id for comment in first.comments})
+        return self.tried
+
+    async def _index(self) -> read_page.IndexPage | None:
+        page: read_page.IndexPage | None = await self._read(self._site.url("index"), Asked(kind="index"))
+        if page:
+            self._note("index", page.forums, "forums", page)
+        return page
+
+    async def _list(self, forum: str) -> list[ListedThread]:
+        """Its threads, the liveliest first."""
+        address = self._site.list_url(forum)
+        page: read_page.ListPage | None = await self._read(address, Asked(kind="list", forum=forum))
+        if page is None:
+            return []
+        tokens = [count for name, count in page.fields.items() if name in ("token", "reply_count", "last_activity")]
+        hints = [self._no_next(page)]
+        if page.threads and all(count.empty == count.rows for count in tokens):
+            hints.append("changed threads cannot be told from others: look at `reply_count` and `last_activity`, or set `token`")
+        self._note("list", page.threads, f"threads of forum {forum}", page, hints)
+        return sorted(page.threads, key=lambda one: -(one.reply_count or 0))
+
+    async def _thread(self, forum: str, thread: ListedThread) -> None:
+        address = self._site.url("thread", forum=forum, thread=thread.id, url=thread.url)
+        page = await self._read(address, Asked(kind="thread", thread=thread.id))
+        if page:
+            self._note("thread", [page.post], f"opening post of thread {thread.id}", page)
+
+    async def _read_comments(self, forum: str, thread: ListedThread) -> read_page.CommentsPage | None:
+        page: read_page.CommentsPage | None = await self._read(
+            self._site.url("comments", forum=forum, thread=thread.id, url=thread.url),
+            Asked(kind="comments", forum=forum, thread=thread.id, url=thread.url),
+        )
+        return page
+
+    async def _comments(self, forum: str, thread: ListedThread) -> read_page.CommentsPage | None:
+        page = await self._read_comments(forum, thread)
+        if page is None:
+            return None
+        if page.post:
+            fields = {name: _count(page.post, name) for name in msgspec.structs.asdict(page.post)}
+            post = read_page.ThreadPage(post=page.post, fields={name: count for name, count in fields.items() if not count.empty})
+            self._note("post", [page.post], f"opening post of thread {thread.id}", post)
+        own = {name: count for name, count in page.fields.items() if name in type(self._site.pages.comments.fields).model_fields}
+        hint, seen, replies = self._no_next(page), len(page.comments), thread.reply_count or 0
+        if replies > seen and page.next is None and not hint:
+            hint = f"the list says {replies} replies, this page has {seen}, and there is no next page: look at `next`"
+        read = msgspec.structs.replace(page, fields=own)
+        self._note("comments", page.comments, f"comments of thread {thread.id}", read, [hint])
+        return page
+
+    async def _compare(self, forum: str, thread: ListedThread, ids: set[str]) -> None:
+        """Of another thread, whether its comments have ids."""
+        page = await self._read_comments(forum, thread)
+        if page and (same := sorted(ids.intersection(comment.id for comment in page.comments))):
+            problem = f"thread {thread.id} has a comment {same[0]}, too: an id must be of one comment of the site: look at `id`"
+            self.tried.append(TriedPage(kind="comments", url=self._url, problem=problem))
+
+    def _no_next(self, page: read_page.ListPage | read_page.CommentsPage) -> str | None:
+        second = second_page(self._response) if page.next is None and isinstance(self._response, HtmlResponse) else None
+        address = second.replace("{page}", "2") if second else None
+        return f"no next page was found, but there is a link to {address}: look at `next`" if address else None
+
+    async def _read(self, url: str, asked: Asked) -> Any:
+        try:
+            response = await self._visitor.get(url)
+            if response.status != 200:
+                raise FetchFailed(f"answers with status {response.status}")
+            self._response, self._url = response, response.url
+            return await isolated.read_soon(self._site, response, asked)
+        except (FetchFailed, UnreadablePage) as exc:
+            self.tried.append(TriedPage(kind=asked.kind, url=url, problem=str(exc).removeprefix(f"{url}: ")))
+            return None
+
+    def _note(self, kind: str, rows: Sequence[Any], what: str, page: Any, hints: Sequence[str | None] = ()) -> None:
+        fields = tuple(_field(kind, name, count, rows) for name, count in page.fields.items())
+        dead = [field.name for field in fields if field.required and field.rows == field.empty]
+        problem = f"{' and '.join(dead)} empty everywhere" if dead else None
+        if not rows and kind in ("index", "list"):
+            found = page.fields["id"].rows if "id" in page.fields else 0
+            problem = f"{found} rows, but none has an id: look at `id`" if found else "no rows: look at `rows`"
+            if kind == "list" and not found and len(self._site.forums) > 1:
+                problem += ", or try another forum, if this one has no threads (--forum ID)"
+        self.tried.append(
+            TriedPage(
+                kind=kind,
+                url=self._url,
+                rows=len(rows),
+                what=what,
+                next=getattr(page, "next", None),
+                pages=getattr(page, "pages", None),
+                total=getattr(page, "total", None),
+                fields=fields,
+                problem=problem,
+                hint="; ".join(filter(None, hints)) or None,
+            )
+        )
+
+
+def _field(kind: str, name: str, count: FieldCount, rows: Sequence[Any]) -> TriedField:
+    values = (getattr(row, name, None) for row in rows)
+    example = next((value for value in values if value not in (None, "")), None)
+    shown = example.isoformat() if isinstance(example, datetime) else None if example is None else str(example)
+    required = name in NEEDED.get(kind, ())
+    return TriedField(name=name, rows=count.rows, empty=count.empty, example=shown, required=required)
+
+
+def _count(record: Any, name: str) -> FieldCount:
+    return read_page.FieldCount(rows=1, empty=int(getattr(record, name) in (None, "", False)))

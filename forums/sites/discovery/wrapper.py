@@ -1,0 +1,112 @@
+"""The pages of an unknown forum as tables of a site file, from what `explore` found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from forums.sites.dates.language import known_language
+from forums.sites.reading.read_page import ListedForum
+
+from .explore import FoundForum
+from .link_groups import AddressShape, shape_of
+from .list_wrapper import learn_index, learn_list
+from .thread_wrapper import learn_comments
+
+_ANY_NEXT = ["a[rel~=next]", "link[rel~=next]", "li.next a", "a.next"]
+_ZONE = re.compile(
+    r"(?:times?|zeiten|heures|horas|время)\b[^.<>]{0,40}?\b(?:UTC|GMT)\s*(?:([+\-−])\s*(\d{1,2})(?::?00)?)?(?!\d|:)",
+    re.IGNORECASE,
+)
+_ONLY = "all"  # the id of a forum that has no other
+
+
+@dataclass(slots=True)
+class Wrapper:
+    """Tables of a site file; `missing` are keys that were not found, `tried` is the forum whose list was read."""
+
+    pages: dict[str, Any]
+    forums: tuple[ListedForum, ...]
+    language: str | None
+    time_zone: str | None
+    tried: str
+    missing: list[str] = field(default_factory=list)
+
+
+def wrapper_of(found: FoundForum) -> Wrapper | None:
+    """What was learned; None where lists or threads cannot be told by selectors."""
+    forums, index, forum_shape = _forums(found)
+    urls = [url for group in (found.listed, *found.lists) for url in group.urls]
+    threads = shape_of(list(dict.fromkeys(urls)), besides=frozenset(forum.id for forum in forums))
+    if threads is None:
+        return None
+    listed = learn_list(found.listed, threads, found.threads)
+    comments = learn_comments(found.threads)
+    if listed is None or comments is None:
+        return None
+    listed["url"] = _list_url(found, forum_shape)
+    comments["url"] = _thread_url(threads)
+    missing = []
+    for name, table in (("list", listed), ("comments", comments)):
+        if "next" not in table:
+            table["next"] = _ANY_NEXT
+            missing.append(f"pages.{name}.next: no page with a second one was seen")
+    wanted = (("list", ("reply_count", "last_activity")), ("comments", ("author", "created_at")))
+    for name, keys in wanted:
+        fields = (listed if name == "list" else comments)["fields"]
+        missing += [f"pages.{name}.fields.{key}" for key in keys if key not in fields]
+    pages = ({"index": index} if index else {}) | {"list": _ordered(listed), "comments": _ordered(comments)}
+    page = found.threads[0]
+    tried = next((id_ for id_ in _ids(found, forum_shape)), forums[0].id)
+    return Wrapper(pages, forums, known_language(page.frame.language or ""), _time_zone(page.response.text), tried, missing)
+
+
+def _ids(found: FoundForum, shape: AddressShape | None) -> Iterator[str]:
+    """The id of the forum whose list was read."""
+    if found.forums is not None and shape is not None:
+        yield from (id_ for id_, url in zip(shape.ids, found.forums.urls, strict=True) if url == found.listed.page.url and id_)
+
+
+def _ordered(table: dict[str, Any]) -> dict[str, Any]:
+    return {"url": table.pop("url")} | table
+
+
+def _forums(found: FoundForum) -> tuple[tuple[ListedForum, ...], dict[str, Any] | None, AddressShape | None]:
+    group = found.forums
+    shape = shape_of(group.urls, whole=True) if group else None
+    index = learn_index(group, shape) if group and shape else None
+    if group is None or shape is None or index is None:
+        title = found.listed.page.frame.title or "all threads"
+        return (ListedForum(id=_ONLY, name=title),), None, None
+    path = urlsplit(group.page.url).path or "/"
+    forums = {id_: ListedForum(id=id_, name=name) for id_, name in zip(shape.ids, group.titles, strict=True) if id_}
+    return tuple(forums.values()), {"url": path} | index, shape
+
+
+def _list_url(found: FoundForum, shape: AddressShape | None) -> str:
+    """Of the first page of a list; where ids are not all that differs, the whole differing part is the forum's id."""
+    if shape is None or shape.template == "{url}":
+        parts = urlsplit(found.listed.page.url)
+        return _braces(parts.path or "/") + (f"?{_braces(parts.query)}" if parts.query else "")
+    return _braces(shape.template).replace("%7Bid%7D", "{forum}").replace("%7Bid:path%7D", "{forum:path}")
+
+
+def _thread_url(shape: AddressShape) -> str:
+    return "{url}" if shape.template == "{url}" else _braces(shape.template).replace("%7Bid%7D", "{thread}")
+
+
+def _braces(text: str) -> str:
+    return text.replace("{", "%7B").replace("}", "%7D")
+
+
+def _time_zone(html: str) -> str | None:
+    """Of the dates, where the page says it: `All times are UTC+1`."""
+    match = _ZONE.search(html)
+    if match is None:
+        return None
+    if not match[2] or int(match[2]) == 0:
+        return "UTC"
+    return f"Etc/GMT{'-' if match[1] == '+' else '+'}{int(match[2])}" if int(match[2]) <= 12 else None

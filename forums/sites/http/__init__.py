@@ -1,0 +1,1 @@
+"""How a site is asked: headers, pace, robots.txt, allowed origins, walls."""

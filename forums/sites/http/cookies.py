@@ -1,0 +1,50 @@
+"""Cookies that sites set, for crawls with COOKIES_ENABLED: each goes back to the place that set it, and to no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
+
+from forums.sites.definition.origins import place_of
+
+if TYPE_CHECKING:
+    from scrapy import Request, Spider
+    from scrapy.http import Response
+
+_JAR = "cookiejar"  # in meta: Scrapy's name for the jar of a request
+
+
+class SiteCookies(CookiesMiddleware):
+    """Scrapy's, with one jar for each site and place: by the rules of cookies a host's go to all its ports and subdomains, and
+    every site of a crawl shares one jar. Requests of no site have Scrapy's jars.
+    """
+
+    def process_request(self, request: Request, spider: Spider | None = None) -> Request | Response | None:  # noqa: ARG002 - Scrapy's signature
+        """Put the cookies of the place on."""
+        with _own_jar(request):
+            return super().process_request(request)
+
+    def process_response(self, request: Request, response: Response, spider: Spider | None = None) -> Request | Response:  # noqa: ARG002
+        """Keep those that the place sets."""
+        with _own_jar(request):
+            return super().process_response(request, response)
+
+
+@contextmanager
+def _own_jar(request: Request) -> Iterator[None]:
+    """The jar's name is not stored with the request: a redirect to another place takes none along."""
+    if not isinstance(site := request.meta.get("site"), str):
+        yield
+        return
+    has_name, name = _JAR in request.meta, request.meta.get(_JAR)
+    request.meta[_JAR] = (site, place_of(request.url), name)
+    try:
+        yield
+    finally:
+        if has_name:
+            request.meta[_JAR] = name
+        else:
+            del request.meta[_JAR]

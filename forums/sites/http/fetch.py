@@ -1,0 +1,177 @@
+"""Fetching single pages outside a crawl: for `trawl sites`, and to see whether a site is well again.
+
+As polite as a crawl: robots.txt, the site's delay, and its headers and cookies where its file trusts a place with them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from types import TracebackType
+from typing import Self
+from urllib.parse import urljoin, urlsplit
+
+import aiohttp
+from multidict import CIMultiDictProxy
+from protego import Protego
+from scrapy.http import Headers, TextResponse
+from scrapy.responsetypes import responsetypes
+from w3lib.url import safe_url_string
+from yarl import URL
+
+from forums.sites.definition.origins import elsewhere, place_of
+from forums.sites.definition.site import Site
+from redis_components.errors import TrawlError
+from workers.process.public_addresses import Allowance, GuardedConnector, PrivateAddress, allowing, private_addresses_allowed
+
+from .politeness import headers_for, user_agent
+from .robots_size import readable
+from .user_agent import USER_AGENT
+
+TIMEOUT_S = 30.0
+MAX_BYTES = 8 * 1024 * 1024
+"""No forum page is larger."""
+_MAX_REDIRECTS = 10
+_BINARY = re.compile(r"(?:image|audio|video|font)/|application/(?:octet-stream|zip|pdf)")
+_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+_Answer = tuple[int, CIMultiDictProxy[str], bytes]
+
+
+class FetchFailed(TrawlError):
+    """A page could not be fetched; the message names its URL and the reason."""
+
+
+def fetch(url: str, *, site: Site | None = None) -> TextResponse:
+    """One page, of any status. Raises FetchFailed: robots.txt forbids it, no answer, too large, no text, or a redirect to
+    a place that the site's file does not name.
+    """
+
+    async def one() -> TextResponse:
+        async with Visitor(site) as visitor:
+            return await visitor.get(url)
+
+    return asyncio.run(one())
+
+
+class Visitor:
+    """Fetches several pages, one after the other. Without a site: as a stranger, with the default delay.
+
+    It connects to public addresses. Others have to stand in the site's file as they are or, for a stranger, in the first URL;
+    names that resolve to them need `allow_private`.
+    """
+
+    def __init__(self, site: Site | None = None, *, obey_robots: bool = True, allow_private: bool = False) -> None:
+        self._obey_robots = site.politeness.obey_robots if site else obey_robots
+        self._site = site
+        self._robots: dict[str, Protego | None] = {}
+        self._next_at = 0.0
+        self._everything = allow_private or private_addresses_allowed() or (site is not None and site.allow_private)
+        self._hosts = site.allowance.hosts if site else None
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
+        jar = aiohttp.DummyCookieJar()  # what a site sets is of no use for reading
+        connector = GuardedConnector()
+        self._session = aiohttp.ClientSession(
+            connector=connector, timeout=timeout, cookie_jar=jar, headers={"User-Agent": USER_AGENT}
+        )
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._session:
+            await self._session.close()
+
+    async def get(self, url: str) -> TextResponse:
+        """One page, of any status, after redirects."""
+        asked = url
+        if self._hosts is None:  # somebody has typed it
+            host = place_of(url)[1] or ""
+            self._hosts = _THIS_MACHINE if host in _THIS_MACHINE else frozenset({host})
+        for _ in range(_MAX_REDIRECTS):
+            self._refuse_foreign(asked, url)
+            if self._obey_robots and not await self._robots_allow(url):
+                how = "set obey_robots = false under [politeness]" if self._site else "say --ignore-robots"
+                raise FetchFailed(f"{url}: robots.txt forbids it: ask the site's owners, and if they agree, {how}")
+            status, headers, body = await self._request(url)
+            target = headers.get("Location")
+            if status not in _REDIRECTS or not target:
+                return _response(url, status, headers, body)
+            url = urljoin(url, target)
+            url = url if url.isascii() else safe_url_string(url)  # as a crawler does
+        raise FetchFailed(f"{asked}: more than {_MAX_REDIRECTS} redirects, the last to {url}")
+
+    def _refuse_foreign(self, asked: str, url: str) -> None:
+        if not is_web_address(url):
+            raise FetchFailed(f"{asked}: {url!r} is not the URL of a web page: write http://… or https://…")
+        if self._site is not None and (wrong := elsewhere(self._site, url, asked if url != asked else None)) is not None:
+            raise FetchFailed(wrong)
+
+    async def _robots_allow(self, url: str) -> bool:
+        parts = urlsplit(url)
+        origin = f"{parts.scheme}://{parts.netloc}"
+        if origin not in self._robots:
+            status, _, body = await self._request(f"{origin}/robots.txt")
+            self._robots[origin] = Protego.parse(readable(body).decode("utf-8", "replace")) if status == 200 else None
+        rules = self._robots[origin]
+        return rules is None or bool(rules.can_fetch(url, self._agent()))
+
+    def _agent(self) -> str:
+        return (user_agent(self._site) if self._site else None) or USER_AGENT
+
+    def _headers(self, url: str) -> dict[str, str]:
+        return (headers_for(self._site, url) if self._site else {}) or {"User-Agent": self._agent()}
+
+    async def _request(self, url: str) -> _Answer:
+        assert self._session
+        await asyncio.sleep(max(0.0, self._next_at - time.monotonic()))
+        allowance = Allowance(everything=self._everything, hosts=self._hosts or frozenset())
+        try:
+            with allowing(allowance):
+                answer = await self._session.get(_target(url), headers=self._headers(url), allow_redirects=False)
+            async with answer:
+                body = bytearray()
+                async for chunk in answer.content.iter_chunked(65536):
+                    body += chunk
+                    if len(body) > MAX_BYTES:
+                        raise FetchFailed(f"{url}: larger than {MAX_BYTES // 1024**2} MiB")
+                return answer.status, answer.headers, bytes(body)
+        except PrivateAddress as exc:
+            raise FetchFailed(f"{url}: {exc}{'' if self._site else ', or say --allow-private'}") from exc
+        except aiohttp.ClientConnectorError as exc:
+            raise FetchFailed(f"{url}: nothing answers at {URL(url).origin()}: {exc.strerror or exc.os_error}") from exc
+        except (aiohttp.ClientError, TimeoutError, ValueError, UnicodeError) as exc:
+            reason = f"no answer within {TIMEOUT_S:.0f} s" if isinstance(exc, TimeoutError) else str(exc) or type(exc).__name__
+            raise FetchFailed(f"{url}: {reason}") from exc
+        finally:
+            self._next_at = time.monotonic() + (self._site.politeness.delay_s if self._site else 0.5)
+
+
+def _target(url: str) -> URL:
+    """The URL as it stands; of an international name the form that places are compared in."""
+    exact = URL(url, encoded=True)
+    return exact if (exact.raw_host or "").isascii() else URL(url)
+
+
+def is_web_address(url: str) -> bool:
+    """Whether this is http or https, with a host and a possible port."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # such as a port of 99999
+        return False
+
+
+def _response(url: str, status: int, headers: CIMultiDictProxy[str], body: bytes) -> TextResponse:
+    given = Headers()
+    for name, value in headers.items():
+        given.appendlist(name, value)
+    given.pop("Content-Encoding", None)  # undone
+    kind = responsetypes.from_args(headers=given, url=url, body=body)
+    response = kind(url, status=status, headers=given, body=body)
+    if not isinstance(response, TextResponse) or _BINARY.match(headers.get("Content-Type", "")):
+        raise FetchFailed(f"{url}: no text: {headers.get('Content-Type', 'no content type')}, {len(body)} bytes")
+    return response

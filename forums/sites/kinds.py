@@ -1,0 +1,36 @@
+"""What the fields of a page are: dates, numbers, ids. What could not be stored is refused when the file is loaded."""
+
+from __future__ import annotations
+
+from .definition.fields import FieldSpec, Kind
+
+KINDS: dict[str, Kind] = {
+    "id": "id", "forum_id": "id", "parent_id": "id",
+    "url": "url", "next": "url",
+    "reply_count": "int", "views": "int", "threads": "int", "position": "int", "pages": "int", "total": "int", "current": "int",
+    "created_at": "date", "edited_at": "date", "last_activity": "date",
+    "sticky": "bool", "deleted": "bool", "more": "bool",
+}  # fmt: skip
+"""What a field is to be, by its name; others are text."""
+
+_STRINGS: frozenset[Kind] = frozenset({"text", "html", "id", "url"})
+_AS: dict[Kind, frozenset[Kind]] = {
+    "id": _STRINGS, "text": _STRINGS, "url": frozenset({"url", "text"}), "int": frozenset({"int"}),
+    "date": frozenset({"date"}), "bool": frozenset({"bool"}), "html": _STRINGS,
+}  # fmt: skip
+_DEFAULTS: dict[Kind, tuple[type, ...]] = {"int": (int,), "bool": (bool, int, str), "date": ()}
+_NAMED = {"id": "an id", "text": "text", "url": "an address", "int": "a number", "date": "a date", "bool": "true or false"}
+
+
+def check_kind(name: str, field: FieldSpec) -> None:
+    """Raises ValueError for a field that is made to be what its name does not say: a date that is kept as text could not be
+    stored, and would end the reading of each page.
+    """
+    is_a = KINDS.get(name, "text")
+    fix = "take the part that counts with `regex`, or say its form with `formats`" if is_a == "date" else "leave it out"
+    if field.as_ is not None and field.as_ not in _AS[is_a]:
+        raise ValueError(f'{name}: as = "{field.as_}" cannot be stored: {name} is {_NAMED[is_a]}; {fix}')
+    if field.default is None:
+        return
+    if is_a == "date" or type(field.default) not in _DEFAULTS.get(is_a, (str,)):
+        raise ValueError(f"{name}: default = {field.default!r} cannot be stored: {name} is {_NAMED[is_a]}; leave it out")

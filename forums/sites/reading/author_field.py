@@ -1,0 +1,203 @@
+"""Who wrote each block: by links to profiles, by names of classes, or as the short text that varies as names do."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from . import class_words
+from .block_paths import BlockPaths, Place
+
+LONGEST = 60
+"""Characters of a name."""
+_LIKELY = 0.3
+_NEARLY_SURE = 0.45
+_MOST_PLACES = 12
+_BY = re.compile(
+    r"^(?:(?:re: .{0,100})?(?:posted|written|started|asked|answered|submitted|sent|original post|geschrieben|verfasst|"
+    r"erstellt|publié|"
+    r"escrito|publicado|inviato|scritto|geplaatst|skrevet|napisał|сообщение)\s+)?(?:by|von|par|por|da|door|av|af|przez|от|author|autor|"
+    r"автор|作者|from|user)(?:\s*[:：]\s*|\s+)",
+    re.IGNORECASE,
+)
+_SAYS = re.compile(
+    r"\s*(?:says?|said|wrote|writes|schrieb|schreibt|sagt|a écrit|dice|dijo|escribió|пишет|написал\w*|:)\s*:?$", re.IGNORECASE
+)
+_REPLY = re.compile(r"in-?repl|reply-?(?:to|author|name|user)|replied|parent-?author", re.IGNORECASE)
+_AROUND = " :,·|•-–(@"  # a name
+_FIRST_TEXTS = 8  # of a block
+_STANDING_OUT = frozenset({"b", "strong", "h2", "h3", "h4", "h5", "a", "dt", "th"})
+
+
+def find_authors(paths: BlockPaths) -> dict[int, int]:
+    """The element of each block's author, by the block's number."""
+    least = 0.15 if paths.count > 6 else 0.3
+    scored = [(_score(paths, place), place) for place in paths.places[1:] if paths.presence(place) >= least]
+    scored = [one for one in scored if one[0] > _LIKELY]
+    scored.sort(key=lambda one: -one[0])
+    found: dict[int, int] = {}
+    for score, place in scored[:_MOST_PLACES]:
+        if found and score < _NEARLY_SURE:
+            break
+        for number, i in place.first.items():
+            if number not in found and _may_be_name(paths, i):
+                found[number] = i
+        if len(found) == paths.count:
+            break
+    if len(found) < paths.count:
+        signs = Counter(paths.tree.sign[i] for i in found.values())
+        headed = bool(found) and all(_heads_date(paths, i) for i in list(found.values())[:6])
+        for number in range(paths.count):
+            if number not in found and (other := _made_otherwise(paths, number, signs, headed=headed)) is not None:
+                found[number] = other
+    return found
+
+
+def find_names(paths: BlockPaths, authors: dict[int, int]) -> dict[int, str]:
+    """Names that stand in no separate element, of blocks without an author where others have one: `by ida: `."""
+    found: dict[int, str] = {}
+    if len(authors) < 0.5 * paths.count:
+        return found
+    for number, block in enumerate(paths.blocks):
+        if number in authors:
+            continue
+        for k in range(block.texts[0], min(block.texts[1], block.texts[0] + _FIRST_TEXTS)):
+            text = " ".join(paths.tree.texts[k].split())
+            if len(text) <= LONGEST and (by := _BY.match(text)) and (name := _SAYS.sub("", text[by.end() :]).strip(_AROUND)):
+                found[number] = name
+                break
+    return found
+
+
+def name_of(paths: BlockPaths, i: int) -> str:
+    """The name in an author's element, without `by` and `says:`."""
+    text = paths.label(i)
+    return _SAYS.sub("", _BY.sub("", text)).strip(_AROUND) or text
+
+
+def profile_of(paths: BlockPaths, i: int) -> str | None:
+    """The address of the author's profile, where the element is a link or has one."""
+    tree = paths.tree
+    for one in (i, tree.parent[i], *range(i + 1, min(tree.end[i], i + 6))):
+        href: str | None = tree.attributes[one].get("href")
+        if href and class_words.is_profile_link(href):
+            return href
+    own: str | None = tree.attributes[i].get("href")
+    return own
+
+
+def _may_be_name(paths: BlockPaths, i: int) -> bool:
+    return 0 < paths.tree.size(i) <= LONGEST and i not in paths.marks.dates and paths.has_letters(i)
+
+
+def _score(paths: BlockPaths, place: Place) -> float:
+    tree = paths.tree
+    elements = [i for i in place.first.values() if 0 < tree.size(i) <= LONGEST]
+    if len(elements) < 0.6 * len(place.first):
+        return 0.0
+    sample = elements[:6]
+    linked = sum(_is_linked(paths, i) for i in sample) / len(sample)
+    hinted = sum(class_words.says_author(paths.names(i)) for i in sample) / len(sample)
+    above = sum(class_words.says_author(paths.names(tree.parent[i])) for i in sample) / len(sample)
+    roles = [tree.attributes[i].get("itemprop", "") for i in sample]
+    marked = any("author" in role or role == "name" for role in roles)
+    known = linked or hinted or above or marked
+    if not known and paths.presence(place) < 0.8 and not all(_heads_date(paths, i) for i in sample):
+        return 0.0
+    if sum(paths.has_letters(i) for i in sample) < 0.8 * len(sample):
+        return 0.0
+    strings = [paths.label(i).strip(_AROUND) for i in elements]
+    if not known:
+        return _name_score(paths, place, elements, strings)
+    distinct = len({text.lower() for text in strings})
+    if distinct == 1 and len(strings) > 3:
+        return 0.0
+    dated = sum(i in paths.marks.dates for i in sample) / len(sample)
+    quoted = sum(paths.in_quote(i) for i in sample) / len(sample)
+    score = 0.45 * linked + 0.25 * hinted + 0.12 * above + (0.2 if marked else 0.0) + 0.25 * paths.presence(place)
+    score += 0.1 * min(1.0, distinct / len(strings) * 2) - 0.8 * dated - 0.6 * quoted
+    score -= 0.2 * (sum(map(len, strings)) > 30 * len(strings)) + 0.2 * any(text.count(" ") > 4 for text in strings)
+    score -= 0.5 * any(_REPLY.search(paths.names(i) + paths.names(tree.parent[i])) for i in sample)
+    score -= 0.6 * sum(_is_mention(paths, i) for i in sample) / len(sample)
+    return score - 0.02 * min(5, place.count / len(place.first) - 1)
+
+
+def _is_mention(paths: BlockPaths, i: int) -> bool:
+    """Whether a name stands within a sentence."""
+    tree = paths.tree
+    if tree.texts[tree.first_text[i]].lstrip().startswith("@"):
+        return True
+    up = tree.parent[i]
+    own = sum(len(tree.texts[k]) for k in range(tree.first_text[up], tree.last_text[up]) if tree.owner[k] == up)
+    return own > LONGEST
+
+
+def _name_score(paths: BlockPaths, place: Place, elements: list[int], strings: list[str]) -> float:
+    """Of what neither a link nor a class calls an author: names are short and begin a block, people come back, and others
+    quote them by their name.
+    """
+    if max(map(len, strings)) > 40 or any(i in paths.marks.dates for i in elements):
+        return 0.0
+    distinct = len(set(strings))
+    if (
+        distinct < 2
+        or distinct < min(3.0, 0.2 * len(strings))
+        or sum(text[:1].isdigit() for text in strings) > 0.2 * len(strings)
+    ):
+        return 0.0
+    words = sum(text.count(" ") for text in strings) / len(strings)
+    depth = 0.0
+    for number, i in place.first.items():
+        block = paths.blocks[number]
+        depth += (i - block.start) / max(1, block.end - block.start)
+    headed = sum(_heads_date(paths, i) for i in elements[:6]) / len(elements[:6])
+    score = 0.2 + 0.2 * headed + 0.1 * (distinct < len(strings)) + 0.1 * paths.presence(place) - 0.1 * min(words, 3)
+    score -= 0.2 * depth / len(place.first)
+    score += 0.12 * (paths.tree.tag[elements[0]] in _STANDING_OUT) + 0.15 * all(_SAYS.search(text) for text in strings)
+    score -= 0.15 * any(class_words.says_meta(paths.names(i)) for i in elements[:4])
+    return score + 0.35 * _quoted_names(paths, set(strings))
+
+
+def _heads_date(paths: BlockPaths, i: int) -> bool:
+    """Whether an element is a name and a date: `<p>ida · <span>3 March</span></p>`."""
+    tree = paths.tree
+    inner = next((j for j in range(i + 1, min(tree.end[i], i + 6)) if j in paths.marks.dates), None)
+    return inner is not None and tree.owner[tree.first_text[i]] == i and tree.size(i) <= LONGEST
+
+
+def _quoted_names(paths: BlockPaths, names: set[str]) -> float:
+    """The share of names that stand at the head of a quote, or after an @."""
+    heads = paths.heads()
+    return sum(
+        len(name) > 2 and (f"@{name.lower()}" in heads or f"{name.lower()} " in heads or f"{name.lower()}:" in heads)
+        for name in names
+    ) / len(names)
+
+
+def _is_linked(paths: BlockPaths, i: int) -> bool:
+    tree = paths.tree
+    href = tree.attributes[i].get("href")
+    if href is None:
+        up = tree.parent[i]
+        if tree.tag[up] == "a" and tree.size(up) == tree.size(i):
+            href = tree.attributes[up].get("href")
+        else:
+            inner = (j for j in range(i + 1, min(tree.end[i], i + 6)) if tree.tag[j] == "a" and tree.size(j) == tree.size(i))
+            href = next((tree.attributes[j].get("href") for j in inner), None)
+    return href is not None and class_words.is_profile_link(href)
+
+
+def _made_otherwise(paths: BlockPaths, number: int, signs: Counter[int], *, headed: bool) -> int | None:
+    """The author of a block that is made otherwise than the others. `headed`: a name stands before its date in one element."""
+    best, best_score = None, 0.0
+    if headed:
+        around = (paths.tree.parent[i] for i in paths.dates_in(number))
+        return next((i for i in around if _may_be_name(paths, i) and _heads_date(paths, i)), None)
+    for i in paths.authors_in(number):
+        if not _may_be_name(paths, i):
+            continue
+        score = 0.5 + 0.5 * (paths.tree.sign[i] in signs) + 0.4 * _is_linked(paths, i) - 0.5 * paths.in_quote(i)
+        score -= 0.1 * (paths.label(i).count(" ") > 2)
+        if score > best_score:
+            best, best_score = i, score
+    return best

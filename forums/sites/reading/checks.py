@@ -1,0 +1,79 @@
+"""How plausible the posts are that a reader found: the readers of a page are compared by it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from .records import SeenPost
+
+_MOST_PICTURES = 0.8  # of the posts of a page
+_FILLED = ("id", "author", "author_url", "published", "edited", "url")
+
+
+def grade(posts: Sequence[SeenPost], words: int) -> float:
+    """0 to 1. `words` are the characters of the page that are not in links: posts hold most of them, each post has an author,
+    a date and a text that no other has, and the dates are in order.
+    """
+    if not posts:
+        return 0.0
+    count = len(posts)
+    texts = [post.text for post in posts if post.text]
+    if not texts:
+        return 0.0
+    authors = sum(post.author is not None for post in posts) / count
+    dates = [post.published for post in posts if post.published is not None]
+    complete = (0.3 + 0.7 * authors) * (0.3 + 0.6 * len(dates) / count + 0.1 * order(dates))
+    share = min(1.0, sum(map(len, texts)) / max(1, words))
+    return float(share**0.6 * (len(texts) / count) * (len(set(texts)) / len(texts)) * complete)
+
+
+def order(dates: Sequence[datetime]) -> float:
+    """The share of neighbours that follow each other in one direction; 0 for no dates."""
+    if len(dates) < 2:
+        return float(len(dates))
+    ups = sum(a <= b for a, b in itertools.pairwise(dates)) / (len(dates) - 1)
+    return max(ups, 1 - ups)
+
+
+def is_complete(posts: Sequence[SeenPost], *, pictures: bool = False) -> bool:
+    """Whether nearly each post has a text, an author and a date. `pictures`: some may have no text."""
+    missing = sum((post.author is None) + (post.published is None) for post in posts)
+    without_text = sum(not post.text for post in posts)
+    if pictures and without_text <= _MOST_PICTURES * len(posts):
+        without_text = 0
+    return bool(posts) and missing + without_text <= 0.1 * len(posts)
+
+
+def agreement(ours: Sequence[SeenPost], others: Sequence[SeenPost]) -> float:
+    """The share of posts that both have, of those that either has: by the beginning of their words."""
+    if not ours or not others:
+        return 0.0
+    keys = {key for post in ours if (key := _key(post))}
+    both = sum(_key(post) in keys for post in others if post.text)
+    return both / max(1, max(sum(bool(post.text) for post in ours), sum(bool(post.text) for post in others)))
+
+
+def completed(ours: Sequence[SeenPost], others: Sequence[SeenPost]) -> tuple[SeenPost, ...]:
+    """Our posts, with what another reader knows of the same posts and we do not."""
+    known: dict[str, SeenPost | None] = {}
+    for post in others:
+        if key := _key(post):
+            known[key] = None if key in known else post  # two posts alike: which is which is not known
+    found = []
+    for post in ours:
+        other = known.get(_key(post))
+        more = (
+            {}
+            if other is None
+            else {name: value for name in _FILLED if getattr(post, name) is None and (value := getattr(other, name))}
+        )
+        found.append(msgspec.structs.replace(post, **more) if more else post)
+    return tuple(found)
+
+
+def _key(post: SeenPost) -> str:
+    return "".join(post.text[:400].split())[:60].lower()

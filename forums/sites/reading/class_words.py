@@ -1,0 +1,94 @@
+"""What the names of classes, ids and addresses say of an element: names are English in most software, in any forum's
+language.
+
+Only evidence: what an element holds and how it varies from post to post weighs as much.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+
+def _anywhere(words: str) -> re.Pattern[str]:
+    return re.compile(words, re.IGNORECASE)
+
+
+_AUTHOR = _anywhere(
+    r"author|user_?-?name|poster(?!ior)|nick(?:name)?|(?:^|[\s_-])(?:user|member|creator|handle|byline|owner|from|who|writer)(?:$|[\s_-])|membername|screen-?name|"
+    r"user-?link|(?:^|\s)bigusername|display-?name|person-?name|fullname|hnuser|autor"
+)
+_ABOUT_AUTHOR = _anywhere(
+    r"row|info|detail|title|avatar|count|stat(?:s|us|istics)|badge|rank|imag|pic(?:$|[\s_-]|ture)|photo|role|location|group|online|extra|menu|message|bio|repl(?:y|ied)|"
+    r"joined|posts|karma|reputation|search|icon|signat"
+)
+_BODY = _anywhere(
+    r"(?:post|message|comment|msg|answer|entry|reply|topic|item|thread|discussion|question)[_-]?(?:body|content|text|message|data|main|inner|entry)|"
+    r"(?:^|[\s_-])(?:body|content|contents|text|message|md|markdown|prose|bbwrapper|cooked|usertext|posttext|postbody|post_message|richtext|rte|"
+    r"rich-?content|user-?content|bbcode|t_f|description|articlebody)(?:$|[\s_-]|#)|userContent|bbWrapper|comment-?Content|postcontent|post_body|msgbody"
+)
+_BESIDE = _anywhere(r"modal|popup|pop-up|dialog|dropdown|tooltip|side-?bar|footer|report|cookie|consent")
+_META = _anywhere(
+    r"signat|(?:^|[\s_-])sig(?:$|[\s_-])|side-?bar|user-?(?:info|profile|details|data|card|meta|stats|badge|title|rank|pic|avatar)|avatar|poster-?(?:info|profile)|"
+    r"postprofile|post-?(?:meta|controls|footer|foot|head|header|buttons|actions|tools|options|nav|number|date|author|details)|toolbar|toolbox|"
+    r"reactions?|(?:^|[\s_-])(?:likes?|thanks|votes?|voting|vote|score|share|sharing|report|reply-?link|controls|buttons|actions|tools|menu|nav|"
+    r"navigation|breadcrumbs?|pagination|pager|footer|foot|ads?|advert|advertisement|banner|sponsored?|promo|tooltip|related|recommended|similar|"
+    r"badges?|awards?|rank|rating|flair|permalink|timestamp|date|time|moderat(?:e|ion)|sr-only|visually-?hidden|hidden|attribution|attachments?|edited|notice|"
+    r"lastedit|edit-?(?:note|by|info|date)|dropdown|modal|popup|tags?|byline|karma|online|offline|status)(?:$|[\s_-])|"
+    r"message-?(?:user|attribution|footer|actionbar|lastedit|meta|cell--user)|adsbygoogle|likebar|ipsComment_controls|ipsItemControls|postfoot|posthead|sharebar"
+)
+_SIGNATURE = _anywhere(r"signat|(?:^|[\s_-])sig(?:$|[\s_-])|user-?sig|moderatorbar")
+_EDITED = _anywhere(r"last-?edit|edited|edit-?(?:note|by|info|date|message)|(?:^|[\s_-])notice(?:$|[\s_-])|pstatus|modified")
+_QUOTE = _anywhere(r"quot|zitat|cita(?:t|ç|ci)")
+_PROFILE_LINK = re.compile(
+    r"(?:^|[/?&._=-])(?:members?|users?|profiles?|profil\w*|membres?|mitglied\w*|benutzer\w*|utenti?|usuarios?|memberlist|people|author|u|space|uid|"
+    r"userinfo|user_info|showuser|user_profile|memberId|account|home\.php|auteur|persons?|contributors?)(?:[/?&=.,_-]|\.php|\d|$)|/[@~][a-zA-Z_]",
+    re.IGNORECASE,
+)
+_NOT_PROFILE = re.compile(
+    r"(?:sendmessage|sendpm|privmsg|conversations?/add|do=(?:add|new|find|search|report)|action=(?:pm|email)|[?&]tab=|login|register|signup|/search|mailto:|javascript:|"
+    r"[#?&](?:quote|reply|report)|/(?:posts|comments|topics|reactions|badges|following|report|edit|content|stats|messages)/?(?:$|[?#])|memberlist(?:\.php)?$|/members/?$|/users/?$)",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=8192)
+def says_author(name: str) -> bool:
+    """Whether names of classes say that an element holds the name of who wrote something."""
+    return bool(_AUTHOR.search(name)) and not _ABOUT_AUTHOR.search(name)
+
+
+@lru_cache(maxsize=8192)
+def says_body(name: str) -> bool:
+    """Whether they say that it holds the text of a post."""
+    return bool(_BODY.search(name)) and not _BESIDE.search(name)
+
+
+@lru_cache(maxsize=8192)
+def says_meta(name: str) -> bool:
+    """Whether they say that it stands around the text: buttons, details of the author, votes."""
+    return bool(_META.search(name))
+
+
+@lru_cache(maxsize=8192)
+def says_signature(name: str) -> bool:
+    """Whether they say that it is a signature."""
+    return bool(_SIGNATURE.search(name))
+
+
+@lru_cache(maxsize=8192)
+def says_edited(name: str) -> bool:
+    """Whether they say that it tells of an edit."""
+    return bool(_EDITED.search(name))
+
+
+@lru_cache(maxsize=8192)
+def says_quote(name: str) -> bool:
+    """Whether they say that it is a quote."""
+    return bool(_QUOTE.search(name))
+
+
+@lru_cache(maxsize=8192)
+def is_profile_link(href: str) -> bool:
+    """Whether an address looks like somebody's profile."""
+    return bool(_PROFILE_LINK.search(href)) and not _NOT_PROFILE.search(href)

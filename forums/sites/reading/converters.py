@@ -1,0 +1,158 @@
+"""From what a selector found to a value: text, int, date, url, html, bool, id. What cannot be read is None, never an error."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from functools import lru_cache
+from html import escape
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import regex
+from lxml import etree
+from w3lib.url import url_query_cleaner
+
+from . import reading_budget
+
+_SPACE = re.compile(r"[\s\u200b\ufeff]+")
+_GAP = "[.,'’\\s\u00a0\u202f\u2009]"
+_INT = re.compile(
+    rf"([-+\u2212]?(?:\d{{1,3}}(?:{_GAP}\d{{3}})+(?!\d)(?:[.,]\d+)?|\d{{1,2}}(?:,\d{{2}})+,\d{{3}}(?!\d)|\d+(?:[.,]\d+)?))"
+    r"(?:\s*(tys|tis|tsd|mil|mln|mld|mio|mrd|bin|ribu|rb|juta|jt|lakh|crore|тыс|млн|млрд|百万|千万|[kmb百千천만억万萬億亿])|([wк]))?",
+    re.IGNORECASE,
+)
+_FACTORS = {
+    "k": 10**3, "m": 10**6, "b": 10**9, "w": 10**4,
+    "tys": 10**3, "tis": 10**3, "tsd": 10**3, "mil": 10**3, "bin": 10**3, "rb": 10**3, "ribu": 10**3, "к": 10**3, "тыс": 10**3,
+    "jt": 10**6, "juta": 10**6, "mln": 10**6, "mio": 10**6, "млн": 10**6, "mld": 10**9, "mrd": 10**9, "млрд": 10**9,
+    "lakh": 10**5, "crore": 10**7, "百": 10**2, "千": 10**3, "천": 10**3, "万": 10**4, "萬": 10**4, "만": 10**4,
+    "百万": 10**6, "千万": 10**7, "億": 10**8, "亿": 10**8, "억": 10**8,
+}  # fmt: skip
+_LETTERED = re.compile(r"[^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # of a word that goes on: the m of "3 members"
+_STRING = etree.XPath("string()", smart_strings=False)
+_LONGEST_URL = 2083  # characters, as for Scrapy
+_LONGEST_ID = 200
+_LARGEST = 2**63 - 1  # that a database holds
+_QUICK = 16  # characters on which even a bad regular expression takes some milliseconds
+_FALSE = frozenset({"", "0", "false", "no", "off", "none", "null", "n"})
+
+
+def string(found: Any, attribute: str | None = None) -> str | None:
+    """A value of JSON, a string or an element as a string; of an element the named attribute, else its text. None: nothing."""
+    if found is None or isinstance(found, dict):
+        return None
+    if isinstance(found, list):
+        return string(found[0], attribute) if found else None
+    if isinstance(found, etree._Element):
+        value = found.get(attribute) if attribute else None
+        return value if value is not None else str(_STRING(found))
+    if isinstance(found, bool):
+        return "true" if found else "false"
+    if isinstance(found, float) and found.is_integer():
+        return str(int(found))
+    return str(found)
+
+
+def text(value: str | None) -> str | None:
+    """Without the space around it, and one space for each stretch of it."""
+    if not value:
+        return None
+    return (" ".join(value.split()) if value.isascii() else _SPACE.sub(" ", value).strip()) or None
+
+
+def identity(value: str | None) -> str | None:
+    """Text that can be a key: None for what is longer than any id."""
+    found = text(value)
+    return found if found and len(found) <= _LONGEST_ID else None
+
+
+def part(pattern: str | None, value: str | None) -> str | None:
+    """What a regular expression takes of a text: its first group that matches, or the whole match. Raises UnreadablePage where
+    it takes too long.
+    """
+    if pattern is None or value is None:
+        return value
+    compiled = _regex(pattern)
+    match = compiled.search(value) if len(value) <= _QUICK else reading_budget.current().search(compiled, pattern, value)
+    if not match:
+        return None
+    return next((group for group in match.groups() if group is not None), None) if match.groups() else match[0]
+
+
+@lru_cache(maxsize=1024)
+def _regex(pattern: str) -> Any:
+    return regex.compile(pattern)
+
+
+def number(value: str | None) -> int | None:
+    """`1,234`, `1 234`, `1.234`, `1,23,456`, `1.2k`, `3.4M`, `1.2万`, `1.2w`, `1,2 tys.`: a whole number of 64 bits. Digits with
+    a space between them are one number where they come in threes.
+    """
+    if value and value.isdecimal() and len(value) < len(str(_LARGEST)):
+        return int(value)
+    match = _INT.search(value or "")
+    if not match or not value:
+        return None
+    unit = (match[2] or match[3] or "").lower()
+    factor = 1 if _LETTERED.match(value, match.end()) else _FACTORS.get(unit, 1)
+    digits = re.sub(r"['’\s]", "", match[1]).replace("\u2212", "-")
+    try:
+        found = round(_decimal(digits, whole=factor == 1) * factor) if factor != 1 else int(_decimal(digits, whole=True))
+    except (ValueError, OverflowError):
+        return None
+    return found if abs(found) <= _LARGEST else None
+
+
+def _decimal(digits: str, *, whole: bool) -> Decimal:
+    """The number that stands in `digits`: a point or comma before three digits parts thousands, where `whole` also a single one;
+    the last one before other digits is the decimal one.
+    """
+    parts = re.split(r"[.,]", digits)
+    if len(parts) == 1 or (all(len(part) == 3 for part in parts[1:]) and (whole or len(parts) > 2)):
+        return Decimal("".join(parts))
+    if len(parts) > 2 and len(parts[-1]) == 3 and "." not in digits:  # 1,23,456
+        return Decimal("".join(parts))
+    return Decimal("".join(parts[:-1]) + "." + parts[-1])
+
+
+def url(value: str | None, base: str, dropped: tuple[str, ...] = ()) -> str | None:
+    """Absolute, against the page's own, without the query's parameters that are to be dropped; None where it leads nowhere (`#`,
+    `javascript:`, `mailto:`).
+    """
+    value = (value or "").strip()
+    if not value or value.startswith("#") or len(value) > 4 * _LONGEST_URL:
+        return None
+    try:
+        absolute = urljoin(base, value)
+        parts = urlsplit(absolute)
+        _ = parts.port  # raises where it is none
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not parts.netloc or len(absolute) > _LONGEST_URL:
+        return None
+    return (
+        url_query_cleaner(absolute, dropped, remove=True, unique=False, keep_fragments=True)
+        if dropped and parts.query
+        else absolute
+    )
+
+
+def truth(found: Any) -> bool:
+    """JSON: what it says; HTML: whether there is such an element, or what its text says."""
+    if isinstance(found, etree._Element):
+        return True
+    if isinstance(found, list | dict):
+        return bool(found)
+    return (string(found) or "").strip().lower() not in _FALSE
+
+
+def source(found: list[Any]) -> str | None:
+    """The HTML of what was found: of an element what is in it, of JSON its text."""
+    parts = [_inner(node) if isinstance(node, etree._Element) else string(node) for node in found]
+    return "\n".join(part for part in parts if part) or None
+
+
+def _inner(element: Any) -> str:
+    children = (etree.tostring(child, encoding="unicode", method="html") for child in element)
+    return "".join([escape(element.text or "", quote=False), *children]).strip()

@@ -1,0 +1,156 @@
+"""When each block was written, and when it was edited: of several dates the one that is in order, and is not the author's."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+
+from . import class_words
+from .block_paths import BlockPaths
+from .checks import order
+from .post_dates import Calendar
+
+_EDITED = re.compile(
+    r"\bedit|bearbeitet|geändert|modifi|redigi|editad|изменен|редактир|отредакт|编辑|編輯|編集|수정|düzenle|muokattu|redigera|ændret|endret|ändrad|upraven|"
+    r"zmienion|bijgewerkt|bewerkt|updated",
+    re.IGNORECASE,
+)
+_OTHER = re.compile(
+    r"last (?:reply|post|seen|activity|visit|active)|letzte[rs]? (?:antwort|beitrag)|joined|registr|member since|"
+    r"dabei seit|beigetreten|inscri|miembro|"
+    r"注册|註冊|регистрац|join date|mitglied seit|last online|最后登录",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\d")
+_PRELUDE = 16  # characters before the word: `Last `, `Dieser Beitrag wurde `
+_LONGEST = 100  # characters around a date that say what it is of
+_LIKELY = 0.25
+_MOST_PLACES = 6
+
+
+@dataclass(slots=True)
+class Dates:
+    """By the block's number: the element of its date, the date, when it was edited."""
+
+    elements: dict[int, int]
+    published: list[datetime | None]
+    edited: list[datetime | None]
+
+
+def find_dates(paths: BlockPaths, calendar: Calendar, authors: dict[int, int]) -> Dates:
+    """The dates of all blocks; for those that are made otherwise than the others the likeliest in each."""
+    places: dict[int, dict[int, int]] = defaultdict(dict)
+    for number in range(paths.count):
+        for i in paths.dates_in(number):
+            places[paths.path_of[i]].setdefault(number, i)
+    scored = [(*_score(paths, calendar, found, authors), found) for found in places.values()]
+    scored.sort(key=lambda one: -one[0])
+    elements: dict[int, int] = {}
+    dates: list[datetime | None] = [None] * paths.count
+    for score, moments, found in scored[:_MOST_PLACES]:
+        if score < _LIKELY and elements:
+            break
+        for number, i in found.items():
+            if number not in elements and moments[number] is not None:
+                elements[number], dates[number] = i, moments[number]
+        if len(elements) == paths.count:
+            break
+    signs = {paths.tree.sign[i] for i in elements.values()}
+    for number in range(paths.count):
+        if number not in elements and (other := _made_otherwise(paths, number, signs)) is not None:
+            elements[number], dates[number] = other, calendar.read([paths.marks.dates[other]])[0]
+    return Dates(elements, dates, [None] * paths.count)
+
+
+def find_edits(paths: BlockPaths, calendar: Calendar, dates: Dates) -> list[datetime | None]:
+    """When each block was edited, as it says."""
+    found: list[datetime | None] = []
+    for number in range(paths.count):
+        edits = [
+            i
+            for i in paths.dates_in(number)
+            if i != dates.elements.get(number) and not paths.in_quote(i) and _is_of(paths, i, _EDITED, True)
+        ]
+        moments = [moment for moment in calendar.read([paths.marks.dates[i] for i in edits[:5]]) if moment is not None]
+        published = dates.published[number]
+        later = [moment for moment in moments if published is None or moment >= published]
+        found.append(max(later, default=None))
+    return found
+
+
+def begins_with_edit(text: str) -> bool:
+    """Whether a text begins by saying that a post was edited."""
+    match = _EDITED.search(text)
+    return match is not None and match.start() <= _PRELUDE
+
+
+def _score(
+    paths: BlockPaths, calendar: Calendar, found: dict[int, int], authors: dict[int, int]
+) -> tuple[float, dict[int, datetime | None]]:
+    tree = paths.tree
+    numbers = sorted(found)
+    spots = [paths.marks.dates[found[number]] for number in numbers]
+    moments = dict(zip(numbers, calendar.read(spots), strict=True))
+    known = [moment for moment in moments.values() if moment is not None]
+    if not known:
+        return -1.0, moments
+    sample = [found[number] for number in numbers[:6]]
+    share = 1 / len(sample)
+    exact = sum(spot.precision for spot in spots) / len(spots)
+    in_order = 0.5 if len(known) < 2 else order(known)
+    score = 0.5 * len(known) / paths.count + 0.35 * in_order + 0.08 * exact
+    score += 0.05 * share * sum(tree.tag[i] == "time" or "datetime" in tree.attributes[i] for i in sample)
+    score -= 0.7 * share * sum(paths.in_quote(i) for i in sample)
+    score -= 0.7 * share * sum(_is_of(paths, i, _EDITED, True) or _is_of(paths, i, _OTHER, False) for i in sample)
+    score -= 0.3 * _follows_author(paths, moments, authors)
+    position = share * sum(found[number] - paths.blocks[number].start for number in numbers[:6])
+    length = share * sum(tree.size(i) for i in sample)
+    return score - min(0.1, position / 2000) - 0.2 * (length > 60), moments
+
+
+def _is_of(paths: BlockPaths, i: int, words: re.Pattern[str], by_class: bool) -> bool:
+    """Whether what stands around a date says that it is of an edit, or of something else."""
+    tree = paths.tree
+    up = i
+    for _ in range(3):
+        if up < 0 or tree.size(up) > _LONGEST:
+            return False
+        if _says_before(words, paths.string(up)) or (by_class and class_words.says_edited(paths.names(up))):
+            return True
+        up = tree.parent[up]
+    return False
+
+
+def _says_before(words: re.Pattern[str], text: str) -> bool:
+    """Whether one of the words stands before the first number: `edited 21.4.`, not `20.4. (edited 21.4.)`."""
+    match = words.search(text)
+    number = _NUMBER.search(text)
+    return match is not None and (number is None or match.start() < number.start() or number.start() < 3)
+
+
+def _follows_author(paths: BlockPaths, moments: dict[int, datetime | None], authors: dict[int, int]) -> float:
+    """1 where each author has one and the same date in all posts, as the day of joining."""
+    by_author: dict[str, set[datetime | None]] = defaultdict(set)
+    posts: Counter[str] = Counter()
+    for number, moment in moments.items():
+        if number in authors:
+            name = paths.string(authors[number])
+            by_author[name].add(moment)
+            posts[name] += 1
+    several = [name for name, number in posts.items() if number > 1]
+    return sum(len(by_author[name]) == 1 for name in several) / len(several) if several else 0.0
+
+
+def _made_otherwise(paths: BlockPaths, number: int, signs: set[int]) -> int | None:
+    best, best_score = None, 0.0
+    for i in paths.dates_in(number):
+        precision = paths.marks.dates[i].precision
+        if precision < 2 or paths.in_quote(i):
+            continue
+        score = precision + 2.0 * (paths.tree.sign[i] in signs)
+        score -= 3 * (_is_of(paths, i, _EDITED, True) or _is_of(paths, i, _OTHER, False))
+        if score > best_score:
+            best, best_score = i, score
+    return best

@@ -1,0 +1,260 @@
+"""A page, opened: rows, and values of fields, with a count of those that are empty."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import msgspec
+from lxml import etree
+from scrapy.http import TextResponse
+from w3lib.html import get_base_url
+
+from forums.sites.dates.language import known_language
+from forums.sites.dates.reader import DateReader
+from forums.sites.definition.errors import PageGone, UnreadablePage
+from forums.sites.definition.fields import FieldSpec, Kind, Select
+from forums.sites.definition.pages import Page, RowsPage
+from forums.sites.definition.selectors import Finder, Found, compiled
+from forums.sites.kinds import KINDS
+
+from . import converters, reading_budget
+from .element_trees import PLACEHOLDER, cut, inner_rows, left_out, outermost
+from .html_text import text_of, text_of_elements
+from .parse_body import content_type, html_of, json_of, read_at
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+
+    from forums.sites.definition.site import Site
+
+_ATTRIBUTES = {"url": ("href", "src"), "date": ("datetime",)}
+_MOST_ROWS = 10_000  # of a page; long threads that an API answers with as a whole have 5,000
+
+
+class FieldCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a field was empty on a page: of `rows` rows, `empty` had none."""
+
+    rows: int
+    empty: int
+
+
+class Document:
+    """One page; `root` is its tree, where it was parsed already. Raises UnreadablePage where it is not what `page` says, PageGone
+    where it says that there is none.
+    """
+
+    def __init__(self, site: Site, page: Page, response: Response, root: Any = None) -> None:
+        self.site = site
+        self.page = page
+        self.url = response.url
+        self._budget = reading_budget.begin(len(response.body))
+        self._inner: dict[Any, list[Any]] = {}  # the rows within each row of HTML
+        self._read_at = read_at(response)
+        self._dates = DateReader(self._read_at, language=site.language, time_zone=site.time_zone)
+        self.moving: set[str] = set()
+        self._row: Any = None
+        self._in_row: dict[Finder, Found] = {}  # what selectors found in it: id, address and title are of one link
+        self._filled: dict[str, list[int]] = {}
+        self._lookups: dict[tuple[str, str], dict[str, Any]] = {}
+        if not isinstance(response, TextResponse):
+            raise UnreadablePage(f"no text: {content_type(response)}, {len(response.body)} bytes")
+        self.root = root if root is not None else json_of(response) if page.format == "json" else html_of(response)
+        self.base = self.url if page.format == "json" else get_base_url(response.text, response.url, response.encoding)
+        if page.gone and self.find(page.gone):
+            raise PageGone(f"it says that this does not exist: it has {' or '.join(page.gone.select)}")
+        if page.wall and self.find(page.wall):
+            raise UnreadablePage(f"a wall: it has {' or '.join(page.wall.select)}")
+        if page.container and not self.find(page.container):
+            raise UnreadablePage(f"has no {' or '.join(page.container.select)}, as each such page has")
+
+    @cached_property
+    def _other_dates(self) -> DateReader | None:
+        """For dates that are not of the site's language: a profile names one, and the page another."""
+        given = str(self.root.get("lang") or "") if isinstance(self.root, etree._Element) else ""
+        language = known_language(given)
+        if language is None or language == self.site.language:
+            return None
+        return DateReader(self._read_at, language=language, time_zone=self.site.time_zone)
+
+    def find(self, select: Select, node: Any = None) -> Found:
+        """What the first selector that finds something finds in `node`, or in the whole page."""
+        node = self.root if node is None else node
+        known = self._in_row if node is self._row else {}
+        for finder in select.finders:
+            found = known.get(finder)
+            if found is None:
+                found = known[finder] = [
+                    one for one in finder(node) if one is not None and (not isinstance(one, str) or one.strip())
+                ]
+            if found:
+                return found
+        return []
+
+    def rows(self, page: RowsPage) -> list[Any]:
+        """The rows in their order. Raises UnreadablePage for JSON without them; HTML without rows is an empty page. From now on
+        each is read without the rows within it.
+        """
+        if page.format == "html":
+            rows = not_too_many([row for row in self.find(page.rows) if isinstance(row, etree._Element)])
+            self._inner = inner_rows(rows)
+            return rows
+        for selector in page.rows.select:
+            for found in compiled("json", selector)(self.root):
+                if isinstance(found, dict):
+                    return not_too_many(list(found.values()))
+                if isinstance(found, list):
+                    return not_too_many([row for row in found if row is not None])
+        raise UnreadablePage(f"has no list of rows at {' or '.join(page.rows.select)}")
+
+    def values(self, node: Any, fields: Any) -> dict[str, Any]:
+        """Each field that the site file declares, by name; an `html` one twice: clean text, and the original as `<name>_html`."""
+        if self._inner:
+            with left_out(node, self._inner):
+                return self._values(node, fields)
+        return self._values(node, fields)
+
+    def _values(self, node: Any, fields: Any) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        self.moving.clear()
+        self._row, self._in_row = node, {}
+        size = 0
+        for name, field in fields.declared:
+            value, markup = self._convert(name, field, node)
+            values[name] = value
+            if type(value) is str:
+                size += len(value)
+            if markup is not None:
+                values[f"{name}_html"] = markup
+                size += len(markup)
+            count = self._filled.setdefault(name, [0, 0])
+            count[0] += 1
+            count[1] += value is None or value == ""
+        self._budget.row(size)
+        return values
+
+    def value(self, field: FieldSpec | None, kind: Kind) -> Any:
+        """A value of the whole page; None where the site file names none."""
+        return self._convert("", field, self.root, kind)[0] if field else None
+
+    def peek(self, field: FieldSpec, node: Any) -> str | None:
+        """The id of a row, without counting it."""
+        self._budget.row(0)
+        self._row, self._in_row = None, {}
+        if self._inner:
+            with left_out(node, self._inner):
+                value = self._convert("id", field, node)[0]
+        else:
+            value = self._convert("id", field, node)[0]
+        return None if value is None else str(value)
+
+    def counts(self) -> dict[str, FieldCount]:
+        """How often each field was empty."""
+        return {name: FieldCount(rows=rows, empty=empty) for name, (rows, empty) in self._filled.items()}
+
+    def _convert(self, name: str, field: FieldSpec, node: Any, kind: Kind | None = None) -> tuple[Any, str | None]:
+        kind = field.as_ or kind or KINDS.get(name) or self._kind_of_text(name)
+        if kind == "html":
+            return self._html(name, field, self._found(field, node))
+        if kind == "bool" and field.regex is None:
+            found = self._found(field, node)
+            return (converters.truth(found[0]) if found else bool(field.default)), None
+        text = self._text(field, node, kind)
+        value = (text or "").strip() or None if name == "body" else self._read(name, kind, field, text)
+        return (field.default if value is None else value), None
+
+    def _html(self, name: str, field: FieldSpec, found: Found) -> tuple[Any, str | None]:
+        """Clean text, and of a body the original."""
+        found = outermost(found)
+        elements = [one for one in found if isinstance(one, etree._Element)]
+        if field.regex is None and len(elements) == len(found):
+            text = text_of_elements(elements)
+            return text or field.default, self._source(found) if name == "body" else None
+        markup = converters.part(field.regex, self._source(found))
+        return text_of(markup) or field.default, markup if name == "body" else None
+
+    def _source(self, found: Found) -> str | None:
+        markup = converters.source(found)
+        return markup.replace(PLACEHOLDER, "") if markup and self._inner else markup
+
+    def _kind_of_text(self, name: str) -> Kind:
+        return "html" if name == "body" and self.page.format == "html" else "text"
+
+    def _text(self, field: FieldSpec, node: Any, kind: Kind) -> str | None:
+        """The field as a string, with what its regular expression takes of it."""
+        found = self._found(field, node)
+        if not found:
+            return None
+        one = found[0]
+        if not isinstance(one, etree._Element):
+            return converters.part(field.regex, converters.string(one))
+        attribute = next((name for name in _ATTRIBUTES.get(kind, ()) if one.get(name) is not None), None)
+        text = converters.part(field.regex, converters.string(one, attribute))
+        if text is None and kind == "id" and field.regex:
+            text = converters.part(field.regex, one.get("href"))  # a link was selected: its id is in its address
+        return text
+
+    def _read(self, name: str, kind: Kind, field: FieldSpec, text: str | None) -> Any:
+        if kind == "int":
+            number = converters.number(text)
+            return None if number is None else number + field.add
+        if kind == "date":
+            moment, fixed = self._dates.read(text, field.formats)
+            if moment is None and text and self._other_dates:
+                moment, fixed = self._other_dates.read(text)
+            if not fixed:
+                self.moving.add(name)
+            return moment
+        if kind == "url":
+            return converters.url(text, self.base, self.site.drop_query)
+        if kind == "bool":
+            return text is not None and converters.truth(text)
+        if kind == "id":
+            # in HTML out of an address; it is quoted again when it becomes one
+            return converters.identity(unquote(text) if text and self.page.format == "html" else text)
+        return converters.text(text)
+
+    def _found(self, field: FieldSpec, node: Any) -> Found:
+        found = self.find(field, node)
+        if field.without:
+            found = [_cut(one, field.cutters) for one in outermost(found)]
+        if field.lookup is None or field.value is None or not found:
+            return found
+        row = self._table(field.lookup, field.key).get(converters.string(found[0]) or "")
+        return [] if row is None else compiled("json", field.value)(row)
+
+    def _table(self, lookup: str, key: str) -> dict[str, Any]:
+        table = self._lookups.get((lookup, key))
+        if table is None:
+            table = self._lookups[lookup, key] = {}
+            for rows in compiled("json", lookup)(self.root):
+                for name, row in _items(rows):
+                    known = compiled("json", key)(row)
+                    table[(converters.string(known[0]) if known else name) or ""] = row
+        return table
+
+
+def not_too_many(rows: list[Any]) -> list[Any]:
+    """`rows`. Raises UnreadablePage where they are more than a page of a forum has."""
+    if len(rows) > _MOST_ROWS:
+        raise UnreadablePage(f"has {len(rows):,} rows: no page of a forum has more than {_MOST_ROWS:,}")
+    return rows
+
+
+def _cut(found: Any, cutters: tuple[Finder, ...]) -> Any:
+    """A copy of an element without what the selectors find in it; the text after what is cut stays."""
+    if not isinstance(found, etree._Element) or not any(cutter(found) for cutter in cutters):
+        return found
+    copy = deepcopy(found)
+    copy.tail = None
+    for cutter in cutters:
+        cut(cutter(copy), copy)
+    return copy
+
+
+def _items(rows: Any) -> list[tuple[str, Any]]:
+    if isinstance(rows, dict):
+        return list(rows.items())
+    return [("", row) for row in rows] if isinstance(rows, list) else []

@@ -1,0 +1,170 @@
+"""Reading any page within limits: here where it is like those that forums send, else in a process apart.
+
+Nothing interrupts libxml2 in the midst of a page, or an XPath in the midst of a tree. So what may take long (`reading_budget`) is
+read by `python -m forums.sites.reading.isolated_child`, which the kernel ends after `cpu_s()` of processor time, and memory after
+`MEMORY_BYTES`. One such process stays with each that needs it (0.6 s to start it), and reads one page at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import select
+import subprocess
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from forums.environment import Reading
+from forums.sites.definition.errors import PageGone, UnreadablePage
+from workers.process.run_module import own_module
+
+from . import asked_page as reading
+from .asked_page import PAGES, AnyPage, Asked
+from .reading_budget import TooMuchHere, strictly
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+
+    from forums.sites.definition.site import Site
+
+MEMORY_BYTES = 1 << 30
+WAIT_S = 60.0
+"""Of a clock on the wall, where the machine is busy or the process sleeps."""
+_HEAD = 4  # bytes of a message's length
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """A page to be read. The site is named: its file is read there."""
+
+    site: str
+    asked: Asked
+    url: str
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of it: the page, encoded, or why there is none."""
+
+    page: bytes = b""
+    unreadable: str | None = None
+    gone: bool = False
+
+
+def read(site: Site, response: Response, asked: Asked) -> AnyPage:
+    """What the page holds; waits for it. Raises UnreadablePage, also for a page that needs more than it may."""
+    try:
+        return here(site, response, asked)
+    except TooMuchHere:
+        return _reader().read(site, response, asked)
+
+
+def here(site: Site, response: Response, asked: Asked) -> AnyPage:
+    """The same without a process apart. Raises TooMuchHere where one is needed."""
+    with strictly():
+        return reading.read(site, response, asked)
+
+
+async def read_soon(site: Site, response: Response, asked: Asked) -> AnyPage:
+    """The same for an asyncio loop, which goes on meanwhile. Raises UnreadablePage."""
+    try:
+        return here(site, response, asked)
+    except TooMuchHere:
+        return await apart(site, response, asked)
+
+
+async def apart(site: Site, response: Response, asked: Asked) -> AnyPage:
+    """Read in a process apart, one after the other. Raises UnreadablePage."""
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_in_turn(), _reader().read, site, response, asked)
+
+
+def cpu_s() -> int:
+    """Seconds of processor time for a page that is read apart. Raises ConfigError."""
+    return Reading.read().read_apart_s
+
+
+@lru_cache(maxsize=1)
+def _reader() -> Reader:
+    reader = Reader()
+    atexit.register(reader.close)
+    return reader
+
+
+@lru_cache(maxsize=1)
+def _in_turn() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="reading apart")
+
+
+class Reader:
+    """A process that reads pages; it is started with the first, and again after one that ended it. For any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pid = 0  # of the process that started it: a pool child must not share its parent's
+
+    def read(self, site: Site, response: Response, asked: Asked) -> AnyPage:
+        """What the page holds. Raises UnreadablePage."""
+        headers = [(name, value) for name, values in response.headers.items() for value in values]
+        task = Task(site=site.name, asked=asked, url=response.url, headers=headers, body=response.body)
+        with self._lock:
+            told = self._ask(msgspec.msgpack.encode(task))
+        if told.gone:
+            raise PageGone(told.unreadable or "")
+        if told.unreadable is not None:
+            raise UnreadablePage(told.unreadable)
+        return msgspec.msgpack.decode(told.page, type=PAGES[asked.kind])
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None and self._pid == os.getpid():
+            self._process.kill()
+            self._process.wait()
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe:
+                    pipe.close()
+        self._process = None
+
+    def _ask(self, message: bytes) -> Told:
+        if self._process is None or self._pid != os.getpid() or self._process.poll() is not None:
+            self.close()
+            self._process, self._pid = _start(), os.getpid()
+        try:
+            return msgspec.msgpack.decode(_exchange(self._process, message, time.monotonic() + WAIT_S), type=Told)
+        except (OSError, EOFError, msgspec.DecodeError, TimeoutError) as error:
+            most = f"{WAIT_S:.0f} s" if isinstance(error, TimeoutError) else f"{cpu_s()} s of processor time, or 1 GiB of memory,"
+            self.close()
+            return Told(unreadable=f"takes more than {most} to be read in a process apart")
+
+
+def _start() -> subprocess.Popen[bytes]:
+    command = own_module("forums.sites.reading.isolated_child")
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def _exchange(process: subprocess.Popen[bytes], message: bytes, until: float) -> bytes:
+    """The answer to a message. Raises OSError, EOFError where the process ended, TimeoutError."""
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(len(message).to_bytes(_HEAD, "big") + message)
+    process.stdin.flush()
+    head = _some(process.stdout.fileno(), _HEAD, until)
+    return _some(process.stdout.fileno(), int.from_bytes(head, "big"), until)
+
+
+def _some(descriptor: int, size: int, until: float) -> bytes:
+    got = bytearray()
+    while len(got) < size:
+        if not select.select([descriptor], [], [], max(0.0, until - time.monotonic()))[0]:
+            raise TimeoutError
+        if not (part := os.read(descriptor, min(1 << 20, size - len(got)))):
+            raise EOFError
+        got += part
+    return bytes(got)

@@ -1,0 +1,59 @@
+"""`python -m forums.sites.reading.isolated_child`: reads pages for `forums/sites/reading/isolated.py`, from standard input to
+standard output, each within its own processor time. It ends with the input.
+"""
+
+from __future__ import annotations
+
+import resource
+import signal
+import sys
+from typing import BinaryIO
+
+import msgspec
+from scrapy.http import Headers
+from scrapy.responsetypes import responsetypes
+
+from forums.sites.definition.errors import PageGone, SiteError, UnreadablePage
+from forums.sites.definition.load import site_in_use
+
+from . import asked_page as reading
+from .isolated import MEMORY_BYTES, Task, Told, cpu_s
+
+
+def main(tasks: BinaryIO, answers: BinaryIO) -> None:
+    """Read until there is nothing more to read."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # sent to all of a group: the process that asks may have pages to finish
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+    while head := tasks.read(4):
+        message = tasks.read(int.from_bytes(head, "big"))
+        _allow(cpu_s())
+        answer = msgspec.msgpack.encode(told(msgspec.msgpack.decode(message, type=Task)))
+        answers.write(len(answer).to_bytes(4, "big") + answer)
+        answers.flush()
+
+
+def told(task: Task) -> Told:
+    """What the page holds, or why it cannot be read."""
+    headers = Headers()
+    for name, value in task.headers:
+        headers.appendlist(name, value)
+    kind = responsetypes.from_args(headers=headers, url=task.url, body=task.body)
+    response = kind(task.url, headers=headers, body=task.body)
+    try:
+        return Told(page=msgspec.msgpack.encode(reading.read(site_in_use(task.site), response, task.asked)))
+    except UnreadablePage as error:
+        return Told(unreadable=error.reason, gone=isinstance(error, PageGone))
+    except (SiteError, MemoryError, RecursionError) as error:
+        return Told(unreadable=f"{type(error).__name__}: {error}")
+
+
+def _allow(seconds: int) -> None:
+    """So much processor time from now on; then the kernel ends this process (SIGXCPU)."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime) + 1 + seconds, most))
+
+
+if __name__ == "__main__":
+    main(sys.stdin.buffer, sys.stdout.buffer)

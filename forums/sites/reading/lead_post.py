@@ -1,0 +1,81 @@
+"""The opening post, where it is made otherwise than the answers: a question above its answers, an article above its comments."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from datetime import timedelta
+
+from .block_fields import Fields
+from .page_tree import PageTree
+from .repeated_blocks import Block, BlockSet, Marks
+
+_LEAST_TEXT = 20  # characters
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "title"})
+_A_DAY = 3  # precision of a date: a month and a year are of a title
+
+
+def with_lead(tree: PageTree, marks: Marks, found: BlockSet) -> BlockSet | None:
+    """The same set with a block before the first one; None where there is nothing that may be a post."""
+    first = min(found.blocks, key=lambda block: block.start)
+    outer = [block for block in found.blocks if block.around is None]
+    child = first.start
+    last = max(block.end for block in outer)
+    up = tree.parent[child]
+    while up > 0 and tree.end[up] < last:  # the element that has all of them
+        child, up = up, tree.parent[up]
+    dates = sorted(marks.dates)
+    while up >= 0:
+        block = _before(tree, marks, dates, up, child)
+        if block is not None:
+            blocks = [block, *found.blocks]
+            for one in blocks[1:]:
+                one.around = None if one.around is None else one.around + 1
+            return BlockSet(blocks, found.score, found.how + " with lead", found.alone, found.alike)
+        child, up = up, tree.parent[up]
+    return None
+
+
+def _before(tree: PageTree, marks: Marks, dates: list[int], up: int, child: int) -> Block | None:
+    """Of what stands before `child` in `up`, the elements from the first with a date or an author to the last with text."""
+    start = None
+    sibling = up + 1
+    while sibling < child:
+        if start is None and (_has(dates, sibling, tree.end[sibling]) or _has(marks.authors, sibling, tree.end[sibling])):
+            start = sibling
+        sibling = tree.end[sibling]
+    if start is None:
+        return None
+    texts = (tree.first_text[start], tree.first_text[child])
+    chars = tree.chars[texts[1]] - tree.chars[texts[0]] - (tree.link_chars[texts[1]] - tree.link_chars[texts[0]])
+    if chars < _LEAST_TEXT or not _has(dates, start, child) or not _has(marks.authors, start, child):
+        return None
+    end = child
+    single = start
+    if tree.end[start] >= child or tree.size(start) > 0.8 * (tree.chars[texts[1]] - tree.chars[texts[0]]):
+        end = tree.end[single]
+        texts = (tree.first_text[start], tree.last_text[start])
+    return Block(start, end, texts)
+
+
+def _has(elements: list[int], start: int, end: int) -> bool:
+    place = bisect_left(elements, start)
+    return place < len(elements) and elements[place] < end
+
+
+def is_post(fields: Fields) -> bool:
+    """Whether the first block is one more post: not a heading that repeats author and date of the first answer."""
+    tree, body = fields.paths.tree, fields.bodies[0]
+    author, date = fields.author(0), fields.dates.published[0]
+    if (
+        not author
+        or date is None
+        or fields.paths.marks.dates[fields.dates.elements[0]].precision < _A_DAY
+        or not tree.joined(*body.texts, body.without)
+    ):
+        return False
+    if body.root is not None and tree.tag[body.root] in _HEADINGS:
+        return False
+    after = fields.dates.published[1]
+    if after is not None and date.date() == after.date() and author == fields.author(1):
+        return False
+    return after is None or date <= after + timedelta(days=1)

@@ -1,0 +1,112 @@
+"""Posts by the structure that they repeat: the sets of `repeated_blocks`, read by `block_fields`, the best by what was read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .block_fields import Fields, posts_of, read_fields
+from .lead_post import is_post, with_lead
+from .page_tree import PageTree
+from .post_dates import Calendar
+from .records import SeenPost
+from .repeated_blocks import BlockSet, Marks, block_sets, without
+from .text_field import size_of
+
+_SUPERSET = 0.88  # of the best quality: a set that has all its blocks, and more
+_SUPERSET_MARKED = 0.95  # of the share of blocks with author and date
+_ADVERTISERS = frozenset(
+    ("ad", "ads", "advert", "advertisement", "advertisements", "anzeige", "werbung", "publicité", "publicidad", "реклама", "广告")
+)
+_ENOUGH = 0.4  # a quality that sets with a score far behind are not read for
+_BEHIND = 0.8
+_SCORE = 0.2  # how far the score of a set decides between qualities that are nearly the same
+
+
+@dataclass(slots=True)
+class Learned:
+    """What was learned: the posts, how well they pass the checks (0 to 1), and by which marks the blocks were found."""
+
+    posts: tuple[SeenPost, ...]
+    quality: float
+    how: str
+    fields: Fields
+
+
+def learn(tree: PageTree, calendar: Calendar, marks: Marks) -> Learned | None:
+    """The posts of a page; None where nothing repeats."""
+    words = max(1, tree.chars[-1] - tree.link_chars[-1])
+    read: list[Fields] = []
+    for found in block_sets(tree, marks):
+        if read and found.score < _BEHIND * read[0].found.score and max(one.quality for one in read) > _ENOUGH:
+            break
+        read.append(read_fields(tree, marks, found, calendar, words))
+    if not read:
+        return None
+    best = _best(read)
+    if (fewer := _only_posts(best)) is not None:
+        best = read_fields(tree, marks, fewer, calendar, words)
+    best = _with_lead(tree, marks, best, calendar, words)
+    return Learned(posts_of(best, calendar), best.quality, best.found.how, best)
+
+
+def _marked(fields: Fields) -> float:
+    """The share of authors and dates that are there."""
+    return (len(fields.authors) + len(fields.dates.elements)) / (2 * fields.paths.count)
+
+
+def _with_lead(tree: PageTree, marks: Marks, best: Fields, calendar: Calendar, words: int) -> Fields:
+    """With an opening post that is made otherwise than the answers; in place of a first block that is only its head."""
+    sets = [best.found]
+    signs = [tree.sign[block.start] for block in best.found.blocks]
+    if len(signs) > 2 and signs[0] not in signs[1:]:
+        sets.append(without(tree, best.found, {0}))
+    for found in sets:
+        if (extended := with_lead(tree, marks, found)) is None or not _has_lead(tree, marks, extended, calendar):
+            continue
+        more = read_fields(tree, marks, extended, calendar, words)
+        if is_post(more) and (found is best.found or size_of(more.paths, more.bodies[0]) > size_of(best.paths, best.bodies[0])):
+            more.quality = max(more.quality, best.quality)
+            return more
+    return best
+
+
+def _has_lead(tree: PageTree, marks: Marks, extended: BlockSet, calendar: Calendar) -> bool:
+    """Whether the first block is a post, looked at with the next three alone."""
+    few = without(tree, extended, set(range(4, len(extended.blocks))))
+    return is_post(read_fields(tree, marks, few, calendar, 1))
+
+
+def _only_posts(fields: Fields) -> BlockSet | None:
+    """The set without blocks that are not posts: those that have neither author nor date, or stand around others and lack one,
+    where nearly all have both; and a first block that is made otherwise than the others. None where all are posts.
+    """
+    blocks, tree = fields.found.blocks, fields.paths.tree
+    count = len(blocks)
+    missing = [(n not in fields.authors) + (fields.dates.published[n] is None) for n in range(count)]
+    out = {
+        n
+        for n in range(count)
+        if missing[n] == 2 or (fields.author(n) or "").lower() in _ADVERTISERS or (missing[n] and blocks[n].inner)
+    }
+    if missing.count(0) < 0.75 * (count - len(out)):
+        out = set()
+    signs = [tree.sign[block.start] for block in blocks]
+    if count > 2 and signs[0] not in signs[1:] and not is_post(fields):
+        out.add(0)
+    return without(tree, fields.found, out) if out and count - len(out) > 1 else None
+
+
+def _best(read: list[Fields]) -> Fields:
+    """The set of the highest quality, or one that has all its blocks and more, and is nearly as good."""
+    best = max(read, key=lambda one: one.quality * one.found.score**_SCORE)
+    starts = {block.start for block in best.found.blocks}
+    for one in read:
+        others = {block.start for block in one.found.blocks}
+        if (
+            starts < others
+            and _marked(one) >= _SUPERSET_MARKED * _marked(best)
+            and one.quality >= _SUPERSET * best.quality
+            and one.found.alike >= 0.9 * best.found.alike
+        ):
+            best, starts = one, others
+    return best

@@ -1,0 +1,62 @@
+"""Comments within comments: rows in the order in which they are read, each with the id of what it answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from forums.sites.definition.errors import UnreadablePage
+
+from .document import Document, not_too_many
+from .element_trees import parents_of
+
+if TYPE_CHECKING:
+    from forums.sites.definition.pages import CommentsPageSpec
+
+_DEEPEST = 500  # levels; a page that nests deeper is cut there
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A row, and the id of the row that it is in."""
+
+    node: Any
+    parent_id: str | None
+
+
+def rows(doc: Document, page: CommentsPageSpec) -> list[Row]:
+    """All comments of a page."""
+    found = doc.rows(page)
+    if page.children is not None:
+        return _of_json(doc, page, found)
+    if page.nested:
+        return _of_html(doc, page, found)
+    return [Row(node, None) for node in found]
+
+
+def nothing_of(what: str, fields: Any) -> UnreadablePage:
+    """The error for a page without `what`, with the selectors that found nothing."""
+    selectors = ", ".join(f"{name} = {' or '.join(field.select)}" for name, field in fields.declared if name in ("id", "body"))
+    return UnreadablePage(f"has nothing of {what}: looked for {selectors}")
+
+
+def _of_json(doc: Document, page: CommentsPageSpec, top: list[Any]) -> list[Row]:
+    listed: list[Row] = []
+    waiting: list[tuple[Any, str | None, int]] = [(node, None, 0) for node in reversed(top)]
+    while waiting:
+        node, parent_id, depth = waiting.pop()
+        listed.append(Row(node, parent_id))
+        if page.children is None or depth >= _DEEPEST:
+            continue
+        own_id = doc.peek(page.fields.id, node)
+        for answers in doc.find(page.children, node):
+            if isinstance(answers, list):
+                waiting += [(answer, own_id, depth + 1) for answer in reversed(answers) if answer is not None]
+    return not_too_many(listed)
+
+
+def _of_html(doc: Document, page: CommentsPageSpec, found: list[Any]) -> list[Row]:
+    parents = parents_of(found)
+    around = frozenset(parents.values())
+    ids = {row: doc.peek(page.fields.id, row) for row in found if row in around}
+    return [Row(row, ids.get(parents[row])) for row in found]

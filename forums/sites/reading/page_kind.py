@@ -1,0 +1,152 @@
+"""What kind a page is, its title and language, and the links to its other pages."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import msgspec
+
+from . import class_words
+from .page_tree import PageTree
+from .records import PageKind, SeenLink, SeenPost
+
+_PAGE_NUMBER = re.compile(r"^\[?\s*(\d{1,5})\s*\]?$")
+_NEXT = re.compile(
+    r"^(?:next(?: page)?|nächste(?: seite)?|weiter|vor|suivante?|page suivante|siguiente|próxima?|seguinte|successiva|"
+    r"volgende|следующая|вперед|вперёд|дальше|"
+    r"następna|další|seuraava|nästa|neste|næste|sonraki|下一页|下一頁|次へ|次のページ|다음|older|[›»→>]+)\s*[›»→>]*$",
+    re.IGNORECASE,
+)
+_BACK = re.compile(r"^(?:[‹«←<]+|prev(?:ious)?|zurück|vorherige)", re.IGNORECASE)
+_LONGEST_LABEL = 30  # characters of a link to another page
+_LEAST_ROWS = 5
+_LEAST_GRADE = 0.12
+
+
+class PageFrame(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands in the head of a page."""
+
+    title: str | None
+    language: str | None
+    next: str | None
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """What a page is, with its rows where it lists something."""
+
+    kind: PageKind
+    rows: tuple[SeenLink, ...] = ()
+    next: str | None = None
+    pages: tuple[str, ...] = ()
+
+
+def frame_of(tree: PageTree, root: Any) -> PageFrame:
+    """Title: the heading, else what the window shows."""
+    heading = next((tree.string(i) for i, tag in enumerate(tree.tag) if tag == "h1" and 2 < tree.size(i) < 300), None)
+    title = root.findtext(".//title")
+    shown = " ".join(title.split()) if title else None
+    if heading and shown and heading.lower() not in shown.lower():
+        heading = next(
+            (
+                text
+                for i, tag in enumerate(tree.tag)
+                if tag in ("h1", "h2", "h3")
+                and 2 < tree.size(i) < 300
+                and len(text := tree.string(i)) > 4
+                and text.lower() in shown.lower()
+            ),
+            None,
+        )
+    following = next((link.get("href") for link in root.iter("link") if (link.get("rel") or "").lower() == "next"), None)
+    language = root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang")
+    return PageFrame(title=heading or shown, language=language, next=following)
+
+
+def kind_of(
+    tree: PageTree, frame: PageFrame, url: str, posts: Sequence[SeenPost], grade: float, *, by_profile: bool = False
+) -> Kind:
+    """Thread where there are posts, even few where a profile found them; else list or index where links repeat."""
+    following, pages = _paging(tree, frame, url)
+    if posts and (by_profile or grade >= _LEAST_GRADE) and _are_posts(posts):
+        return Kind(kind=PageKind.THREAD, next=following, pages=pages)
+    rows, numbered = _rows(tree, url)
+    if len(rows) >= _LEAST_ROWS:
+        return Kind(kind=PageKind.LIST if numbered else PageKind.INDEX, rows=rows, next=following, pages=pages)
+    return Kind(kind=PageKind.THREAD if posts and _are_posts(posts) else PageKind.OTHER, next=following, pages=pages)
+
+
+def _are_posts(posts: Sequence[SeenPost]) -> bool:
+    texts = [len(post.text) for post in posts]
+    return sum(texts) / len(texts) > 15 or max(texts) > 80
+
+
+def _paging(tree: PageTree, frame: PageFrame, url: str) -> tuple[str | None, tuple[str, ...]]:
+    here = urlsplit(url)
+    following = urljoin(url, frame.next) if frame.next else None
+    pages: dict[str, None] = {}
+    for i, tag in enumerate(tree.tag):
+        if tag != "a" or not 0 < tree.size(i) <= _LONGEST_LABEL:
+            continue
+        attributes = tree.attributes[i]
+        href = attributes.get("href")
+        if not href or href.startswith(("#", "javascript:")):
+            continue
+        text = tree.string(i)
+        if not (text[0].isdigit() or text[0] == "[" or _NEXT.match(text) or "rel" in attributes):
+            continue
+        is_next = attributes.get("rel", "").lower() == "next" or (text and _NEXT.match(text) and not _BACK.match(text))
+        if not is_next and not _PAGE_NUMBER.match(text):
+            continue
+        try:
+            target = urljoin(url, href)
+            parts = urlsplit(target)
+        except ValueError:
+            continue
+        if parts.netloc != here.netloc or not _same_thing(parts.path, here.path):
+            continue
+        if is_next:
+            following = following or target
+        else:
+            pages[target.partition("#")[0]] = None
+    pages.pop(url.partition("#")[0], None)
+    return following, tuple(pages)[:50]
+
+
+def _same_thing(path: str, here: str) -> bool:
+    """Whether two paths may be pages of one thread: they begin alike up to a number at the end."""
+    one, other = (re.sub(r"(?:[/_-]?(?:page|p|seite|index)?[-_/]?\d*)(?:\.html?)?/?$", "", part) for part in (path, here))
+    return one.startswith(other[: max(2, len(other) - 8)]) or other.startswith(one[: max(2, len(one) - 8)])
+
+
+def _rows(tree: PageTree, url: str) -> tuple[tuple[SeenLink, ...], bool]:
+    """The links at the place in the page that has the most text in links, and whether rows have a date or an author each."""
+    here = urlsplit(url).netloc
+    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for i, tag in enumerate(tree.tag):
+        if tag == "a" and 3 < tree.size(i) < 250 and not class_words.is_profile_link(tree.attributes[i].get("href") or ""):
+            up = tree.parent[i]
+            above = tree.parent[up] if up >= 0 else -1
+            groups[tree.sign[i], tree.sign[up], tree.sign[above] if above >= 0 else -1].append(i)
+    best: list[int] = []
+    best_size = 0
+    for members in groups.values():
+        size = sum(tree.size(i) for i in members)
+        if len(members) >= _LEAST_ROWS and size > best_size:
+            best, best_size = members, size
+    rows: dict[str, SeenLink] = {}
+    for i in best[:500]:
+        href = tree.attributes[i].get("href")
+        if not href:
+            continue
+        try:
+            target = urljoin(url, href)
+            if urlsplit(target).netloc == here:
+                rows.setdefault(target.partition("#")[0], SeenLink(url=target, title=tree.string(i)))
+        except ValueError:
+            continue
+    shapes = {re.sub(r"\d+|[^/?&=]*-[^/?&=]*", "*", urlsplit(row.url).path) for row in rows.values()}
+    return tuple(rows.values()), len(rows) >= 10 or len(shapes) < 0.3 * max(1, len(rows))

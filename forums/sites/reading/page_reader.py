@@ -1,0 +1,164 @@
+"""Reads any page without a site file: what kind it is and, of a thread, its posts.
+
+Readers in layers, each checked: the profile of the software that made the page, marks for search engines (schema.org), and
+what is
+learned from the structure that posts repeat. What passes the checks best is taken; how far the others agree is evidence, and
+where they do not it is said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urljoin
+
+import msgspec
+from lxml import etree
+from parsel.selector import create_root_node
+
+from .checks import agreement, completed, grade, is_complete
+from .html_text import text_of
+from .learned import learn
+from .page_kind import frame_of, kind_of
+from .page_tree import PageTree
+from .post_dates import Calendar
+from .profile_reader import ProfileReader
+from .records import NotAPage, PageKind, Reader, SeenPage, SeenPost
+from .repeated_blocks import find_marks
+from .schema_org import marked_posts
+
+MOST_CHARACTERS = 8_000_000
+"""Of a page. `fetch` refuses larger ones before."""
+_SCHEMA_WORDS = ("schema.org", "itemscope")
+_CLOSE = 0.9  # of the best grade
+_EXACT = {Reader.PROFILE: 0.4, Reader.SCHEMA_ORG: 0.5}  # of the best grade, that is enough for a complete reading
+_NEARLY_ALL = 0.9  # of the posts
+_ESCAPED = re.compile(r"<(p|div|blockquote|span|table|ul|ol)\b[^<>]*>.*</\1>", re.DOTALL | re.IGNORECASE)
+_UNLIKE = 0.4  # agreement of readers whose texts are not the same
+
+
+def read_page(html: str, url: str, *, now: datetime | None = None, profiles: bool = True) -> SeenPage:
+    """What is seen on a page. `now` (aware) is when it was made: relative dates refer to it. `profiles` = False leaves the
+    readers by profile out. Raises NotAPage where it is not HTML, PageTooLarge.
+    """
+    now = now or datetime.now(UTC)
+    root = _root(html, url)
+    tree = PageTree(root)
+    frame = frame_of(tree, root)
+    calendar = Calendar(now, frame.language)
+    words = max(1, tree.chars[-1] - tree.link_chars[-1])
+    marks = find_marks(tree)
+    learned = learn(tree, calendar, marks)
+    found: dict[Reader, tuple[SeenPost, ...]] = {}
+    profile = ProfileReader(html, url, root, now) if profiles else None
+    software = profile.software if profile else None
+    if profile and software:
+        found[Reader.PROFILE] = profile.posts()
+    if any(word in html for word in _SCHEMA_WORDS):
+        found[Reader.SCHEMA_ORG] = marked_posts(_scripts(root), tree, calendar)
+    if learned is not None:
+        found[Reader.LEARNED] = learned.posts
+    grades = {reader: grade(posts, words) for reader, posts in found.items() if posts}
+    if learned is not None:
+        grades[Reader.LEARNED] = min(grades.get(Reader.LEARNED, 0.0), learned.quality)
+    reader = _best(grades, found)
+    best = (found[reader], grades[reader]) if reader else ((), 0.0)
+    kind = kind_of(tree, frame, url, *best, by_profile=reader is Reader.PROFILE)
+    page = SeenPage(
+        url=url, kind=kind.kind, title=frame.title, language=frame.language, software=software, rows=kind.rows,
+        next=kind.next, pages=kind.pages,
+    )  # fmt: skip
+    if reader is None or kind.kind is not PageKind.THREAD:
+        return page
+    posts = found[reader]
+    for other in grades:
+        posts = completed(posts, found[other]) if other is not reader else posts
+    posts = tuple(_finished(posts, url))
+    agrees = {one.value: round(agreement(posts, found[one]), 2) for one in grades if one is not reader}
+    return msgspec.structs.replace(
+        page,
+        reader=reader,
+        posts=posts,
+        confidence=round(min(1.0, grades[reader]), 2),
+        agreement=agrees,
+        notes=tuple(_notes(reader, found, agrees)),
+    )
+
+
+def _root(html: str, url: str) -> Any:
+    if len(html) > MOST_CHARACTERS:
+        raise NotAPage(f"{url}: {len(html):,} characters: no page of a forum is so long")
+    if "<" not in html:
+        raise NotAPage(f"{url}: no HTML: it begins with {html[:60]!r}")
+    root = create_root_node(html.replace("\x00", ""), etree.HTMLParser)
+    if root is None:
+        raise NotAPage(f"{url}: no HTML: it begins with {html[:60]!r}")
+    return root
+
+
+def _scripts(root: Any) -> Iterable[str]:
+    for script in root.iter("script"):
+        if "ld+json" in (script.get("type") or "") and script.text:
+            yield script.text
+
+
+def _best(grades: dict[Reader, float], found: dict[Reader, tuple[SeenPost, ...]]) -> Reader | None:
+    """The reader of the highest grade, unless a more exact one is complete and not far behind: grades also rise with what is
+    taken for text and is none.
+    """
+    best = max(grades, key=lambda reader: grades[reader], default=None)
+    if best is None or grades[best] <= 0:
+        return None
+    count = len(found[best])
+    for reader in (Reader.PROFILE, Reader.SCHEMA_ORG):
+        posts = found.get(reader, ())
+        least = min(_NEARLY_ALL * count, count - 1)  # one more may be a heading
+        enough = grades.get(reader, 0.0) >= _EXACT[reader] * grades[best] and len(posts) >= least
+        if (
+            enough
+            and is_complete(posts, pictures=reader is Reader.PROFILE)
+            and (reader is Reader.PROFILE or agreement(found[best], posts) < _UNLIKE)
+        ):
+            return reader
+    if grades.get(Reader.LEARNED, 0.0) >= _CLOSE * grades[best]:  # its texts have the lines of the page
+        return Reader.LEARNED
+    return best
+
+
+def _finished(posts: Iterable[SeenPost], url: str) -> Iterable[SeenPost]:
+    for number, post in enumerate(posts, 1):
+        yield msgspec.structs.replace(
+            post,
+            text=_unescaped(post.text),
+            number=post.number or number,
+            url=_absolute(url, post.url),
+            author_url=_absolute(url, post.author_url),
+        )
+
+
+def _unescaped(text: str) -> str:
+    """The text of a post that the site shows as its HTML source, as some do after a move to another software."""
+    return text_of(text) or "" if text.startswith("<") and _ESCAPED.match(text) else text
+
+
+def _absolute(base: str, href: str | None) -> str | None:
+    if not href:
+        return None
+    try:
+        return urljoin(base, href.strip())
+    except ValueError:
+        return None
+
+
+def _notes(reader: Reader, found: dict[Reader, tuple[SeenPost, ...]], agrees: dict[str, float]) -> Iterable[str]:
+    posts = found[reader]
+    for other, share in agrees.items():
+        count = len(found[Reader(other)])
+        if share < 0.8:
+            yield f"{other} finds {count} posts, and has {share:.0%} of the posts in common with {reader.value} ({len(posts)})"
+    for name in ("author", "published"):
+        missing = sum(getattr(post, name) is None for post in posts)
+        if missing:
+            yield f"{missing} of {len(posts)} posts have no {'date' if name == 'published' else name}"

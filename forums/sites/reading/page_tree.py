@@ -1,0 +1,223 @@
+"""One pass over a parsed page into flat arrays, in the order of the document.
+
+The elements of a subtree are the range `[i, end[i])`, its words the range `[first_text[i], last_text[i])` of `texts`, so that the
+questions which the readers ask thousands of times ("how much text is in here, and how much of that in links?") are two
+subtractions. Nothing of the tree is touched or serialised afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from . import class_words
+from .records import PageTooLarge
+
+MOST_ELEMENTS = 100_000
+"""A page of 100 long posts has 10,000."""
+
+_LEFT_OUT = frozenset(
+    {
+        "script", "style", "template", "head", "iframe", "object", "svg", "math", "textarea", "select", "button",
+        "datalist", "audio", "video", "canvas", "map",
+    }
+)  # fmt: skip
+_PARAGRAPHS = frozenset(
+    {"p", "blockquote", "ul", "ol", "dl", "pre", "table", "h1", "h2", "h3", "h4", "h5", "h6", "figure", "details", "hr"}
+)
+_LINES = frozenset(
+    {
+        "div", "li", "dt", "dd", "tr", "section", "article", "aside", "header", "footer", "nav", "main", "address", "center",
+        "fieldset", "form", "figcaption", "summary", "caption", "legend", "option", "tbody", "thead", "body",
+    }
+)  # fmt: skip
+_CELLS = frozenset({"td", "th"})
+_COLUMNS = frozenset({"tr", "div", "section"})
+_BREAKS = dict.fromkeys(_CELLS, 1) | dict.fromkeys(_LINES, 2) | dict.fromkeys(_PARAGRAPHS, 3)
+_STATE = re.compile(
+    r"^(?:odd|even|first|last|alt|bg|row|unread|read|online|offline|clearfix|cf|js|has|is|no)(?:[-_]?\d*)$", re.IGNORECASE
+)
+_DIGITS = re.compile(r"\d+")
+_SPACES = re.compile(r"[ \t\n\r\f\u200b]+")
+_SEPARATORS = ("", " ", "\n", "\n\n")
+_NOTHING: dict[str, str] = {}
+
+Range = tuple[int, int]
+
+
+class PageTree:
+    """The arrays. Of element `i`: `tag`, `attributes`, `parent`, `end`, `sign` (the same number for elements of the same tag and
+    first class), the range of its texts. `counted` are the signs of elements that are told apart by their place. Of text `k`:
+    the string, `owner` (the element that it stands in), `gap` (what separates it
+    from the text before: 0 nothing, 1 a space, 2 a line, 3 a paragraph). `chars` and `link_chars` are running sums over texts.
+    `keep`: `elements` are those of the tree.
+    """
+
+    def __init__(self, root: Any, *, keep: bool = False) -> None:
+        self.elements: list[Any] = []
+        self._keep = keep
+        self.tag: list[str] = []
+        self.attributes: list[dict[str, str]] = []
+        self.parent: list[int] = []
+        self.end: list[int] = []
+        self.sign: list[int] = []
+        self.first_text: list[int] = []
+        self.last_text: list[int] = []
+        self.texts: list[str] = []
+        self.owner: list[int] = []
+        self.gap: list[int] = []
+        self.chars: list[int] = [0]
+        self.link_chars: list[int] = [0]
+        self._signs: dict[tuple[str, str], int] = {}
+        self.counted: set[int] = set()
+        self._first_class: dict[str, str] = {}
+        self._walk(root)
+
+    def __len__(self) -> int:
+        return len(self.tag)
+
+    def size(self, i: int) -> int:
+        """Characters of text in an element."""
+        return self.chars[self.last_text[i]] - self.chars[self.first_text[i]]
+
+    def text_range(self, elements: Range) -> Range:
+        """The texts of a range of elements."""
+        start, end = elements
+        if start >= end:
+            return (0, 0)
+        # the last element's own end is not the range's where it is a parent's last child: texts after it are its ancestors'
+        return self.first_text[start], self.first_text[end] if end < len(self.tag) else len(self.texts)
+
+    def string(self, i: int) -> str:
+        """The text of an element on one line."""
+        first, last = self.first_text[i], self.last_text[i]
+        if last - first == 1:
+            return " ".join(self.texts[first].split())
+        return " ".join(self.joined(first, last).split())
+
+    def joined(self, start: int, end: int, without: Iterable[Range] = ()) -> str:
+        """The texts from `start` to `end` as a browser shows them, without those in the (ordered) ranges `without`."""
+        parts: list[str] = []
+        gap = 0
+        skips = iter(without)
+        skip = next(skips, None)
+        k = start
+        while k < end:
+            while skip is not None and skip[1] <= k:
+                skip = next(skips, None)
+            gap = max(gap, self.gap[k])
+            if skip is not None and skip[0] <= k:
+                gap = max(gap, max(self.gap[k : min(skip[1], end)], default=0), 1)
+                k = skip[1]
+                continue
+            text = self.texts[k]
+            kept = self.tag[self.owner[k]] == "pre"
+            if not kept:
+                text = _SPACES.sub(" ", text)
+                if text[0] == " ":
+                    gap = max(gap, 1)
+            word = text.strip("\n") if kept else text.strip(" ")
+            if word:
+                if parts:
+                    parts.append(_SEPARATORS[gap])
+                parts.append(word)
+                gap = 1 if not kept and text[-1] == " " else 0
+            k += 1
+        return "".join(parts)
+
+    def _walk(self, root: Any) -> None:
+        tags, parents, ends, firsts, lasts = self.tag, self.parent, self.end, self.first_text, self.last_text
+        texts, owners, gaps, chars, link_chars = self.texts, self.owner, self.gap, self.chars, self.link_chars
+        attributes, signs, sign = self.attributes, self.sign, self._sign
+        keep, kept = self._keep, self.elements
+        current, gap, in_links, _links, sum_, link_sum = -1, 0, 0, 0, 0, 0
+        breaks = _BREAKS
+        waiting: list[Any] = [root]
+        while waiting:
+            element = waiting.pop()
+            if type(element) is int:  # the end of one
+                gap = max(gap, breaks.get(tags[element], 0))
+                ends[element] = len(tags)
+                lasts[element] = len(texts)
+                in_links -= tags[element] == "a"
+                current = parents[element]
+                element = waiting.pop()
+            else:
+                tag = element.tag
+                if type(tag) is str and tag not in _LEFT_OUT:
+                    this = len(tags)
+                    if this >= MOST_ELEMENTS:
+                        raise PageTooLarge(f"has more than {MOST_ELEMENTS:,} elements: no page of a forum has so many")
+                    items = element.items()
+                    own = dict(items) if items else _NOTHING
+                    tags.append(tag)
+                    if keep:
+                        kept.append(element)
+                    attributes.append(own)
+                    parents.append(current)
+                    ends.append(this + 1)
+                    signs.append(sign(tag, own))
+                    firsts.append(len(texts))
+                    lasts.append(len(texts))
+                    in_links += tag == "a"
+                    gap = min(3, max(gap + 1, 2)) if tag == "br" else max(gap, breaks.get(tag, 0))
+                    current = this
+                    text = element.text
+                    if text and not text.isspace():
+                        texts.append(text)
+                        owners.append(this)
+                        gaps.append(gap)
+                        length = len(" ".join(text.split())) if "\n" in text or "  " in text else len(text)
+                        sum_ += length
+                        link_sum += length if in_links else 0
+                        chars.append(sum_)
+                        link_chars.append(link_sum)
+                        gap = 0
+                    elif text:
+                        gap = max(gap, 1)
+                    waiting.append(element)
+                    waiting.append(this)
+                    waiting.extend(element[::-1])
+                    continue
+            text = element.tail
+            if text and current >= 0:
+                if text.isspace():
+                    gap = max(gap, 1)
+                else:
+                    texts.append(text)
+                    owners.append(current)
+                    gaps.append(gap)
+                    length = len(" ".join(text.split())) if "\n" in text or "  " in text else len(text)
+                    sum_ += length
+                    link_sum += length if in_links else 0
+                    chars.append(sum_)
+                    link_chars.append(link_sum)
+                    gap = 0
+
+    def _sign(self, tag: str, attributes: dict[str, str]) -> int:
+        classes = attributes.get("class")
+        if tag == "a" and not classes:  # told apart by what it links to: a name, a picture and a button are often side by side
+            href = attributes.get("href")
+            kind = "no" if href is None else "profile" if class_words.is_profile_link(href) else "page"
+            return self._sign_of((tag, kind))
+        first = "" if not classes else self._first_class.get(classes)
+        if first is None:
+            first = self._first_class[classes or ""] = first_class(classes or "")
+        return self._sign_of((tag, first))
+
+    def _sign_of(self, key: tuple[str, str]) -> int:
+        found = self._signs.get(key)
+        if found is None:
+            found = self._signs[key] = len(self._signs)
+            if key[0] in _CELLS or (not key[1] and key[0] in _COLUMNS):
+                self.counted.add(found)
+        return found
+
+
+def first_class(classes: str) -> str:
+    """The first class that says what an element is, not in which state, without numbers."""
+    for word in classes.split():
+        if not _STATE.match(word):
+            return _DIGITS.sub("#", word)
+    return ""

@@ -1,0 +1,94 @@
+"""The bytes of a page as JSON or a tree of elements, also of bytes that are neither. Raises UnreadablePage.
+
+A page that is made to hurt costs no more than itself: what is larger, deeper or of more parts than a page of a forum is refused
+before time is spent on it, and what no database takes (NUL, half of a surrogate pair) is mended.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from lxml import etree
+from parsel.selector import create_root_node
+
+from forums.sites.definition.errors import UnreadablePage
+
+from .reading_budget import check_markup
+
+if TYPE_CHECKING:
+    from scrapy.http import Response, TextResponse
+
+_MOST_ELEMENTS = 200_000  # a page of 100 long posts has 10,000
+_DEEPEST = 1_000  # levels; pages of forums have 30, browsers cut at 512, and libxml2 leaves out what is below 2,048
+_count = etree.XPath("count(//*)")
+_too_deep = etree.XPath(f"boolean({'/*' * (_DEEPEST + 1)})")
+_NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
+_YEARS = range(1991, 2100)  # of a page that was fetched, or stored; other clocks are wrong
+_SHOWN = 60  # characters of a page that an error shows
+
+
+def json_of(response: TextResponse) -> Any:
+    """What a page of JSON says. Half of a surrogate pair, NaN and bytes that are not UTF-8 do not spoil it."""
+    body = response.body
+    if rb"\u0000" in body:
+        body = _NUL.sub(rb"\1", body)
+    try:
+        return msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        found = json.loads(body.decode("utf-8", "replace"), parse_float=_finite, parse_constant=_nothing)
+        return msgspec.json.decode(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        begins = " ".join(response.text[:_SHOWN].split())
+        raise UnreadablePage(f"no JSON: {content_type(response)} that begins with {begins!r}") from None
+
+
+def html_of(response: TextResponse) -> Any:
+    """The root element of an HTML page."""
+    if "json" in content_type(response):
+        raise UnreadablePage(f"no HTML: {content_type(response)}")
+    root = tree_of(response.text)
+    if len(response.body) > 3 * _DEEPEST and _too_deep(root):
+        raise UnreadablePage(f"nests deeper than {_DEEPEST:,} levels: no page of a forum does")
+    return root
+
+
+def tree_of(markup: str) -> Any:
+    """The root element of a page, or of a text in HTML. Raises TooMuchHere where it is to be read strictly, UnreadablePage."""
+    check_markup(markup)
+    root = create_root_node(markup, etree.HTMLParser)
+    # No tag makes more than three elements: a lone <td> makes its row and body, too.
+    if markup.count("<") > _MOST_ELEMENTS // 4 and (elements := int(_count(root))) > _MOST_ELEMENTS:
+        raise UnreadablePage(f"has {elements:,} elements: no page of a forum has more than {_MOST_ELEMENTS:,}")
+    return root
+
+
+def content_type(response: Response) -> str:
+    """What the response says it is."""
+    return (response.headers.get("Content-Type") or b"no content type").decode("latin-1").split(";")[0].strip()
+
+
+def read_at(response: Response) -> datetime:
+    """When the page was made: relative dates refer to it, also when the page is read again later."""
+    try:
+        made = parsedate_to_datetime((response.headers.get("Date") or b"").decode("latin-1"))
+        made = (made if made.tzinfo else made.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, TypeError, OverflowError, IndexError):  # `31 Dec 9999 -1200` is of no calendar
+        return datetime.now(UTC)
+    return made if made.year in _YEARS else datetime.now(UTC)
+
+
+def _finite(number: str) -> float | None:
+    value = float(number)
+    return value if math.isfinite(value) else None
+
+
+def _nothing(_: str) -> None:
+    """For NaN and Infinity, which are not JSON."""

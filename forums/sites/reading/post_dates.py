@@ -1,0 +1,357 @@
+"""Dates in the text of a page, found by their form in any language, and read together: `10-04-2017` is read as its neighbours
+say.
+
+`spotted` finds what looks like a date in a short text; it does not know yet whether 10-04 is in April or in October.
+`Calendar` reads
+the dates of all posts of a page at once: the order of day and month is the one in which each number is possible and the posts
+are in their order. Names of months and of relative times are in tables; nothing here asks dateparser, which takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta, timezone
+
+from .date_words import DAYS_BACK, LESS_THAN_ONE, NUMBERS, UNITS, WEEKDAYS
+from .month_names import MONTHS
+
+LONGEST = 120
+"""Characters of a text in which a date is looked for."""
+
+_WORD = r"[^\W\d_]{3,}"
+_ISO = re.compile(
+    r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?:[T ]\s*(\d\d):(\d\d)(?::(\d\d)(?:[.,]\d+)?)?\s*(Z|[+-]\d\d:?\d\d)?)?(?!\d)", re.ASCII
+)
+_YEAR_FIRST = re.compile(r"(?<!\d)((?:19|20)\d\d)\s?[-/.年]\s?(\d{1,2})\s?[-/.月]\s?(\d{1,2})日?(?!\d)")
+_NUMERIC = re.compile(r"(?<![\d:.,/-])(\d{1,2})([./-])\s?(\d{1,2})\2\s?((?:19|20)\d\d|'?\d\d)(?![\d/-])")
+_NAMED = re.compile(
+    rf"(?<![\d:])(\d{{1,2}})(?:st|nd|rd|th|er|ème|[.ºª])?[\s./-]*(?:de |of |d')?({_WORD})[.,]?(?:[\s,./-]*(?:de |del |"
+    rf"of )?('?\d{{4}}|'\d\d|\d\d(?![\d:]))(?!:))?"
+)
+_NAME_FIRST = re.compile(
+    rf"({_WORD})\.?\s+(\d{{1,2}})(?![\d:])(?:st|nd|rd|th)?[.,]?(?:[\s,]+('?\d{{4}}|'\d\d|\d\d(?![\d:]))(?!:))?"
+)
+_NAME_YEAR = re.compile(rf"({_WORD})\.?,?\s+(?:de\s+)?((?:19|20)\d\d)(?!\d)")
+_EAST = re.compile(r"(?<!\d)(\d{1,2})[月월]\s?(\d{1,2})[日일]")
+_KOREAN = re.compile(r"((?:19|20)\d\d)[년.]\s?(\d{1,2})[월.]\s?(\d{1,2})[일.]?")
+_MONTH_DAY = re.compile(r"(?<![\d./-])(\d{1,2})[-/](\d{1,2})\s+(?=\d{1,2}:\d\d)")
+_TIME = re.compile(
+    r"(?<![\d.,])(\d{1,2})\s?[:：hH]\s?(\d\d)(?:[:：](\d\d))?(?!\d)\s*(?:([apAP])\.?\s?[mM]\b\.?|(上午|早上|凌晨|下午|晚上|中午))?"
+    r"(?:\s*(UTC|GMT|Z\b)?\s*([+-]\d\d:?\d\d)?)"
+)
+_HOUR_BEFORE = re.compile(r"(上午|早上|凌晨|下午|晚上|中午|오전|오후)\s?(\d{1,2})[:：](\d\d)")
+_RELATIVE = re.compile(r"(?<![\w.,])(\d{1,4}(?:[.,]\d+)?|[^\W\d_]{1,6})\s?\+?\s?([^\W\d_]{1,12})\.?", re.UNICODE)
+_EAST_RELATIVE = re.compile(
+    r"(\d+|半|几)\s?个?(秒|分|小时|小時|時間|天|日|周|週|星期|月|ヶ月|か月|年|초|분|시간|일|주|개월|년)\s?[钟鐘間]?\s?(?:前|전)"
+)
+_AGO = re.compile(
+    r"\bago\b|\bvor\b|\bil y a\b|\bhace\b|\bhá\b|\bfa\b|\bназад\b|\btemu\b|\bönce\b|\bsitten\b|\bsedan\b|\bsiden\b|"
+    r"\bgeleden\b|\blalu\b"
+    r"|\btrước\b|\bpřed\b|\bpred\b|\bezelőtt\b|\bacum\b|\bтому\b|\bπριν\b|\bprije\b|\bпреди\b|\bпре\b|\bîn urmă\b|前|전|"
+    r"\batrás\b|\byang\b",
+    re.IGNORECASE,
+)
+_BARE_RELATIVE = re.compile(r"^\s*(\d{1,3})\s?(s|m|min|h|hr|hrs|d|w|wk|mo|y|yr|yrs)\s*$", re.IGNORECASE)
+_EPOCH = re.compile(r"1\d{9}(?:\d{3})?$")
+_EASTERN_DAY = re.compile("|".join(word for word in (*LESS_THAN_ONE, *DAYS_BACK) if ord(word[0]) > 0x2FFF))
+_EASTERN = re.compile("[\u3000-\ud7ff]")
+_FIRST_WORDS: dict[str, list[str]] = {}
+for _phrase in (*LESS_THAN_ONE, *DAYS_BACK):
+    if ord(_phrase[0]) <= 0x2FFF:
+        _FIRST_WORDS.setdefault(re.split(r"[^\w'’-]", _phrase)[0], []).append(_phrase)
+_LETTERS = re.compile(r"[^\W\d_][\w'’-]*")
+_LONGEST_DAY_WORD = 60
+_PM = frozenset({"下午", "晚上", "오후"})
+_FULL = re.compile(r"\d|今|昨|前|刚|剛")
+
+
+@dataclass(frozen=True, slots=True)
+class Spotted:
+    """A date as it is written. `a` and `b` are day and month in an order that is not known yet, where `month` is None."""
+
+    year: int | None = None
+    month: int | None = None
+    day: int | None = None
+    a: int | None = None
+    b: int | None = None
+    hour: int | None = None
+    minute: int = 0
+    second: int = 0
+    half: bool = False
+    offset: int | None = None
+    """Minutes east of UTC; None where none is named."""
+    weekday: int | None = None
+    back: timedelta | None = None
+    """So long before the page was made."""
+    span: tuple[int, int] = (0, 0)
+    separator: str = ""
+
+    @property
+    def precision(self) -> int:
+        """How much it says: 1 a time, 2 day and month or a month and year, 3 a whole day, 4 a moment."""
+        if self.back is not None:
+            return 3
+        day = self.day is not None or self.a is not None
+        if not day:
+            return 2 if self.month is not None else 1
+        return (3 if self.year is not None else 2) + (self.hour is not None)
+
+
+def spotted(text: str) -> Spotted | None:
+    """The first date that a text names; None where it names none. A time of day alone is one, too (of precision 1)."""
+    if len(text) > LONGEST or not _FULL.search(text):
+        return _day_word(text, None) if len(text) < 40 else None
+    if (iso := _ISO.search(text)) and _is_day(int(iso[2]), int(iso[3])):
+        return _of_iso(iso)
+    day = _day(text)
+    time = _time(text, day)
+    if day is None:
+        return _day_word(text, time) or _relative(text) or time
+    if time is None:
+        return day
+    return replace(day, hour=time.hour, minute=time.minute, second=time.second, half=time.half, offset=time.offset)
+
+
+def machine_date(value: str) -> Spotted | None:
+    """The date in an attribute: ISO 8601, seconds or milliseconds since 1970, or as people write."""
+    value = value.strip()
+    if _EPOCH.match(value):
+        moment = datetime.fromtimestamp(int(value[:10]), UTC)
+        return Spotted(
+            year=moment.year, month=moment.month, day=moment.day, hour=moment.hour, minute=moment.minute, second=moment.second,
+            offset=0,
+        )  # fmt: skip
+    return spotted(value) if len(value) <= LONGEST else None
+
+
+def _of_iso(match: re.Match[str]) -> Spotted:
+    year, month, day, hour, minute, second, zone = match.groups()
+    hours = int(hour) if hour and int(hour) < 24 and int(minute) < 60 else None
+    return Spotted(
+        year=int(year),
+        month=int(month),
+        day=int(day),
+        hour=hours,
+        minute=int(minute or 0) if hours is not None else 0,
+        second=min(int(second or 0), 59),
+        offset=_offset(zone),
+        span=match.span(),
+    )
+
+
+def _offset(zone: str | None) -> int | None:
+    if not zone:
+        return None
+    if zone[0] not in "+-":
+        return 0
+    minutes = int(zone[1:3]) * 60 + int(zone[-2:])
+    return minutes * (-1 if zone[0] == "-" else 1) if minutes < 24 * 60 else None
+
+
+def _is_day(month: int, day: int) -> bool:
+    return 1 <= month <= 12 and 1 <= day <= 31
+
+
+def _day(text: str) -> Spotted | None:
+    for pattern in (_YEAR_FIRST, _KOREAN):
+        if (match := pattern.search(text)) and _is_day(int(match[2]), int(match[3])):
+            return Spotted(year=int(match[1]), month=int(match[2]), day=int(match[3]), span=match.span())
+    if match := _NUMERIC.search(text):
+        a, b, year = int(match[1]), int(match[3]), _year(match[4])
+        if (_is_day(a, b) or _is_day(b, a)) and year is not None:
+            return Spotted(year=year, a=a, b=b, span=match.span(), separator=match[2])
+    named = _named(text)
+    if named is not None:
+        return named
+    if (match := _EAST.search(text)) and _is_day(int(match[1]), int(match[2])):
+        return Spotted(month=int(match[1]), day=int(match[2]), span=match.span())
+    if match := _MONTH_DAY.search(text):
+        a, b = int(match[1]), int(match[2])
+        if _is_day(a, b) or _is_day(b, a):
+            return Spotted(a=a, b=b, span=match.span(), separator="-" if "-" in match[0] else "/")
+    return None
+
+
+def _named(text: str) -> Spotted | None:
+    found = None
+    for match in _NAMED.finditer(text):
+        month = MONTHS.get(match[2].lower())
+        if month and 1 <= int(match[1]) <= 31:
+            found = Spotted(year=_year(match[3]), month=month, day=int(match[1]), weekday=_weekday(text), span=match.span())
+            break
+    if found is not None and found.year is not None:
+        return found
+    for match in _NAME_FIRST.finditer(text):
+        month = MONTHS.get(match[1].lower())
+        if month and 1 <= int(match[2]) <= 31:
+            other = Spotted(year=_year(match[3]), month=month, day=int(match[2]), weekday=_weekday(text), span=match.span())
+            return other if found is None or other.year is not None else found
+    if found is not None:
+        return found
+    for match in _NAME_YEAR.finditer(text):
+        if month := MONTHS.get(match[1].lower()):
+            return Spotted(year=int(match[2]), month=month, span=match.span())
+    return None
+
+
+def _year(text: str | None) -> int | None:
+    if not text:
+        return None
+    number = int(text.lstrip("'"))
+    if number < 100:
+        return number + (2000 if number < 70 else 1900)
+    return number if 1970 <= number <= 2100 else None
+
+
+def _weekday(text: str) -> int | None:
+    return next((WEEKDAYS[word] for word in re.findall(r"[^\W\d_]{2,}", text.lower()) if word in WEEKDAYS), None)
+
+
+def _time(text: str, day: Spotted | None) -> Spotted | None:
+    if match := _HOUR_BEFORE.search(text):
+        hour = int(match[2])
+        if hour < 24:
+            return Spotted(hour=hour % 12 + 12 if match[1] in _PM else hour, minute=int(match[3]), span=match.span())
+    for match in _TIME.finditer(text):
+        if day is not None and match.start() < day.span[1] and day.span[0] < match.end():
+            continue
+        hour, minute = int(match[1]), int(match[2])
+        if hour > 24 or minute > 59:
+            continue
+        half = match[4].lower() if match[4] else None
+        if half and 1 <= hour <= 12:
+            hour = hour % 12 + (12 if half == "p" else 0)
+        elif match[5] in _PM and hour < 12:
+            hour += 12
+        offset = _offset(match[7]) if match[7] else (0 if match[6] else None)
+        return Spotted(
+            hour=hour % 24, minute=minute, second=min(int(match[3] or 0), 59), half=bool(half), offset=offset, span=match.span()
+        )
+    return None
+
+
+def _day_word(text: str, time: Spotted | None) -> Spotted | None:
+    """`yesterday, 14:02`, `heute`, `刚刚`."""
+    if len(text) > _LONGEST_DAY_WORD:
+        return None
+    low = text.lower()
+    word = _named_day(low)
+    if word is None:
+        return None
+    if word in LESS_THAN_ONE:
+        return Spotted(back=timedelta(seconds=30)) if len(text.strip()) < 30 else None
+    rest = len(text.strip()) - len(word) - (time.span[1] - time.span[0] if time else 0)
+    if rest > (25 if time else 12):
+        return None
+    back = timedelta(days=DAYS_BACK[word])
+    if time is None:
+        return Spotted(back=back)
+    return Spotted(back=back, hour=time.hour, minute=time.minute, second=time.second, offset=time.offset)
+
+
+def _named_day(low: str) -> str | None:
+    if _EASTERN.search(low):
+        match = _EASTERN_DAY.search(low)
+        return match[0] if match else None
+    for first in _LETTERS.finditer(low):
+        for phrase in _FIRST_WORDS.get(first[0], ()):
+            if low.startswith(phrase, first.start()):
+                return phrase
+    return None
+
+
+def _relative(text: str) -> Spotted | None:
+    if match := _EAST_RELATIVE.search(text):
+        many = 0.5 if match[1] == "半" else 3 if match[1] == "几" else int(match[1])
+        return Spotted(back=many * UNITS[match[2]], span=match.span())
+    if match := _BARE_RELATIVE.match(text):
+        return Spotted(back=int(match[1]) * UNITS[match[2].lower()], span=match.span())
+    if not _AGO.search(text):
+        return None
+    for match in _RELATIVE.finditer(text):
+        unit = UNITS.get(match[2].lower())
+        number = float(match[1].replace(",", ".")) if match[1][0].isdigit() else NUMBERS.get(match[1].lower())
+        if unit is not None and number is not None:
+            return Spotted(back=number * unit, span=match.span())
+    return None
+
+
+class Calendar:
+    """Reads the dates of a page. `now` (aware) is when the page was made; `language` as in `<html lang>`."""
+
+    def __init__(self, now: datetime, language: str | None = None) -> None:
+        self._now = now.astimezone(UTC).replace(tzinfo=None)
+        self._language = (language or "").lower().replace("_", "-")
+
+    def read(self, dates: Sequence[Spotted | None]) -> list[datetime | None]:
+        """The moments of dates that are written in the same form, in the order of the posts; None for what is none. Without a
+        named time zone the result is as written, and called UTC.
+        """
+        day_first = self._day_first([date for date in dates if date is not None and date.a is not None])
+        found = [None if date is None else self._moment(date, day_first) for date in dates]
+        latest = self._now + timedelta(days=2)
+        return [None if one is None or one > latest else one.replace(tzinfo=UTC) for one in found]
+
+    def _day_first(self, dates: list[Spotted]) -> bool:
+        """Whether the day stands before the month in `10-04-2017`."""
+        if any((date.a or 0) > 12 for date in dates):
+            return True
+        if any((date.b or 0) > 12 for date in dates):
+            return False
+        if not dates:
+            return True
+        orders = [self._disorder(dates, day_first) for day_first in (True, False)]
+        if orders[0] != orders[1]:
+            return orders[0] < orders[1]
+        if dates[0].year is None:  # 11-21 08:03 is how Chinese boards write it
+            return False
+        american = dates[0].half or self._language in ("en-us", "en-ph")
+        return dates[0].separator == "." or not american
+
+    def _disorder(self, dates: list[Spotted], day_first: bool) -> float:
+        """How many neighbours are not in order, and how far the dates are apart: posts are close to each other in time."""
+        moments = [self._moment(date, day_first) for date in dates]
+        known = [moment for moment in moments if moment is not None]
+        ahead = sum(moment > self._now + timedelta(days=2) for moment in known)
+        pairs = list(itertools.pairwise(known))
+        steps = min(sum(b < a for a, b in pairs), sum(b > a for a, b in pairs))
+        spread = (max(known) - min(known)).days if known else 0
+        return 1000.0 * ahead + steps + min(spread, 3650) / 10_000
+
+    def _moment(self, date: Spotted, day_first: bool) -> datetime | None:
+        try:
+            if date.back is not None:
+                found = self._now - date.back
+                if date.hour is not None:
+                    found = found.replace(hour=date.hour, minute=date.minute, second=date.second, microsecond=0)
+                return found.replace(microsecond=0)
+            month, day = date.month, date.day
+            if month is None and date.a is not None and date.b is not None:
+                day, month = (date.a, date.b) if day_first else (date.b, date.a)
+            if month is None:
+                if date.hour is None:
+                    return None
+                found = self._now.replace(hour=date.hour, minute=date.minute, second=date.second, microsecond=0)
+                return found if found <= self._now + timedelta(hours=14) else found - timedelta(days=1)
+            year = date.year if date.year is not None else self._year(date, month, day or 1)
+            found = datetime(year, month, day or 1, date.hour or 0, date.minute, date.second)
+            if date.offset:
+                found = found.replace(tzinfo=timezone(timedelta(minutes=date.offset))).astimezone(UTC).replace(tzinfo=None)
+        except (ValueError, OverflowError):
+            return None
+        return found
+
+    def _year(self, date: Spotted, month: int, day: int) -> int:
+        """Of a date without a year: the latest that is not ahead, and that has the weekday, where one is named."""
+        latest = self._now + timedelta(days=1)
+        for year in range(latest.year, latest.year - 12, -1):
+            try:
+                moment = datetime(year, month, day)
+            except ValueError:  # the 29th of February
+                continue
+            if moment <= latest and (date.weekday is None or moment.weekday() == date.weekday):
+                return year
+        return latest.year

@@ -1,0 +1,110 @@
+"""Posts by the profile of the software that made the page."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from lxml import etree
+
+from forums.sites.definition.errors import SiteError
+
+from . import class_words
+from .records import SeenPost, Software
+
+if TYPE_CHECKING:
+    from scrapy.http import TextResponse
+
+    from forums.sites.definition.site import Site
+    from forums.sites.discovery.recognise import Recognition
+
+_LONGEST_NAME = 80
+_links = etree.XPath("//a[@href]")
+
+
+class ProfileReader:
+    """A page, with its tree: which software made it, and its posts by the profile of that software."""
+
+    def __init__(self, html: str, url: str, root: Any, now: datetime) -> None:
+        from forums.sites.discovery.recognise import recognise
+
+        self._root = root
+        self._response = _response(html, url, now)
+        self._found: Recognition = recognise(self._response, root)
+
+    @property
+    def software(self) -> Software | None:
+        """The software; None where none is sure."""
+        found = self._found
+        if found.software is None or found.html_profile is None:
+            return None
+        return Software(
+            name=found.software, version=found.version, profile=found.html_profile, marks=found.marks, score=found.score
+        )
+
+    def posts(self) -> tuple[SeenPost, ...]:
+        """The posts; none where the profile does not fit the page, or no software is sure."""
+        from .read_page import read_comments
+
+        profile = self._found.html_profile
+        site = _site(profile, self._response.url.split("/", 3)[2]) if profile else None
+        if site is None or site.pages.comments.format != "html":
+            return ()
+        try:
+            page = read_comments(site, self._response, "0", None, root=self._root)
+        except SiteError:
+            return ()
+        posts = []
+        if page.post is not None:
+            post = page.post
+            text = post.body or post.title or ""  # a link, or a picture: its title is what was written
+            posts.append(SeenPost(text=text, author=post.author, published=post.created_at, edited=post.edited_at))
+        posts += [
+            SeenPost(
+                text=comment.body, id=comment.id, author=comment.author, published=comment.created_at, edited=comment.edited_at,
+                parent=comment.parent_id,
+            )
+            for comment in page.comments
+        ]  # fmt: skip
+        return self._with_profiles(posts)
+
+    def _with_profiles(self, posts: list[SeenPost]) -> tuple[SeenPost, ...]:
+        """With the addresses of the authors' profiles: of the links with an author's name the first that leads to a profile."""
+        names = {post.author for post in posts if post.author}
+        known: dict[str, str] = {}
+        for link in _links(self._root) if names else ():
+            name = _name(link)
+            if name in names and name not in known and class_words.is_profile_link(href := link.get("href")):
+                known[name] = href
+        return tuple(msgspec.structs.replace(post, author_url=known.get(post.author or "")) for post in posts)
+
+
+def _name(link: Any) -> str:
+    text = link.text
+    if text is None or len(link):
+        text = "".join(link.itertext())
+    return " ".join(text.split()) if len(text) <= 2 * _LONGEST_NAME else ""
+
+
+def _response(html: str, url: str, now: datetime) -> TextResponse:
+    from email.utils import format_datetime
+
+    from scrapy.http import HtmlResponse
+
+    headers = {"Content-Type": "text/html; charset=utf-8", "Date": format_datetime(now)}
+    return HtmlResponse(url, body=html.encode("utf-8", "replace"), encoding="utf-8", headers=headers)
+
+
+@lru_cache(maxsize=64)
+def _site(profile: str, host: str) -> Site | None:
+    from pathlib import Path
+
+    from forums.sites.definition import layers
+    from forums.sites.definition.load import site_of
+
+    try:
+        return site_of(layers.read(Path("read.toml"), {"profile": profile, "base_url": f"https://{host}", "forums": ["?"]}))
+    except SiteError:
+        return None

@@ -1,0 +1,225 @@
+"""Reading pages as a site file says: what a forum's pages hold, made by any software.
+
+Pure: a site, a response (HTML or JSON, fetched or stored) and what was asked for give a record. Raises UnreadablePage where
+nothing of the page is what the site file says.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from . import nested_comments
+from .document import Document, FieldCount
+from .next_page import Ahead, PagePosition, ahead, is_behind_the_end, own_number
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+
+    from forums.sites.definition.site import Site
+
+__all__ = [
+    "CommentsPage", "FieldCount", "IndexPage", "ListPage", "ListedForum", "ListedThread", "ReadComment", "ReadPost", "ThreadPage",
+    "read_comments", "read_index", "read_list", "read_thread",
+]  # fmt: skip
+
+
+class ListedForum(msgspec.Struct, frozen=True, kw_only=True):
+    """A forum, as the index lists it."""
+
+    id: str
+    name: str
+    url: str | None = None
+    parent_id: str | None = None
+    threads: int | None = None
+    last_activity: datetime | None = None
+
+
+class ListedThread(msgspec.Struct, frozen=True, kw_only=True):
+    """A thread, as a list page shows it. `token` changes whenever the thread does."""
+
+    id: str
+    token: str
+    url: str | None = None
+    title: str | None = None
+    author: str | None = None
+    reply_count: int | None = None
+    created_at: datetime | None = None
+    last_activity: datetime | None = None
+    sticky: bool = False
+
+
+class ReadPost(msgspec.Struct, frozen=True, kw_only=True):
+    """An opening post. `body` is text; `body_html` the original where it was HTML."""
+
+    id: str | None = None
+    forum_id: str | None = None
+    title: str | None = None
+    body: str = ""
+    body_html: str | None = None
+    author: str | None = None
+    created_at: datetime | None = None
+    edited_at: datetime | None = None
+    views: int | None = None
+    reply_count: int | None = None
+    last_activity: datetime | None = None
+    sticky: bool = False
+    deleted: bool = False
+
+
+class ReadComment(msgspec.Struct, frozen=True, kw_only=True):
+    """A comment. `position` counts from 1 in the order of the thread's pages; a removed one may have kept its place."""
+
+    id: str
+    parent_id: str | None = None
+    body: str = ""
+    body_html: str | None = None
+    author: str | None = None
+    created_at: datetime | None = None
+    edited_at: datetime | None = None
+    deleted: bool = False
+    position: int | None = None
+
+
+class IndexPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of the index; `next` is the URL of the next one."""
+
+    forums: tuple[ListedForum, ...]
+    next: str | None = None
+    fields: dict[str, FieldCount] = {}
+
+
+class ListPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A list page; `next` is the URL of the next one, `pages` how many there are, where the site says so."""
+
+    threads: tuple[ListedThread, ...]
+    next: str | None = None
+    pages: int | None = None
+    fields: dict[str, FieldCount] = {}
+
+
+class ThreadPage(msgspec.Struct, frozen=True, kw_only=True):
+    """The page of an opening post."""
+
+    post: ReadPost
+    fields: dict[str, FieldCount] = {}
+
+
+class CommentsPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of comments, with the opening post where it is on it; `total` is the number of comments that the site claims."""
+
+    comments: tuple[ReadComment, ...]
+    post: ReadPost | None = None
+    next: str | None = None
+    pages: int | None = None
+    total: int | None = None
+    fields: dict[str, FieldCount] = {}
+
+
+def read_index(site: Site, response: Response, number: int = 1) -> IndexPage:
+    """The forums that a page of the index lists."""
+    page = site.index_page()
+    doc = Document(site, page, response)
+    place = PagePosition(kind="index", number=number)
+    rows = [] if is_behind_the_end(doc, page, place) else doc.rows(page)
+    forums: dict[str, ListedForum] = {}
+    for row in rows:
+        values = doc.values(row, page.fields)
+        if values["id"] is not None and values["id"] not in forums:
+            forums[values["id"]] = ListedForum(**(values | {"name": values.get("name") or values["id"]}))
+    return IndexPage(forums=tuple(forums.values()), next=_ahead(doc, place, rows).next, fields=doc.counts())
+
+
+def read_list(site: Site, response: Response, forum: str, number: int = 1) -> ListPage:
+    """The threads of a list page, each once, in the page's order."""
+    page = site.pages.list
+    doc = Document(site, page, response)
+    place = PagePosition(kind="list", forum=forum, number=number)
+    rows = [] if is_behind_the_end(doc, page, place) else doc.rows(page)
+    threads: dict[str, ListedThread] = {}
+    for row in rows:
+        values = doc.values(row, page.fields)
+        if values["id"] is None or values["id"] in threads:
+            continue
+        values["token"] = values.get("token") or _token(doc, values)
+        threads[values["id"]] = ListedThread(**values)
+    after = _ahead(doc, place, rows)
+    return ListPage(threads=tuple(threads.values()), next=after.next, pages=after.pages, fields=doc.counts())
+
+
+def read_thread(site: Site, response: Response, thread: str) -> ThreadPage:
+    """The opening post of a thread. Raises UnreadablePage where the page has none."""
+    page = site.thread_page()
+    doc = Document(site, page, response)
+    post = _post(doc.values(doc.root, page.fields), thread)
+    if not post.body and not post.deleted and post.title is None:
+        raise nested_comments.nothing_of("an opening post", page.fields)
+    return ThreadPage(post=post, fields=doc.counts())
+
+
+def read_comments(
+    site: Site,
+    response: Response,
+    thread: str,
+    number: int | None = 1,
+    *,
+    forum: str = "",
+    url: str | None = None,
+    root: Any = None,
+) -> CommentsPage:
+    """The comments of a page, answers after what they answer, and the opening post where it is on the page. `number` None: the
+    page's own. `root`: its tree, where it was parsed already.
+    """
+    page = site.pages.comments
+    doc = Document(site, page, response, root)
+    number = own_number(doc, page) if number is None else number
+    place = PagePosition(kind="comments", forum=forum, thread=thread, number=number, url=url)
+    rows = [] if is_behind_the_end(doc, page, place) else nested_comments.rows(doc, page)
+    before = (number - 1) * page.per_page if page.per_page else None if number > 1 else 0
+    comments: dict[str, ReadComment] = {}
+    post = doc.values(doc.root, page.post) if page.post and number == 1 else None
+    opening: str | None = None  # the row's id of the opening post: what answers it answers no comment
+    for index, row in enumerate(rows):
+        values = doc.values(row.node, page.fields)
+        if page.first_is_post and number == 1 and index == 0:
+            opening = values["id"]
+            post = values | {"id": thread} | {name: value for name, value in (post or {}).items() if value is not None}
+            continue
+        if values["id"] is None or values["id"] in comments:
+            continue
+        place_in_thread = None if before is None else before + index + (0 if page.first_is_post else 1)
+        within = None if row.parent_id == opening else row.parent_id
+        given = {"parent_id": within or values.get("parent_id"), "position": values.get("position") or place_in_thread}
+        comments[values["id"]] = ReadComment(**(values | given | {"body": values.get("body") or ""}))
+    if page.first_is_post and number == 1 and not rows:
+        raise nested_comments.nothing_of("an opening post", page.fields)
+    after = _ahead(doc, place, rows)
+    return CommentsPage(
+        comments=tuple(comments.values()),
+        post=_post(post, thread) if post and (opening is not None or post.get("body") or post.get("deleted")) else None,
+        next=after.next,
+        pages=after.pages,
+        total=after.total,
+        fields=doc.counts(),
+    )
+
+
+def _post(values: dict[str, Any], thread: str) -> ReadPost:
+    known = {name: values[name] for name in ReadPost.__struct_fields__ if values.get(name) is not None}
+    return ReadPost(**({"id": thread} | known))
+
+
+def _token(doc: Document, values: dict[str, Any]) -> str:
+    """Reply count and last activity; a relative date ("2 hours ago") is another one each time and would say that each thread
+    has changed.
+    """
+    count, last = values.get("reply_count"), values.get("last_activity")
+    if last is not None and "last_activity" in doc.moving and count is not None:
+        return f"{count}@"
+    return f"{count}@{last.isoformat() if last else None}"
+
+
+def _ahead(doc: Document, place: PagePosition, rows: list[Any]) -> Ahead:
+    return ahead(doc, doc.site.page_of_rows(place.kind), place, len(rows))

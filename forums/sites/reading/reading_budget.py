@@ -1,0 +1,154 @@
+"""What reading one page may cost: processor time, characters of output, time in regular expressions. Pure but for the clock.
+
+A page of a forum is read in some 10 ms on the reactor's thread, which answers nobody meanwhile. `strict` reading, that of a
+crawler's reactor, gives up with `TooMuchHere` what may take longer than that bears: its page is read in a process apart
+(`forums/sites/reading/isolated.py`), where a limit of the kernel ends what takes too long. No clock decides what an ordinary
+page yields.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from forums.sites.definition.errors import UnreadablePage
+
+MOST_TIMES = 8
+"""Characters that are read of a page, for each byte of it: as text and as HTML, where `&` is `&amp;`."""
+LEAST_OUTPUT = 65_536
+"""Characters that are read of the smallest page: a header above all rows may be taken for each of them."""
+STRICT_CPU_S = 2.0
+"""Of the reactor's thread for a page."""
+REGEX_S = 1.0
+"""Of a page, in regular expressions of its site file."""
+_NOTICED_S = 0.0001
+_SHOWN = 60
+
+# What may be read on the reactor: some times the largest of 52 pages of real forums (425,000 characters, 5,122 tags).
+_UNSEEN = 1 << 16  # characters that hold no more attributes than the parser needs 0.4 s for
+_MOST_CHARACTERS = 1 << 20
+_MOST_TAGS = 20_000
+_MOST_ATTRIBUTES = 4_000  # of a tag, counted too high: the parser needs their square, 20 ms
+_SHORT = 1_000  # characters without `>` that hold too few attributes to be counted
+_LONG_TAG = re.compile(rf"<[A-Za-z][^>]{{{_SHORT},}}")
+_TAG_GOES_ON = re.compile(r"=\s*(?:\"[^\">]*>|'[^'>]*>)")  # a `>` within a value does not end a tag
+
+_strict: ContextVar[bool] = ContextVar("trawl_strict_reading", default=False)
+_budget: ContextVar[Budget | None] = ContextVar("trawl_reading_budget", default=None)
+
+
+class TooMuchHere(UnreadablePage):
+    """The page may take longer than a reactor can wait: it has to be read in a process apart."""
+
+
+class Budget:
+    """Of one page with so many bytes."""
+
+    def __init__(self, size: int, *, strict: bool) -> None:
+        self._most = MOST_TIMES * size + LEAST_OUTPUT
+        self._size = size
+        self._left = self._most
+        self._regex_s = REGEX_S
+        # Two clocks: that of the wall costs a tenth, and is never behind; where it says too much, the other one decides.
+        self._begun_at = time.perf_counter()
+        self._begun_cpu_s = time.thread_time()
+        self._most_s = STRICT_CPU_S if strict else float("inf")
+
+    def row(self, characters: int) -> None:
+        """After each row, of which so much was read. Raises TooMuchHere; UnreadablePage where the page has yielded many times
+        itself.
+        """
+        self._left -= characters
+        if self._left < 0:
+            much = f"yields more than {self._most:,} characters out of {self._size:,} bytes"
+            raise UnreadablePage(f"{much}: a selector finds the same text again and again")
+        if time.perf_counter() - self._begun_at > self._most_s and self._spent_s() > self._most_s:
+            raise TooMuchHere(f"takes more than {STRICT_CPU_S:g} s to be read")
+
+    def _spent_s(self) -> float:
+        """Of processor time, for the page so far."""
+        return time.thread_time() - self._begun_cpu_s
+
+    def search(self, compiled: Any, pattern: str, text: str) -> Any:
+        """What a regular expression (of the package `regex`) finds. Raises UnreadablePage where the page's time is over."""
+        begun = time.perf_counter()
+        try:
+            return compiled.search(text, timeout=self._regex_s)
+        except TimeoutError:
+            raise _endless(pattern, text) from None
+        finally:
+            if (spent := time.perf_counter() - begun) > _NOTICED_S:
+                self._spend(spent)
+
+    def timed(self, call: Callable[[float], Any], pattern: str, text: str) -> Any:
+        """What `call` returns, which is told how many seconds are left. Raises UnreadablePage where it needs more."""
+        begun = time.perf_counter()
+        try:
+            return call(self._regex_s)
+        except TimeoutError:
+            raise _endless(pattern, text) from None
+        finally:
+            self._spend(time.perf_counter() - begun)
+
+    def _spend(self, seconds: float) -> None:
+        self._regex_s = max(self._regex_s - min(seconds, self._spent_s()), 0.001)
+
+
+def _endless(pattern: str, text: str) -> UnreadablePage:
+    shown = text[:_SHOWN]
+    return UnreadablePage(f"the regular expression {pattern} does not come to an end on {shown!r}: simplify it")
+
+
+def begin(size: int) -> Budget:
+    """The budget of the page that is read from now on."""
+    budget = Budget(size, strict=_strict.get())
+    _budget.set(budget)
+    return budget
+
+
+def current() -> Budget:
+    """The budget of the page that is being read; another one outside of that."""
+    return _budget.get() or Budget(0, strict=False)
+
+
+@contextmanager
+def strictly() -> Iterator[None]:
+    """What is read within raises TooMuchHere where it may take too long for a reactor."""
+    token = _strict.set(True)
+    try:
+        yield
+    finally:
+        _strict.reset(token)
+        _budget.set(None)
+
+
+def check_markup(markup: str) -> None:
+    """Before HTML is parsed. Raises TooMuchHere."""
+    if _strict.get() and (why := extraordinary(markup)) is not None:
+        raise TooMuchHere(why)
+
+
+def extraordinary(markup: str) -> str | None:
+    """Why HTML may take long to be parsed and searched, found in time that grows with its length; None for what forums send.
+
+    Counted too high, never too low, by what stands there, not by what the parser makes of it: text of a script counts as tags.
+    """
+    if len(markup) <= _UNSEEN:
+        return None
+    if len(markup) > _MOST_CHARACTERS:
+        return f"has {len(markup):,} characters"
+    if (tags := markup.count("<")) > _MOST_TAGS:
+        return f"has {tags:,} tags"
+    longest = max((_attributes(found[0]) for found in _LONG_TAG.finditer(markup)), default=0)
+    parts = 1 + sum(1 for _ in _TAG_GOES_ON.finditer(markup))
+    if parts * max(longest, _SHORT // 2) > _MOST_ATTRIBUTES:
+        return f"may have a tag with more than {_MOST_ATTRIBUTES:,} attributes"
+    return None
+
+
+def _attributes(tag: str) -> int:
+    return sum(map(tag.count, " /\n\t\r\f")) + (tag.count('"') + tag.count("'")) // 2

@@ -1,0 +1,97 @@
+"""What is read of a page without a site file."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum
+
+import msgspec
+
+from redis_components.errors import TrawlError
+
+
+class PageTooLarge(TrawlError):
+    """The page is larger than any page of a forum; the message says in what."""
+
+
+class NotAPage(TrawlError):
+    """What was given is not an HTML page; the message says what it is."""
+
+
+class PageKind(Enum):
+    """What a page is for."""
+
+    INDEX = "index"
+    """It lists forums."""
+    LIST = "list"
+    """It lists threads."""
+    THREAD = "thread"
+    """It shows posts."""
+    OTHER = "other"
+    """It does nothing of that."""
+
+
+class Reader(Enum):
+    """How the posts of a page were found."""
+
+    PROFILE = "profile"
+    """By the selectors of a profile, whose software made the page."""
+    SCHEMA_ORG = "schema.org"
+    """By marks for search engines in the page: JSON-LD or microdata."""
+    LEARNED = "learned"
+    """By the structure that the posts repeat."""
+
+
+class SeenPost(msgspec.Struct, frozen=True, kw_only=True):
+    """A post as the page shows it. `id` is the site's own where the page has one; `number` is its place in the thread from 1;
+    `published` and `edited` are UTC where the page names a time zone, else in `time_zone` of the reading.
+    """
+
+    text: str
+    id: str | None = None
+    author: str | None = None
+    author_url: str | None = None
+    published: datetime | None = None
+    edited: datetime | None = None
+    parent: str | None = None
+    url: str | None = None
+    number: int | None = None
+    signature: str | None = None
+
+
+class SeenLink(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of a list or an index: a thread or a forum."""
+
+    url: str
+    title: str
+
+
+class Software(msgspec.Struct, frozen=True, kw_only=True):
+    """Which forum software made the page: the profile that reads it, the marks that were found, and how sure that is (0 to 1)."""
+
+    name: str
+    version: str | None = None
+    profile: str
+    marks: tuple[str, ...]
+    score: float
+
+
+class SeenPage(msgspec.Struct, frozen=True, kw_only=True):
+    """What Trawl sees on a page. `reader` says how the posts were found, `notes` where readers disagree or what is doubtful."""
+
+    url: str
+    kind: PageKind
+    title: str | None = None
+    language: str | None = None
+    software: Software | None = None
+    reader: Reader | None = None
+    posts: tuple[SeenPost, ...] = ()
+    rows: tuple[SeenLink, ...] = ()
+    next: str | None = None
+    pages: tuple[str, ...] = ()
+    """Addresses of other pages of the same thread or list."""
+    confidence: float = 0.0
+    """0 to 1: how far the posts pass the checks."""
+    agreement: dict[str, float] = {}
+    """Of each other reader that found posts, the share of posts that it has in common with the one chosen."""
+    notes: tuple[str, ...] = ()

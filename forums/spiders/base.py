@@ -1,0 +1,99 @@
+"""What both spiders have in common: that sites take turns, the request for a page of a site, and reading the page that came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from scrapy import Request
+
+from forums.breaker.middleware import watch_of
+from forums.records.start_tasks import NEWEST_FIELDS
+from forums.sites import PageGone, Site, SiteError, UnreadablePage, site_in_use
+from forums.sites.reading import isolated
+from forums.sites.reading.asked_page import Asked
+from forums.sites.reading.reading_budget import TooMuchHere
+from redis_components.scrapy_glue.page import current_page
+from redis_components.spiders import RedisSpider
+from workers.process import page_at_work
+from workers.process.item_consumers import FORUM_WRITER
+from workers.process.page_at_work import PageAtWork
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.http import Response
+
+    from forums.sites.definition.pages import PageKind
+
+
+class ForumSpider(RedisSpider):
+    """Sites take turns, and each has as many places in a crawler as its `politeness` lets it use."""
+
+    turn_by = "site"
+    item_consumer = FORUM_WRITER
+    newest_fields = NEWEST_FIELDS
+
+    def most_at_once(self, value: str) -> int | None:
+        """The site's `politeness.concurrency`; None where its file is gone, or was never right."""
+        try:
+            return site_in_use(value).politeness.concurrency
+        except SiteError:
+            return None
+
+
+def page_request(
+    site: Site,
+    kind: PageKind,
+    url: str,
+    callback: Callable[..., Any],
+    errback: Callable[..., Any],
+    *,
+    forum: str = "",
+    thread: str = "",
+    number: int = 1,
+    priority: int = 0,
+    **kwargs: Any,
+) -> Request:
+    """The request for a page. `kwargs` are for the callback. Each page is asked for whenever somebody asks: no dupefilter."""
+    meta = {
+        "site": site.name,  # the name by which `trawl pause --site` knows it, and whose manners it follows
+        "page": {"kind": kind, "forum": forum, "thread": thread, "number": number},
+    }
+    return Request(url, callback=callback, errback=errback, cb_kwargs=kwargs, meta=meta, dont_filter=True, priority=priority)
+
+
+async def read_page(spider: Spider, response: Response, **more: str | None) -> Any:
+    """What the page holds, as its request says what it is; `more`: the thread's own URL. Every page that a callback gets goes
+    through here.
+
+    Raises PageGone where the site says that there is none, UnreadablePage for what is none and is given up, PageBlocked, which
+    no callback need catch, for what is to be fetched again (`forums/breaker/middleware.py`).
+    """
+    site, watch = site_in_use(response.meta["site"]), watch_of(spider.crawler)
+    asked = msgspec.convert({**response.meta["page"], **more}, Asked)
+    try:
+        page = await _read(site, response, asked)
+    except PageGone as error:
+        if watch is not None:
+            watch.gone(response, error)
+        raise  # it is the site's own answer
+    except UnreadablePage as error:
+        if watch is not None:
+            watch.unreadable(response, error)
+        raise
+    if watch is not None:
+        watch.read(response, page)
+    return page
+
+
+async def _read(site: Site, response: Response, asked: Asked) -> Any:
+    """The page; one that was in flight when its process died is not read here again."""
+    leased = current_page.get()
+    if leased is not None and leased.attempts:
+        return await isolated.apart(site, response, asked)
+    try:
+        with page_at_work.reading(PageAtWork(url=response.url, site=site.name, kind=asked.kind)):
+            return isolated.here(site, response, asked)
+    except TooMuchHere:
+        return await isolated.apart(site, response, asked)

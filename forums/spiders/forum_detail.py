@@ -1,0 +1,270 @@
+"""Reads threads: the opening post, then the comment pages one after the other, last of all a report."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from scrapy import Request
+from scrapy.spidermiddlewares.httperror import HttpError
+
+from forums.breaker.middleware import MISSING, SiteBlocked
+from forums.breaker.missing_site_file import site_of_task
+from forums.records.file_digest import file_digest
+from forums.records.items import comment_item, now_in_reading, post_item, utc_now, with_listed
+from forums.records.start_tasks import PostTask
+from forums.sites import PageGone, Site, UnreadablePage, site_in_use
+from forums.sites.definition.url_templates import is_numbered
+from forums.sites.reading.read_page import CommentsPage, ThreadPage
+from forums.state.services import FORUM_DETAIL
+from redis_components.scheduler import set_aside
+from redis_components.scrapy_glue.page_tracker import reason_of
+
+from .base import ForumSpider, page_request, read_page
+from .thread_reading import (
+    Reading,
+    Step,
+    comments_known,
+    follow,
+    from_start,
+    is_consistent,
+    is_whole,
+    listed,
+    missing,
+    with_own_id,
+)
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+    from twisted.python.failure import Failure
+
+LATER = -10
+"""Priority of what may wait: re-checks and history."""
+
+
+class ForumDetailSpider(ForumSpider):
+    """Start task: `PostTask`. A thread's pages follow each other, so that long threads do not hold back the others."""
+
+    name = FORUM_DETAIL
+    lane_later = True
+
+    def make_request_from_data(self, data: bytes) -> Request:
+        """The opening post's page, or of a thread that is read on its comment page. Raises for a task without site or post,
+        TaskMustWait where the site's file is missing or wrong.
+        """
+        task = msgspec.json.decode(data, type=PostTask)
+        site = site_of_task(self.crawler, task.site)
+        first = task.page if task.cursor or is_numbered(site.pages.comments.url) else 1
+        reading = Reading(
+            started_at=utc_now(),
+            mode=task.mode,
+            thread=task.post,
+            forum=task.forum,
+            token=task.token,
+            url=task.url,
+            after=task.after if first > 1 else None,
+            replies=task.replies,
+            expected=task.expected,
+            short=task.short,
+            known=task.known,
+            first=first,
+            page=first,
+            own=task.own,
+            author=task.author,
+            created_at=task.created_at,
+            last_activity=task.last_activity,
+        )
+        if task.mode == "changed" or site.pages.thread is None:
+            return self._comments(site, reading, task.cursor if first > 1 else None)  # the cursor is of its last page
+        return self._opening(site, reading)
+
+    def _page(self, site: Site, kind: Any, url: str, reading: Reading) -> Request:
+        reading = msgspec.structs.replace(reading, asked=file_digest(site))
+        request = page_request(
+            site,
+            kind,
+            url,
+            self.parse_thread if kind == "thread" else self.parse_comments,
+            self.page_failed,
+            forum=reading.forum or "",
+            thread=reading.thread,
+            number=reading.page,
+            priority=LATER if reading.mode in ("check", "backfill") else 0,
+            reading=msgspec.to_builtins(reading),
+        )
+        if reading.own is not None:
+            request.meta["page"]["own"] = reading.own  # for whoever reads the raw page again
+        return request
+
+    def _opening(self, site: Site, reading: Reading) -> Request:
+        url = site.url("thread", forum=reading.forum or "", thread=reading.thread, url=reading.url)
+        return self._page(site, "thread", url, reading)
+
+    def _comments(self, site: Site, reading: Reading, url: str | None = None) -> Request:
+        """The comment page `reading.page`, at `url` where its number does not make it."""
+        made = site.url("comments", forum=reading.forum or "", thread=reading.thread, number=reading.page, url=reading.url)
+        return self._page(site, "comments", url or made, reading)
+
+    async def parse_thread(self, response: Response, reading: dict[str, Any]) -> AsyncIterator[Any]:
+        """The post; then its comments, unless it says that it has none."""
+        read = _with_requests(reading, response)
+        site = site_in_use(response.meta["site"])
+        try:
+            page: ThreadPage = await read_page(self, response)
+        except UnreadablePage as error:
+            yield self._unreadable(site, response, read, error)
+            return
+        post = page.post
+        read = with_own_id(read, post)
+        yield post_item(
+            with_listed(post, read),
+            site=site.name,
+            thread=read.own or read.thread,
+            forum=read.forum,
+            url=read.url or response.url,
+            fetched_at=_fetched_at(read, response),
+        )
+        read = msgspec.structs.replace(read, opened=True, forum=read.forum or post.forum_id)
+        if post.reply_count == 0:
+            yield _check(site.name, msgspec.structs.replace(read, total=0))
+        else:
+            yield self._comments(site, read)
+
+    async def parse_comments(self, response: Response, reading: dict[str, Any]) -> AsyncIterator[Any]:
+        """The comments, and the next page or the report."""
+        read = _with_requests(reading, response)
+        site = site_in_use(response.meta["site"])
+        spec = site.pages.comments
+        try:
+            page: CommentsPage = await read_page(self, response, url=read.url)
+        except UnreadablePage as error:
+            yield self._unreadable(site, response, read, error)
+            return
+        fetched_at = _fetched_at(read, response)
+        if page.post is not None:
+            url = read.url or response.url
+            read = with_own_id(read, page.post)
+            thread, post = read.own or read.thread, with_listed(page.post, read)
+            yield post_item(post, site=site.name, thread=thread, forum=read.forum, url=url, fetched_at=fetched_at)
+        for comment in page.comments:
+            thread = read.own or read.thread
+            yield comment_item(comment, site=site.name, thread=thread, url=response.url, fetched_at=fetched_at)
+        numbered = is_numbered(spec.url)
+        step = follow(
+            read,
+            [comment.id for comment in page.comments],
+            total=page.total,
+            has_next=page.next is not None,
+            numbered=numbered,
+            limit=site.limits.comments_per_thread,
+            url=None if numbered or read.page == 1 else response.url,
+        )
+        yield self._after(site, step, page.next)
+
+    def _after(self, site: Site, step: Step, following: str | None = None) -> Any:
+        if step.go is None:
+            return _check(site.name, step.reading, cut=step.cut)
+        return self._comments(site, step.reading, following if step.go == "on" else None)
+
+    def page_failed(self, failure: Failure) -> Iterator[Any]:
+        """A thread that the site has no more is reported so; where its opening post has a separate page, that one decides. A
+        page of comments that is missing: there are fewer than before. What fails otherwise is kept with the reason, and reported.
+        """
+        request: Request = failure.request  # type: ignore[attr-defined]  # the engine puts it there
+        site, place = request.meta["site"], request.meta["page"]
+        read = msgspec.convert(request.cb_kwargs["reading"], Reading)
+        read = msgspec.structs.replace(read, requests=read.requests + 1)
+        reason = reason_of(failure)
+        if isinstance(failure.value, SiteBlocked) and failure.value.is_private:
+            yield self._refused(site_in_use(site), place, read, reason)
+        elif not (isinstance(failure.value, HttpError) and failure.value.response.status in MISSING):
+            self.set_aside(failure)
+            yield _check(site, read, reason=reason)
+        else:
+            yield self._not_there(site_in_use(site), place, read, reason)
+
+    def _refused(self, site: Site, place: dict[str, Any], read: Reading, reason: str) -> Any:
+        """What follows from a page that the site shows to no guest, while it shows others: where that is the page of the post
+        itself, the thread is gone for us. Comments may be private, and their post not.
+        """
+        has_own_page = site.pages.thread is not None
+        if place["kind"] == "thread" or (place["number"] == 1 and not has_own_page):
+            return _check(site.name, read, reason=reason, gone=True)
+        if has_own_page and not read.opened:
+            return self._opening(site, read)
+        if not has_own_page and read.first > 1:
+            return self._comments(site, from_start(read))
+        return _check(site.name, read, reason=reason)
+
+    def _not_there(self, site: Site, place: dict[str, Any], read: Reading, reason: str) -> Any:
+        """What follows from a page that the site does not have (any more). One that an older site file asked for is asked for
+        once more, by the present one.
+        """
+        if read.asked and read.asked != file_digest(site):
+            return self._asked_again(site, place, read)
+        if place["kind"] == "comments" and place["number"] > 1:
+            return self._after(site, missing(read, numbered=is_numbered(site.pages.comments.url)))
+        if place["kind"] == "comments" and read.opened:
+            return self._after(site, missing(read, numbered=True))
+        if place["kind"] == "comments" and site.pages.thread is not None:
+            return self._opening(site, read)
+        return _check(site.name, read, reason=reason, gone=True)
+
+    def _asked_again(self, site: Site, place: dict[str, Any], read: Reading) -> Request:
+        if site.pages.thread is not None and (place["kind"] == "thread" or not read.opened):
+            return self._opening(site, read)
+        return self._comments(site, read if is_numbered(site.pages.comments.url) else from_start(read))
+
+    def _unreadable(self, site: Site, response: Response, read: Reading, error: UnreadablePage) -> Any:
+        """What follows from a page that is none: the site says so, or it is kept with the reason, and reported."""
+        if isinstance(error, PageGone):
+            return self._not_there(site, response.meta["page"], read, str(error))
+        assert response.request is not None
+        set_aside(self.crawler, response.request, f"{type(error).__name__}: {error}")
+        return _check(site.name, read, reason=str(error))
+
+
+def _with_requests(reading: dict[str, Any], response: Response) -> Reading:
+    """The reading, with the requests that this page took."""
+    read = msgspec.convert(reading, Reading)
+    again = response.meta.get("retry_times", 0) + response.meta.get("redirect_times", 0)
+    return msgspec.structs.replace(read, requests=read.requests + 1 + int(again))
+
+
+def _fetched_at(read: Reading, response: Response) -> str:
+    """When the page came, as its raw page says too (`forums/breaker/middleware.py`)."""
+    return str(response.meta.get("fetched_at") or now_in_reading(read.started_at))
+
+
+def _check(site: str, read: Reading, *, reason: str | None = None, gone: bool = False, cut: bool = False) -> dict[str, Any]:
+    """The report of a reading, its last item."""
+    ended = reason is None and not cut
+    claimed, short = listed(read) if ended else (read.replies, 0)
+    return {
+        "kind": "check",
+        "site": site,
+        "id": read.own or read.thread,
+        "listed_as": read.thread if read.own else None,
+        "reply_count": read.replies,
+        "last_reply_at": read.last_activity,
+        "forum_id": read.forum,
+        "started_at": read.started_at,
+        "finished_at": now_in_reading(read.started_at),
+        "mode": read.mode,
+        "first_page": read.first,
+        "last_page": read.last_page,
+        "requests": read.requests,
+        "comments": comments_known(read),
+        "total": read.total,
+        "whole": ended and is_whole(read),
+        "consistent": ended and is_consistent(read),
+        "gone": gone,
+        "token": read.token,
+        "last_comment_id": read.last,
+        "cursor": read.last_url,
+        "listed": claimed,
+        "short": short,
+        "reason": reason,
+        "asked": read.asked or None,
+    }

@@ -1,0 +1,290 @@
+"""Scans list pages and turns each new or changed thread into a start task of `forum_detail`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import redis
+from scrapy import Request
+from scrapy.spidermiddlewares.httperror import HttpError
+from scrapy.utils.asyncio import run_in_thread, sleep
+
+from forums.breaker.missing_site_file import site_of_task
+from forums.records.file_digest import file_digest
+from forums.records.items import forum_item, moment_of, stamp, utc_now
+from forums.records.start_tasks import INDEX, ForumTask, PostTask, encode, is_wide, thread_id
+from forums.sites import Site, UnreadablePage, site_in_use
+from forums.sites.reading.read_page import IndexPage, ListedForum, ListPage
+from forums.state import thread_records
+from forums.state.services import FORUM_DETAIL, FORUM_LIST
+from forums.state.thread_records import ThreadRecord
+from redis_components.frontier.messages import Lane
+from redis_components.scrapy_glue.engine import frontier_of
+from redis_components.scrapy_glue.page_tracker import reason_of
+
+from .base import ForumSpider, page_request, read_page
+from .scan_marks import Marks, read_marks
+from .scan_plan import Change, Listed, PagePlan, ScanState, begun, is_gap, plan_page
+from .thread_reading import page_to_begin
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from scrapy.http import Response
+    from twisted.python.failure import Failure
+
+PRIORITIES = {"scan": 10, "index": 8, "deep": 5, "backfill": -10}
+"""A scan that has begun ends before the next begins; what is deep does not keep the others waiting."""
+ENDLESS = 1_000_000_000
+AWAY = (redis.ConnectionError, redis.TimeoutError, redis.exceptions.ClusterError)
+
+
+class ForumListSpider(ForumSpider):
+    """Start task: `ForumTask`. One scan reads list pages one after the other."""
+
+    name = FORUM_LIST
+    feeds = FORUM_DETAIL
+
+    def make_request_from_data(self, data: bytes) -> Request:
+        """The first list page of the forum, or of the index. Raises for a task without site or forum, TaskMustWait where the
+        site's file is missing or wrong.
+        """
+        task = msgspec.json.decode(data, type=ForumTask)
+        site = site_of_task(self.crawler, task.site)
+        if task.mode == "index":
+            return self._index_page(site, site.url("index"), 1, {"started_at": utc_now(), "forums": 0})
+        if task.forum not in site.forums and site.discover is None:
+            raise ValueError(f"unknown forum {task.forum!r}: site {site.name!r} has {', '.join(site.forums)}")
+        limits = {"scan": site.limits.pages_per_scan, "deep": site.limits.deep_pages, "backfill": ENDLESS}
+        state = begun(
+            mode=task.mode,
+            limit=task.pages or limits[task.mode],
+            read_all=task.mode == "deep" and task.pages is not None,
+            since=moment_of(task.since) if task.since else None,
+        )
+        return self._list_page(site, task.forum, site.list_url(task.forum), 1, state)
+
+    def _list_page(self, site: Site, forum: str, url: str, number: int, state: ScanState) -> Request:
+        return page_request(
+            site,
+            "list",
+            url,
+            self.parse_list,
+            self.scan_failed,
+            forum=forum,
+            number=number,
+            priority=PRIORITIES[state.mode],
+            scan=msgspec.to_builtins(state),
+        )
+
+    async def parse_list(self, response: Response, scan: dict[str, Any]) -> AsyncIterator[Any]:
+        """Feed new and changed threads to `forum_detail`, and go on to the next page or end the scan."""
+        place = response.meta["page"]
+        forum, number = place["forum"], place["number"]
+        state = msgspec.convert(scan, ScanState)
+        site = site_in_use(response.meta["site"])
+        try:
+            listing: ListPage = await read_page(self, response)
+        except UnreadablePage as error:
+            yield self._failed(site.name, forum, state, f"page {number}: {error}")
+            return
+        marks, records = await self._known(site.name, forum, listing, is_first=number == 1)
+        if number == 1:
+            state = msgspec.structs.replace(state, marks=marks)
+        plan = plan_page(
+            state,
+            listing.threads,
+            records,
+            has_next=listing.next is not None,
+            order=site.pages.list.order,
+            zone=site.time_zone,
+            file=file_digest(site),
+        )
+        for listed in plan.fetch:
+            task = task_of(listed, site.name, forum, is_backfill=state.mode == "backfill")
+            self._feed(task, lane="backlog" if state.mode == "backfill" else "")
+        for task in checks_of(plan, site.name, forum):
+            self._feed(task)
+        if plan.stopped is None and listing.next is not None:
+            yield self._list_page(site, forum, listing.next, number + 1, plan.state)
+            return
+        stopped = plan.stopped or "end"
+        gap = is_gap(plan.state, stopped, site.pages.list.order)
+        reason = (
+            f"{plan.state.pages} {'page does' if plan.state.pages == 1 else 'pages do'} not reach what the last complete scan saw"
+            if gap
+            else None
+        )
+        if (name := site.names.get(forum)) is not None and site.discover is None:  # else the index says it
+            named = ListedForum(id=forum, name=name, url=site.list_url(forum))
+            yield forum_item(named, site=site.name, fetched_at=str(response.meta.get("fetched_at") or utc_now()))
+        yield _report(site.name, forum, plan.state, "gap" if gap else "complete", stopped, reason)
+
+    def _feed(self, task: PostTask, *, lane: Lane = "") -> None:
+        name = thread_id(task.site, task.post)
+        self.feed(name, task.token or "", encode(task), lane=lane, wide=is_wide(task), site=task.site)
+
+    async def _known(
+        self, site: str, forum: str, listing: ListPage, *, is_first: bool
+    ) -> tuple[Marks | None, dict[str, ThreadRecord | None]]:
+        """The marks of the forum (asked for once in a scan), and the records of these threads. Waits for Redis where it is
+        away.
+        """
+        config = frontier_of(self.crawler).config
+        details, lists, client = config.next_keys, config.keys, self.server
+        assert details is not None
+        ids = [f"{site}/{thread.id}" for thread in listing.threads]
+
+        def ask() -> tuple[Marks | None, dict[str, ThreadRecord | None]]:
+            marks = read_marks(client, lists, f"{site}/{forum}") if is_first else None
+            found = thread_records.look_up(client, details, ids)
+            return marks, {thread.id: found[one] for thread, one in zip(listing.threads, ids, strict=True)}
+
+        pause_s = 0.1
+        while True:
+            try:
+                return await run_in_thread(ask)  # the reactor never waits for Redis
+            except AWAY:  # the frontier says so in the log
+                await sleep(pause_s)
+                pause_s = min(2.0, 2 * pause_s)
+
+    def scan_failed(self, failure: Failure) -> Iterator[Any]:
+        """End the scan: the next one begins at page 1 anyway. A page that is gone (404) is the end of a list that became
+        shorter.
+        """
+        request: Request = failure.request  # type: ignore[attr-defined]  # the engine puts it there
+        site, place = request.meta["site"], request.meta["page"]
+        state = msgspec.convert(request.cb_kwargs["scan"], ScanState)
+        gone = isinstance(failure.value, HttpError) and failure.value.response.status == 404 and place["number"] > 1
+        if gone:
+            yield _report(site, place["forum"], state, "complete", "end", None)
+        else:
+            yield self._failed(site, place["forum"], state, f"page {place['number']}: {reason_of(failure)}")
+
+    def _failed(self, site: str, forum: str, state: ScanState, reason: str) -> dict[str, Any]:
+        self.logger.warning("scan of %s/%s failed: %s", site, forum, reason)
+        return _report(site, forum, state, "failed", "error", reason)
+
+    # The index
+
+    def _index_page(self, site: Site, url: str, number: int, index: dict[str, Any]) -> Request:
+        priority = PRIORITIES["index"]
+        return page_request(
+            site, "index", url, self.parse_index, self.index_failed, forum=INDEX, number=number, priority=priority, index=index
+        )
+
+    async def parse_index(self, response: Response, index: dict[str, Any]) -> AsyncIterator[Any]:
+        """The forums that the site has."""
+        site, number = site_in_use(response.meta["site"]), response.meta["page"]["number"]
+        try:
+            page: IndexPage = await read_page(self, response)
+        except UnreadablePage as error:
+            yield self._index_report(site.name, number, index, "failed", f"page {number}: {error}")
+            return
+        fetched_at = str(response.meta.get("fetched_at") or utc_now())
+        for forum in page.forums:
+            yield forum_item(forum, site=site.name, fetched_at=fetched_at)
+        is_another = bool(page.forums) and page.forums[0].id != index.get("first")  # some show one page for all numbers
+        index = {**index, "forums": index["forums"] + len(page.forums), "first": page.forums[0].id if page.forums else None}
+        if page.next is not None and is_another and number < site.limits.deep_pages:
+            yield self._index_page(site, page.next, number + 1, index)
+        else:
+            yield self._index_report(site.name, number, index, "complete", None)
+
+    def index_failed(self, failure: Failure) -> Iterator[Any]:
+        """The next look at the index begins at page 1."""
+        request: Request = failure.request  # type: ignore[attr-defined]
+        number = request.meta["page"]["number"]
+        reason = f"page {number}: {reason_of(failure)}"
+        yield self._index_report(request.meta["site"], number, request.cb_kwargs["index"], "failed", reason)
+
+    def _index_report(self, site: str, number: int, index: dict[str, Any], outcome: str, reason: str | None) -> dict[str, Any]:
+        if reason:
+            self.logger.warning("the forums of %s could not be listed: %s", site, reason)
+        return {
+            "kind": "scan",
+            "site": site,
+            "forum_id": INDEX,
+            "mode": "index",
+            "started_at": index["started_at"],
+            "finished_at": utc_now(),
+            "pages": number,
+            "threads": 0,
+            "outcome": outcome,
+            "stopped": "error" if reason else "end",
+            "reason": reason,
+        }
+
+
+def task_of(listed: Listed, site: str, forum: str, *, is_backfill: bool) -> PostTask:
+    """The start task for a thread that is new or has changed."""
+    thread, record = listed.thread, listed.record
+    if listed.change is Change.CHANGED and record is not None:
+        return PostTask(
+            site=site,
+            post=thread.id,
+            forum=forum,
+            mode="changed",
+            token=thread.token,
+            url=thread.url,
+            page=page_to_begin(thread.reply_count, record),
+            after=record.last_comment,
+            replies=thread.reply_count,
+            expected=None if thread.reply_count is None or record.listed is None else thread.reply_count - record.listed,
+            short=record.short if record.has_token(thread.token) else 0,
+            known=record.comments,
+            cursor=record.cursor,
+            own=record.own,
+            author=thread.author,
+            created_at=_stamp(thread.created_at),
+            last_activity=_stamp(thread.last_activity),
+        )
+    return PostTask(
+        site=site,
+        post=thread.id,
+        forum=forum,
+        mode="backfill" if is_backfill else "new",
+        token=thread.token,
+        url=thread.url,
+        replies=thread.reply_count,
+        author=thread.author,
+        created_at=_stamp(thread.created_at),
+        last_activity=_stamp(thread.last_activity),
+    )
+
+
+def _stamp(moment: datetime | None) -> str | None:
+    return None if moment is None else stamp(moment)
+
+
+def checks_of(plan: PagePlan, site: str, forum: str) -> Iterator[PostTask]:
+    """The start tasks for the threads that a page says to check."""
+    for row in plan.missed:
+        yield PostTask(site=site, post=row.id, forum=forum, mode="check", token=row.token, url=row.url)
+    for thread in plan.renamed:
+        replies = thread.reply_count
+        yield PostTask(site=site, post=thread.id, forum=forum, mode="check", token=thread.token, url=thread.url, replies=replies)
+
+
+def _report(site: str, forum: str, state: ScanState, outcome: str, stopped: str, reason: str | None) -> dict[str, Any]:
+    """The scan's report, its last item."""
+    return {
+        "kind": "scan",
+        "site": site,
+        "forum_id": forum,
+        "mode": state.mode,
+        "started_at": stamp(state.started_at),
+        "finished_at": utc_now(),
+        "pages": state.pages,
+        "threads": state.threads,
+        "new": state.new,
+        "changed": state.changed,
+        "newest_at": state.newest_at and stamp(state.newest_at),
+        "oldest_at": state.oldest_at and stamp(state.oldest_at),
+        "front": msgspec.to_builtins(state.front),
+        "outcome": outcome,
+        "stopped": stopped,
+        "reason": reason,
+    }

@@ -1,0 +1,93 @@
+"""The marks of a forum: how far complete scans have come, and down to where the next one reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import redis
+
+from forums.records.first_page import FrontRow
+from forums.state.keys import ForumCrawlKeys
+from forums.state.thread_records import forget_fields
+from redis_components.keys import CrawlKeys
+
+if TYPE_CHECKING:
+    from forums.storage import Scan
+
+
+class Marks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far the complete scans of a forum have come. Times are activities as the site shows them."""
+
+    scanned_at: datetime
+    """Start of the last scan that this knows of."""
+    newest: datetime | None = None
+    """All activity before it was seen by a complete scan; None: the list shows no times."""
+    until: datetime | None = None
+    """Down to where the next scan reads; older than `newest` where a range is to be read twice."""
+    failed_pages: int = 0
+    """Pages read since then by scans that did not get so far."""
+    front: tuple[FrontRow, ...] = ()
+    """The first page of the last complete scan."""
+
+
+def after(marks: Marks | None, scan: Scan) -> Marks | None:
+    """The marks when the report of a scan is known; the same report twice changes nothing more.
+
+    A scan moves the mark when it came to the last one, or to the list's end, or was the first. A deep scan that did not moves it
+    too: the gap is on record, and without this each scan would go as deep as the limits allow, for ever.
+    """
+    if scan.mode not in ("scan", "deep") or (marks is not None and scan.started_at <= marks.scanned_at):
+        return marks
+    joined = scan.outcome == "complete" and (scan.stopped in ("overlap", "end") or marks is None)
+    if not joined and not (scan.outcome == "gap" and scan.mode == "deep"):
+        return marks and msgspec.structs.replace(marks, scanned_at=scan.started_at, failed_pages=marks.failed_pages + scan.pages)
+    until = scan.newest_at
+    if joined and scan.pages > 1:
+        until = marks.newest if marks and marks.newest else scan.oldest_at
+    until = until and scan.newest_at and min(until, scan.newest_at)
+    return Marks(scanned_at=scan.started_at, newest=scan.newest_at, until=until, front=scan.front)
+
+
+def read_marks(client: redis.Redis, keys: CrawlKeys, forum: str) -> Marks | None:
+    """The marks of a forum (`<site>/<forum>`) by the keys of forum_list; None where there was no complete scan, or where they
+    cannot be read.
+    """
+    value: Any = client.hget(ForumCrawlKeys(keys).marks(), forum)
+    return _decoded(value)
+
+
+def keep_marks(client: redis.Redis, keys: CrawlKeys, scans: Sequence[Scan]) -> None:
+    """Move the marks by these reports, in their order."""
+    names = sorted({f"{scan.site}/{scan.forum_id}" for scan in scans})
+    values: Any = client.hmget(ForumCrawlKeys(keys).marks(), names) if names else []
+    before = {name: _decoded(value) for name, value in zip(names, values, strict=True)}
+    marks = dict(before)
+    for scan in scans:
+        name = f"{scan.site}/{scan.forum_id}"
+        marks[name] = after(marks[name], scan)
+    changed: dict[Any, Any] = {
+        name: msgspec.json.encode(one) for name, one in marks.items() if one is not None and one != before[name]
+    }
+    if changed:
+        client.hset(ForumCrawlKeys(keys).marks(), mapping=changed)
+
+
+def _decoded(value: bytes | None) -> Marks | None:
+    try:
+        return _decode(value) if value is not None else None
+    except msgspec.MsgspecError:
+        return None
+
+
+_decode = msgspec.json.Decoder(Marks).decode
+
+
+def forget_marks(client: redis.Redis, keys: CrawlKeys, site: str | None = None) -> None:
+    """Forget how far the scans of a site's forums have come, without a site of all: the next ones read to their limit."""
+    if site is None:
+        client.unlink(ForumCrawlKeys(keys).marks())
+    else:
+        forget_fields(client, ForumCrawlKeys(keys).marks(), f"{site}/")

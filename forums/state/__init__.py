@@ -1,0 +1,1 @@
+"""The forum application's records in Redis."""

@@ -1,0 +1,14 @@
+"""The Lua scripts of the forum application, by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from redis_components.server import scripts
+
+LUA = Path(__file__).with_name("lua")
+
+
+def script(name: str) -> scripts.Script:
+    """The script `forums/state/lua/<name>.lua`. Raises KeyError where there is none."""
+    return scripts.script(name, LUA)

@@ -1,0 +1,148 @@
+"""What is stored of each thread, as a scan needs it to tell new, changed and unchanged threads apart.
+
+A record is written when the thread's report is stored, so it never says more than the database holds. A record that is missing
+costs requests and loses nothing: its thread counts as new.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+import redis
+
+from forums.environment import Records
+from forums.state.scripts import script
+from redis_components.keys import CrawlKeys
+from redis_components.server.replies import beginning_with
+from redis_components.server.stored_values import MOST_BYTES, Count
+
+LONGEST_TOKEN = 40
+CHUNK = 500
+"""Records written by one call of the script."""
+
+
+_Page = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
+
+
+class ThreadRecord(msgspec.Struct, frozen=True, array_like=True):
+    """One thread. `comments` is what the site claimed when it was read, else what was seen of it."""
+
+    token: str
+    comments: Count = 0
+    last_page: _Page = 1  # 0: the thread was gone
+    last_comment: str | None = None
+    cursor: str | None = None  # URL of the last page, where its number does not make it
+    hour: Count = 0  # of the reading, in hours since 1970
+    listed: Count | None = None  # comments that were seen, as the list counts them
+    short: Count = 0  # readings one after the other that saw fewer than the list claimed
+    own: str | None = None  # the thread's id as its page says, where that is another one than the list's
+    asked: str | None = None  # of a thread that was gone: digest of the site file by which it was asked for
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the site had no such thread any more."""
+        return self.last_page == 0
+
+    def has_token(self, token: str) -> bool:
+        """Whether this is the change token of what was stored."""
+        return self.token == short_token(token)
+
+
+def short_token(token: str) -> str:
+    """A change token as it is kept: those that are long by their digest."""
+    if len(token) <= LONGEST_TOKEN:
+        return token
+    return hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+_decode = msgspec.msgpack.Decoder(ThreadRecord).decode
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def most_records() -> int:
+    """Threads of which is known what is stored (TRAWL_THREAD_RECORDS, about 100 bytes each).
+
+    Raises ConfigError.
+    """
+    return Records.read().thread_records
+
+
+def look_up(client: redis.Redis, keys: CrawlKeys, ids: Sequence[str]) -> dict[str, ThreadRecord | None]:
+    """The records of these threads (`<site>/<thread>`), in one round trip; None for one that is unknown or cannot be read."""
+    if not ids:
+        return {}
+    values: Any = client.hmget(keys.threads(), list(ids))
+    return {one: _read(value) for one, value in zip(ids, values, strict=True)}
+
+
+def _read(value: bytes | None) -> ThreadRecord | None:
+    try:
+        return record_of("", value) if value is not None else None
+    except ValueError:  # written by a newer version, or by somebody else: the thread is read again
+        return None
+
+
+def record_of(name: str, value: bytes) -> ThreadRecord:  # noqa: ARG001 - the form of what reads a field
+    """A thread's record. Raises ValueError."""
+    if len(value) > MOST_BYTES:
+        raise ValueError(f"{len(value):,} bytes are more than a record has")
+    try:
+        return _decode(value)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
+def keep(client: redis.Redis, keys: CrawlKeys, records: Mapping[str, ThreadRecord]) -> None:
+    """Write these records, and forget the change tokens by which their tasks were made: the records do their work from now on.
+
+    A reading to which no list row led knows neither the token nor how the list counts: both follow from what was there before.
+    Above `most_records` of them, for each new one the oldest of a few random ones goes.
+    """
+    partial = [one for one, record in records.items() if not record.token or record.listed is None]
+    before = look_up(client, keys, partial)
+    entries: list[Any] = []
+    for one, record in records.items():
+        whole = _completed(record, before.get(one))
+        entries += (one, record.token or whole.token, _encode(whole))
+    names = {"threads": keys.threads(), "tokens": keys.start_tokens()}
+    for begin in range(0, len(entries), 3 * CHUNK):
+        script("remember")(client, names, {"most": most_records(), "entries": entries[begin : begin + 3 * CHUNK]})
+
+
+def _completed(record: ThreadRecord, before: ThreadRecord | None) -> ThreadRecord:
+    token = short_token(record.token) or (before.token if before else "")
+    listed = record.listed
+    if listed is None and before is not None and before.listed is not None:
+        listed = max(0, before.listed + record.comments - before.comments)
+    return msgspec.structs.replace(record, token=token, listed=listed)
+
+
+def forget(client: redis.Redis, keys: CrawlKeys, site: str | None = None, threads: Sequence[str] | None = None) -> int:
+    """Forget what is stored of these threads of a site, without `threads` of all of them, without `site` of all sites, and their
+    change tokens, so that each counts as new when a list shows it. Returns how many records went.
+    """
+    if site is None:
+        count: Any = client.hlen(keys.threads())
+        client.unlink(keys.threads(), keys.start_tokens())
+        return int(count)
+    if threads:
+        names = [f"{site}/{one}" for one in threads]
+        client.hdel(keys.start_tokens(), *names)
+        return int(client.hdel(keys.threads(), *names))
+    forget_fields(client, keys.start_tokens(), f"{site}/")
+    return forget_fields(client, keys.threads(), f"{site}/")
+
+
+def forget_fields(client: redis.Redis, key: str, prefix: str) -> int:
+    """Remove the fields of a hash that begin so, in steps; how many there were."""
+    gone, cursor = 0, 0
+    while True:
+        found: Any = client.hscan(key, cursor, match=beginning_with(prefix), count=1000)
+        cursor, fields = found
+        if fields:
+            gone += int(client.hdel(key, *fields))
+        if not cursor:
+            return gone

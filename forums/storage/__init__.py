@@ -1,0 +1,45 @@
+"""Where crawled data ends up: typed records, tables, idempotent bulk upserts, export. SQLite and PostgreSQL."""
+
+from forums.records.stored import Check, Comment, Forum, InvalidItem, Item, Post, RunRow, Scan, parse, task_of_scan
+
+from .database import Database, default_url
+from .errors import StorageError
+from .export import export
+from .runs import RunHistory, Wanted
+from .tables import checks, comments, crawler_runs, forums, gaps, metadata, posts, revisions, scans, sites
+from .thread_checks import Rechecks
+from .upsert import Refused
+
+__all__ = [  # noqa: RUF022 - in groups
+    # the database
+    "Database",
+    "Rechecks",
+    "RunHistory",
+    "StorageError",
+    "Wanted",
+    "default_url",
+    "export",
+    # what it stores
+    "Check",
+    "Comment",
+    "Forum",
+    "InvalidItem",
+    "Item",
+    "Post",
+    "Refused",
+    "RunRow",
+    "Scan",
+    "parse",
+    "task_of_scan",
+    # its tables, for queries
+    "checks",
+    "comments",
+    "crawler_runs",
+    "forums",
+    "gaps",
+    "metadata",
+    "posts",
+    "revisions",
+    "scans",
+    "sites",
+]

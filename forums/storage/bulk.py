@@ -1,0 +1,101 @@
+"""One statement with many rows, without what SQLAlchemy repeats for each of them.
+
+That takes a few attributes of its compiled statements; `tests/contract/test_sqlalchemy_internals.py` asserts each. What it
+is worth, and why plain statements are not used:
+docs/decisions/0025-storage.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Delete, Dialect, Insert, Table, Update, bindparam
+from sqlalchemy.dialects import postgresql, sqlite
+
+from .times import UtcDateTime, sqlite_text
+
+ASSUMES = {
+    "SQLCompiler.binds": "the parameters by name, each with its type",
+    "SQLCompiler.positional": "whether the driver takes parameters by their places",
+    "SQLCompiler.positiontup": "then their names in the order of their places",
+    "TypeEngine.bind_processor": "how a value of the type becomes the driver's; None: as it is",
+}
+"""What is used of SQLAlchemy's internals -> what is assumed of it."""
+
+Statement = Insert | Update | Delete
+Rows = Sequence[tuple[Any, ...]]
+
+
+def upsert(
+    table: Table[Any],
+    dialect: str,
+    names: Sequence[str],
+    changed: Sequence[str] | None = None,
+    where: Callable[[Any], ColumnElement[bool]] | None = None,
+) -> Insert:
+    """An INSERT of the columns `names`, which sets `changed` (None: those of them that are not the key) where the key is there
+    already, if `where` of the row to be inserted says so.
+    """
+    insert: Any = postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
+    insert = insert.values({name: bindparam(name) for name in names})
+    keys = [column.name for column in table.primary_key.columns]
+    values = {name: insert.excluded[name] for name in (changed or names) if name not in keys}
+    statement: Insert = insert.on_conflict_do_update(
+        index_elements=keys, set_=values, where=None if where is None else where(insert.excluded)
+    )
+    return statement
+
+
+def execute_many(connection: Connection, statement: Statement, names: Sequence[str], rows: Rows) -> None:
+    """Execute `statement` with each of `rows`, which have the parameters `names` in this order.
+
+    The statement has to be one that is kept (made once for each dialect): its text is.
+    """
+    execute_converted(connection, statement, names, converted(connection, statement, names, rows))
+
+
+def converted(connection: Connection, statement: Statement, names: Sequence[str], rows: Rows) -> Rows:
+    """`rows` for `statement` with their values as the driver takes them, and gives them back."""
+    converters = _compiled(statement, connection.dialect).converters
+    if not rows or converters.keys().isdisjoint(names):
+        return rows
+    columns = list(zip(*rows, strict=True))
+    for place, name in enumerate(names):
+        if convert := converters.get(name):
+            columns[place] = tuple(map(convert, columns[place]))
+    return list(zip(*columns, strict=True))
+
+
+def execute_converted(connection: Connection, statement: Statement, names: Sequence[str], rows: Rows) -> None:
+    """Execute `statement` with each of `rows`, which are as `converted` makes them."""
+    compiled = _compiled(statement, connection.dialect)
+    if compiled.order is None:
+        connection.exec_driver_sql(compiled.sql, [dict(zip(names, row, strict=True)) for row in rows])
+    elif compiled.order == tuple(names):
+        connection.exec_driver_sql(compiled.sql, list(rows))
+    else:
+        columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+        connection.exec_driver_sql(compiled.sql, list(zip(*[columns[name] for name in compiled.order], strict=True)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Compiled:
+    sql: str
+    order: tuple[str, ...] | None  # of its parameters; None: they go by name
+    converters: dict[str, Callable[[Any], Any]]  # how values become the driver's
+
+
+@lru_cache(maxsize=500)  # a process that opens a database again has another dialect
+def _compiled(statement: Statement, dialect: Dialect) -> _Compiled:
+    compiled: Any = statement.compile(dialect=dialect)
+    converters: dict[str, Callable[[Any], Any]] = {}
+    for name, bind in compiled.binds.items():
+        if isinstance(bind.type, UtcDateTime) and dialect.name == "sqlite":
+            converters[name] = sqlite_text
+        elif (processor := bind.type.bind_processor(dialect)) is not None:
+            converters[name] = processor
+    order = tuple(compiled.positiontup) if compiled.positional else None
+    return _Compiled(sql=str(compiled), order=order, converters=converters)

@@ -1,0 +1,168 @@
+"""The database that crawled posts, comments and scan reports end up in.
+
+    with Database.from_url("sqlite:///data/trawl.sqlite") as database:
+        refused = database.write([post, comment])
+
+Open it in the process that uses it, not before a fork.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy import URL, Engine, Row, Select, make_url
+from sqlalchemy.exc import SQLAlchemyError
+
+from forums.environment import Storage
+from forums.records.stored import Stored
+from redis_components.embedded import data_dir
+from redis_components.embedded.private_files import private_file, private_folder
+from redis_components.errors import ConfigError
+from redis_components.server.variables import variable
+
+from .engine import WRITING, build, file_identity, sqlite_file
+from .errors import StorageError, file_gone, masked, not_a_url, storage_error, wrong_kind
+from .schema import prepare, stored_identity, stored_version
+from .sites_and_forums import store_site_files
+from .thread_checks import Rechecks, RechecksOf
+from .upsert import New, Refused, store
+
+_ROWS_AT_ONCE = 1000
+
+
+def default_url() -> str:
+    """TRAWL_DATABASE_URL, else the file `trawl.sqlite` in the project's data directory."""
+    if given := Storage.read().database_url:
+        return given.get_secret_value()
+    return URL.create("sqlite", database=str(data_dir() / "trawl.sqlite")).render_as_string(hide_password=False)
+
+
+def check_url() -> None:
+    """Raises ConfigError for a TRAWL_DATABASE_URL that can never become right: no URL, another kind of database, no driver."""
+    if variable("TRAWL_DATABASE_URL"):
+        try:
+            Database.from_url().close()
+        except StorageError as error:
+            raise ConfigError(f"TRAWL_DATABASE_URL: {error}") from error
+
+
+class Database:
+    """A SQLite or PostgreSQL database with Trawl's tables. Every failure of it is a StorageError, one line for the operator."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.rechecks: RechecksOf = lambda site: Rechecks()
+        self._file: tuple[int, int] | None = None
+
+    @classmethod
+    def from_url(cls, url: str | None = None) -> Self:
+        """The database at a SQLAlchemy URL (None: `default_url()`). Does not connect yet.
+
+        Raises StorageError for text that is not a URL, another kind of database, or a driver that is not installed.
+        """
+        text = url or default_url()
+        try:
+            parsed = make_url(text)
+        except (SQLAlchemyError, ValueError) as error:  # ValueError: a port that is not a number
+            raise not_a_url(text) from error
+        if parsed.get_backend_name() not in ("sqlite", "postgresql"):
+            raise wrong_kind(parsed)
+        try:
+            engine = build(parsed)
+        except (SQLAlchemyError, ImportError) as error:
+            raise storage_error(parsed, error) from error
+        if engine.dialect.is_async:
+            raise wrong_kind(parsed)
+        return cls(engine)
+
+    @property
+    def name(self) -> str:
+        """The URL for people, its password masked."""
+        return masked(self.engine.url)
+
+    def open(self, *, upgrade: bool = True) -> Self:
+        """Connect, create folder, file and tables where they are missing, and upgrade older tables (else they are refused).
+
+        Calling it again does no harm.
+        """
+        try:
+            with self.translated():
+                if path := sqlite_file(self.engine.url):
+                    private_folder(path.parent)
+                    with suppress(OSError):  # the driver says what is wrong
+                        private_file(path)  # its log and index get the same rights
+                prepare(self.engine, upgrade=upgrade)
+                self._file = file_identity(self.engine.url)
+        except BaseException:
+            self.close()  # there may be a connection in the pool, and nobody will close what did not open
+            raise
+        return self
+
+    def version(self) -> int | None:
+        """Version of its tables; None: there are none yet. It need not be open. Raises StorageError."""
+        with self.translated(), self.engine.connect() as connection:
+            return stored_version(connection)
+
+    def identity(self) -> str | None:
+        """What tells it from another one in its place. Raises StorageError."""
+        with self.translated(), self.engine.connect() as connection:
+            return stored_identity(connection)
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    def write(self, items: Sequence[Stored], new: New | None = None) -> list[Refused]:
+        """Upsert `items` in one transaction and commit it; returns those that the database did not take, with the reasons.
+        Posts and comments that were not there before are put into `new`.
+
+        After a StorageError nothing of the batch is stored, or (a connection lost during the commit) all of it: write it again.
+        Also when an SQLite file was removed or replaced while it was open: close this database and open it afresh.
+        """
+        with (
+            self.translated(),
+            self.engine.connect().execution_options(**WRITING) as connection,
+            connection.begin(),
+        ):
+            refused = store(connection, items, self.rechecks, set() if new is None else new)
+        if file_identity(self.engine.url) != self._file:  # SQLite went on in a file that has no name any more
+            raise file_gone(self.engine.url)
+        return refused
+
+    def describe_sites(self, described: Mapping[str, tuple[str | None, str]]) -> None:
+        """Write down profile and address of each site, by its name."""
+        with (
+            self.translated(),
+            self.engine.connect().execution_options(**WRITING) as connection,
+            connection.begin(),
+        ):
+            store_site_files(connection, described, datetime.now(UTC))
+
+    def stream(self, query: Select[*tuple[Any, ...]]) -> Generator[Row[*tuple[Any, ...]], None, None]:
+        """The rows of `query`, a thousand in memory at a time (a server-side cursor in PostgreSQL), all of one moment.
+
+        Who may stop before the last row closes the generator (`contextlib.closing`), which gives the connection back.
+        """
+        with (
+            self.translated(),
+            self.engine.connect().execution_options(yield_per=_ROWS_AT_ONCE) as connection,
+            connection.execute(query) as rows,
+        ):
+            yield from rows
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        """Errors of the database as StorageError."""
+        try:
+            yield
+        except (SQLAlchemyError, OSError) as error:
+            raise storage_error(self.engine.url, error) from error
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,109 @@
+"""Errors of the database, translated once: one line that names the database, what it said, and how to mend it.
+
+Two kinds of failure have to be told apart. A *row* that the database refuses (a NUL byte in PostgreSQL, somebody's own CHECK
+constraint) is set aside, and its neighbours go on. The *database* that fails (away, locked, full, read-only) stops the writer,
+and everything stays where it is. Taking the second for the first would throw good items away: what is not known counts as the
+second.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+
+from sqlalchemy import URL
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, NoSuchModuleError, StatementError
+
+from redis_components.errors import TrawlError
+
+_SECRET_OPTIONS = ("password", "sslpassword")
+# data exception, integrity violation, program limit (index row too long), raised by a trigger
+_ROW_SQLSTATES = ("22", "23", "54", "P0")
+_ROW_SQLITE_CODES = (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH)
+_EXAMPLES = "sqlite:///data/trawl.sqlite or postgresql+psycopg://user:password@host/database"
+
+# What the driver says -> what the operator does. The first that fits is taken.
+_FIXES = (
+    (r"No module named 'psycopg", "install the driver: pip install 'trawl[postgres]'"),
+    (r"No module named|Can't load plugin", f"use {_EXAMPLES}"),
+    (r"password authentication|no password supplied|role .* does not exist|Ident authentication|Peer authentication",
+     "check user and password in TRAWL_DATABASE_URL"),
+    (r"database \S+ does not exist", "create it first (createdb), or correct its name in TRAWL_DATABASE_URL"),
+    (r"connection (to server|failed|is bad|is lost|timeout)|closed the connection|terminating connection|host name|shutting down",
+     "check that the server runs and that host and port in TRAWL_DATABASE_URL are right"),
+    (r"permission denied for", "grant this user the rights to create and write the tables"),
+    (r"disk is full|No space left|could not extend", "make room on its disk"),
+    (r"disk I/O error", "look at its disk (dmesg, df), and at limits on the size of files (ulimit -f)"),
+    (r"readonly|read-only|Read-only", "make file and folder writable for this user, or name another place in TRAWL_DATABASE_URL"),
+    (r"unable to open|Permission denied|Not a directory|File exists",
+     "check that its folder can be made and written by this user, or name another place in TRAWL_DATABASE_URL"),
+    (r"locked", "another process holds its write lock: find it (fuser FILE) and let it finish"),
+    (r"not a database|malformed", "the file is not a sound SQLite database: move it away, or name another in TRAWL_DATABASE_URL"),
+    (r"no such (table|column)|relation .* does not exist|column .* does not exist",
+     "its tables are not those that Trawl made: name an empty database in TRAWL_DATABASE_URL"),
+)  # fmt: skip
+
+
+class StorageError(TrawlError):
+    """The database cannot be opened, read or written; the message names it (its password masked) and how to mend it."""
+
+
+def masked(url: URL | str) -> str:
+    """The URL for people and logs, without its password."""
+    if isinstance(url, str):  # could not be parsed: what stands behind the first colon may be a password
+        return re.sub(r"(:/*).*", r"\1***", url, flags=re.DOTALL)
+    secret = {name: "***" for name in _SECRET_OPTIONS if name in url.query}
+    return url.update_query_dict(secret).render_as_string(hide_password=True)
+
+
+def storage_error(url: URL | str, error: Exception) -> StorageError:
+    """The one line for `error`, which says that the database itself failed."""
+    said = first_line(error)
+    if isinstance(url, URL) and url.password:
+        said = said.replace(str(url.password), "***")
+    fix = next((fix for pattern, fix in _FIXES if re.search(pattern, said)), "see the database's own log")
+    return StorageError(f"database {masked(url)}: {said}; {fix}")
+
+
+def not_a_url(url: str) -> StorageError:
+    return StorageError(f"database {masked(url)}: this is not a database URL; use {_EXAMPLES}")
+
+
+def file_gone(url: URL) -> StorageError:
+    fix = "run this again, and `trawl forget --all`, else what it held is not read again"
+    return StorageError(f"database {masked(url)}: its file was removed or replaced while it was open: {fix}")
+
+
+def wrong_kind(url: URL) -> StorageError:
+    return StorageError(f"database {masked(url)}: Trawl knows no database {url.drivername!r}; use {_EXAMPLES}")
+
+
+def first_line(error: Exception) -> str:
+    """What the driver said, in one line, without SQLAlchemy's statement and parameters."""
+    if isinstance(error, NoSuchModuleError):
+        return str(error).partition("\n")[0]
+    cause = _cause(error)
+    if isinstance(cause, OSError) and cause.strerror:
+        return f"{cause.strerror}: {cause.filename}"
+    lines = str(cause).strip().splitlines() or [type(cause).__name__]
+    return lines[0].strip()
+
+
+def row_refusal(error: Exception) -> str | None:
+    """Why the database refused a row, or None when it is the database that failed."""
+    cause = _cause(error)
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
+        return None
+    sqlstate = getattr(cause, "sqlstate", None)
+    sqlite_code = getattr(cause, "sqlite_errorcode", None)
+    if sqlstate is not None:
+        refused = sqlstate.startswith(_ROW_SQLSTATES)
+    elif sqlite_code is not None:
+        refused = sqlite_code & 0xFF in _ROW_SQLITE_CODES  # the low byte is the class of the extended code
+    else:  # the driver, or a column's type, could not turn the value into what the database takes
+        refused = isinstance(error, DataError | IntegrityError) or isinstance(cause, ValueError | OverflowError | TypeError)
+    return f"the database refused it: {first_line(error)}" if refused else None
+
+
+def _cause(error: Exception) -> BaseException:
+    return error.orig if isinstance(error, StatementError) and error.orig is not None else error

@@ -1,0 +1,56 @@
+"""`docs/database.md`, made of the tables: `python -m forums.storage.reference`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from sqlalchemy import BigInteger, Boolean, Column, Integer, Table
+
+from .schema import VERSION
+from .tables import metadata
+from .times import UtcDateTime
+
+_HEAD = f"""# The database
+
+Made from `forums/storage/tables.py` by `make docs`. Version {VERSION} of the tables; `trawl db check` tells that of a database.
+What is stored can be exported (`trawl export`), and queried in place; write to it only in tables of your own.
+
+- One row of `posts` or `comments` is the newest state that was seen. Each other text that it had is a row of `revisions`
+  (`kind`, `site`, `id`).
+- What was removed on its site stays, with the time in `deleted_at`: `WHERE deleted_at IS NULL` leaves it out.
+- A row with a `closed_at` that is null in `gaps` says that threads of that forum may be missing.
+- Times are UTC: `timestamp with time zone` in PostgreSQL, text such as `2026-01-02T03:04:05.000000Z` in SQLite, which sorts as
+  time does. Ids and names sort by their bytes in both.
+- There are no foreign keys: a comment may be stored before its post. `comments.post_id` is `posts.id`, `posts.forum_id` is
+  `forums.id`, each with an equal `site`.
+
+"""
+
+
+def reference() -> str:
+    """The whole document."""
+    return _HEAD + "\n".join(_table(table) for table in metadata.tables.values())
+
+
+def _table(table: Table[Any]) -> str:
+    lines = [f"## `{table.name}`", "", str(table.info["title"]), "", "| column | type | meaning |", "|---|---|---|"]
+    lines += [f"| {_name(column)} | {_type(column)} | {column.comment} |" for column in table.columns]
+    indexes = sorted(", ".join(f"`{column.name}`" for column in index.columns) for index in table.indexes)
+    if indexes:
+        lines += ["", "Indexes in addition to the key: " + "; ".join(f"({names})" for names in indexes) + "."]
+    return "\n".join(lines) + "\n"
+
+
+def _name(column: Column[Any]) -> str:
+    return f"**`{column.name}`**" if column.primary_key else f"`{column.name}`"
+
+
+def _type(column: Column[Any]) -> str:
+    names = {UtcDateTime: "time", Boolean: "boolean", BigInteger: "integer (64 bits)", Integer: "integer"}
+    kind = next((name for known, name in names.items() if isinstance(column.type, known)), "text")
+    return kind + (" or null" if column.nullable else "")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(reference())

@@ -1,0 +1,86 @@
+"""The history of the fleet's crawler processes in the database: written, looked through, kept small."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, Select, delete, select, update
+
+from forums.records.stored import RunRow
+
+from .database import Database
+from .engine import WRITING
+from .tables import crawler_runs as runs
+from .upsert import Refused
+
+LOST = "lost"  # outcome of a run whose end nobody has told
+MOST_ROWS = 200_000  # of any age: a fleet that ends every second must not fill the disk
+MOST_OPEN = 1_000  # runs without an end that are looked at
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which runs: of a spider, of a slot, of a kind of end, begun since then; None: any."""
+
+    spider: str | None = None
+    number: int | None = None
+    outcome: str | None = None
+    since: datetime | None = None
+
+    def fits(self, run: RunRow) -> bool:
+        """The same for a run that is not in the database."""
+        equal = ((self.spider, run.spider), (self.number, run.number), (self.outcome, run.outcome))
+        return all(value is None or value == own for value, own in equal) and (self.since is None or run.started_at >= self.since)
+
+
+class RunHistory:
+    """The table `crawler_runs` of an open database. Raises StorageError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def write(self, rows: Sequence[RunRow]) -> list[Refused]:
+        """Upsert by id; of two states the later one stays."""
+        return self._database.write(rows)
+
+    def latest(self, wanted: Wanted, limit: int) -> list[RunRow]:
+        """The latest runs that are wanted, the youngest first."""
+        query = select(runs).order_by(runs.c.started_at.desc(), runs.c.id.desc()).limit(limit)
+        for column, value in ((runs.c.spider, wanted.spider), (runs.c.number, wanted.number), (runs.c.outcome, wanted.outcome)):
+            if value is not None:
+                query = query.where(column == value)
+        if wanted.since is not None:
+            query = query.where(runs.c.started_at >= wanted.since)
+        return self._select(query)
+
+    def without_end(self) -> list[RunRow]:
+        """Runs that nobody has told the end of, the youngest first; also those that were taken for lost."""
+        return self._select(select(runs).where(runs.c.ended_at.is_(None)).order_by(runs.c.started_at.desc()).limit(MOST_OPEN))
+
+    def mark(self, ids: Collection[str], outcome: str | None) -> None:
+        """Write down that runs without an end are `lost`, or (None) that they go on after all. An end told later counts."""
+        if ids:
+            with self._database.translated(), self._writing() as connection, connection.begin():
+                chosen = runs.c.id.in_(sorted(ids)) & runs.c.ended_at.is_(None)
+                connection.execute(update(runs).where(chosen).values(outcome=outcome))
+
+    def prune(self, now: datetime, days: float) -> int:
+        """Drop what began more than `days` ago, and the oldest of more than 200,000; returns how many."""
+        oldest = select(runs.c.started_at).order_by(runs.c.started_at.desc()).offset(MOST_ROWS).limit(1)
+        with self._database.translated():
+            with self._database.engine.connect() as connection:
+                bound = max(filter(None, (now - timedelta(days=days), connection.execute(oldest).scalar())))
+                if connection.execute(select(runs.c.id).where(runs.c.started_at <= bound).limit(1)).scalar() is None:
+                    return 0  # nearly always: no need to lock out those who write
+            with self._writing() as connection, connection.begin():
+                return connection.execute(delete(runs).where(runs.c.started_at <= bound)).rowcount
+
+    def _select(self, query: Select[*tuple[Any, ...]]) -> list[RunRow]:
+        with self._database.translated(), self._database.engine.connect() as connection:
+            return [RunRow(**row._mapping) for row in connection.execute(query)]
+
+    def _writing(self) -> Connection:
+        return self._database.engine.connect().execution_options(**WRITING)

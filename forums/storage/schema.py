@@ -1,0 +1,120 @@
+"""Making the tables, bringing older ones up to date, and refusing newer ones.
+
+A database is at a version, counted from 1: the last of Alembic's scripts that ran on it. The table `trawl_schema` repeats the
+number, because every Trawl that there was reads it there, and refuses what is newer than itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection, Engine, func, inspect, select, text
+from sqlalchemy.schema import SetColumnComment
+
+from .engine import WRITING
+from .errors import StorageError, masked
+from .tables import metadata, trawl_schema
+
+logger = logging.getLogger(__name__)
+
+VERSION = 3
+_FIRST = 1
+_ADVISORY_LOCK = 0x7472_6177_6C  # "trawl": one process at a time makes or changes tables in a PostgreSQL database
+_ALEMBIC = threading.Lock()  # `alembic.op` and `alembic.context` are of the process: one thread at a time
+_LOCK_WAIT = "30s"  # PostgreSQL: an export that is under way delays a migration, and a migration that waits delays everybody
+
+
+def prepare(engine: Engine, *, upgrade: bool = True) -> None:
+    """Bring the tables to this Trawl's version, from none or from an older one. Two processes may do this at once.
+
+    A database that is ready is only read, so that an export works with read-only rights. Without `upgrade` older tables are
+    refused: who only reads must not change what a running fleet of an older Trawl writes.
+    Raises StorageError when they are newer, of another program, or older and not to be upgraded.
+    """
+    with engine.connect() as connection:
+        version = stored_version(connection)
+    if version is None or (version < VERSION and upgrade):
+        with engine.connect().execution_options(**WRITING) as connection, connection.begin():
+            version = _upgrade(connection)
+    if problem := mismatch(version):
+        raise StorageError(f"database {masked(engine.url)}: {problem}")
+
+
+def stored_version(connection: Connection) -> int | None:
+    """Version of the tables in the database, None when it has none yet."""
+    if not inspect(connection).has_table(trawl_schema.name):
+        return None
+    return connection.execute(select(trawl_schema.c.version)).scalar()
+
+
+def stored_identity(connection: Connection) -> str | None:
+    """What tells this database from another one in its place."""
+    return connection.execute(select(trawl_schema.c.identity)).scalar()
+
+
+def mismatch(version: int) -> str | None:
+    """What to tell the operator about tables of this version; None when they are ours."""
+    if version > VERSION:
+        return f"its tables have version {version}, this Trawl knows {VERSION}; upgrade Trawl here, or name another database"
+    if version < VERSION:
+        return (
+            f"its tables have version {version}, this Trawl reads {VERSION}; upgrade them by `trawl db upgrade`, or by a fleet of"
+            " this Trawl (trawl up), which does so when it first stores items; older Trawls refuse them from then on"
+        )
+    return None
+
+
+def _upgrade(connection: Connection) -> int:
+    """Run the scripts that are missing; returns the version afterwards, which is another one only where it is newer than ours."""
+    _lock(connection)
+    version = stored_version(connection)  # again: another process may have been here first
+    if version is not None and version >= VERSION:
+        return version
+    if version is None or version == _FIRST:
+        _refuse_foreign(connection, version)
+    _run_scripts(connection, version)
+    now = datetime.now(UTC)
+    if version is None:
+        connection.execute(trawl_schema.insert().values(id=1, version=VERSION, created_at=now, identity=uuid.uuid4().hex))
+    else:
+        identity = func.coalesce(trawl_schema.c.identity, uuid.uuid4().hex)
+        connection.execute(trawl_schema.update().values(version=VERSION, identity=identity))
+    if connection.dialect.supports_comments:
+        columns = [column for table in metadata.sorted_tables for column in table.columns]
+        comments = [str(SetColumnComment(column).compile(dialect=connection.dialect)) for column in columns]
+        connection.exec_driver_sql("; ".join(comments))  # one round trip, for they are many
+    return VERSION
+
+
+def _run_scripts(connection: Connection, version: int | None) -> None:
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # a dozen lines about its plugins; ours says what an operator needs
+    from alembic import command  # costs 0.2 s, and a database that is ready does not need it
+    from alembic.config import Config
+
+    logger.info("database %s: tables are brought to version %d", masked(connection.engine.url), VERSION)
+    config = Config()
+    config.set_main_option("script_location", "forums.storage:migrations")
+    config.attributes["connection"] = connection
+    with _ALEMBIC:
+        if version == _FIRST:  # it was made before there was Alembic
+            command.stamp(config, f"{_FIRST:04}")
+        command.upgrade(config, f"{VERSION:04}")
+
+
+def _refuse_foreign(connection: Connection, version: int | None) -> None:
+    """Raise StorageError where a table that is going to be made is there already, and not ours."""
+    ours = {"posts", "comments", "scans", "crawler_runs", trawl_schema.name} if version else set()
+    foreign = sorted((set(inspect(connection).get_table_names()) & set(metadata.tables)) - ours)
+    if foreign:
+        raise StorageError(
+            f"database {masked(connection.engine.url)}: its table {foreign[0]} was not made by Trawl; name another database"
+        )
+
+
+def _lock(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"SET LOCAL lock_timeout = '{_LOCK_WAIT}'"))
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})

@@ -1,0 +1,252 @@
+"""The tables, as typed Core tables. Each column's comment is stored in PostgreSQL too (`\\d+ posts`); `docs/database.md` is made
+of this module.
+
+There are no foreign keys: a comment may arrive before its post, and a site may remove a post whose comments we keep. Columns that
+came later stand at the end, where `ALTER TABLE` puts them.
+`info["version"]` names the column that decides which of two rows with the same key is the newer one, `info["title"]` says what
+its rows are.
+
+Whoever changes a table writes a migration (`migrations/versions/`) and raises `schema.VERSION`; a test compares both.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, MetaData, Named, Table, Text, TypedColumns, false, text
+from sqlalchemy.dialects import postgresql
+
+from .times import UtcDateTime
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+    }
+)
+
+# Names and ids sort by their bytes, as in SQLite: a locale's order is slower, differs between machines, and a new version of the
+# C library that changes it corrupts PostgreSQL's indexes.
+_NAME = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+
+_HASH = "Hash of the text (contents.py); empty: only a removed state was seen; null: an older Trawl wrote it."
+_CHANGED = "When the present text was first fetched; null: an older Trawl wrote it."
+_DELETED = "When it was found to be removed; null: it is there."
+_TOMBSTONE = "When the site showed last that it is removed; null: it never did."
+_SITE = "Name of the site file."
+_FETCHED = "When this state was fetched; only one as new overwrites it."
+_FIRST = "When the oldest state that we had was fetched."
+
+
+class SiteColumns(TypedColumns):
+    name: Named[str] = Column(_NAME, primary_key=True, comment=_SITE)
+    first_seen_at: Named[datetime] = Column(UtcDateTime, comment="The oldest time of anything that came from it.")
+    profile: Named[str | None] = Column(Text, comment="Profile of its site file, as of the writer's last start.")
+    base_url: Named[str | None] = Column(Text, comment="Its address, as of the writer's last start.")
+
+
+class ForumColumns(TypedColumns):
+    site: Named[str] = Column(_NAME, primary_key=True, comment=_SITE)
+    id: Named[str] = Column(_NAME, primary_key=True, comment="Id of the forum on its site.")
+    name: Named[str | None] = Column(Text, comment="Its name; null: no index page listed it yet.")
+    url: Named[str | None] = Column(Text, comment="Its address.")
+    parent_id: Named[str | None] = Column(_NAME, comment="Id of the forum that it is part of.")
+    threads: Named[int | None] = Column(BigInteger, comment="Threads, by the site's own count.")
+    fetched_at: Named[datetime | None] = Column(UtcDateTime, comment="When an index page listed it last; null: never.")
+    first_seen_at: Named[datetime] = Column(UtcDateTime, comment="The oldest time of anything that came from it.")
+
+
+class PostColumns(TypedColumns):
+    site: Named[str] = Column(_NAME, primary_key=True, comment=_SITE)
+    id: Named[str] = Column(_NAME, primary_key=True, comment="Id of the post (thread) on its site.")
+    forum_id: Named[str] = Column(_NAME, comment="Id of the forum that the post is in; empty: not known.")
+    title: Named[str] = Column(Text, comment="Title as plain text.")
+    body: Named[str] = Column(Text, comment="Text of the opening post.")
+    author: Named[str | None] = Column(Text, comment="Name of the author; null when the site hides it.")
+    created_at: Named[datetime | None] = Column(UtcDateTime, comment="When it was posted, by the site's clock.")
+    views: Named[int | None] = Column(BigInteger, comment="Views, when the site tells.")
+    reply_count: Named[int | None] = Column(BigInteger, comment="Replies, by the site's own count.")
+    last_reply_at: Named[datetime | None] = Column(UtcDateTime, comment="Time of the newest reply, by the site's clock.")
+    url: Named[str] = Column(Text, comment="Where it was fetched.")
+    fetched_at: Named[datetime] = Column(UtcDateTime, comment=_FETCHED)
+    first_seen_at: Named[datetime] = Column(UtcDateTime, comment=_FIRST)
+    body_html: Named[str | None] = Column(Text, comment="The text as the site's HTML, where it is kept.")
+    sticky: Named[bool] = Column(Boolean, server_default=false(), comment="Whether it is pinned to the top of its forum.")
+    edited_at: Named[datetime | None] = Column(UtcDateTime, comment="When it was edited last, as far as the site says so.")
+    content_hash: Named[str | None] = Column(Text, comment=_HASH)
+    changed_at: Named[datetime | None] = Column(UtcDateTime, comment=_CHANGED)
+    deleted_at: Named[datetime | None] = Column(UtcDateTime, comment=_DELETED)
+    tombstone_at: Named[datetime | None] = Column(UtcDateTime, comment=_TOMBSTONE)
+    checked_at: Named[datetime | None] = Column(UtcDateTime, comment="When the newest check of the thread ended.")
+    next_check_at: Named[datetime | None] = Column(
+        UtcDateTime, comment="When to look again for edits and deletions; null: never."
+    )
+
+
+class CommentColumns(TypedColumns):
+    site: Named[str] = Column(_NAME, primary_key=True, comment=_SITE)
+    id: Named[str] = Column(_NAME, primary_key=True, comment="Id of the comment (reply) on its site.")
+    post_id: Named[str] = Column(_NAME, comment="Id of the post that it belongs to; the post may not be stored yet.")
+    parent_id: Named[str | None] = Column(_NAME, comment="Id of the comment that it answers; null: it answers the post.")
+    author: Named[str | None] = Column(Text, comment="Name of the author; null when the site hides it.")
+    body: Named[str] = Column(Text, comment="Text of the comment.")
+    created_at: Named[datetime | None] = Column(UtcDateTime, comment="When it was posted, by the site's clock.")
+    url: Named[str] = Column(Text, comment="Where it was fetched.")
+    fetched_at: Named[datetime] = Column(UtcDateTime, comment=_FETCHED)
+    first_seen_at: Named[datetime] = Column(UtcDateTime, comment=_FIRST)
+    body_html: Named[str | None] = Column(Text, comment="The text as the site's HTML, where it is kept.")
+    edited_at: Named[datetime | None] = Column(UtcDateTime, comment="When it was edited last, as far as the site says so.")
+    position: Named[int | None] = Column(BigInteger, comment="Its number in the thread, when the site tells.")
+    content_hash: Named[str | None] = Column(Text, comment=_HASH)
+    changed_at: Named[datetime | None] = Column(UtcDateTime, comment=_CHANGED)
+    deleted_at: Named[datetime | None] = Column(UtcDateTime, comment=_DELETED)
+    tombstone_at: Named[datetime | None] = Column(UtcDateTime, comment=_TOMBSTONE)
+
+
+class RevisionColumns(TypedColumns):
+    site: Named[str] = Column(_NAME, primary_key=True, comment=_SITE)
+    kind: Named[str] = Column(_NAME, primary_key=True, comment="post or comment.")
+    id: Named[str] = Column(_NAME, primary_key=True, comment="Id of the post or comment on its site.")
+    content_hash: Named[str] = Column(_NAME, primary_key=True, comment="Hash of this text (contents.py).")
+    title: Named[str | None] = Column(Text, comment="Title at that time; null for a comment.")
+    body: Named[str] = Column(Text, comment="Text at that time.")
+    body_html: Named[str | None] = Column(Text, comment="The text as the site's HTML, where it is kept.")
+    author: Named[str | None] = Column(Text, comment="Name of the author at that time.")
+    edited_at: Named[datetime | None] = Column(UtcDateTime, comment="When it had been edited last, as far as the site said so.")
+    first_fetched_at: Named[datetime] = Column(UtcDateTime, comment="When this text was fetched first.")
+    last_fetched_at: Named[datetime] = Column(UtcDateTime, comment="When this text was fetched last.")
+
+
+class ScanColumns(TypedColumns):
+    site: Named[str] = Column(_NAME, primary_key=True, comment=_SITE)
+    forum_id: Named[str] = Column(_NAME, primary_key=True, comment="Id of the forum that was scanned.")
+    started_at: Named[datetime] = Column(UtcDateTime, primary_key=True, comment="When the scan began, by the crawler's clock.")
+    finished_at: Named[datetime] = Column(UtcDateTime, comment="When it ended, by the crawler's clock.")
+    pages: Named[int] = Column(Integer, comment="List pages read.")
+    threads: Named[int] = Column(Integer, comment="Threads seen on them.")
+    outcome: Named[str] = Column(Text, comment="complete, failed, or gap: it reached its limit before what was known.")
+    reason: Named[str | None] = Column(Text, comment="Why it failed, or left a gap.")
+    mode: Named[str] = Column(Text, server_default="scan", comment="scan, deep or backfill.")
+    new: Named[int] = Column(Integer, server_default=text("0"), comment="Threads that were not known.")
+    changed: Named[int] = Column(Integer, server_default=text("0"), comment="Threads that had changed.")
+    stopped: Named[str | None] = Column(Text, comment="Why it went no deeper: overlap, end, limit or error.")
+    newest_at: Named[datetime | None] = Column(
+        UtcDateTime, comment="Newest activity of a thread that it saw, by the site's clock."
+    )
+    oldest_at: Named[datetime | None] = Column(
+        UtcDateTime, comment="Oldest activity of a thread that it saw, by the site's clock."
+    )
+
+
+class CheckColumns(TypedColumns):
+    site: Named[str] = Column(_NAME, primary_key=True, comment=_SITE)
+    post_id: Named[str] = Column(_NAME, primary_key=True, comment="Id of the post (thread) that was read.")
+    started_at: Named[datetime] = Column(UtcDateTime, comment="When the reading began, by the crawler's clock.")
+    finished_at: Named[datetime] = Column(UtcDateTime, comment="When it ended; only one as new overwrites it.")
+    mode: Named[str] = Column(Text, comment="new, changed, check or backfill: what it was read for.")
+    first_page: Named[int] = Column(Integer, comment="First page of comments that was read.")
+    last_page: Named[int] = Column(Integer, comment="Last page of comments that was read.")
+    requests: Named[int] = Column(Integer, comment="Requests that it took.")
+    comments: Named[int] = Column(Integer, comment="Comments seen.")
+    total: Named[int | None] = Column(BigInteger, comment="Comments, by the site's own count.")
+    whole: Named[bool] = Column(Boolean, comment="Whether it went from the first page to the end.")
+    consistent: Named[bool] = Column(Boolean, comment="Whether nothing moved while it was read.")
+    gone: Named[bool] = Column(Boolean, comment="Whether the site said that the thread is removed.")
+    token: Named[str | None] = Column(Text, comment="Change token of the list page that led to it.")
+    last_comment_id: Named[str | None] = Column(_NAME, comment="Id of the last comment seen.")
+    cursor: Named[str | None] = Column(Text, comment="Where the next reading goes on, for sites with cursors.")
+    listed: Named[int | None] = Column(Integer, comment="Comments seen of the thread, as the list page counts them.")
+    short: Named[int] = Column(Integer, comment="Readings one after the other that saw fewer comments than the list claimed.")
+    reason: Named[str | None] = Column(Text, comment="Why it was not whole.")
+    whole_at: Named[datetime | None] = Column(
+        UtcDateTime, comment="Start of the newest reading that saw all there was, or that the thread is gone."
+    )
+    gone_at: Named[datetime | None] = Column(UtcDateTime, comment="Start of the newest reading that found the thread gone.")
+
+
+class GapColumns(TypedColumns):
+    site: Named[str] = Column(_NAME, primary_key=True, comment=_SITE)
+    forum_id: Named[str] = Column(_NAME, primary_key=True, comment="Id of the forum.")
+    opened_at: Named[datetime] = Column(UtcDateTime, primary_key=True, comment="Start of the scan that left the gap.")
+    pages: Named[int] = Column(Integer, comment="List pages that this scan read.")
+    newest_at: Named[datetime | None] = Column(
+        UtcDateTime, comment="Upper end: activity of the oldest thread that this scan saw; null: not known."
+    )
+    oldest_at: Named[datetime | None] = Column(
+        UtcDateTime, comment="Lower end: newest activity that any scan before it saw; null: not known."
+    )
+    reason: Named[str | None] = Column(Text, comment="Why the scan went no deeper.")
+    closed_at: Named[datetime | None] = Column(UtcDateTime, comment="End of the scan that closed it; null: it is open.")
+
+
+class RunColumns(TypedColumns):
+    id: Named[str] = Column(
+        _NAME, primary_key=True, comment="Id of the crawler process: spider/slot#token.n, or who ran it by hand."
+    )
+    spider: Named[str] = Column(_NAME, comment="Name of the spider.")
+    by: Named[str] = Column(Text, comment="fleet, hand or once: who ran it.")
+    number: Named[int | None] = Column(Integer, comment="Number of its slot.")
+    token: Named[int | None] = Column(BigInteger, comment="Fencing token of its slot.")
+    node: Named[str] = Column(Text, comment="The worker that supervised it, or the host.")
+    pid: Named[int] = Column(BigInteger, comment="Process id on its node.")
+    started_at: Named[datetime] = Column(UtcDateTime, comment="When it was started, by its node's clock.")
+    told_at: Named[datetime] = Column(UtcDateTime, comment="Which moment this state is of; only a later one overwrites it.")
+    ended_at: Named[datetime | None] = Column(UtcDateTime, comment="When it ended; null: it goes on, or nobody knows.")
+    outcome: Named[str | None] = Column(Text, comment="How it ended; lost: nobody knows; null: it goes on.")
+    exit_code: Named[int | None] = Column(Integer, comment="Its exit code; negative: the signal that ended it.")
+    reason: Named[str | None] = Column(Text, comment="Why, for people.")
+    pages: Named[int] = Column(BigInteger, comment="Responses received.")
+    scraped: Named[int] = Column(BigInteger, comment="Items scraped.")
+    peak_rss_bytes: Named[int] = Column(BigInteger, comment="Highest resident memory that was heard of; 0: not known.")
+
+
+class SchemaColumns(TypedColumns):
+    id: Named[int] = Column(Integer, primary_key=True, autoincrement=False, comment="Always 1: there is one row.")
+    version: Named[int] = Column(Integer, comment="Version of these tables, counted in forums/storage/schema.py.")
+    created_at: Named[datetime] = Column(UtcDateTime, comment="When the tables were made.")
+    identity: Named[str | None] = Column(Text, comment="A random id, by which another database in its place is noticed.")
+
+
+sites = Table("sites", metadata, SiteColumns, info={"title": "The sites that anything came from.", "version": "first_seen_at"})
+forums = Table(
+    "forums", metadata, ForumColumns, info={"title": "Forums (boards), listed or only mentioned.", "version": "fetched_at"}
+)
+posts = Table(
+    "posts", metadata, PostColumns, info={"title": "Threads with their opening posts, as they are now.", "version": "fetched_at"}
+)
+comments = Table("comments", metadata, CommentColumns, info={"title": "Replies, as they are now.", "version": "fetched_at"})
+revisions = Table(
+    "revisions",
+    metadata,
+    RevisionColumns,
+    info={"title": "Other texts that a post or comment had: one row for each text.", "version": "last_fetched_at"},
+)
+scans = Table("scans", metadata, ScanColumns, info={"title": "Readings of forums' list pages.", "version": "finished_at"})
+checks = Table("checks", metadata, CheckColumns, info={"title": "The newest reading of each thread.", "version": "finished_at"})
+gaps = Table(
+    "gaps",
+    metadata,
+    GapColumns,
+    info={"title": "Where a scan stopped before it reached what was known: threads may be missing.", "version": "opened_at"},
+)
+crawler_runs = Table(
+    "crawler_runs", metadata, RunColumns, info={"title": "Crawler processes, kept for TRAWL_HISTORY_DAYS.", "version": "told_at"}
+)
+trawl_schema = Table(
+    "trawl_schema", metadata, SchemaColumns, info={"title": "The version of these tables, for any Trawl that opens them."}
+)
+
+Index(None, posts.c.site, posts.c.forum_id, posts.c.last_reply_at)
+Index(
+    None,
+    posts.c.site,
+    posts.c.next_check_at,
+    sqlite_where=posts.c.next_check_at.is_not(None),
+    postgresql_where=posts.c.next_check_at.is_not(None),
+)
+Index(None, comments.c.site, comments.c.post_id)
+Index(None, crawler_runs.c.started_at)
+
+DATA = {table.name: table for table in (posts, comments, forums, scans, gaps, revisions)}
+"""The tables that hold what was crawled, by name: those that can be exported."""

@@ -1,0 +1,113 @@
+"""Storing many items at once, so that doing it twice, or in another order, has the same effect as once.
+
+Items of one kind are stored together, in a few statements. Where the database refuses one of them, the group is halved until the
+bad one stands alone: about 2 log2(n) more rounds for each bad item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, cast
+
+import msgspec
+from sqlalchemy import Connection, Insert, Table, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from forums.records.stored import Check, Comment, Forum, Post, RunRow, Scan, Stored
+
+from .bulk import upsert
+from .errors import row_refusal
+from .gaps import find_gaps
+from .posts_and_comments import store_states
+from .sites_and_forums import store_forums, store_mentions
+from .tables import comments, crawler_runs, posts, scans
+from .thread_checks import RechecksOf, schedule, store_checks
+
+_WRITERS_LOCK = 0x7472_6178  # PostgreSQL: one writer at a time reads, merges and writes; in SQLite a transaction is alone anyway
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refused:
+    """An item that the database itself did not take."""
+
+    place: int  # index in the batch
+    reason: str
+
+
+_Group = Sequence[tuple[int, Stored]]  # with the places in the batch
+_Store = Callable[[Connection, Sequence[Any]], object]
+
+
+New = set[tuple[type[Stored], str, str]]
+"""Posts and comments that were not there before: (`Post` or `Comment`, site, id)."""
+
+
+def store(connection: Connection, items: Sequence[Stored], rechecks: RechecksOf, new: New) -> list[Refused]:
+    """Store `items` in the connection's transaction; returns those that the database refused, in no particular order.
+
+    `rechecks` says how a site wants its threads to be looked at again; posts and comments that were not there go into `new`.
+    Raises what SQLAlchemy raises when it is the database that failed.
+    """
+
+    def store_posts(connection: Connection, items: Sequence[Post]) -> None:
+        added = store_states(connection, posts, items)
+        new.update((Post, *key) for key in added)
+        schedule(connection, added, rechecks)  # a check may have come before its post
+
+    def store_comments(connection: Connection, items: Sequence[Comment]) -> None:
+        new.update((Comment, *key) for key in store_states(connection, comments, items))
+
+    how: dict[type[Stored], _Store] = {  # in this order: checks look at what was seen, gaps at scans
+        Forum: store_forums,
+        Post: store_posts,
+        Comment: store_comments,
+        Scan: _store_scans,
+        Check: lambda connection, items: store_checks(connection, items, rechecks),
+        RunRow: lambda connection, items: store_newest(connection, crawler_runs, items),
+    }
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITERS_LOCK})
+    refused = _store(connection, store_mentions, list(enumerate(items)))
+    unmentioned = {one.place for one in refused}
+    for kind, act in how.items():
+        group = [(place, item) for place, item in enumerate(items) if type(item) is kind and place not in unmentioned]
+        if group:
+            refused += _store(connection, act, group)
+    return refused
+
+
+def _store(connection: Connection, act: _Store, group: _Group) -> list[Refused]:
+    try:
+        with connection.begin_nested():
+            act(connection, [item for _, item in group])
+    except (SQLAlchemyError, ValueError, OverflowError, TypeError) as error:
+        reason = row_refusal(error)
+        if reason is None:
+            raise
+        if len(group) == 1:
+            return [Refused(place=group[0][0], reason=reason)]
+        half = len(group) // 2
+        return _store(connection, act, group[:half]) + _store(connection, act, group[half:])
+    return []
+
+
+def _store_scans(connection: Connection, items: Sequence[Scan]) -> None:
+    store_newest(connection, scans, items)
+    find_gaps(connection, items)
+
+
+def store_newest(connection: Connection, table: Table[Any], records: Sequence[msgspec.Struct]) -> None:
+    """Upsert records that have the columns of `table` as fields: of two with the same key the newer one stays."""
+    names = [column.name for column in table.columns]
+    rows = [{name: getattr(record, name) for name in names} for record in records]
+    connection.execute(newest(table, connection.dialect.name), rows)
+
+
+@cache
+def newest(table: Table[Any], dialect: str) -> Insert:
+    """The statement for one table, to be executed with many rows."""
+    version = cast("str", table.info["version"])
+    names = [column.name for column in table.columns]
+    return upsert(table, dialect, names, where=lambda new: new[version] >= table.c[version])

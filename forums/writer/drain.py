@@ -1,0 +1,184 @@
+"""Moving the item stream into the database: read in place, check, upsert, commit, tell, and only then remove from the stream.
+
+A writer may die at any instant. Before the commit nothing has changed; after it, and before settling, the next writer stores the
+batch once more, without effect, because rows are upserted by their natural keys. So each item has its effect exactly once.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import redis
+
+from forums.records.stored import scan_task
+from forums.storage import Check, Comment, Database, Forum, InvalidItem, Item, Post, Scan, parse, task_of_scan
+from forums.storage.upsert import New
+from redis_components.crawl_admin.item_stream import ItemStream, Lock, Refusal, Settled, new_token
+
+After = Callable[[Sequence[Item]], None]
+"""What is told of the items of each batch, in the stream's order, once they are committed and before they leave the stream.
+
+It may be told of the same items again, when the writer dies in between, so it has to be idempotent.
+"""
+
+_COUNTED: dict[type[Item], str] = {Post: "posts", Comment: "comments", Forum: "forums", Scan: "scans", Check: "checks"}
+
+logger = logging.getLogger(__name__)
+
+
+class Outcome(StrEnum):
+    """Why a drain ended."""
+
+    EMPTY = "empty"  # the stream was empty
+    BUDGET = "budget"  # its time was spent; the rest waits for the next one
+    BUSY = "busy"  # another writer has the lock; nothing was done
+    LOCK_LOST = "lock_lost"  # it took longer than the lock lives; the last batch is stored and will be stored again
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteReport:
+    """What one drain did. Counts are of items that left the stream; an item that came twice counts twice."""
+
+    outcome: Outcome
+    seconds: float
+    batches: int = 0
+    posts: int = 0
+    comments: int = 0
+    forums: int = 0
+    scans: int = 0
+    checks: int = 0
+    bad: int = 0  # refused, kept with their reasons
+
+    @property
+    def items(self) -> int:
+        return self.posts + self.comments + self.forums + self.scans + self.checks + self.bad
+
+
+@dataclass(kw_only=True)
+class _Batch:
+    """What became of the items of one batch."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    bad: list[Refusal] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+    stored: list[Item] = field(default_factory=list)
+    new: list[Item] = field(default_factory=list)  # of those: posts and comments that were not in the database
+
+
+def drain(
+    stream: ItemStream,
+    database: Database,
+    *,
+    batch: int = 1000,
+    budget_s: float = 30.0,
+    after: After | None = None,
+    arrived: After | None = None,
+) -> WriteReport:
+    """Move the stream into the (open) database, `batch` items per transaction, until it is empty or `budget_s` seconds are spent.
+
+    `after` is told of what was stored, `arrived` then of the posts and comments that were not there before.
+    At least one batch is moved, also on an empty budget. Raises StorageError when the database fails and `redis.RedisError` when
+    Redis does, also in `after`: what was not settled by then is still in the stream. Any other exception of `after` is logged,
+    and the items leave the stream: they are stored, and what follows from them is never worth more than storing the next ones.
+    """
+    started = time.monotonic()
+    token = new_token()
+    if stream.lock(token) is Lock.BUSY:
+        return WriteReport(outcome=Outcome.BUSY, seconds=time.monotonic() - started)
+    totals: Counter[str] = Counter()
+    try:
+        outcome = _drain(stream, database, token, batch, started + budget_s, totals, after, arrived)
+    finally:
+        _unlock(stream, token)
+    return WriteReport(outcome=outcome, seconds=time.monotonic() - started, **totals)
+
+
+def _drain(
+    stream: ItemStream,
+    database: Database,
+    token: str,
+    size: int,
+    deadline: float,
+    totals: Counter[str],
+    after: After | None,
+    arrived: After | None,
+) -> Outcome:
+    while True:
+        payloads = stream.peek(size)
+        if not payloads:
+            return Outcome.EMPTY
+        batch = _store(database, payloads)
+        if after and batch.stored:
+            _tell(after, batch.stored)
+        if arrived and batch.new:
+            _tell(arrived, batch.new)
+        if stream.settle(token, len(payloads), batch.bad, batch.done) is Settled.LOCK_LOST:
+            logger.warning(
+                "%s: the writer's lock ran out while %d items were stored; they stay and are stored again",
+                stream.keys.items,
+                len(payloads),
+            )
+            return Outcome.LOCK_LOST
+        if batch.bad:
+            logger.warning(
+                "%s: %d of %d items were refused and are kept in %s; trawl dead items shows why",
+                stream.keys.items,
+                len(batch.bad),
+                len(payloads),
+                stream.keys.bad_items(),
+            )
+        totals.update(batch.counts, batches=1)
+        if time.monotonic() >= deadline:
+            return Outcome.BUDGET
+
+
+def _store(database: Database, payloads: Sequence[bytes]) -> _Batch:
+    """Check and store one batch; when this returns, it is committed."""
+    batch = _Batch()
+    good: list[tuple[int, Item]] = []
+    for place, payload in enumerate(payloads):
+        try:
+            item = parse(payload)
+        except InvalidItem as error:
+            batch.bad.append(Refusal(place, str(error)))
+            if task := task_of_scan(payload):  # the scan has ended all the same: its forum must be seeded again one day
+                batch.done.append(task)
+        else:
+            good.append((place, item))
+    new: New = set()
+    refused = {one.place: one.reason for one in database.write([item for _, item in good], new)} if good else {}
+    for number, (place, item) in enumerate(good):
+        if number in refused:
+            batch.bad.append(Refusal(place, refused[number]))
+        else:
+            batch.stored.append(item)
+            if isinstance(item, Post | Comment) and (key := (type(item), item.site, item.id)) in new:
+                batch.new.append(item)
+                new.discard(key)  # of several states of one piece the first
+            batch.counts[_COUNTED[type(item)]] += 1
+        if isinstance(item, Scan):
+            batch.done.append(scan_task(item.site, item.forum_id, item.mode))
+    batch.bad.sort()
+    batch.counts["bad"] = len(batch.bad)
+    return batch
+
+
+def _tell(after: After, items: Sequence[Item]) -> None:
+    try:
+        after(items)
+    except redis.RedisError:
+        raise
+    except Exception:
+        logger.exception("what follows from %d stored items failed; the items themselves are stored", len(items))
+
+
+def _unlock(stream: ItemStream, token: str) -> None:
+    try:
+        stream.unlock(token)
+    except redis.RedisError as error:  # Redis is away: the lock expires, and the first error matters more
+        logger.warning("%s: the writer's lock could not be given back: %s", stream.keys.items, error)

@@ -1,0 +1,83 @@
+"""What the stored items teach: rates and gaps of forums, which forums there are, and what was spent. A hook of the writer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+import redis
+
+from forums.freshness import Observation, observe
+from forums.state.forum_states import ForumState, ForumStates
+from forums.state.request_ledger import Ledger, Purpose, Spending
+from forums.storage import Check, Forum, Item, Scan
+
+_PURPOSES = {"check": Purpose.CHECK, "backfill": Purpose.BACKFILL}
+
+
+def learn(client: redis.Redis, items: Sequence[Item]) -> None:
+    """Keep what these items say about forums and budgets. Called after their commit; a second time has no effect.
+
+    Raises `redis.RedisError`; nothing is lost then, because the batch comes again.
+    """
+    scans = sorted((one for one in items if isinstance(one, Scan)), key=lambda scan: scan.started_at)
+    forums = [one for one in items if isinstance(one, Forum)]
+    _learn_states(ForumStates(client), scans, forums)
+    checks = [_of_check(one) for one in items if isinstance(one, Check)]
+    Ledger(client).add([*(_of_scan(one) for one in scans), *checks])
+
+
+def _learn_states(states: ForumStates, scans: Sequence[Scan], forums: Sequence[Forum]) -> None:
+    known = states.read(dict.fromkeys([*(f"{one.site}/{one.forum_id}" for one in scans), *map(_id, forums)]))
+    changed: dict[str, ForumState] = {}
+    for forum in forums:
+        before = changed.get(_id(forum)) or known[_id(forum)]
+        seen = max(forum.fetched_at.timestamp(), before.found_at or 0.0)
+        changed[_id(forum)] = msgspec.structs.replace(before, name=forum.name, found_at=seen)
+    for scan in scans:
+        name = f"{scan.site}/{scan.forum_id}"
+        changed[name] = observe(changed.get(name) or known[name], observation(scan))
+    states.write({name: state for name, state in changed.items() if state != known[name]})
+
+
+def observation(scan: Scan) -> Observation:
+    """A scan's report as the policy reads it."""
+    return Observation(
+        at=scan.started_at.timestamp(),
+        events=scan.new + scan.changed,
+        threads=scan.threads,
+        pages=scan.pages,
+        mode=scan.mode,
+        outcome=scan.outcome,
+        whole=scan.stopped == "end",
+        newest_at=_epoch(scan.newest_at),
+        oldest_at=_epoch(scan.oldest_at),
+        reason=scan.reason,
+    )
+
+
+def _id(forum: Forum) -> str:
+    return f"{forum.site}/{forum.id}"
+
+
+def _epoch(moment: datetime | None) -> float | None:
+    return None if moment is None else moment.timestamp()
+
+
+def _of_scan(scan: Scan) -> Spending:
+    purpose = Purpose.BACKFILL if scan.mode == "backfill" else Purpose.SCAN
+    name = f"{scan.forum_id} {scan.mode} {scan.started_at.timestamp():.3f}"
+    return Spending(
+        site=scan.site, name=name, purpose=purpose, ended_at=scan.finished_at.timestamp(), requests=max(1, scan.pages)
+    )
+
+
+def _of_check(check: Check) -> Spending:
+    return Spending(
+        site=check.site,
+        name=f"thread {check.id} {check.started_at.timestamp():.3f}",
+        purpose=_PURPOSES.get(check.mode, Purpose.DETAIL),
+        ended_at=check.finished_at.timestamp(),
+        requests=check.requests,
+    )

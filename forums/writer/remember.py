@@ -1,0 +1,54 @@
+"""What the writer tells Redis of what it has stored, so that the next scans know it: records of threads, marks of forums."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import redis
+
+from forums.spiders.scan_marks import keep_marks
+from forums.state import thread_records
+from forums.state.services import FORUM_DETAIL, FORUM_LIST
+from forums.state.thread_records import ThreadRecord
+from forums.storage import Check, Item, Scan
+from redis_components.fleet.crawl_records import keys_in
+
+logger = logging.getLogger(__name__)
+
+
+def remember(client: redis.Redis, items: Sequence[Item]) -> None:
+    """Keep what these stored items say of their threads and forums. The same items again change nothing more.
+
+    What Redis refuses is logged and let go: a record that is missing makes a scan read more and loses nothing.
+    """
+    try:
+        thread_records.keep(client, keys_in(client, FORUM_DETAIL), _records(items))
+        keep_marks(client, keys_in(client, FORUM_LIST), [item for item in items if isinstance(item, Scan)])
+    except redis.ResponseError as error:
+        logger.warning("Redis does not keep what is stored of threads and forums, so that scans read more: %s", error)
+
+
+def _records(items: Iterable[Item]) -> dict[str, ThreadRecord]:
+    """Readings that failed leave what was known before."""
+    return {
+        f"{item.site}/{item.listed_as or item.id}": ThreadRecord(
+            token=item.token or "",
+            comments=item.comments if item.total is None else item.total,
+            last_page=0 if item.gone else max(1, item.last_page),
+            last_comment=item.last_comment_id,
+            cursor=item.cursor,
+            hour=_hour(item.started_at),
+            listed=item.listed,
+            short=item.short,
+            own=item.id if item.listed_as else None,
+            asked=item.asked if item.gone else None,
+        )
+        for item in items
+        if isinstance(item, Check) and (item.reason is None or item.gone)
+    }
+
+
+def _hour(moment: datetime) -> int:
+    return int(moment.timestamp() // 3600)

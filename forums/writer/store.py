@@ -1,0 +1,86 @@
+"""Moving items and the history of crawlers into the database: the body of the task `store_items`.
+
+Only the items of services whose consumer is the forum writer (`item_consumers`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+
+import redis
+
+from forums.sites import SiteError, load_all, load_site
+from forums.state.database_identity import ANOTHER_DATABASE, DatabaseNote
+from forums.storage import Database, Item, Rechecks, StorageError
+from forums.storage.database import default_url
+from redis_components.crawl_admin.item_stream import ItemStream
+from redis_components.fleet.crawl_records import CrawlRecords
+from workers.process.item_consumers import FORUM_WRITER, streams_of
+
+from .drain import WriteReport, drain
+from .learn import learn
+from .published import Lateness
+from .remember import remember
+from .run_history import store_runs
+
+logger = logging.getLogger(__name__)
+_lateness: dict[str, Lateness] = {}
+_databases: dict[str, Database] = {}  # of this process: opening one costs more than a small batch
+
+
+def opened(url: str) -> Database:
+    """The database at `url`, kept open for the next task of this process. Raises StorageError."""
+    if known := _databases.get(url):
+        return known
+    database = Database.from_url(url).open()
+    database.rechecks = _rechecks
+    sites, _wrong = load_all()
+    database.describe_sites({site.name: (site.profile, str(site.base_url)) for site in sites})
+    return _databases.setdefault(url, database)
+
+
+def _rechecks(site: str) -> Rechecks:
+    """As the site file says; one that is gone or wrong must not keep its items out of the database."""
+    try:
+        schedule = load_site(site).schedule
+    except SiteError:
+        return Rechecks()
+    return Rechecks(until_s=schedule.recheck_days * 86_400, min_interval_s=schedule.min_interval_s)
+
+
+def forget(url: str) -> None:
+    """Open the database afresh next time: it may have been moved or restored."""
+    _lateness.pop(url, None)
+    if broken := _databases.pop(url, None):
+        broken.close()
+
+
+def store(client: redis.Redis, services: Iterable[str], *, budget_s: float = 10.0) -> dict[str, WriteReport]:
+    """Drain the item streams that are the forum writer's, `budget_s` seconds each at most; no other stream is touched.
+
+    `services` are those of the fleet; of services that it does not name any more the rest is drained, too. Raises StorageError;
+    nothing is lost then.
+    """
+    url = default_url()
+
+    def after(items: Sequence[Item]) -> None:
+        remember(client, items)
+        learn(client, items)
+
+    try:
+        database = opened(url)
+        if (identity := database.identity()) and DatabaseNote(client).tell(identity):
+            logger.warning("%s: %s", database.name, ANOTHER_DATABASE)
+        ours = streams_of(FORUM_WRITER, CrawlRecords(client).all(), services)
+        streams = {service: ItemStream(client, keys) for service, keys in ours.items()}
+        late = _lateness.setdefault(url, Lateness(database))
+        reports = {
+            service: drain(stream, database, budget_s=budget_s, after=after, arrived=lambda items: late.count(client, items))
+            for service, stream in streams.items()
+        }
+        store_runs(client, database)  # last: it must never keep items waiting
+        return reports
+    except StorageError:
+        forget(url)
+        raise

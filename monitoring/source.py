@@ -1,0 +1,49 @@
+"""The Redis that the exporter reads: one connection, short waits, and each fault of it as one line."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import redis
+
+from forums.overview import Overview, OverviewReader
+from redis_components.connection import connect, explain
+from redis_components.server.replies import server_time
+from redis_components.server.url import impatient, masked
+
+FIND_EVERY_S = 5.0  # between two searches for foreign values: each asks for every field of the fleet's keys
+ANSWER_S = 3  # longest wait for Redis; Prometheus waits 10 s for the whole scrape
+
+
+class Source:
+    """Looks at the Redis at `url`. `services` are the spiders to look at, each with its size until somebody scales it, if known.
+
+    Raises ConfigError for a URL of another form; nothing is sent before the first look.
+    """
+
+    def __init__(self, url: str, services: Mapping[str, int | None]) -> None:
+        self._url = url
+        self._client = connect(impatient(url, ANSWER_S))
+        self._reader = OverviewReader(self._client, services, find_every_s=FIND_EVERY_S)
+
+    @property
+    def name(self) -> str:
+        """The URL without its password."""
+        return masked(self._url)
+
+    def check(self) -> str | None:
+        """Why Redis cannot be used, in one line; None when it answers."""
+        try:
+            server_time(self._client)
+        except (redis.RedisError, OSError) as error:
+            return str(explain(error, self._url))
+        return None
+
+    def look(self) -> Overview:
+        """Read everything. Never raises because of Redis: see `Overview.failure` and `Overview.unreadable`."""
+        started = time.monotonic()
+        try:
+            return self._reader.read()
+        except (redis.RedisError, OSError) as error:
+            return Overview(failure=str(explain(error, self._url)), seconds=time.monotonic() - started)

@@ -1,0 +1,1 @@
+"""Stored forms: how values and requests become bytes and come back."""

@@ -1,0 +1,211 @@
+"""Exact msgpack: what comes back is what went in, or it is refused with the name of the field.
+
+Plain msgpack silently turns tuples and sets into lists and refuses or changes dates, decimals and the like. Here every value
+either comes back with the same type and content, or `Unserializable` says which field holds what. A payload starts with one
+byte, the codec's version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from redis_components.errors import Undecodable, Unserializable
+
+VERSION = 1
+_PREFIX = bytes([VERSION])
+_NEWEST_IMAGINABLE = 8  # below any byte with which text or another common format begins
+_PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
+_INT64_MIN, _UINT64_MAX = -(2**63), 2**64 - 1
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def _timedelta(value: timedelta) -> list[int]:
+    return [value.days, value.seconds, value.microseconds]
+
+
+# code -> (type, to something plain, the type of that, back). Codes are part of the stored format: never reuse one. Nothing is
+# made of a value of another type: a `bytearray` of a number would be as large as the number, an `int` of a decimal takes minutes.
+_TYPES: dict[int, tuple[type, Callable[[Any], Any], type, Callable[[Any], Any]]] = {
+    1: (tuple, list, list, tuple),
+    2: (set, list, list, set),
+    3: (frozenset, list, list, frozenset),
+    4: (datetime, lambda v: [v.isoformat(), v.fold], list, lambda v: datetime.fromisoformat(v[0]).replace(fold=v[1])),
+    5: (date, date.isoformat, str, date.fromisoformat),
+    6: (timedelta, _timedelta, list, lambda v: timedelta(*v)),
+    7: (Decimal, str, str, Decimal),
+    8: (UUID, lambda v: v.bytes, bytes, lambda v: UUID(bytes=v)),
+    9: (bytearray, bytes, bytes, bytearray),
+    10: (int, str, str, int),  # beyond 64 bits
+    11: (dict, lambda v: [list(pair) for pair in v.items()], list, dict),  # keys that are not all text
+    12: (time, lambda v: [v.isoformat(), v.fold], list, lambda v: time.fromisoformat(v[0]).replace(fold=v[1])),
+}
+_CODES = {kind: code for code, (kind, *_) in _TYPES.items()}
+_BACK = {code: (plain, back) for code, (_, _, plain, back) in _TYPES.items()}
+
+_FREE = 64
+"""Tagged values of a payload, and values of one hash, that are not looked at."""
+_met: list[Any] = []  # the tagged values of the payload that is being read
+_by_hash: dict[int, tuple[Any, int]] = {}  # of those beyond the free ones: the first of each hash, and how many others had it
+
+
+def ext_hook(code: int, data: memoryview) -> Any:
+    """The value that a tag stands for, for a decoder of msgspec. Raises Undecodable, and what a malformed value raises."""
+    try:
+        plain, back = _BACK[code]
+    except KeyError:
+        raise Undecodable(f"unknown type code {code} in a payload: written by a newer Trawl?") from None
+    stored = _decode(data)
+    if type(stored) is not plain:
+        raise Undecodable(f"payload is corrupt: type code {code} holds {type(stored).__name__}, not {plain.__name__}")
+    value = back(stored)
+    _met.append(value)
+    if len(_met) > _FREE:
+        _check_hash(value)
+    return value
+
+
+def _check_hash(value: Any) -> None:
+    """Refuse values that were chosen to have one hash: a dictionary or set of them takes the square of their number."""
+    try:
+        number = hash(value)
+    except TypeError:
+        return
+    first, others = _by_hash.setdefault(number, (value, 0))
+    if first != value:
+        if others >= _FREE:
+            raise Undecodable(f"payload is corrupt: more than {_FREE} different values in it have one hash")
+        _by_hash[number] = first, others + 1
+
+
+_decode = msgspec.msgpack.Decoder(ext_hook=ext_hook).decode
+
+
+def exact(value: Any, path: str) -> Any:
+    """`value` itself where it is plain throughout, else a copy in which every non-plain value is tagged.
+
+    Raises Unserializable, which begins with `path` and the way from there, for what cannot be stored exactly.
+    """
+    try:
+        return _exact(value)
+    except _Refused as refusal:
+        raise Unserializable(f"{path}{refusal.where}: cannot store {refusal.what}") from None
+
+
+class _Refused(Exception):
+    """What cannot be stored, and where it stands; the way is put together on the way up, so that it costs nothing otherwise."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = ""
+
+
+def _is_plain(value: Any) -> bool:
+    kind = type(value)
+    return kind in _PLAIN and (kind is not int or _INT64_MIN <= value <= _UINT64_MAX)
+
+
+def _exact(value: Any) -> Any:
+    kind = type(value)
+    if kind is dict:
+        if all(type(key) is str for key in value):
+            return value if all(map(_is_plain, value.values())) else {key: _inner(item, key) for key, item in value.items()}
+        return _tagged(value)
+    if kind is list:
+        return value if all(map(_is_plain, value)) else [_inner(item, place) for place, item in enumerate(value)]
+    if kind.__module__ == "lxml.etree" and isinstance(value, str):  # text of a link, as CrawlSpider has it in `link_text`
+        return str(value)
+    return value if _is_plain(value) else _tagged(value)
+
+
+def _inner(value: Any, key: object) -> Any:
+    try:
+        return _exact(value)
+    except _Refused as refusal:
+        refusal.where = f"[{key!r}]{refusal.where}"
+        raise
+
+
+def _tagged(value: Any) -> msgspec.msgpack.Ext:
+    kind = type(value)
+    code = _CODES.get(kind)
+    zone = getattr(value, "tzinfo", None)
+    if code is None or (zone is not None and type(zone) is not timezone):
+        what = f"{kind.__module__}.{kind.__qualname__}" if code is None else f"{kind.__name__} in time zone {zone!r}"
+        raise _Refused(f"{what} exactly; use plain values, or the setting SCHEDULER_SERIALIZER")
+    try:
+        return msgspec.msgpack.Ext(code, _encode(_exact(_TYPES[code][1](value))))
+    except (ValueError, OverflowError, RecursionError) as exc:  # lone surrogates, depth
+        raise _Refused(f"it: {exc}") from exc
+
+
+def dumps(fields: dict[str, Any]) -> bytes:
+    """A payload from `fields`, which holds plain values or what `exact` returned. Raises Unserializable for text that is not
+    Unicode.
+    """
+    try:
+        return _PREFIX + _encode(fields)
+    except (TypeError, ValueError, OverflowError, RecursionError) as exc:  # lone surrogates, depth
+        raise Unserializable(f"{_culprit(fields)}: cannot store it: {exc}") from exc
+
+
+def _culprit(fields: dict[str, Any]) -> str:
+    """The first field that cannot be encoded; only looked for when something went wrong."""
+    for name, value in fields.items():
+        try:
+            _encode(value)
+        except (TypeError, ValueError, OverflowError, RecursionError):
+            return name
+    return "request"
+
+
+def is_ours(payload: bytes) -> bool:
+    """Whether a payload was written by this codec, as far as its first byte tells."""
+    return payload[:1] == _PREFIX
+
+
+def _whose(payload: bytes) -> str:
+    """What a payload seems to be that is not ours, and what to do about it."""
+    first = payload[:1]
+    if not first:
+        return "payload is empty"
+    if first == b"\x80":
+        return (
+            "payload is a pickle, and pickles are not read, since they can run code; crawlers of this queue have another"
+            " SCHEDULER_SERIALIZER: give all of them the same, then replay"
+        )
+    if first[0] <= _NEWEST_IMAGINABLE:
+        age = "an older" if first[0] < VERSION else "a newer"
+        return f"payload has codec version {first[0]}, this process knows {VERSION}: written by {age} Trawl"
+    return (
+        f"payload starts with {payload[:20]!r}, not with codec version {VERSION}: foreign, or written with another"
+        " SCHEDULER_SERIALIZER"
+    )
+
+
+def loads(payload: bytes, decode: Callable[[memoryview], Any] = _decode) -> Any:
+    """The fields of a payload, a dictionary; with another decoder of msgspec (its `ext_hook` is the one here) what that makes.
+
+    Raises Undecodable with the reason for every payload that does not fit: also for one that is nested too deeply, or too large.
+    """
+    if payload[:1] != _PREFIX:
+        raise Undecodable(_whose(payload))
+    if _met:
+        _met.clear()
+        _by_hash.clear()
+    try:
+        fields = decode(memoryview(payload)[1:])
+    except Undecodable:
+        raise
+    except Exception as exc:  # what foreign values make a constructor raise, RecursionError and MemoryError among it
+        raise Undecodable(f"payload is corrupt: {str(exc) or type(exc).__name__}") from exc
+    if decode is _decode and type(fields) is not dict:
+        raise Undecodable(f"payload holds {type(fields).__name__}, not the fields of a request")
+    return fields

@@ -1,0 +1,1 @@
+"""A crawl seen from outside: counts, dead letters, the item stream."""

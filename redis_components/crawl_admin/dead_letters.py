@@ -1,0 +1,201 @@
+"""The DEAD list: requests and start tasks that were given up, kept until somebody replays or purges them.
+
+An entry is one line of JSON (`at_ms`, `kind`, `reason`, `score`, of a start task `key`) and the payload, byte for byte. What is
+not of that form was put there by somebody else: it is counted and kept.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha1
+from typing import Any, Protocol, TypeVar
+
+import redis
+
+from redis_components.codec import values
+from redis_components.errors import CodecError, LayoutError
+from redis_components.keys import CrawlKeys
+from redis_components.server.scripts import script
+
+BATCH = 500
+"""Entries in one call: a few milliseconds of Redis."""
+SHOWN_BYTES = 200
+
+
+class Kind(StrEnum):
+    """What an entry was; the letters are those of `lua/lib/leases.lua`."""
+
+    REQUEST = "r"
+    LIST_TASK = "l"  # a start task from a list
+    SET_TASK = "s"
+    ZSET_TASK = "z"
+    MEMBER = "f"  # something in the queue other than a request: it has no place to go back to
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeadEntry:
+    """One request or start task that was given up."""
+
+    place: int  # from the head of the list, where the oldest ones are
+    sha: str
+    at_s: float  # epoch seconds of Redis
+    kind: Kind
+    reason: str
+    score: str
+    key: str  # where a start task came from; "" is the spider's own start key
+    payload: bytes
+
+    @property
+    def can_go_back(self) -> bool:
+        """False for what was not a request in the first place."""
+        return self.kind is not Kind.MEMBER
+
+    @property
+    def url(self) -> str:
+        """The URL of the request or start task; the beginning of the payload where that does not show."""
+        try:
+            fields = values.loads(self.payload) if values.is_ours(self.payload) else json.loads(self.payload)
+            url = fields.get("u") or fields["url"]
+        except (CodecError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            url = None
+        if isinstance(url, str):
+            return url
+        shown = self.payload[:SHOWN_BYTES]
+        text = shown.decode("utf-8", "backslashreplace")
+        return text if text.isprintable() else repr(shown)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cleared:
+    """What became of a replay or a purge."""
+
+    done: int = 0
+    foreign: int = 0  # entries that Trawl did not write; kept
+    stuck: int = 0  # members of the queue that were not requests; a replay keeps them
+
+
+def parse(raw: bytes, place: int) -> DeadEntry | None:
+    """The entry, or None for one that Trawl did not write."""
+    head, newline, payload = raw.partition(b"\n")
+    try:
+        fields = json.loads(head)
+        kind, at_s, score = Kind(fields["kind"]), fields["at_ms"] / 1000, str(fields["score"])
+        key = str(fields.get("key", ""))
+        unfit = not newline or (kind in (Kind.REQUEST, Kind.ZSET_TASK) and not math.isfinite(float(score)))
+    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
+        return None
+    if unfit:
+        return None
+    return DeadEntry(
+        place=place,
+        sha=sha1(raw, usedforsecurity=False).hexdigest(),
+        at_s=at_s,
+        kind=kind,
+        reason=str(fields.get("reason", "")),
+        score=score,
+        key=key,
+        payload=payload,
+    )
+
+
+def newest(client: redis.Redis, keys: CrawlKeys, limit: int) -> tuple[list[DeadEntry], int]:
+    """The `limit` newest entries, newest first, and how many of those looked at are foreign."""
+    if limit < 1:
+        return [], 0
+    pipe = client.pipeline(transaction=True)
+    pipe.llen(keys.dead())
+    pipe.lrange(keys.dead(), -limit, -1)
+    length, raws = pipe.execute()
+    first = length - len(raws)
+    entries = [parse(raw, first + n) for n, raw in enumerate(raws)]
+    known = [entry for entry in reversed(entries) if entry is not None]
+    return known, len(entries) - len(known)
+
+
+def replay(client: redis.Redis, keys: CrawlKeys, *, limit: int | None = None, reason: str = "") -> Cleared:
+    """Put entries back, oldest first: requests among the READY ones, behind their equals, start tasks into their key.
+
+    At most `limit` of them, only those whose reason contains `reason` (in any case). May run next to crawlers and to other
+    replays; repeating it does no harm. Raises LayoutError.
+    """
+
+    def put_back(chosen: list[DeadEntry]) -> int:
+        operands = [part for entry in chosen for part in (entry.place, entry.sha, entry.kind.value, entry.score, entry.key)]
+        outcome, count = script("dead_replay")(
+            client,
+            {
+                "dead": keys.dead(),
+                "ready": keys.ready(),
+                "start_tasks": keys.start_tasks(),
+                "counters": keys.counters(),
+                "aside": keys.ready_aside(),
+            },
+            {"chosen": operands},
+        )
+        if outcome == b"layout":
+            raise LayoutError(f"{keys.counters()}: another layout version: replay with the Trawl that crawls there")
+        return int(count)
+
+    wanted = reason.casefold()
+    return clear(
+        client, keys.dead(), parse, put_back, lambda entry: entry.can_go_back and wanted in entry.reason.casefold(), limit
+    )
+
+
+def purge(client: redis.Redis, keys: CrawlKeys, *, before_s: float | None = None) -> Cleared:
+    """Forget the entries from before `before_s` (epoch seconds; None: all). Safe while crawlers run, and when it is repeated."""
+
+    def forget(chosen: list[DeadEntry]) -> int:
+        operands = [part for entry in chosen for part in (entry.place, entry.sha)]
+        return int(script("dead_purge")(client, {"dead": keys.dead()}, {"chosen": operands}))
+
+    return clear(client, keys.dead(), parse, forget, lambda entry: before_s is None or entry.at_s < before_s, None)
+
+
+class Entry(Protocol):
+    """What `clear` needs to know of an entry."""
+
+    @property
+    def can_go_back(self) -> bool: ...
+
+
+E = TypeVar("E", bound=Entry)
+
+
+def clear(
+    client: redis.Redis,
+    key: str,
+    parse: Callable[[bytes, int], E | None],
+    act: Callable[[list[E]], int],
+    wanted: Callable[[E], bool],
+    limit: int | None,
+) -> Cleared:
+    """Walk once over what is in the list at `key` now; what is added meanwhile comes behind it and is left alone.
+
+    `act` takes entries out by their places and says how many of them were still there.
+    """
+    place = done = foreign = stuck = 0
+    end = client.llen(key)
+    while place < end and (limit is None or done < limit):
+        raws: Any = client.lrange(key, place, min(place + BATCH, end) - 1)
+        if not raws:
+            break
+        entries = [parse(raw, place + n) for n, raw in enumerate(raws)]
+        chosen = [entry for entry in entries if entry is not None and wanted(entry)]
+        if limit is not None:
+            chosen = chosen[: limit - done]
+        taken = act(chosen) if chosen else 0
+        done += taken
+        if taken < len(chosen):  # somebody else takes entries out too: the places have changed
+            place = foreign = stuck = 0
+            end = min(end - taken, client.llen(key))
+            continue
+        foreign += entries.count(None)
+        stuck += sum(entry is not None and not entry.can_go_back and entry not in chosen for entry in entries)
+        place += len(raws) - taken
+        end -= taken
+    return Cleared(done=done, foreign=foreign, stuck=stuck)

@@ -1,0 +1,1 @@
+"""Sets of fingerprints in Redis: kinds, sizes, a client, a report."""

@@ -1,0 +1,1 @@
+"""The fleet's records in Redis: crawlers, nodes, sizes, rolls, holds, runs, beats, schedules."""

@@ -1,0 +1,113 @@
+"""Where the crawl of each service really is: its keys, its Redis and who consumes its items, as its crawlers last said.
+
+A project may name other keys than the default ones, in its settings or on the spider. Whoever looks at a crawl from outside
+(status, exporter, autoscaler, dead letters, holds, the writer) asks here, also when no crawler is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import redis
+
+from redis_components.keys import CrawlKeys, FleetKeys, limits_key
+from redis_components.server.stored_records import JsonRecord
+from redis_components.server.stored_values import hash_at, is_foreign, readable
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrawlRecord(JsonRecord):
+    """What a crawler of one service said about its crawl when it began."""
+
+    spider: str
+    keys: CrawlKeys
+    redis: str = ""
+    """Its Redis, without a password, where that is another one than the fleet's; "": the fleet's."""
+    consumer: str = ""
+    """Who takes its items out of the item stream and is part of the fleet; "": nobody, they are the user's to consume."""
+    max_items: int = 0
+    """Items, waiting and refused, from which on its crawlers start no page; 0: any number."""
+    max_item_bytes: int = 0
+    """The same as memory of Redis in bytes; 0: any."""
+    metrics: dict[str, str] = field(default_factory=dict)
+    """Its stats that are metrics, with their kinds: as the project's settings name them (`workers.process.stat_metrics`)."""
+    at: float = 0.0
+    """When that was said, epoch s."""
+
+    @classmethod
+    def from_json(cls, text: bytes | str) -> Self:
+        """Read what `to_json` wrote, here or in a newer version. Raises ValueError for anything else."""
+        record = super().from_json(text)
+        keys = record.keys
+        if not all((keys.requests, keys.dupefilter, keys.start_urls, keys.items, keys.stats, *keys.more_start_urls)):
+            raise ValueError("an empty key")
+        if not keys.limits:  # a crawler of an older version has written it
+            return replace(record, keys=replace(keys, limits=limits_key()))
+        return record
+
+
+class CrawlRecords:
+    """The records of one fleet, by spider. Methods raise `redis.RedisError` when Redis does not answer.
+
+    A record that cannot be read counts as none: the default keys are looked at then.
+    """
+
+    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
+        self._client = client
+        self._key = (keys or FleetKeys()).crawls()
+
+    def write(self, record: CrawlRecord) -> None:
+        """What a crawler with a slot says: it replaces what was said before. What is held stays held, at the new keys."""
+        before = self.keys_of(record.spider).holds()
+        if before != record.keys.holds() and not record.redis:
+            with suppress(redis.ResponseError):  # a cluster keeps them in different slots; the fleet's own holds are spread again
+                self._client.copy(before, record.keys.holds())  # unless there are holds
+        self._client.hset(self._key, record.spider, record.to_json())
+
+    def suggest(self, record: CrawlRecord) -> None:
+        """What a crawler without a slot says: it counts only where nobody has said anything."""
+        self._client.hsetnx(self._key, record.spider, record.to_json())
+
+    def all(self) -> dict[str, CrawlRecord]:
+        """Every record: one for each service that ever had a crawler."""
+        return readable(hash_at(self._client, self._key), crawl_record_of)
+
+    def of(self, spider: str) -> CrawlRecord | None:
+        """The record of one service; None where no crawler of it was heard."""
+        try:
+            raw = self._client.hget(self._key, spider)
+        except redis.ResponseError as error:
+            if is_foreign(error):
+                return None
+            raise
+        return _read(raw) if raw else None
+
+    def keys_of(self, spider: str) -> CrawlKeys:
+        """The keys of one service: as recorded, else the default ones."""
+        record = self.of(spider)
+        return record.keys if record else CrawlKeys.for_spider(spider)
+
+    def keys_of_all(self, spiders: Iterable[str]) -> dict[str, CrawlKeys]:
+        """The same for several services, in one round trip."""
+        records = self.all()
+        return {name: records[name].keys if name in records else CrawlKeys.for_spider(name) for name in spiders}
+
+
+def keys_in(client: redis.Redis, spider: str) -> CrawlKeys:
+    """The keys of a service in the fleet of this Redis: as its crawlers recorded them, else the default ones."""
+    return CrawlRecords(client).keys_of(spider)
+
+
+def crawl_record_of(name: str, raw: bytes) -> CrawlRecord:  # noqa: ARG001 - the form of what reads a field
+    """The record of a service. Raises ValueError."""
+    return CrawlRecord.from_json(raw)
+
+
+def _read(raw: bytes | str) -> CrawlRecord | None:
+    try:
+        return CrawlRecord.from_json(raw)
+    except ValueError:
+        return None

@@ -1,0 +1,1 @@
+"""The frontier: leases requests, batches writes, sends one atomic exchange after another."""

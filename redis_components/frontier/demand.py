@@ -1,0 +1,147 @@
+"""Decides how many requests and start tasks to lease, and how soon to ask. Pure: no clock, no I/O.
+
+`pace` measures how many requests this process works off; what its spider asks for, what is held, and what others have taken are
+weighed here.
+"""
+
+from __future__ import annotations
+
+from .config import FrontierConfig
+from .gate import Gate
+from .messages import QueueOrder
+from .outbox import Batch, Outbox
+from .pacing import Haste, Pace
+from .reply import Reply
+from .stock import Stock
+
+
+class Demand:
+    """What the pump asks before each exchange, and before it sets its timer. Its fields are changed by its methods only."""
+
+    def __init__(self, config: FrontierConfig, pace: Pace, stock: Stock, gate: Gate) -> None:
+        self._config = config
+        self._pace = pace
+        self._buffer = stock.buffer
+        self._restraint = stock.restraint
+        self._timed = stock.timed
+        self._gate = gate
+        self._suspects: set[str] = set()
+        self._leasing = False
+        self._advised = 0  # requests that whoever orders them asks for
+        self._asked_tasks = 0
+        self.starving = True
+        """The engine found nothing to start."""
+        self.last: Reply | None = None
+        """The last answer of Redis to this owner."""
+
+    def begin(self) -> None:
+        """The crawl begins: lease from now on."""
+        self._leasing = True
+
+    def end(self) -> None:
+        """The crawl closes: lease nothing more."""
+        self._leasing = False
+
+    def starve(self) -> None:
+        """The engine found nothing to start."""
+        self.starving = True
+
+    def advise(self, number: int) -> None:
+        """Whoever orders requests has none: lease up to `number` in the order of READY."""
+        self._advised = number
+        self.starving = True
+
+    def ask_tasks(self, number: int) -> None:
+        """The spider wants up to `number` start tasks."""
+        self._asked_tasks = number
+
+    def requests(self, overtaking: int = 0) -> int:
+        """Requests to lease now, of which `overtaking` new ones come before all that wait here."""
+        if not self._leasing or self._restraint.paused:
+            return 0
+        if self._config.order is QueueOrder.ADVISED:
+            return self._advised
+        if self._buffer.deferred >= self._config.max_prefetch:
+            return 0  # what is READY is of sites that have no place
+        held = len(self._buffer)
+        return self._restraint.want(self._pace.want(held, overtaking), held, self._config.max_prefetch)
+
+    def paced(self) -> int:
+        """Requests to lease now from lanes, to be sent soon."""
+        last = self.last
+        if not self._leasing or self._restraint.paused or self._config.order is QueueOrder.ADVISED or not (last and last.lanes):
+            return 0
+        return max(0, self._config.concurrency - len(self._timed))
+
+    def overtaking(self, batch: Batch) -> int:
+        """New requests that come before everything in the buffer: they are leased in the exchange that stores them. Only
+        priorities overtake: were later requests to do so in the LIFO order too, no other process would get a page's children.
+        """
+        if self._config.order is not QueueOrder.PRIORITY or not self._buffer:
+            return 0
+        best = self._buffer.best
+        return sum(float(request.score) < best for request in batch.requests)
+
+    def tasks(self) -> int:
+        """Start tasks to lease now: only while the requests that wait already cannot keep the engine busy."""
+        if (
+            not self._leasing
+            or not self._restraint.feeding
+            or len(self._buffer) + self._ready_for_us() >= self._config.concurrency
+        ):
+            return 0
+        return self._restraint.want_tasks(self._asked_tasks)
+
+    def is_trying(self, batch: Batch) -> bool:
+        """Whether, after `batch`, a request that was at work in several deaths is still here."""
+        if self._suspects:
+            ended = (*batch.acks, *batch.releases, *(burial.id for burial in batch.burials), *(park.id for park in batch.parks))
+            self._suspects.difference_update(ended)
+        return bool(self._suspects)
+
+    def answered(self, reply: Reply, *, arrived: bool) -> None:
+        """An exchange was applied; `arrived`: it brought requests that may be started."""
+        self.last = reply
+        self._advised = 0
+        if reply.held is not None:  # what was withheld may be leased now
+            self.starving = True
+        if arrived:
+            self.starving = False
+        if reply.leases:
+            suspect_from = self._config.suspect_from
+            self._suspects.update(lease.id for lease in reply.leases if lease.attempts >= suspect_from)
+        if reply.tasks:
+            self._asked_tasks = 0
+
+    def start_over(self) -> None:
+        """Nothing is leased to us any more."""
+        self._suspects.clear()
+        self.last = None
+        self.starving = True
+
+    def _ready_for_us(self) -> int:
+        """Requests READY at the last answer, without those that were withheld from this process. When nothing but such was found
+        there may be others behind them, but asking again at once would not bring these either.
+        """
+        last = self.last
+        if last is None or self._buffer.deferred >= self._config.max_prefetch or (last.withheld and not last.leases):
+            return 0
+        return last.ready - last.withheld
+
+    def haste(self, outbox: Outbox, *, urgent: bool) -> Haste:
+        """Why there has to be a next exchange; `urgent`: somebody waits for its answer."""
+        if urgent:
+            return Haste.NOW
+        if self._gate.full or self._gate.backed_up:
+            return Haste.GATHERED if outbox else Haste.POLL
+        if self._restraint.paused:
+            return Haste.GATHERED if outbox or self._restraint.unpark else Haste.POLL
+        ready = self._ready_for_us() if self.last else 1
+        if self._config.order is QueueOrder.ADVISED:
+            ready = min(ready, self._advised)
+        looking = self.starving and self._leasing
+        if looking and (outbox or ready):
+            return Haste.GATHERED if self._buffer.deferred else Haste.NOW  # what waits for a place keeps the engine busy
+        if outbox or (ready and self.requests()) or self._restraint.unpark:
+            return Haste.GATHERED
+        return Haste.POLL if looking or self._asked_tasks or self._timed or self.requests() else Haste.BEAT

@@ -1,0 +1,254 @@
+"""The frontier as one crawler process sees it: what Scrapy's components take from it and tell it.
+
+Nothing here waits and nothing here knows Scrapy. `Scheduler`, `RedisPipeline`, `RedisSpider` and `RedisStatsCollector` put into
+the outbox and take from the stock; `pump` makes exchanges of it and says what an answer means, `pace` and `demand` say when
+and how much, `session` sees to it that each is applied once, `journal` keeps what may have to be written again, `gate` says
+whether a page may be started, `farewell` when a process may go. All methods are called in one thread, that of the `Clock`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .config import FrontierConfig, Listeners
+from .holds import Holds
+from .limits import KnownLimits
+from .messages import Burial, KeyedItem, Lease, NewRequest, NextTask, Shelf, Wait, as_unicode
+from .outbox import Kind
+from .pump import Pump
+from .transport import Clock, Exchanger
+
+__all__ = ["Frontier", "FrontierConfig", "Listeners"]
+
+
+class Frontier:
+    """One crawler process's end of the exchange. See the module's docstring."""
+
+    def __init__(self, config: FrontierConfig, exchanger: Exchanger, clock: Clock) -> None:
+        self.config = config
+        self._clock = clock
+        self._pump = pump = Pump(config, exchanger, clock)
+        self.outbox = pump.outbox
+        self._stock, self._buffer, self._timed = pump.stock, pump.stock.buffer, pump.stock.timed
+        self._gate, self._demand, self._pace = pump.gate, pump.demand, pump.pace
+
+    @property
+    def owner(self) -> str:
+        """Name under which this process holds leases; another one after it was fenced."""
+        return self._pump.talk.owner
+
+    @property
+    def listeners(self) -> Listeners:
+        """Whom this frontier tells; nobody after it has stopped."""
+        return self._pump.listeners
+
+    @property
+    def exchanges(self) -> int:
+        """Exchanges that were answered."""
+        return self._pump.exchanges
+
+    # What the engine asks
+
+    def take(self) -> Lease | None:
+        """The next leased request; None when there is none, or when no page should be started because the outbox is full while
+        Redis is away, or is out of memory, or because too many items wait, or the crawl is paused.
+        """
+        gate = self._gate
+        if gate.shut or len(self.outbox.entries) > gate.most:
+            gate.refuse()
+            return None
+        if self._timed.heap and (lease := self._stock.take_timed(self._clock.now())) is not None:
+            return lease
+        lease = self._buffer.take()
+        if lease is not None:
+            pace = self._pace
+            pace.taken += 1
+            if not self._pump.soon and len(self._buffer.leases) <= pace.refill_at:
+                self._pump.arm()
+        elif not self._demand.starving:
+            self._demand.starve()
+            self._pump.arm()
+        return lease
+
+    def defer(self, lease: Lease, site: str) -> None:
+        """What `take` gave has to wait until its site has a place (`SitePlaces`); it was not started."""
+        self._pace.taken -= 1
+        self._buffer.defer(lease, site)
+
+    def recall(self, site: str) -> bool:
+        """The next request of `site` that was deferred may be taken again; False: there is none."""
+        return self._buffer.recall(site)
+
+    def deferred(self, site: str) -> int:
+        """How many requests of `site` are deferred."""
+        return self._buffer.deferred_of(site)
+
+    def take_all(self) -> list[Lease]:
+        """All leased requests, the next one first: for a class of the user's that orders them, with the order ADVISED."""
+        self._pace.taken += len(self._buffer)
+        return self._buffer.drain()
+
+    def look(self, number: int) -> None:
+        """A class of the user's that orders requests has none: exchange soon, and lease up to `number` in the order of READY."""
+        self._demand.advise(number)
+        self._pump.arm()
+
+    @property
+    def pausing(self) -> bool:
+        """True while no page should be started; see `take`."""
+        return self._gate.refuses
+
+    @property
+    def holds(self) -> Holds:
+        """What is held, as this process knows it."""
+        return self._stock.restraint.holds
+
+    @property
+    def limits(self) -> KnownLimits:
+        """The lanes that have limits, as this process knows them."""
+        return self._stock.limits
+
+    @property
+    def ready(self) -> int:
+        """Requests READY in Redis at the last answer."""
+        last = self._demand.last
+        return last.ready if last else 0
+
+    @property
+    def parked(self) -> int:
+        """Requests set aside for held sites at the last answer."""
+        last = self._demand.last
+        return last.parked if last else 0
+
+    def take_task(self) -> Lease | None:
+        """The next leased start task, or None; then `listeners.tasks` tells when one came."""
+        tasks = self._stock.tasks
+        return tasks.popleft() if tasks and not self._gate.shut else None
+
+    @property
+    def has_tasks(self) -> bool:
+        """True when a leased start task waits to be taken."""
+        return bool(self._stock.tasks)
+
+    def want_tasks(self, number: int) -> None:
+        """Ask for up to `number` start tasks; each answer cancels the wish."""
+        self._demand.ask_tasks(number)
+        self._pump.arm()
+
+    @property
+    def idle(self) -> bool:
+        """True when Redis has proved it: all that this process had is stored, no request is ready or parked, and no owner holds a
+        lease. Never in a paused crawl.
+        """
+        return self._pump.is_idle
+
+    @property
+    def task_idle(self) -> bool:
+        """True when the whole crawl has nothing to do: idle, and no start task waits, is leased or is parked."""
+        return self._pump.is_task_idle
+
+    @property
+    def task_idle_since(self) -> float | None:
+        """Since when (s of `now`) every answer of Redis has said so; None while it is not so."""
+        return self._pump.task_idle_since if self.task_idle else None
+
+    @property
+    def waiting_to_start(self) -> int:
+        """Requests that nobody has started: READY in Redis at the last answer, and in our buffer."""
+        return len(self._buffer) + self._buffer.deferred + len(self._timed) + self.ready
+
+    def now(self) -> float:
+        """Seconds of this process's clock."""
+        return self._clock.now()
+
+    # What the engine tells
+
+    def add_request(self, request: NewRequest) -> None:
+        """Store a new request (edge a). One that comes before everything in the buffer is leased in the same exchange."""
+        self.outbox.entries.append(("requests", request, len(request.payload)))
+        if not self._pump.soon:
+            self._pump.arm()
+
+    def add_task(self, task: NextTask) -> None:
+        """Store a start task for the next service."""
+        if self.config.next_keys is None:
+            raise TypeError("this spider feeds no other service: set `feeds` on the spider class")
+        site = as_unicode(task.site).replace("\0", "")
+        self._add("tasks", task._replace(id=as_unicode(task.id), token=as_unicode(task.token), site=site), len(task.data))
+
+    def add_item(self, item: bytes) -> None:
+        """Store an item; it is in Redis before, or together with, the ack of its request."""
+        self.outbox.entries.append(("items", item, len(item)))
+        if not self._pump.soon:
+            self._pump.arm()
+
+    def add_keyed_item(self, item: KeyedItem) -> None:
+        """Store an item in a separate list, under the same promise."""
+        self._add("keyed_items", item, len(item.data))
+
+    def ack(self, lease_id: str) -> None:
+        """Scrapy is done with a request, or a start task became requests (edge c)."""
+        self.outbox.entries.append(("acks", lease_id, 0))
+        if not self._pump.soon:
+            self._pump.arm()
+
+    def claim(self, order: str) -> None:
+        """Lease the READY request with this order (hex), if it is still there; `listeners.applied` tells."""
+        self._add("claims", order)
+
+    def release(self, lease_id: str) -> None:
+        """Give a lease back, unharmed (edge d)."""
+        self._add("releases", lease_id)
+
+    def park(self, lease_id: str, names: Iterator[str], *, task: bool = False) -> bool:
+        """Set a lease aside if its site is held, until it is not; whether it is. Only where `holds.sites` has any."""
+        parks = self._stock.park(lease_id, names, task=task)
+        if parks and not self._pump.soon:
+            self._pump.arm()
+        return parks
+
+    def shelve(self, lease_id: str, lane: str) -> None:
+        """Give back what was leased from READY (edge d): its lane has limits, and it waits there for its turn."""
+        self._add("shelves", Shelf(lease_id, lane))
+
+    def wait(self, lane: str, seconds: float = 0.0) -> None:
+        """The site of `lane` asks all crawlers to leave it alone for this time; 0: it did not say for how long."""
+        self._stock.keep_off(lane)
+        self.listeners.limits()
+        self._pump.wait(Wait(as_unicode(lane), math.ceil(seconds * 1000)))
+
+    def bury(self, lease_id: str, reason: str) -> None:
+        """Give a request or start task up and keep it with the reason (edge f)."""
+        self._add("burials", Burial(lease_id, as_unicode(reason)))
+
+    def _add(self, kind: Kind, entry: Any, size: int = 0) -> None:
+        """What comes up once or more for each page does the same without this call."""
+        self.outbox.entries.append((kind, entry, size))
+        if not self._pump.soon:
+            self._pump.arm()
+
+    # Start and end
+
+    def open(self) -> None:
+        """Begin to lease; before that, only what others put into the outbox is exchanged."""
+        self._pump.begin()
+
+    def close(self, done: Callable[[], None]) -> None:
+        """Release what was not started, take no more leases, and call `done` when everything is stored."""
+        self._pump.close(done)
+
+    def flush(self, done: Callable[[], None]) -> None:
+        """Call `done` when everything that is in the outbox now is stored."""
+        self._pump.flush(done)
+
+    def leave(self, done: Callable[[], None]) -> None:
+        """Say good-bye: store what is left, stay until a crash of Redis cannot take it back, forget this owner where it holds
+        no lease, then call `done`.
+        """
+        self._pump.leave(done)
+
+    def stop(self) -> None:
+        """Exchange no more; what was not stored is lost to this process, its leases run out. Stopping twice is allowed."""
+        self._pump.stop()

@@ -1,0 +1,179 @@
+"""What an operator holds in a crawl: pauses and drains of its spider and of sites, in Redis and as a crawler obeys them.
+
+A crawler learns of a change with its next exchange. A site's name is `meta["site"]` of a request where that is text, else each of
+`host:port`, host and the host's parent domains, so that `example.com` also holds `www.example.com`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+from urllib.parse import urlsplit
+
+import redis
+
+from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.server.scripts import script
+from redis_components.server.stored_records import JsonRecord
+from redis_components.server.stored_values import Epoch, hash_at
+from redis_components.utils import bytes_to_str
+
+logger = logging.getLogger(__name__)
+
+SPIDER, FLEET = "spider", "fleet"
+"""Fields of a crawl's holds: the whole crawl, held alone or with the fleet."""
+SITE, FLEET_SITE = "site:", "fleet:site:"
+"""The beginnings of the fields that hold one site."""
+BREAKER, FLEET_BREAKER = "breaker:", "fleet:breaker:"
+"""The beginnings of the fields by which its breaker holds a site, in the fleet's own hash and in a crawl's."""
+VERSION = "version"
+REQUESTS, TASKS = "requests:", "tasks:"
+"""The beginnings of the names of lots, before that of the site."""
+
+
+class HoldKind(StrEnum):
+    """What is meant by holding something."""
+
+    PAUSE = "pause"  # no request is started; crawlers stay, and what is queued waits
+    DRAIN = "drain"  # nothing new comes in; what is queued, and what it leads to, is crawled to the end
+    STOP = "stop"  # crawlers end gracefully and stay away; only a fleet knows it, a crawl without a fleet does not
+
+    @property
+    def state(self) -> str:
+        """What something is that is held so: `paused`, `draining`, `stopped`."""
+        return {HoldKind.PAUSE: "paused", HoldKind.DRAIN: "draining", HoldKind.STOP: "stopped"}[self]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hold(JsonRecord):
+    """One hold: what, since when, by whom and why."""
+
+    word: HoldKind
+    at: Epoch = 0.0  # epoch s, Redis's clock
+    by: str = ""  # user@host, or a task
+    reason: str = ""
+    at_once: bool = False  # of a stop: pages in flight are not finished
+
+    def __str__(self) -> str:
+        """`paused by ops@host: the site complains`."""
+        return f"{self.word.state} by {self.by or 'somebody'}{f': {self.reason}' if self.reason else ''}"
+
+
+def parsed(fields: Mapping[Any, Any]) -> dict[str, Hold]:
+    """The holds in a hash of them, by field; what cannot be read is left out, and logged."""
+    found = {}
+    for raw_field, raw in fields.items():
+        name = raw_field.decode("utf-8", "backslashreplace") if isinstance(raw_field, bytes) else raw_field
+        if name == VERSION:
+            continue
+        try:
+            found[name] = Hold.from_json(raw)
+        except ValueError as exc:
+            logger.warning("the hold %r is not understood and not obeyed: %s", name, exc)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holds:
+    """All holds of one crawl, as its crawlers obey them. A pause outweighs a drain."""
+
+    entries: Mapping[str, Hold] = field(default_factory=dict)
+    paused: bool = field(init=False)
+    """No request is started."""
+    feeding: bool = field(init=False)
+    """Start tasks are leased."""
+    sites: Mapping[str, HoldKind] = field(init=False)
+    """What is held of which site."""
+
+    def __post_init__(self) -> None:
+        whole = {hold.word for name, hold in self.entries.items() if name in (SPIDER, FLEET)}
+        sites: dict[str, HoldKind] = {}
+        for name, hold in self.entries.items():
+            for prefix in (SITE, FLEET_SITE, FLEET_BREAKER):
+                if name.startswith(prefix) and sites.get(name[len(prefix) :]) is not HoldKind.PAUSE:
+                    sites[name[len(prefix) :]] = hold.word
+        for attribute, value in (
+            ("paused", HoldKind.PAUSE in whole),
+            ("feeding", not whole),
+            ("sites", {site: word for site, word in sites.items() if word is not HoldKind.STOP}),
+        ):
+            object.__setattr__(self, attribute, value)
+
+    def __str__(self) -> str:
+        """One line for the log."""
+        return "; ".join(f"{name} {hold}" for name, hold in sorted(self.entries.items())) or "nothing"
+
+    def site_of(self, names: Iterator[str], *, task: bool) -> str | None:
+        """The site by which a request, or a start task, with these names is held: the first that is."""
+        for name in names:
+            word = self.sites.get(name)
+            if word is HoldKind.PAUSE or (task and word is HoldKind.DRAIN):
+                return name
+        return None
+
+    def keeps_back(self, names: Iterator[str]) -> bool:
+        """Whether a request with these names must not be sent now."""
+        return self.paused or (bool(self.sites) and self.site_of(names, task=False) is not None)
+
+    def is_held(self, lot: str) -> bool:
+        """Whether a lot of parked requests has to stay where it is."""
+        site = lot.partition(":")[2]
+        return self.site_of(iter((site,)), task=lot.startswith(TASKS)) is not None
+
+
+_LONGEST_HOST = 255  # characters that a name can have; each of its parts is looked at
+
+
+def names_of(site: object, url: str) -> Iterator[str]:
+    """The names by which a request can be held: its `meta["site"]`, else what its URL says, the nearest first."""
+    if isinstance(site, str) and site:
+        yield site
+        return
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return
+    if len(host) > _LONGEST_HOST:
+        return
+    if port is not None:
+        yield f"{host}:{port}"
+    if _is_address(host):
+        yield host
+        return
+    while host:
+        yield host
+        host = host.partition(".")[2]
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def lot_of(site: str, *, task: bool) -> str:
+    """The lot of what is parked for a site."""
+    return f"{TASKS if task else REQUESTS}{site}"
+
+
+def read(client: redis.Redis, keys: CrawlKeys | FleetKeys) -> dict[str, Hold]:
+    """What is held in one crawl, or stands in the fleet's own hash, by field."""
+    return parsed(hash_at(client, keys.holds()))
+
+
+def change(client: redis.Redis, keys: CrawlKeys | FleetKeys, changes: Mapping[str, Hold | None]) -> int:
+    """Hold, or with None let go, in a crawl or in the fleet's own hash; how many fields are not what they were. Repeatable."""
+    operands = [text for name, hold in changes.items() for text in (name, hold.to_json() if hold else "")]
+    return int(script("hold")(client, {"holds": keys.holds()}, {"changes": operands})) if operands else 0
+
+
+def parked_lots(client: redis.Redis, keys: CrawlKeys) -> dict[str, int]:
+    """How many requests and start tasks are parked, by lot."""
+    return {bytes_to_str(lot): int(n) for lot, n in client.hgetall(keys.parked()).items()}

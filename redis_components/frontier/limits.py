@@ -1,0 +1,154 @@
+"""Limits of lanes: how often and how many at a time requests are sent to one site, by all processes together.
+
+A lane is named by `meta["lane"]` of a request, else by `meta["site"]`, else by its URL: `host:port`, host, or one of the host's
+parent domains, the first that has limits. Limits hold for all crawls of a namespace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import msgspec
+import redis
+import tldextract
+
+from redis_components.errors import ConfigError
+from redis_components.server.stored_values import decoded
+
+from .holds import names_of
+
+VERSION = "version"
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+LONGEST_WINDOW_MS = 2 * DAY_MS
+LONGEST_NAME = 255
+_domain_of = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
+
+
+class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one lane allows. None: no limit."""
+
+    rate: float | None = None
+    """Requests per second."""
+    burst: int = 1
+    """Requests that may be sent at once after a pause, without waiting for the rate."""
+    concurrency: int | None = None
+    """Requests at work at a time."""
+    quotas: tuple[tuple[int, int], ...] = ()
+    """(requests, window in ms): so many in every window of that length, wherever it begins."""
+    by: str = ""
+    """Who has set them: user@host, or a task."""
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        rate: float | None = None,
+        burst: int = 1,
+        concurrency: int | None = None,
+        per_hour: int | None = None,
+        per_day: int | None = None,
+        by: str = "",
+    ) -> Self:
+        """Raises ConfigError for a number that cannot be a limit."""
+        for name, value, lowest, highest in (
+            ("rate", rate, 1e-5, 1e4),
+            ("burst", burst, 1, 10_000),
+            ("concurrency", concurrency, 1, 10_000),
+            ("per hour", per_hour, 1, 10**9),
+            ("per day", per_day, 1, 10**9),
+        ):
+            if value is not None and not lowest <= value <= highest:
+                raise ConfigError(f"{name} = {value:g} is out of range: from {lowest:g} to {highest:g}")
+        quotas = tuple((n, window) for n, window in ((per_hour, HOUR_MS), (per_day, DAY_MS)) if n is not None)
+        return cls(rate=rate, burst=burst, concurrency=concurrency, quotas=quotas, by=by)
+
+    def within(self, window_ms: int) -> int | None:
+        """Requests in every window of that length; None: any number."""
+        return next((n for n, window in self.quotas if window == window_ms), None)
+
+
+class KnownLimits:
+    """The lanes that have limits, as this process knows them."""
+
+    def __init__(self) -> None:
+        self.version = ""
+        self.lanes: frozenset[str] = frozenset()
+
+    def learn(self, fields: Mapping[bytes, bytes]) -> None:
+        """Another version of the limits."""
+        self.version = fields.get(VERSION.encode(), b"").decode("utf-8", "replace")
+        self.lanes = frozenset(name.decode("utf-8", "replace") for name in fields if name != VERSION.encode())
+
+    def add(self, lane: str) -> None:
+        """A lane that others do not know yet."""
+        self.lanes |= {lane}
+
+    def lane_of(self, meta: Mapping[str, Any], url: str) -> str:
+        """The lane whose limits hold for a request; "" for none."""
+        if not self.lanes:
+            return ""
+        return next((name for name in lane_names(meta, url) if name in self.lanes), "")
+
+
+def lane_names(meta: Mapping[str, Any], url: str) -> Iterator[str]:
+    """The lanes that a request may belong to, the nearest first."""
+    named = meta.get("lane")
+    return names_of(named if isinstance(named, str) and named else meta.get("site"), url)
+
+
+def default_lane(meta: Mapping[str, Any], url: str) -> str:
+    """The lane of a request whose site has no limits yet: what it names, else its registered domain, else `host:port` or host.
+    "" where the URL has no host.
+    """
+    names = list(lane_names(meta, url))
+    if not names:
+        return ""
+    if not is_name(names[0]):
+        return ""
+    if names[0] in (meta.get("lane"), meta.get("site")):
+        return names[0]
+    domain = _domain_of(url).top_domain_under_public_suffix
+    return domain if domain in names else names[0]
+
+
+def is_name(lane: str) -> bool:
+    """Whether a lane may have this name."""
+    return 0 < len(lane) <= LONGEST_NAME and lane != VERSION and not any(ord(sign) < 33 or sign in "@|" for sign in lane)
+
+
+def read(client: redis.Redis, key: str) -> dict[str, LaneLimits]:
+    """The limits of all lanes at `key` (`CrawlKeys.limits`); what cannot be read is as if it had none."""
+    found = {}
+    fields: dict[bytes, bytes] = client.hgetall(key)  # type: ignore[assignment]  # decode_responses is not set
+    for name, raw in sorted(fields.items()):
+        lane = name.decode("utf-8", "backslashreplace")
+        if lane == VERSION:
+            continue
+        try:
+            found[lane] = decoded(raw, LaneLimits)
+        except ValueError:
+            found[lane] = LaneLimits()
+    return found
+
+
+def waits_s(client: redis.Redis, key: str, lane: str, now: float) -> float:
+    """For how long the site of a lane is left alone because it asked for it, at `now` (epoch s of Redis); 0.0: it is not."""
+    until: Any = client.hget(f"{key}:{lane}", "until")
+    return max(0.0, int(until) / 1000 - now) if until and until.isdigit() else 0.0
+
+
+def change(client: redis.Redis, key: str, lane: str, limits: LaneLimits | None) -> None:
+    """Set the limits of a lane, or with None remove them and end a wait that its site asked for: what waits in it is sent as if
+    it had none. Every crawler obeys with its next exchange. Raises ConfigError for a name that no lane can have.
+    """
+    if not is_name(lane):
+        raise ConfigError(f"{lane!r} is not a site, host or domain: write it without spaces, '@' and '|'")
+    with client.pipeline() as pipe:
+        if limits is None:
+            pipe.hdel(key, lane)
+            pipe.hdel(f"{key}:{lane}", "until", "step")
+        else:
+            pipe.hset(key, lane, msgspec.json.encode(limits))
+        pipe.hincrby(key, VERSION, 1)
+        pipe.execute()

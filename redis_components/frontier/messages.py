@@ -1,0 +1,259 @@
+"""What one exchange carries to Redis; `reply.py` has what comes back. The grammar is that of `lua/frontier/exchange.lua`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from redis_components.errors import Unserializable
+from redis_components.keys import CrawlKeys
+
+NO_FILTER = b""
+"""Fingerprint of a request that passes the dupefilter without being looked up."""
+
+
+class QueueOrder(StrEnum):
+    """In which order READY requests are leased."""
+
+    PRIORITY = "priority"  # highest priority first; equal priorities first in, first out
+    FIFO = "fifo"  # first in, first out; priorities do not matter
+    LIFO = "lifo"  # last in, first out; priorities do not matter
+    RANDOM = "random"  # shuffled; priorities do not matter
+    ADVISED = "advised"  # a queue class of the user's says which is next; else in that of the 8 bytes before each payload
+
+
+def exact_score(score: float) -> str:
+    """A score of a user's own as text. Raises Unserializable for what Redis would refuse in the middle of an exchange."""
+    number = float(score)
+    if not math.isfinite(number):
+        raise Unserializable(f"score: Redis cannot sort by {number}; return a finite number")
+    return repr(number)
+
+
+def score_of(priority: int) -> str:
+    """The score of a request: its negated priority, as text.
+
+    Raises Unserializable for a number that Redis would refuse in the middle of an exchange, where nothing is rolled back.
+    """
+    if not priority:
+        return "0"
+    try:
+        score = -int(priority)
+        float(score)
+    except (ValueError, OverflowError):  # not a number, or beyond what a double holds
+        raise Unserializable("priority: it is beyond what Redis can sort by; use an integer that a double holds") from None
+    return str(score)
+
+
+def as_unicode(text: str) -> str:
+    """`text` without lone surrogates: pages hold them, messages must not."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+Lane = Literal["", "later", "backlog"]
+"""Where a start task waits: at the first start key, at the one that is read when that is empty, or in front of that one."""
+
+
+class NewRequest(NamedTuple):
+    """A request to store: `fingerprint` (NO_FILTER: always), `score` (`score_of` its priority), `payload`; the `lane` whose
+    limits hold for it, "" where it has none; the time (epoch s) before which it is not leased, 0: none.
+    """
+
+    fingerprint: bytes
+    score: str
+    payload: bytes
+    lane: str = ""
+    not_before: float = 0.0
+
+
+class NextTask(NamedTuple):
+    """A start task for the next service: stored only when `token` differs from the last one stored for `id`, and in the place of
+    the one with that id that waits, if any. `lane`: another list than the first start key. `wide`: it does what one with its id
+    that is not wide does, too. `site`: its value of the next service's `turn_by`.
+    """
+
+    id: str
+    token: str
+    data: bytes
+    lane: Lane = ""
+    wide: bool = False
+    site: str = ""
+
+
+class KeyedItem(NamedTuple):
+    """An item for a separate list, in place of the item stream."""
+
+    key: str
+    data: bytes
+
+
+class Park(NamedTuple):
+    """A lease to be set aside until the site is not held any more; `lot` is `requests:<site>` or `tasks:<site>`."""
+
+    id: str
+    lot: str
+
+
+class Shelf(NamedTuple):
+    """A lease that waits for its turn in a lane: the limits of its site became known after it was stored."""
+
+    id: str
+    lane: str
+
+
+class Wait(NamedTuple):
+    """The site of a lane asks to be left alone for `ms`; 0: it did not say for how long."""
+
+    lane: str
+    ms: int
+
+
+class Burial(NamedTuple):
+    """A lease that is given up, and why."""
+
+    id: str
+    reason: str
+
+
+class StatChange(NamedTuple):
+    """A change of a stat: `how` is add, max or min (shared by all processes, a number) or set (this process's own, any text)."""
+
+    how: Literal["add", "set", "max", "min"]
+    field: str
+    value: str
+
+
+class Lease(NamedTuple):
+    """Something leased to this process: a request's payload or a start task's data. Requests sort as in the queue."""
+
+    score: float  # lower ones first; 0 for a start task
+    order: bytes  # among equal scores, lower ones first; its ninth byte is the attempts; empty for a start task
+    id: str
+    data: bytes
+    lane: str = ""  # whose limits have been applied to it; "": none
+
+    @property
+    def attempts(self) -> int:
+        """Crawlers that died while they worked on this request."""
+        return self.order[8]
+
+
+class Message(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One exchange, as `exchange.lua` reads it; what is seldom there has a default, and is left out then."""
+
+    owner: str
+    number: str
+    previous: str  # number of the last exchange whose answer we hold, "" at first
+    ttl_ms: int
+    max_attempts: int  # deaths of its crawler with which a request or start task is given up
+    concurrency: int  # requests that this process works on at once: when it dies, as many of its leases count the attempt
+    order: str
+    filter: dict[str, Any] | None  # see filters.py; None: the plain set
+    want: int  # requests to lease
+    want_tasks: int  # start tasks to lease
+    suspect_from: int  # attempts from which on a request is tried apart from its like
+    trying: bool  # this process holds a request that was at work in several deaths: lease no other one of them
+    overtaken: list[str]  # leases that wait although later ones were started: a death does not count for them
+    bye: bool  # the owner leaves when it holds no lease any more
+    ask_survives: bool  # say whether what Redis holds survives a crash of it
+    reclaim: str  # dead owner whose leases this exchange gives back, or ""
+    requests: list[str]  # their scores; fingerprints and payloads are blobs
+    tasks: list[tuple[str, str, int, int, str]]  # ids, tokens, the place (from 1) of a lane's list among those after the lots or
+    # 0, 1 for a wide one, sites; their data are blobs
+    newest_fields: tuple[str, ...] = ()  # see FrontierConfig
+    most_fed: int  # the same of start tasks that were fed
+    items: int  # how many blobs are items
+    keyed_items: list[int]  # places (from 1) of their lists among the keys; their data are blobs
+    start_keys: int  # how many of `more_keys` are start keys, or keys in which start tasks wait for their turns
+    turn_by: str = ""  # field of a start task whose values take turns; "": none do
+    room: dict[str, int] = {}  # for some values of it the most start tasks that are leased
+    acks: list[str]
+    releases: list[str]
+    burials: list[Burial]
+    holds: str = ""  # the version of what is held that we know; with another one nothing is leased, parked or put back
+    lots: list[str] = []  # lots of parked requests or start tasks that this message speaks of; their lists follow the start keys
+    parks: list[tuple[str, int]] = []  # lease and place of its lot (from 1)
+    unpark: int = 0  # place of a lot from which to put back, or 0
+    max_items: int = 0  # items, waiting and refused, from which on nothing is leased; 0: any number
+    max_item_bytes: int = 0  # the same by the memory that they take
+    paces: list[
+        tuple[int, str, int]
+    ] = []  # of requests that have them: place (from 1), lane or "", ms before which it is not leased or 0
+    shelves: list[Shelf] = []
+    waits: list[Wait] = []
+    want_paced: int = 0  # requests to lease from lanes
+    limits: str = ""  # the version of the limits that we know
+    claims: list[str]  # orders (hex) of READY requests that a queue class of the user's has chosen
+    stats: list[StatChange]
+    sizes: list[int]  # bytes of each blob, in the order in which the script reads them
+
+
+encode = msgspec.msgpack.Encoder().encode
+"""The msgpack map that `exchange.lua` unpacks."""
+
+
+def keys_of(
+    keys: CrawlKeys,
+    next_keys: CrawlKeys | None,
+    owner: str,
+    reclaimed: str,
+    item_keys: Iterable[str] = (),
+    lots: Iterable[str] = (),
+    *,
+    turns: bool = False,
+) -> dict[str, str | list[str]]:
+    """The keys that `exchange.lua` touches for `owner`, by the names in its header; `reclaimed` is the dead owner, or `owner`;
+    `item_keys` are the lists of items that do not go into the item stream, `lots` those of parked requests that the message
+    speaks of; `turns`: start tasks wait for the turns of their sites.
+    """
+    return {
+        "ready": keys.ready(),
+        "seen": keys.fingerprints(),
+        "leases": keys.leases(owner),
+        "owners": keys.owners(),
+        "numbers": keys.numbers(),
+        "counters": keys.counters(),
+        "dead": keys.dead(),
+        "start_tasks": keys.start_tasks(),
+        "start_deaths": keys.start_deaths(),
+        "items": keys.item_stream(),
+        "stats": keys.stats_hash(),
+        "own_stats": keys.own_stats(owner),
+        "next_tasks": next_keys.start_tasks() if next_keys else keys.dead(),  # never written without one
+        "next_tokens": (next_keys or keys).start_tokens(),
+        "own_gone": keys.gone(owner),
+        "dead_leases": keys.leases(reclaimed),
+        "dead_gone": keys.gone(reclaimed),
+        "holds": keys.holds(),
+        "parked": keys.parked(),
+        "bad_items": keys.bad_items(),
+        "fed_tasks": keys.fed_tasks,
+        "fed_turns": keys.fed_turns,
+        "fed_ids": keys.fed_ids(),
+        "fed_waiting": keys.fed_waiting(),
+        "overflow": keys.overflow(),
+        "overflow_order": keys.overflow_order(),
+        "dead_own_stats": keys.own_stats(reclaimed),
+        "next_turns": (next_keys or keys).fed_turns,
+        "next_ids": (next_keys or keys).fed_ids(),
+        "next_waiting": (next_keys or keys).fed_waiting(),
+        "next_overflow": (next_keys or keys).overflow(),
+        "next_overflow_order": (next_keys or keys).overflow_order(),
+        "limits": keys.limits,
+        "more_keys": [
+            *keys.more_start_urls,
+            *(keys.turn_keys if turns else ()),
+            *(keys.parked_lot(lot) for lot in lots),
+            *item_keys,
+        ],
+    }
+
+
+def all_keys(keys: CrawlKeys, next_keys: CrawlKeys | None) -> list[str]:
+    """Every key that an exchange may touch, but for the lists of an overridden `item_key`."""
+    named = [*keys_of(keys, next_keys, "", "").values(), *([next_keys.later_tasks(), next_keys.backlog()] if next_keys else [])]
+    return [key for one in named for key in ([one] if isinstance(one, str) else one)]

@@ -1,0 +1,88 @@
+"""When to exchange, and how much to lease ahead. Pure: every method is told the time."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+
+from .config import FrontierConfig
+
+FASTEST_POLL_S = 0.01
+CLOSEST_S = 0.001
+"""Between any two exchanges: a process that is told again and again of work it does not get must not spin."""
+
+
+LONGEST_SILENCE_S = 1.0
+"""An exchange tells this process what an operator holds, and that shall take effect within 2 s."""
+
+
+class Haste(Enum):
+    """Why there will be a next exchange, the most urgent first."""
+
+    NOW = "somebody waits for it"
+    GATHERED = "there is something to say, or to fetch"
+    POLL = "there may be something to fetch"
+    BEAT = "this process is alive"
+
+
+class Pace:
+    """What was measured of this process and its Redis, and what follows from it."""
+
+    def __init__(self, config: FrontierConfig, now: float) -> None:
+        self._config = config
+        self.taken = 0
+        """Requests started since the last measurement; counted by the frontier."""
+        self.refill_at = 0
+        """Buffered requests at which more are leased."""
+        self.last = -math.inf
+        """Time of the last exchange."""
+        self._measured = now
+        self._rate = 0.0
+        self._round_trip_s = 0.005
+        self._poll_s = FASTEST_POLL_S
+        self._aim()
+
+    def begin(self, now: float) -> None:
+        """An exchange begins."""
+        self.last = now
+        elapsed_s = now - self._measured
+        if elapsed_s >= 0.1:
+            self._rate += 0.3 * (self.taken / elapsed_s - self._rate)
+            self.taken, self._measured = 0, now
+            self._aim()
+
+    def answered(self, now: float, *, got: bool) -> None:
+        """It was answered at its first try; `got`: it brought leases."""
+        self._round_trip_s += 0.2 * (now - self.last - self._round_trip_s)
+        self._poll_s = FASTEST_POLL_S if got else min(self._config.slowest_poll_s, self._poll_s * 1.5)
+        self._aim()
+
+    def _aim(self) -> None:
+        """Hold what is consumed during a few round trips, and refill at half of it."""
+        config = self._config
+        horizon_s = 3 * (self._round_trip_s + config.interval_s)
+        self._target = min(config.max_prefetch, max(config.concurrency, math.ceil(self._rate * horizon_s)))
+        self.refill_at = self._target // 2
+
+    def want(self, held: int, overtaking: int) -> int:
+        """Requests to lease when `held` are buffered and `overtaking` new ones come before all of them: these are leased at
+        once, held or not, but not so many that the buffer would grow with each exchange.
+        """
+        refill = self._target - held if held <= self.refill_at else 0
+        if not overtaking:
+            return refill
+        most = min(self._config.max_prefetch, self._target + self._config.concurrency)
+        return max(refill, min(overtaking, self._config.concurrency, most - held))
+
+    def due(self, haste: Haste) -> float:
+        """Time of the next exchange."""
+        match haste:
+            case Haste.NOW:
+                wait_s = CLOSEST_S
+            case Haste.GATHERED:
+                wait_s = self._config.interval_s
+            case Haste.POLL:
+                wait_s = self._poll_s
+            case Haste.BEAT:
+                wait_s = min(LONGEST_SILENCE_S, self._config.beat_s)
+        return self.last + wait_s

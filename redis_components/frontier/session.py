@@ -1,0 +1,269 @@
+"""The numbered messages of one process to Redis: one in flight, said again until it is answered, each applied at most once."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import messages
+from .config import FrontierConfig
+from .hold_policy import lots_in
+from .messages import Lane, Message
+from .outbox import Batch
+from .reply import Reply, decode
+from .transport import Clock, Exchanger
+
+logger = logging.getLogger(__name__)
+
+SLOWEST_RETRY_S = 2.0
+ASKING = "0"
+"""As the number of the last answer: of no message ever, so that Redis applies nothing and says what it knows of the owner."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wish:
+    """What a message asks for."""
+
+    requests: int
+    tasks: int
+    trying: bool
+    overtaken: list[str]
+    bye: bool
+    ask_survives: bool
+    holds: str = ""  # version of the holds by which the rest was chosen
+    unpark: str = ""  # lot from which to put back
+    backed_up: bool = False  # too many items waited at the last answer: lease again when a tenth of them is gone
+    paced: int = 0  # requests of lanes
+    limits: str = ""  # version of the limits that we know
+    room: dict[str, int] = field(default_factory=dict)  # for some sites the most start tasks that are wanted
+
+
+@dataclass(kw_only=True, slots=True)
+class Flight:
+    """The message on its way."""
+
+    number: int
+    batch: Batch
+    wish: Wish
+    carried_all: bool
+    """Nothing stayed in the outbox."""
+    keys: dict[str, str | list[str]]
+    args: dict[str, Any]
+    started: float
+    tries: int = 0
+
+
+class Conversation:
+    """Who speaks (`owner`), under which number, and whether Redis answers."""
+
+    def __init__(
+        self, config: FrontierConfig, exchanger: Exchanger, clock: Clock, answered: Callable[[Flight, Reply], None]
+    ) -> None:
+        self.owner = config.owner
+        self.number = 0
+        """Of the last message. It never starts again: a lease id must not come twice."""
+        self.busy = False
+        """A message is in flight."""
+        self.away = False
+        """Redis did not answer the last try."""
+        self._config = config
+        self._exchanger = exchanger
+        self._filter = config.filter.options()
+        self._turns = bool(config.turn_by)
+        more = config.keys.more_start_urls
+        self._start_keys = 2 * len(more) + 1 if self._turns else len(more)  # besides the first
+        fed = config.next_keys
+        self._lanes: dict[Lane, str] = {"later": fed.later_tasks(), "backlog": fed.backlog()} if fed else {}
+        self._clock = clock
+        self._tell = answered
+        self._flight: Flight | None = None
+        self._previous = ""
+        self._generation = 0
+        self._first = 1
+        self._former: list[tuple[str, int]] = []  # names that were fenced and that Redis knew, each with its first number
+        self._to_ask: list[tuple[str, int]] = []  # those of which it has to say what it knows, the last one first
+        self._away_since = 0.0
+        self._reclaim = ""
+        self._reclaim_from = -math.inf
+
+    @property
+    def introduced(self) -> bool:
+        """The first message of an owner only introduces it: were it applied, the owner reclaimed, and the message sent again,
+        nothing could tell that it had been applied.
+        """
+        return self._previous != "" and not self._to_ask
+
+    @property
+    def inquiring(self) -> bool:
+        """Redis has to say what it knows of former names before anything is told or leased. It is asked once it knows the new
+        one: if it comes back older after that, it does not know that one.
+        """
+        return bool(self._to_ask)
+
+    @property
+    def asks(self) -> bool:
+        """The next message, or the one in flight, only asks what Redis knows of a former name."""
+        return self._previous != "" and bool(self._to_ask)
+
+    @property
+    def _speaker(self) -> tuple[str, int]:
+        """Name and first number of whose message that is."""
+        return self._to_ask[-1] if self.asks else (self.owner, self._first)
+
+    def known(self, last_applied: int) -> int:
+        """The last exchange that may be in a Redis which refused the message in flight and knows `last_applied` of its name, or
+        0: then all that was said under this name is lost, and what former names said is to be asked.
+        """
+        return last_applied or self._speaker[1] - 1
+
+    def say(self, batch: Batch, wish: Wish, *, carried_all: bool) -> None:
+        """Send a message. The answer comes to `answered`, whenever Redis gives one."""
+        self.busy = True
+        self.number += 1
+        blobs = batch.blobs()
+        item_keys = self._own_lists(batch) if batch.keyed_items or batch.tasks else {}
+        lots = lots_in(batch.parks, wish.unpark) if batch.parks or wish.unpark else {}
+        speaker = self._speaker[0]
+        self._flight = Flight(
+            number=self.number,
+            batch=batch,
+            wish=wish,
+            carried_all=carried_all,
+            keys=messages.keys_of(
+                self._config.keys,
+                self._config.next_keys,
+                speaker,
+                self._reclaim or speaker,
+                item_keys,
+                lots,
+                turns=self._turns,
+            ),
+            args={
+                "message": messages.encode(self._message(batch, wish, item_keys, lots, list(map(len, blobs)))),
+                "blobs": b"".join(blobs),
+            },
+            started=self._clock.now(),
+        )
+        self._send()
+
+    def _own_lists(self, batch: Batch) -> dict[str, int]:
+        """The lists that only this message speaks of, with their places (from 1): of items, and lanes of tasks that may wait."""
+        lists = dict.fromkeys(item.key for item in batch.keyed_items)
+        lists |= dict.fromkeys(self._lanes[task.lane] for task in batch.tasks if task.lane)
+        return {key: place for place, key in enumerate(lists, 1)}
+
+    def _message(self, batch: Batch, wish: Wish, item_keys: dict[str, int], lots: dict[str, int], sizes: list[int]) -> Message:
+        return Message(
+            owner=self._speaker[0],
+            number=str(self.number),
+            previous=ASKING if self.asks else self._previous,
+            ttl_ms=self._config.ttl_ms,
+            max_attempts=self._config.max_attempts,
+            concurrency=self._config.concurrency,
+            order=self._config.order,
+            filter=self._filter,
+            want=wish.requests,
+            want_tasks=wish.tasks,
+            suspect_from=self._config.suspect_from,
+            trying=wish.trying,
+            overtaken=wish.overtaken,
+            bye=wish.bye,
+            ask_survives=wish.ask_survives,
+            reclaim=self._reclaim,
+            requests=[request.score for request in batch.requests],
+            tasks=[
+                (task.id, task.token, item_keys[self._lanes[task.lane]] if task.lane else 0, int(task.wide), task.site)
+                for task in batch.tasks
+            ],
+            newest_fields=self._config.newest_fields,
+            most_fed=self._config.most_fed,
+            items=len(batch.items),
+            keyed_items=[item_keys[item.key] for item in batch.keyed_items],
+            start_keys=self._start_keys,
+            turn_by=self._config.turn_by,
+            room=wish.room,
+            acks=batch.acks,
+            releases=batch.releases,
+            burials=batch.burials,
+            holds=wish.holds,
+            lots=list(lots),
+            parks=[(park.id, lots[park.lot]) for park in batch.parks],
+            unpark=lots[wish.unpark] if wish.unpark else 0,
+            max_items=_bound(self._config.max_items, again=wish.backed_up),
+            max_item_bytes=_bound(self._config.max_item_bytes, again=wish.backed_up),
+            paces=[
+                (place, request.lane, math.ceil(request.not_before * 1000))
+                for place, request in enumerate(batch.requests, 1)
+                if request.lane or request.not_before
+            ],
+            shelves=batch.shelves,
+            waits=batch.waits,
+            want_paced=wish.paced,
+            limits=wish.limits,
+            claims=batch.claims,
+            stats=batch.stats,
+            sizes=sizes,
+        )
+
+    def _send(self) -> None:
+        if self._flight is not None:
+            self._exchanger.send(self._flight.keys, self._flight.args, self._answered)
+
+    def _answered(self, raw: list[object] | Exception) -> None:
+        flight = self._flight
+        if flight is None:
+            return
+        if isinstance(raw, Exception):
+            self._again(flight, raw)
+            return
+        self._flight, self.busy = None, False
+        now = self._clock.now()
+        if self.away:
+            logger.warning("Redis answers again after %.1f s; the crawl goes on", now - self._away_since)
+        reply = decode(raw)
+        if reply.outcome in ("applied", "repeated"):
+            self._previous = str(flight.number)
+            self._exchanger.keep_alive(self._config.keys.owners(), self.owner, self._config.ttl_ms)
+            if now - flight.started > self._config.ttl_s / 2:  # Redis was away for others too: they come back within a retry
+                self._reclaim_from = now + max(self._config.ttl_s / 2, 2 * SLOWEST_RETRY_S)
+            self._reclaim = reply.expired if reply.expired != self.owner and now >= self._reclaim_from else ""
+        self._tell(flight, reply)
+
+    def _again(self, flight: Flight, error: Exception) -> None:
+        flight.tries += 1
+        if not self.away:
+            self.away, self._away_since = True, self._clock.now()
+            logger.warning(
+                "Redis does not take the exchange (%s: %s); keeping everything, trying again", type(error).__name__, error
+            )
+        self._clock.call_later(min(SLOWEST_RETRY_S, 0.05 * 2 ** min(flight.tries, 6)), self._send)
+
+    def heard(self, last_applied: int, *, keeps: bool) -> None:
+        """What Redis knows of a former name; it is asked for the one before where it knows nothing, while anything is kept."""
+        self._to_ask = self._to_ask[:-1] if keeps and not last_applied else []
+
+    def start_over(self, last_applied: int, *, keeps: bool) -> None:
+        """Fenced by a Redis that knows all up to `last_applied`, or 0, not this owner at all: go on under a new name. While
+        something is kept that such a Redis may lack, it is asked for the former names first.
+        """
+        if last_applied:
+            self._former.append((self.owner, self._first))
+        self._generation += 1
+        self.owner, self._first = f"{self._config.owner}~{self._generation}", self.number + 1
+        self._previous = self._reclaim = ""
+        self._to_ask = self._former[:] if keeps else []
+
+    def end(self) -> None:
+        """Say no more, and hear no more. Ending twice is allowed."""
+        self._flight, self.busy = None, False
+        self._exchanger.close()
+
+
+def _bound(most: int, *, again: bool) -> int:
+    """The bound of this message: lower while it is exceeded, so that a slow consumer does not make the crawl stop and go with
+    each item.
+    """
+    return max(1, most * 9 // 10) if again and most else most

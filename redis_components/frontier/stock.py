@@ -1,0 +1,122 @@
+"""What is leased to this process and not started: requests in a buffer, start tasks in a queue, and what is held of both."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from .hold_policy import UNKNOWN, Restraint
+from .lease_buffer import Buffer
+from .limits import KnownLimits
+from .messages import Lease
+from .outbox import Outbox
+from .reply import HeldNow
+from .timed_leases import TimedLeases
+
+logger = logging.getLogger(__name__)
+
+
+class Stock:
+    """Gives back, or sets aside, through the outbox what must not be started. `names` are those of a lease's request."""
+
+    def __init__(self, outbox: Outbox, names: Callable[[bytes], Iterator[str]]) -> None:
+        self.buffer = Buffer()
+        self.tasks: deque[Lease] = deque()
+        self.restraint = Restraint()
+        self.timed = TimedLeases()
+        self.limits = KnownLimits()
+        self._outbox = outbox
+        self._names = names
+
+    def receive(self, leases: list[Lease], paced: Mapping[str, tuple[str, float | None]], now: float) -> bool:
+        """Requests arrived, those in `paced` each for its time; whether one of them may be started."""
+        allowed = self._not_held(leases)
+        if paced:
+            for lease in allowed:
+                if lease.lane:
+                    self.timed.add(now, paced[lease.id][1], lease)
+            allowed = [lease for lease in allowed if not lease.lane]
+        self.buffer.add(allowed)
+        return bool(allowed) or self.timed.is_due(now)
+
+    def take_timed(self, now: float) -> Lease | None:
+        """The request of a lane that is to be sent now, or None; those that are too late are given back."""
+        lease, late = self.timed.take(now)
+        self._give_back(late)
+        return lease
+
+    def receive_tasks(self, tasks: list[Lease]) -> None:
+        """Start tasks arrived."""
+        self.tasks.extend(tasks)
+        if not self.restraint.feeding:
+            self._release_tasks()
+
+    def release_late(self, now: float) -> bool:
+        """Give back what was to be sent too long ago; whether there was any."""
+        late = self.timed.take_late(now)
+        self._give_back(late)
+        return bool(late)
+
+    def release_all(self) -> None:
+        """Give back everything (edge d)."""
+        self._give_back(self.buffer.drain())
+        self._give_back(self.timed.drain())
+        self._release_tasks()
+
+    def forget_all(self) -> None:
+        """Nothing is leased to this process any more."""
+        self.buffer.drain()
+        self.timed.drain()
+        self.tasks.clear()
+        self.restraint.version = UNKNOWN
+
+    def keep_off(self, lane: str) -> None:
+        """The site of `lane` asks to be left alone: nothing of it is started before Redis says so."""
+        self.limits.add(lane)
+        self._give_back(self.timed.drain())
+
+    def learn_limits(self, fields: Mapping[bytes, bytes]) -> None:
+        """Limits have changed, or a site asks to be left alone: what is to be sent soon is given back, to be leased by the new
+        ones.
+        """
+        self.limits.learn(fields)
+        self._give_back(self.timed.drain())
+
+    def learn(self, held: HeldNow) -> None:
+        """What is held has changed: what was leased and not started is given back, or set aside."""
+        restraint, before = self.restraint, str(self.restraint.holds)
+        restraint.learn(held)
+        if str(restraint.holds) != before:
+            logger.info("held now: %s", restraint.holds)
+        self._outbox.park_only(restraint.holds.is_held)
+        self._give_back(self.timed.drain())
+        if restraint.paused:
+            self._give_back(self.buffer.drain())
+        elif restraint.holds.sites:
+            self.buffer.retain(lambda lease: not self._parks(lease))
+
+    def park(self, lease_id: str, names: Iterator[str], *, task: bool) -> bool:
+        """Set a lease aside if its site is held; whether it is."""
+        park = self.restraint.park(lease_id, names, task=task)
+        if park is not None:
+            self._outbox.entries.append(("parks", park, 0))
+        return park is not None
+
+    def _parks(self, lease: Lease) -> bool:
+        return self.park(lease.id, self._names(lease.data), task=False)
+
+    def _not_held(self, leases: list[Lease]) -> list[Lease]:
+        if self.restraint.paused:
+            self._give_back(leases)
+            return []
+        if not self.restraint.holds.sites:
+            return leases
+        return [lease for lease in leases if not self._parks(lease)]
+
+    def _release_tasks(self) -> None:
+        self._give_back(reversed(self.tasks))  # each goes to the head of its list: the first one last
+        self.tasks.clear()
+
+    def _give_back(self, leases: Iterable[Lease]) -> None:
+        self._outbox.entries.extend(("releases", lease.id, 0) for lease in leases)

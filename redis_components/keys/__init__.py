@@ -1,0 +1,11 @@
+"""Every Redis key of the frontier and the fleet: one method per key, with its type, who writes it and who reads it.
+
+The keys of an application are in a class of the same form in its own package. No key is built anywhere else.
+`docs/redis-keys.md` is generated from these docstrings (`python -m redis_components.keys`) and a test compares the two. The
+first line of each docstring is `TYPE: content`.
+"""
+
+from .crawl import CrawlKeys, filled, limits_key
+from .fleet import FleetKeys
+
+__all__ = ["CrawlKeys", "FleetKeys", "filled", "limits_key"]

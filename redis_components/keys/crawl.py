@@ -1,0 +1,297 @@
+"""The keys of one spider's crawl."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from redis_components import defaults
+from redis_components.errors import ConfigError
+from redis_components.server.namespace import fleet_namespace, prefixed
+
+from .start_tasks import StartTaskKeys
+
+
+def limits_key(namespace: str | None = None) -> str:
+    """The key of the limits of lanes that all crawls of a namespace share; None: that of the fleet and the tools."""
+    return prefixed("trawl:limits", fleet_namespace() if namespace is None else namespace)
+
+
+def filled(pattern: str, spider: str) -> str:
+    """The key of `spider` by `pattern`. Raises ConfigError."""
+    try:
+        return pattern % {"spider": spider, "name": spider}
+    except (TypeError, KeyError, ValueError) as exc:
+        raise ConfigError(
+            f"the key pattern {pattern!r} is wrong ({type(exc).__name__}: {exc}):"
+            " write %(name)s for the spider's name, %% for a percent sign, and no other %"
+        ) from exc
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrawlKeys(StartTaskKeys):
+    """The keys of one spider's crawl. The five patterns are scrapy-redis's; each auxiliary key starts with the key it serves.
+
+    The namespace comes before every pattern. For Redis Cluster it is a hash tag, as in `{job42}:forum:requests`.
+    """
+
+    requests: str
+    dupefilter: str
+    items: str
+    stats: str
+    limits: str = ""
+    """Key of the limits of lanes, the same one for all crawls of a namespace. With a hash tag in the patterns, and no namespace,
+    each crawl has its own: a script reaches one slot of a cluster only.
+    """
+    custom_queue: bool = False
+    """`requests` belongs to a queue class of the user's; READY requests are in `ready_aside`."""
+    custom_dupefilter: bool = False
+    """`dupefilter` belongs to a dupefilter class of the user's; what it was asked about is in `notes`."""
+
+    @classmethod
+    def for_spider(
+        cls,
+        spider: str,
+        *,
+        namespace: str | None = None,
+        requests: str = defaults.SCHEDULER_QUEUE_KEY,
+        dupefilter: str = defaults.SCHEDULER_DUPEFILTER_KEY,
+        start_urls: str | Sequence[str] = defaults.START_URLS_KEY,
+        items: str = defaults.PIPELINE_KEY,
+        stats: str = defaults.STATS_KEY,
+    ) -> CrawlKeys:
+        """The keys for the spider named `spider`; patterns may hold `%(spider)s` or `%(name)s`. Of several start keys the most
+        urgent one stands first.
+
+        `namespace` is that of the fleet and the tools (TRAWL_NAMESPACE) where none is given; "" is none. Raises ConfigError.
+        """
+        within = fleet_namespace() if namespace is None else namespace
+        first, *more = [start_urls] if isinstance(start_urls, str) else start_urls
+        return cls(
+            requests=prefixed(filled(requests, spider), within),
+            dupefilter=prefixed(filled(dupefilter, spider), within),
+            start_urls=prefixed(filled(first, spider), within),
+            items=prefixed(filled(items, spider), within),
+            stats=prefixed(filled(stats, spider), within),
+            limits=limits_key(within) if within or "{" not in requests else f"{filled(requests, spider)}:limits",
+            more_start_urls=tuple(prefixed(filled(key, spider), within) for key in more),
+        )
+
+    def ready(self) -> str:
+        """ZSET: READY requests. Score = -priority (0 for FIFO, LIFO and random), member = 8 bytes of order, 1 byte of
+        attempts, payload.
+
+        Written and read by `exchange.lua`; written too by `dead_replay.lua` and by a queue class that is used alone; its size is
+        read by the inspector.
+        """
+        return self.ready_aside() if self.custom_queue else self.requests
+
+    def ready_aside(self) -> str:
+        """ZSET: READY requests where a queue class of the user's own has the key before.
+
+        Written and read as that key; `custom_queue` in the counters tells where they are.
+        """
+        return f"{self.requests}:ready"
+
+    def fingerprints(self) -> str:
+        """SET, HASH: fingerprints of all requests ever stored through the dupefilter, as raw bytes; for a dupefilter other than
+        the plain set a hash of its kind and its parts (`lua/lib/filter_state.lua`).
+
+        Written and read by `exchange.lua`, and by a dupefilter that is used alone; its size is read by the inspector.
+        """
+        return self.notes() if self.custom_dupefilter else self.dupefilter
+
+    def notes(self) -> str:
+        """HASH: requests that a dupefilter class of the user's was asked about and that are not stored yet (fingerprint ->
+        owner, behind a `!` where one before it died), so that its "seen" cannot swallow what a killed process did not store.
+
+        Written by `note.lua`; read by it and by `exchange.lua`, which removes a note in the step that stores its request.
+        """
+        return f"{self.dupefilter}:notes"
+
+    def fingerprint_part(self, part: str, number: int | str) -> str:
+        """SET, STRING: entries of a dupefilter other than the plain set, as integers in buckets, or bits of a Bloom filter in
+        pieces of 32 KiB (or a filter of RedisBloom). The part is named by the time of its making in ms, in base 36.
+
+        Written and read as the key before; sampled by `trawl dupefilter`.
+        """
+        return f"{self.dupefilter}:{part}:{number}"
+
+    def forgotten(self) -> str:
+        """STRING with TTL: time at which single requests were last removed from the dupefilter (Redis, ms), kept for a day.
+
+        Written by `dupefilter_forget.lua`; read by `exchange.lua`, which tells crawlers that remember what they met.
+        """
+        return f"{self.dupefilter}:forgotten"
+
+    def leases(self, owner: str) -> str:
+        """HASH: LEASED requests and start tasks of one crawler process. Field = lease id `<exchange>.<n>`, value =
+        `<kind><score>|<member>`; before the member of a start task `<bytes>|<key>`, the key that it came from.
+
+        Written and read by `exchange.lua`; moved back by whoever reclaims a dead owner.
+        """
+        return f"{self.requests}:leases:{owner}"
+
+    def owners(self) -> str:
+        """ZSET: crawler processes that hold or may hold leases. Score = time (Redis, ms) at which the owner counts as dead.
+
+        Written by `exchange.lua`, `heartbeat.lua` and `expire_owner.lua`; read by the inspector.
+        """
+        return f"{self.requests}:owners"
+
+    def numbers(self) -> str:
+        """HASH: last exchange applied for each owner, so that a repeated one is not applied again: its number `|` the places of
+        the duplicates found in it `|` the leases that were overtaken in the owner's buffer `|` its concurrency.
+
+        Written and read by `exchange.lua`.
+        """
+        return f"{self.requests}:numbers"
+
+    def gone(self, owner: str) -> str:
+        """STRING with TTL: number of the last exchange of an owner that was taken for dead or said good-bye, for a day, should it
+        come back.
+
+        Written and read by `exchange.lua`.
+        """
+        return f"{self.requests}:gone:{owner}"
+
+    def counters(self) -> str:
+        """HASH: `layout` (version), `order` (last order number given), `leased` (requests), `leased_tasks` (start tasks),
+        `acked`, `reclaimed`, `parked` and `parked_tasks` (set aside for a site that is held), `custom_queue` (1: a queue class of
+        the user's has the key of READY).
+
+        Written by `exchange.lua`, `order` by `dead_replay.lua` and a queue class used alone, too; read by the inspector.
+        """
+        return f"{self.requests}:counters"
+
+    def lanes(self) -> str:
+        """ZSET: lanes (sites with limits) that hold requests. Score = time (Redis, ms) from which one may be leased; the member
+        `\\1later` stands for requests that carry a time.
+
+        Written and read by `exchange.lua` (`lib/lanes.lua`); read by the inspector.
+        """
+        return f"{self.ready()}:lanes"
+
+    def lane(self, lane: str) -> str:
+        """ZSET: READY requests of one lane; members and scores as in READY.
+
+        Written and read by `exchange.lua`; its size is read by the inspector.
+        """
+        return f"{self.ready()}:lane:{lane}"
+
+    def later_requests(self) -> str:
+        """ZSET: requests that carry a time before which they are not leased (`meta["not_before"]`). Score = that time (Redis,
+        ms), member = `<score>@<lane>|<member>`.
+
+        Written and read by `exchange.lua`, which moves what is due to READY or its lane.
+        """
+        return f"{self.ready()}:later"
+
+    def all_limits(self) -> str:
+        """HASH: limits of lanes (site or domain -> JSON with rate, burst, concurrency, quotas, by), shared by all crawls of the
+        namespace; and `version`, another one after each change.
+
+        Written by `trawl limit` and by `exchange.lua`, where a site asked to be left alone; read by `exchange.lua`.
+        """
+        return self.limits
+
+    def lane_state(self, lane: str) -> str:
+        """HASH with TTL: what was leased of a lane: `tat` (token bucket, ms), `until` (ms before which nothing is sent), `step`
+        and `asked` of the last wait, `<window, ms>:<bucket>` -> requests.
+
+        Written and read by `exchange.lua`; read by `trawl limit`.
+        """
+        return f"{self.limits}:{lane}"
+
+    def lane_busy(self, lane: str) -> str:
+        """ZSET with TTL: leases of a lane that has a limit of concurrency. Score = time (Redis, ms) at which one is forgotten.
+
+        Written and read by `exchange.lua`; read by `trawl limit`.
+        """
+        return f"{self.limits}:{lane}:busy"
+
+    def dead(self) -> str:
+        """LIST: DEAD requests and start tasks, as one line of JSON (`at_ms`, `kind`, `reason`, `score`, of a start task
+        `key`) and the payload; kept until replayed or purged.
+
+        Written by `exchange.lua`; read by the inspector and by `trawl dead`, which takes them out by `dead_replay.lua` and
+        `dead_purge.lua`.
+        """
+        return f"{self.requests}:dead"
+
+    def holds(self) -> str:
+        """HASH: what an operator holds (`spider`, `site:<name>`, and for the whole fleet `fleet`, `fleet:site:<name>`), and the
+        breaker of a site (`fleet:breaker:<site>`) -> JSON with word, at, by, reason; and `version`, another one after each
+        change. Kept when the crawl's keys are removed.
+
+        Written by `hold.lua`; read by `exchange.lua`, which tells a crawler that knows another version, and by `trawl status`.
+        """
+        return f"{self.requests}:holds"
+
+    def parked(self) -> str:
+        """HASH: how many entries each lot of parked requests or start tasks has (`requests:<site>`, `tasks:<site>` -> number).
+
+        Written by `exchange.lua`; read by it, and when a queue is deleted.
+        """
+        return f"{self.requests}:parked"
+
+    def parked_lot(self, lot: str) -> str:
+        """LIST: requests, or start tasks, of a site that is held, oldest first; each as its lease was: `<kind><score>|<member>`.
+
+        Written and read by `exchange.lua`, which puts them back when the site is not held any more.
+        """
+        return f"{self.requests}:parked:{lot}"
+
+    def foreign_requests(self) -> str:
+        """ZSET or LIST: requests of scrapy-redis that wait to be imported, as it stored them.
+
+        Written and read by `trawl migrate scrapy-redis` (`set_aside.lua`, `import_requests.lua`).
+        """
+        return f"{self.requests}:scrapy-redis"
+
+    def foreign_fingerprints(self) -> str:
+        """SET: fingerprints of scrapy-redis (40 hex digits) that wait to be imported.
+
+        Written and read by `trawl migrate scrapy-redis` (`set_aside.lua`).
+        """
+        return f"{self.dupefilter}:scrapy-redis"
+
+    def item_stream(self) -> str:
+        """LIST: scraped items as JSON, oldest first. Where a pipeline overrides `item_key`, its lists are written alike.
+
+        Written by `exchange.lua` and `items_replay.lua`. Consumed by whoever pops it; where the service declares the forum writer
+        as its consumer, read in place and trimmed after the commit by that (`settle.lua`), and by nobody else of the fleet.
+        """
+        return self.items
+
+    def writer(self) -> str:
+        """STRING with TTL: `<token>|<number of its last settled batch>` of the one writer that may trim the item stream.
+
+        Written by `writer_lock.lua`, `writer_unlock.lua` and `settle.lua`, which checks it first.
+        """
+        return f"{self.items}:writer"
+
+    def bad_items(self) -> str:
+        """LIST: items that their consumer refused, newest last, as one line of JSON (`at`, epoch seconds of Redis, and `reason`)
+        and the item; kept until replayed or purged. They count with those that wait towards REDIS_ITEMS_MAX_WAITING.
+
+        Written by `settle.lua`; read by the inspector, `exchange.lua` and `trawl dead items`, which takes them out by
+        `items_replay.lua` and `dead_purge.lua`.
+        """
+        return f"{self.items}:dead"
+
+    def stats_hash(self) -> str:
+        """HASH: Scrapy's stats over all processes: sums, maxima, minima; `start_time` of the first one; of a crawl whose last
+        process has left, what that one had set, such as `finish_reason`.
+
+        Written by `exchange.lua`; read by the exporter and the inspector.
+        """
+        return self.stats
+
+    def own_stats(self, owner: str) -> str:
+        """HASH with TTL: the stats that one process has set (start time, ...), as long as it crawls; a day after its last change
+        where nobody finds that it is gone.
+
+        Written by `exchange.lua`, removed by it and by `expire_owner.lua`; read by people.
+        """
+        return f"{self.stats}:{owner}"

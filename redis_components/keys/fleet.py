@@ -1,0 +1,198 @@
+"""The keys of the fleet of one namespace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from redis_components.server.namespace import fleet_namespace, prefixed
+
+
+@dataclass(frozen=True, kw_only=True)
+class FleetKeys:
+    """The keys by which Celery workers, crawlers and operators agree on the fleet of one namespace."""
+
+    prefix: str = field(default_factory=lambda: prefixed("trawl:fleet", fleet_namespace()))
+
+    def desired(self) -> str:
+        """HASH: desired number of crawlers (spider -> integer).
+
+        Written by `trawl scale` and the task `scale_fleet`; read by `reconcile_fleet`.
+        """
+        return f"{self.prefix}:desired"
+
+    def slot(self, spider: str, number: int) -> str:
+        """STRING with TTL: `<token>|<owner>` of the process that holds this crawler slot.
+
+        Written by `slot_acquire.lua`, `slot_renew.lua`, `slot_release.lua`; read by the registry.
+        """
+        return f"{self.prefix}:slot:{spider}/{number}"
+
+    def fences(self) -> str:
+        """HASH: highest fencing token handed out for each slot (`spider/number` -> token), so that an old holder cannot come
+        back; field `beat`: that of the beats.
+
+        Written and read by the slot scripts and `beat_lead.lua`.
+        """
+        return f"{self.prefix}:fences"
+
+    def crawlers(self) -> str:
+        """HASH: last heartbeat of each crawler (`spider/number` -> JSON with pid, node, state, figures, time).
+
+        Written by the crawler process and its supervisor; read by the registry, `trawl status` and the exporter, and by
+        `slot_acquire.lua`: a slot whose key was deleted is held while its holder is heard.
+        """
+        return f"{self.prefix}:crawlers"
+
+    def crawls(self) -> str:
+        """HASH: where the crawl of each service is (spider -> JSON with its keys, its Redis where that is not the fleet's, the
+        consumer and the bounds of its items), also after its crawlers have ended.
+
+        Written by crawlers when they begin; read by the writer and by everything that looks at a crawl from outside.
+        """
+        return f"{self.prefix}:crawls"
+
+    def met(self, word: str) -> str:
+        """STRING with TTL: a word by which a crawler finds out whether its own Redis is the fleet's.
+
+        Written through the fleet's address and read through the project's by a crawler that begins.
+        """
+        return f"{self.prefix}:met:{word}"
+
+    def launch(self, spider: str, number: int) -> str:
+        """STRING with TTL: the node that a launch of this slot is on its way to; no second one is sent meanwhile.
+
+        Written by `reconcile_fleet` (`launch_mark.lua`); removed by `run_crawler`.
+        """
+        return f"{self.prefix}:launch:{spider}/{number}"
+
+    def nodes(self) -> str:
+        """HASH: last heartbeat of each node (its name -> JSON with services, capacity, crawlers, configuration, time).
+
+        Written by each worker's main process (`node_beat.lua`); read by `reconcile_fleet`, `trawl nodes` and the exporter.
+        """
+        return f"{self.prefix}:nodes"
+
+    def drained_nodes(self) -> str:
+        """HASH: nodes that take no crawlers until somebody says otherwise (name -> epoch seconds when they were last heard).
+
+        Written by `trawl drain --node` (`node_drain.lua`) and `node_beat.lua`; read by `reconcile_fleet` and the nodes.
+        """
+        return f"{self.prefix}:nodes:drained"
+
+    def roll(self) -> str:
+        """HASH: the present or last replacement of crawlers by fresh processes (`roll` -> JSON).
+
+        Written by `trawl roll`, the task `roll_fleet` and `reconcile_fleet` (`swap.lua`); read by these and `trawl status`.
+        """
+        return f"{self.prefix}:roll"
+
+    def autoscale(self) -> str:
+        """HASH: services that size themselves (spider -> JSON with the policy, and what the last decisions were made of).
+
+        Written by `trawl autoscale` and `reconcile_fleet` (`swap.lua`); read by these and `trawl scale`.
+        """
+        return f"{self.prefix}:autoscale"
+
+    def holds(self) -> str:
+        """HASH: what an operator, or the breaker of a site, holds in the whole fleet, also in services that come later (`fleet`,
+        `site:<name>`, `breaker:<site>`, `service:<spider>`, `slot:<spider>/<number>` -> JSON with word, at, by, reason).
+
+        Written by `trawl pause`, `drain`, `stop`, `resume` and their tasks, by crawlers and `probe_sites`; read by
+        `reconcile_fleet` and `trawl status`.
+        """
+        return f"{self.prefix}:holds"
+
+    def beat_leader(self) -> str:
+        """STRING with TTL: `<token>|<owner>` of the one beat that sends; the token's fence is the field `beat` of the fences.
+
+        Written by `beat_lead.lua` and `beat_resign.lua`; read by `beat_note.lua`, `trawl status` and the exporter.
+        """
+        return f"{self.prefix}:beat_leader"
+
+    def beats(self) -> str:
+        """ZSET with TTL: every beat process, the one that leads and those that wait. Score = its last word (Redis, ms).
+
+        Written by `beat_lead.lua` and `beat_resign.lua`; read by `trawl status`.
+        """
+        return f"{self.prefix}:beats"
+
+    def beat_runs(self) -> str:
+        """HASH: last round of each scheduled task (entry -> `<due, ms>|<last sending, ms>|<seen, due or sent>`).
+
+        Written by `beat_note.lua`; read by the beat that leads next, `trawl schedule`, `trawl status` and the exporter.
+        """
+        return f"{self.prefix}:beat_runs"
+
+    def beat_begun(self) -> str:
+        """HASH: last round of each scheduled task that a worker has begun (entry -> `<token>|<due, ms>`), so that none is begun
+        twice.
+
+        Written and read by `beat_begin.lua`.
+        """
+        return f"{self.prefix}:beat_begun"
+
+    def schedule(self) -> str:
+        """HASH: scheduled tasks as they were changed or added while the fleet runs (entry -> JSON), over those of
+        `celeryconfig.py`; at most 1,000.
+
+        Written by `trawl schedule`; read by the beat that leads.
+        """
+        return f"{self.prefix}:schedule"
+
+    def errors(self) -> str:
+        """LIST: last errors of the fleet as JSON `{"at", "where", "what", "times"}`, newest first, at most 100.
+
+        Written by supervisor, seeder and writer; read by `trawl status`.
+        """
+        return f"{self.prefix}:errors"
+
+    def dead_messages(self) -> str:
+        """LIST: messages of the broker that no worker could read or run, oldest first, as one line of JSON (`at_ms`, `queue`,
+        `reason`, `form`) and the message's bytes; the newest 10,000 are kept until they are replayed or purged.
+
+        Written by `dead_message.lua` (workers, and whoever reads a queue); read by `trawl dead messages`, which takes them
+        out.
+        """
+        return f"{self.prefix}:dead_messages"
+
+    def runs(self) -> str:
+        """LIST: crawler processes that have begun or ended, as JSON, oldest first, at most 10,000.
+
+        Written by supervisors, by crawlers without one and by `crawl_once`; moved into the database by `store_items`.
+        """
+        return f"{self.prefix}:runs"
+
+    def cancelled(self, task_id: str) -> str:
+        """STRING with TTL: this `crawl_once` shall stop.
+
+        Written by `cancel_crawl`; read by `crawl_once`.
+        """
+        return f"{self.prefix}:cancelled:{task_id}"
+
+    def aside(self) -> str:
+        """HASH: values that were not Trawl's and were taken out of its keys (`<key> <field> <epoch ms>` -> the value).
+
+        Written by `trawl doctor --repair` (`foreign_aside.lua`); read by people.
+        """
+        return f"{self.prefix}:aside"
+
+    def aside_key(self, key: str) -> str:
+        """HASH, LIST, SET, STRING, ZSET: a key that had another type than Trawl's, under its new name.
+
+        Renamed by `trawl doctor --repair`; read by people.
+        """
+        return f"{self.prefix}:aside:{key}"
+
+    def writable(self) -> str:
+        """STRING with TTL: written to learn whether Redis takes writes again after it has refused them.
+
+        Written by workers.
+        """
+        return f"{self.prefix}:writable"
+
+    def orders(self) -> str:
+        """HASH: what the holder of a slot shall do (`spider/number` -> `<token>|<word>|<reason>`); it counts for that token only.
+
+        Written by `reconcile_fleet`; read by `slot_renew.lua`; removed by `slot_acquire.lua` and `slot_release.lua`.
+        """
+        return f"{self.prefix}:orders"

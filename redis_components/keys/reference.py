@@ -1,0 +1,42 @@
+"""The reference of all keys, `docs/redis-keys.md`, from their docstrings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .crawl import CrawlKeys
+from .fleet import FleetKeys
+from .start_tasks import StartTaskKeys
+
+HEAD = "| key | type | content, writers, readers |\n|---|---|---|\n"
+CRAWL_SAMPLES = {"owner": "<owner>", "part": "<part>", "number": "<number>", "lot": "<lot>", "lane": "<lane>"}
+FLEET_SAMPLES = {"spider": "<spider>", "number": "<number>", "task_id": "<task id>", "word": "<word>", "key": "<key>"}
+
+
+def rows(keys: object, cls: type, samples: Mapping[str, str]) -> list[str]:
+    """One line of the table for each method that `cls`, the class of `keys` or one of its bases, defines; `samples` are the
+    arguments by their names.
+    """
+    found = []
+    for name, method in vars(cls).items():
+        if name.startswith("_") or name == "for_spider" or not callable(method):
+            continue
+        params = method.__code__.co_varnames[1 : method.__code__.co_argcount]
+        doc = " ".join(line.strip() for line in (method.__doc__ or "").splitlines() if line.strip())
+        kind, _, text = doc.partition(": ")
+        key = method(keys, *(samples[param] for param in params))
+        found.append(f"| `{key}` | {kind} | {text.replace('|', chr(92) + '|')} |")
+    return found
+
+
+def document() -> str:
+    """The part of `docs/redis-keys.md` that speaks of the frontier and the fleet."""
+    crawl = CrawlKeys.for_spider("<spider>", namespace="")
+    found = [
+        *rows(crawl, CrawlKeys, CRAWL_SAMPLES),
+        *rows(crawl, StartTaskKeys, CRAWL_SAMPLES),
+        *rows(FleetKeys(prefix="trawl:fleet"), FleetKeys, FLEET_SAMPLES),
+    ]
+    head = "# Redis keys\n\nGenerated from `redis_components/keys/` and `forums/state/keys.py` by `make docs`; do not edit.\n\n"
+    head += "With a namespace (`REDIS_NAMESPACE`, `TRAWL_NAMESPACE`) every key begins with it and a colon.\n\n"
+    return head + HEAD + "\n".join(found) + "\n"

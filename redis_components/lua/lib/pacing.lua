@@ -1,0 +1,178 @@
+-- When requests of lanes are leased (lib/lanes has the keys), and how sites are left alone. Needs lib/lanes, lib/ready and lib/score.
+local AHEAD_MS = 400 -- so far ahead leases are handed out, each with the time at which it may be sent
+local MOST_LANES = 50
+local MOST_LATER = 500
+local FORGOTTEN_MS = 600000
+local STATE_S = 172800
+local MOST_FIELDS = 400
+local LONGEST_LOOK_MS = 5000 -- between two looks at a lane that waits: an operator may have changed its limits
+local BUCKETS = 60
+local FIRST_WAIT_MS, LONGEST_WAIT_MS, PEACE_MS = 60000, 86400000, 1800000
+
+-- Where a request belongs whose lane is '' or not.
+local function to_ready(ready, lane, score, member)
+  if lane == '' then
+    redis.call('ZADD', ready, score, member)
+  else
+    to_lane(ready, lane, score, member)
+  end
+end
+
+-- The requests whose time has come go to READY, or to their lanes.
+local function wake_later(ready, now)
+  local later = ready .. ':later'
+  for _, value in ipairs(redis.call('ZRANGEBYSCORE', later, '-inf', now, 'LIMIT', 0, MOST_LATER)) do
+    local score, lane, member = string.match(value, '^([^@]*)@([^|]*)|(.*)$')
+    redis.call('ZREM', later, value)
+    to_ready(ready, lane or '', zset_score(score) or 0, member or value)
+  end
+  local next_one = redis.call('ZRANGE', later, 0, 0, 'WITHSCORES')
+  if next_one[2] then
+    redis.call('ZADD', lanes_of(ready), next_one[2], LATER)
+  else
+    redis.call('ZREM', lanes_of(ready), LATER)
+  end
+end
+
+-- The site of a lane wants to be left alone for `ms`; with 0 it did not say for how long: 60 s, doubled each time until it was at peace for half an hour, with
+-- jitter. What several processes say of one moment counts once. Whoever does not know the lane has to learn of it.
+local function keep_off(limits, lane, ms, now)
+  local state = limits .. ':' .. lane
+  local known = redis.call('HMGET', state, 'until', 'step', 'asked')
+  local till, step, asked = tonumber(known[1] or 0) or 0, tonumber(known[2] or 0) or 0, tonumber(known[3] or 0) or 0
+  if ms == 0 then
+    if till > now then return end
+    if asked < now - PEACE_MS - FIRST_WAIT_MS * 2 ^ step then step = 0 end
+    local jitter = 0.75 + (tonumber(string.sub(redis.sha1hex(lane .. now), 1, 4), 16) / 65535) / 2
+    ms = math.floor(math.min(FIRST_WAIT_MS * 2 ^ step, LONGEST_WAIT_MS) * jitter)
+    step = math.min(step + 1, 20)
+  end
+  redis.call('HSET', state, 'until', math.max(till, now + math.min(ms, LONGEST_WAIT_MS)), 'step', step, 'asked', now)
+  redis.call('EXPIRE', state, STATE_S)
+  redis.pcall('HSETNX', limits, lane, '{}')
+  local version = redis.pcall('HINCRBY', limits, 'version', 1)
+  if type(version) == 'table' then redis.pcall('HSET', limits, 'version', now) end -- a foreign value
+end
+
+-- How many requests may be leased before `ahead`, how far apart they are (ms), and from when on (ms): by the rate a token bucket of `burst`, kept as the time at
+-- which it would be full again (tat, GCRA).
+local function allowed_by_rate(limit, tat, now, most)
+  if not limit.rate then return most, 0, now end
+  local apart = 1000 / limit.rate
+  local first = math.max(now, tat - (limit.burst - 1) * apart)
+  if first > now + AHEAD_MS then return 0, apart, first end
+  local full = math.max(tat, now)
+  local n = math.floor((now + AHEAD_MS + (limit.burst - 1) * apart - full) / apart) + 1
+  return math.max(0, math.min(most, n)), apart, full - (limit.burst - 1) * apart
+end
+
+-- How many more requests the quotas allow; and when to look again. Each window is counted in buckets, the one that leaves it wholly, so that no window of that
+-- length ever has more, wherever it begins.
+local function allowed_by_quotas(limit, state, now)
+  local left, again = math.huge, now
+  for _, quota in ipairs(limit.quotas) do
+    local n, window = quota[1], quota[2]
+    local width = math.max(1, math.floor(window / BUCKETS))
+    local last, fields, sum = math.floor(now / width), {}, 0
+    for back = 0, BUCKETS + 1 do fields[#fields + 1] = window .. ':' .. string.format('%.0f', last - back) end
+    for _, counted in ipairs(redis.call('HMGET', state, unpack(fields))) do sum = sum + (tonumber(counted or 0) or 0) end
+    if n - sum < left then left = n - sum end
+    if left <= 0 then again = (last + 1) * width end
+  end
+  return math.max(0, left), again
+end
+
+-- Buckets that no window reaches any more, where there are many.
+local function forget_buckets(limit, state, now)
+  if redis.call('HLEN', state) < MOST_FIELDS then return end
+  for _, field in ipairs(redis.call('HKEYS', state)) do
+    local window, bucket = string.match(field, '^(%d+):(%d+)$')
+    local width = window and math.max(1, math.floor(tonumber(window) / BUCKETS))
+    if window and tonumber(bucket) < math.floor(now / width) - BUCKETS - 1 then redis.call('HDEL', state, field) end
+  end
+end
+
+local function count_quotas(limit, state, at, n)
+  for _, quota in ipairs(limit.quotas) do
+    local window = quota[2]
+    local width = math.max(1, math.floor(window / BUCKETS))
+    redis.call('HINCRBY', state, window .. ':' .. string.format('%.0f', math.floor(at / width)), n)
+  end
+  forget_buckets(limit, state, at)
+end
+
+-- A lane that had no limits but a wait, long ago: its requests are like others from now on.
+local function forget_lane(limits, lane)
+  redis.call('HDEL', limits, lane)
+  redis.pcall('HINCRBY', limits, 'version', 1)
+end
+
+local function limit_of(limits, lane)
+  local text = redis.pcall('HGET', limits, lane)
+  local readable, limit = pcall(cjson.decode, text or '{}')
+  if not readable or type(limit) ~= 'table' then limit = {} end
+  limit.rate, limit.burst = tonumber(limit.rate), math.max(1, tonumber(limit.burst) or 1)
+  limit.concurrency = tonumber(limit.concurrency)
+  limit.quotas = type(limit.quotas) == 'table' and limit.quotas or {}
+  limit.only_asked = text == '{}'
+  return limit
+end
+
+-- Up to `wanted` requests of one lane that may be sent before now + AHEAD_MS: calls `lease` with score, member, and where there is a rate the time to send it;
+-- returns the time at which to look at the lane again.
+local function lease_of_lane(ready, limits, lane, now, wanted, lease)
+  local state, busy, key = limits .. ':' .. lane, limits .. ':' .. lane .. ':busy', lane_key(ready, lane)
+  local limit, known = limit_of(limits, lane), redis.call('HMGET', state, 'tat', 'until', 'asked')
+  local till = tonumber(known[2] or 0) or 0
+  if till > now then return math.min(till, now + LONGEST_LOOK_MS) end
+  if limit.only_asked and (tonumber(known[3] or 0) or 0) < now - PEACE_MS then forget_lane(limits, lane) end
+  local n, again = wanted, now
+  if limit.concurrency then
+    redis.call('ZREMRANGEBYSCORE', busy, '-inf', now)
+    n = math.min(n, limit.concurrency - redis.call('ZCARD', busy))
+    if n <= 0 then return now + 20 end
+  end
+  local by_quotas
+  by_quotas, again = allowed_by_quotas(limit, state, now)
+  if by_quotas <= 0 then return math.min(again, now + LONGEST_LOOK_MS) end
+  local by_rate, apart, at = allowed_by_rate(limit, tonumber(known[1] or 0) or 0, now, math.min(n, by_quotas))
+  if by_rate <= 0 then return at end
+  local popped = redis.call('ZPOPMIN', key, by_rate)
+  for i = 1, #popped, 2 do
+    local name = lease(popped[i + 1], popped[i], limit.rate and math.max(now, math.ceil(at)))
+    if limit.concurrency and name then redis.call('ZADD', busy, now + FORGOTTEN_MS, name) end
+    at = at + apart
+  end
+  local taken = #popped / 2
+  if taken > 0 then
+    if limit.rate then redis.call('HSET', state, 'tat', string.format('%.3f', at + (limit.burst - 1) * apart)) end
+    count_quotas(limit, state, now, taken)
+    redis.call('EXPIRE', state, STATE_S)
+    if limit.concurrency then redis.call('PEXPIRE', busy, FORGOTTEN_MS) end
+  end
+  return now
+end
+
+-- Up to `wanted` requests of the lanes that are due, those that waited longest first. A lane that is empty then is removed.
+local function lease_lanes(ready, limits, now, wanted, lease)
+  local lanes = lanes_of(ready)
+  local due = redis.call('ZRANGEBYSCORE', lanes, '-inf', now + AHEAD_MS, 'LIMIT', 0, MOST_LANES)
+  local share = math.max(1, math.floor(wanted / math.max(1, #due)))
+  for _, lane in ipairs(due) do
+    if lane == LATER then
+      wake_later(ready, now)
+    elseif wanted > 0 then
+      local given = 0
+      local again = lease_of_lane(ready, limits, lane, now, math.min(share, wanted), function(score, member, at)
+        given = given + 1
+        return lease(lane, score, member, at)
+      end)
+      wanted = wanted - given
+      if redis.call('EXISTS', lane_key(ready, lane)) == 0 then
+        redis.call('ZREM', lanes, lane)
+      else
+        redis.call('ZADD', lanes, math.max(again, now), lane)
+      end
+    end
+  end
+end

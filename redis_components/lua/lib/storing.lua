@@ -1,0 +1,58 @@
+-- What a message has to store. `x` is the exchange: the keys by their names in exchange.lua, `message`, `reply`, `now` and `next_blob`. Needs lib/ready,
+-- lib/fed and lib/tokens.
+
+-- One command for many arguments, a thousand at a time: each call from here costs as much as what it does.
+local function call_with_many(command, key, arguments)
+  local sum = 0
+  for from = 1, #arguments, 1000 do
+    sum = sum + redis.call(command, key, unpack(arguments, from, math.min(from + 999, #arguments)))
+  end
+  return sum
+end
+
+-- a: a new request is stored in the same step in which its fingerprint is set.
+local function store_requests(x, filter)
+  local message, duplicates, order, paces, plain = x.message, {}, 0, {}, {}
+  local seen, next_blob, kind = x.seen, x.next_blob, message.order
+  for _, pace in ipairs(message.paces or {}) do paces[pace[1]] = pace end
+  if #message.requests > 0 then order = redis.call('HINCRBY', x.counters, 'order', #message.requests) - #message.requests end
+  if filter then filter:ready(x.now) end
+  for place, score in ipairs(message.requests) do
+    local fingerprint, payload = next_blob(), next_blob()
+    if fingerprint ~= '' and ((not filter and redis.call('SADD', seen, fingerprint) == 0) or (filter and filter:seen(fingerprint))) then
+      duplicates[#duplicates + 1] = place
+    elseif kind == 'advised' or paces[place] then
+      enqueue(x.ready, kind, order + place, score, payload, paces[place])
+    else
+      plain[#plain + 1], plain[#plain + 2] = kind == 'priority' and score or 0, new_member(kind, order + place, payload)
+    end
+  end
+  call_with_many('ZADD', x.ready, plain)
+  if filter then filter:close(x.full) end
+  x.reply.duplicates = duplicates
+end
+
+-- Start tasks for the next service, only where the change token differs from the last one; in the place of the one with that id that waits already.
+local function store_tasks(x, next_tokens, to_feed, lists)
+  local tasks = x.message.tasks
+  if #tasks == 0 then return end
+  forget_if_empty(to_feed)
+  for _, one in ipairs(tasks) do
+    local id, token, lane, wide, site = unpack(one)
+    local task = { wide = wide, data = x.next_blob() }
+    if redis.call('HGET', next_tokens, id) ~= token then
+      redis.call('HSET', next_tokens, id, token)
+      if lane == 0 then
+        make_task(to_feed, id, task, site)
+      elseif is_apart(to_feed, id, task) then
+        redis.call('RPUSH', lists[lane], task.data)
+      end
+    end
+  end
+  bound_tokens(next_tokens, #tasks)
+end
+
+local function store_items(x, lists)
+  for _ = 1, x.message.items do redis.call('RPUSH', x.items, x.next_blob()) end
+  for _, place in ipairs(x.message.keyed_items) do redis.call('RPUSH', lists[place], x.next_blob()) end
+end

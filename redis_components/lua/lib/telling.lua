@@ -1,0 +1,69 @@
+-- What a message says of leases, as far as they are its owner's. `x` is the exchange (lib/storing); `reply.lost` counts the others. Needs lib/storing, lib/settling and
+-- lib/parking.
+
+local function count_lost(x, was_ours)
+  if not was_ours then x.reply.lost = (x.reply.lost or 0) + 1 end
+end
+
+-- c. Requests without a lane, which are most, at once.
+local function ack_told(x)
+  local acks, plain = x.message.acks, {}
+  for from = 1, #acks, 1000 do
+    for place, value in ipairs(redis.call('HMGET', x.leases, unpack(acks, from, math.min(from + 999, #acks)))) do
+      local id = acks[from + place - 1]
+      if value and string.find(value, '^r%-?%d+|.........') then
+        plain[#plain + 1] = id
+      else
+        count_lost(x, ack(x.leases, x.counters, x.start_deaths, x.fed, id))
+      end
+    end
+  end
+  if #plain == 0 then return end
+  local ended = call_with_many('HDEL', x.leases, plain)
+  redis.call('HINCRBY', x.counters, 'leased', -ended)
+  redis.call('HINCRBY', x.counters, 'acked', ended)
+  for _ = ended + 1, #plain do count_lost(x, false) end
+end
+
+-- d
+local function release_told(x)
+  for _, id in ipairs(x.message.releases) do count_lost(x, release(x.leases, x.counters, x.ready, x.start_tasks, x.fed, id)) end
+end
+
+-- d, into the lane of a request that was leased from READY, or from another lane: its site has limits.
+local function shelve_told(x)
+  for _, one in ipairs(x.message.shelves or {}) do
+    local kind, score, member = end_lease(x.leases, x.counters, one[1])
+    if kind == REQUEST then to_lane(x.ready, one[2], score, member) end
+    count_lost(x, kind ~= nil)
+  end
+end
+
+-- Sites have asked to be left alone for a time.
+local function keep_off_told(x, limits)
+  for _, one in ipairs(x.message.waits or {}) do keep_off(limits, one[1], one[2], x.now) end
+end
+
+-- f
+local function bury_told(x)
+  for _, burial in ipairs(x.message.burials) do
+    count_lost(x, give_up(x.leases, x.counters, x.start_deaths, x.dead, x.fed, burial[1], burial[2]))
+  end
+end
+
+-- Requests and start tasks of held sites go into the lists of their lots, and come back from one that is not held any more.
+local function park_told(x, lots, lot_keys)
+  local message = x.message
+  for _, one in ipairs(message.parks or {}) do
+    local id, lot = one[1], one[2]
+    if x.stale then -- the site may not be held any more
+      count_lost(x, release(x.leases, x.counters, x.ready, x.start_tasks, x.fed, id))
+    else
+      count_lost(x, park(x.leases, x.counters, lot_keys[lot], id))
+    end
+  end
+  if message.unpark and not x.stale and not x.full then
+    unpark(lot_keys[message.unpark], lots[message.unpark], x.counters, x.ready, x.start_tasks, x.dead, x.fed, 500)
+  end
+  for place, lot in ipairs(lots) do tell_lot(x.parked, lot_keys[place], lot) end
+end

@@ -1,0 +1,26 @@
+-- Append items that were refused to the item stream again, and take them out of the list of refused ones.
+--
+-- KEYS[1] bad     (list)  refused items with their reasons
+-- KEYS[2] items   (list)  item stream, oldest first
+-- ARGV[1] chosen  (any number)  for each entry its place from the head, its SHA-1, and the item where it is not what follows the entry's first line, else ''; at
+--                 most 500, by rising place
+-- Returns: how many were put back; entries that are not at their place any more are left out
+-- Retry: safe; what was taken is not at its place any more
+local bad, items = KEYS[1], KEYS[2]
+local chosen = 1
+
+-- include: dead
+
+redis.call('LLEN', items) -- a foreign type is found before anything is written
+local count = 0
+for at = chosen, #ARGV, 3 do
+  local place, sha, text = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+  local entry = entry_at(bad, place, sha)
+  if entry then
+    redis.call('RPUSH', items, text ~= '' and text or payload_of_dead(entry))
+    mark_taken(bad, place)
+    count = count + 1
+  end
+end
+sweep(bad, count, ARGV[chosen])
+return count

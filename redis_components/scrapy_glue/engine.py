@@ -1,0 +1,154 @@
+"""The frontier of a crawl on Scrapy's engine: its clock, its transport, and how it is closed and left.
+
+What it needs of Scrapy's internals is in `internals.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from scrapy import Spider, signals
+from scrapy.core.engine import ExecutionEngine
+from scrapy.utils.asyncio import call_later, is_asyncio_available
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+
+from redis_components import connection
+from redis_components.frontier.frontier import Frontier, FrontierConfig
+from redis_components.frontier.transport import Exchanger, LoopTransport, ThreadTransport
+
+from .config import config_of
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+CLOSE_TIMEOUT_S = 8.0
+"""Longest wait for Redis when a crawl closes, shorter than the grace time that a supervisor gives."""
+
+_frontiers: WeakKeyDictionary[Crawler, Frontier] = WeakKeyDictionary()
+_deadlines: WeakKeyDictionary[Crawler, float] = WeakKeyDictionary()
+_closing: set[Any] = set()
+
+logger = logging.getLogger(__name__)
+
+
+class ReactorClock:
+    """The clock of Scrapy's reactor, or of the event loop where Scrapy runs without a reactor. Made in the reactor's thread."""
+
+    def __init__(self) -> None:
+        self._call: Callable[[Callable[[], None]], Any]
+        if is_asyncio_available():
+            import asyncio
+
+            self._call = asyncio.get_event_loop().call_soon_threadsafe
+        else:
+            from twisted.internet import reactor
+
+            self._call = reactor.callFromThread
+
+    def now(self) -> float:
+        """Seconds, never going back."""
+        return time.monotonic()
+
+    def call_later(self, delay_s: float, call: Callable[[], None]) -> Callable[[], None]:
+        """Run `call` in the reactor after `delay_s`; returns what cancels it."""
+        return call_later(delay_s, call).cancel
+
+    def call_soon_threadsafe(self, call: Callable[[], None]) -> None:
+        """Run `call` in the reactor's thread soon."""
+        self._call(call)
+
+
+def running_crawler(spider: Spider) -> Crawler | None:
+    """The crawler of `spider`, where an engine of Scrapy's is at work; None for a spider in a script or a test without one."""
+    crawler: Crawler | None = getattr(spider, "crawler", None)
+    try:
+        return crawler if isinstance(getattr(crawler, "engine", None), ExecutionEngine) else None
+    except RuntimeError:  # it is not set yet
+        return None
+
+
+def frontier_of(crawler: Crawler, adapt: Callable[[FrontierConfig], FrontierConfig] = lambda config: config) -> Frontier:
+    """The one frontier of `crawler`, shared by its scheduler, pipeline, spider and stats; made at the first call, in the
+    reactor's thread. The scheduler is the first to call: it adapts what the settings say to its queue and dupefilter.
+    """
+    frontier = _frontiers.get(crawler)
+    if frontier is None:
+        config = adapt(config_of(crawler))
+        clock = ReactorClock()
+        transport = _transport(crawler.settings, clock, config.beat_s)
+        frontier = _frontiers[crawler] = Frontier(config, transport, clock)
+
+        async def leave() -> None:
+            await _leave(crawler)
+            if isinstance(transport, LoopTransport):
+                await transport.closed()
+
+        async def leave_if_never_started() -> None:
+            # A component failed to open: Scrapy closes the spider and sends no engine_stopped. In a process that lives on, this
+            # owner would live on too.
+            if crawler.engine is None or crawler.engine.start_time is None:
+                await leave()
+
+        crawler.signals.connect(leave, signals.engine_stopped, weak=False)
+        crawler.signals.connect(leave_if_never_started, signals.spider_closed, weak=False)
+    return frontier
+
+
+def known_frontier(crawler: Crawler) -> Frontier | None:
+    """The frontier of `crawler`; None where nothing of it has asked for one, as with Scrapy's own scheduler and pipelines."""
+    return _frontiers.get(crawler)
+
+
+def _transport(settings: BaseSettings, clock: ReactorClock, beat_s: float) -> Exchanger:
+    in_thread = ThreadTransport(connection.from_settings(settings), clock, beat_s=beat_s)
+    client = connection.asyncio_client(settings) if is_asyncio_available() else None
+    return in_thread if client is None else LoopTransport(client, in_thread)
+
+
+def close_frontier(crawler: Crawler) -> Deferred[None]:
+    """Release what was not started; fires when everything is stored, or when the time for closing is over."""
+    return _in_time(crawler, frontier_of(crawler).close)
+
+
+async def _leave(crawler: Crawler) -> None:
+    """Say good-bye on the last awaited signal of a crawl, with what is left and the final stats."""
+    frontier = frontier_of(crawler)
+    await maybe_deferred_to_future(_in_time(crawler, frontier.leave))
+    frontier.stop()
+
+
+def _in_time(crawler: Crawler, action: Callable[[Callable[[], None]], None]) -> Deferred[None]:
+    """Fires when `action` calls back; closing and leaving together take at most CLOSE_TIMEOUT_S."""
+    done: Deferred[None] = Deferred()
+    deadline = _deadlines.setdefault(crawler, time.monotonic() + CLOSE_TIMEOUT_S)
+
+    def end(message: str | None = None) -> None:
+        if not done.called:
+            if message:
+                logger.warning(message)
+            timer.cancel()
+            done.callback(None)
+
+    late = "Redis did not answer in time; what it does not know yet will be crawled again"
+    timer = call_later(max(0.2, deadline - time.monotonic()), end, late)
+    action(end)
+    return done
+
+
+def stop_crawl(crawler: Crawler, reason: str) -> None:
+    """Close the spider from outside of Scrapy's own flow."""
+    assert crawler.engine is not None
+    closing = crawler.engine.close_spider_async(reason=reason)
+    if is_asyncio_available():
+        import asyncio
+
+        _closing.add(task := asyncio.ensure_future(closing))  # the loop itself keeps no reference
+        task.add_done_callback(_closing.discard)
+    else:
+        Deferred.fromCoroutine(closing)

@@ -1,0 +1,128 @@
+"""What `redis_components` uses of Scrapy's internals, and each assumption about them by name.
+
+`tests/contract/test_scrapy_internals.py` asserts every entry of ASSUMES against the installed Scrapy; it fails first when Scrapy
+changes. `make try-scrapy VERSION=...` runs it, and crawls, with another release. `workers/crawler/scrapy_internals.py` and
+`forums/sites/http/scrapy_internals.py` say the same of their packages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.exceptions import IgnoreRequest
+
+from redis_components.errors import IncompatibleEngine
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from twisted.python.failure import Failure
+
+ASSUMES = {
+    "_Slot.inprogress": "each scheduled request enters this set when Scrapy begins with it, and leaves it once, last of all",
+    "_Slot.nextcall": "`schedule` makes the engine ask the scheduler for a request soon",
+    "Scraper.handle_spider_error": "the scraper calls it on itself for all that callbacks, errbacks and middlewares raise",
+    "Request.__hash__": "requests are compared by identity, so a copy never acks the original",
+    "Request.__slots__": "`codec/requests.py` sets every field of a request without its constructor, which takes 5 µs",
+    "ExecutionEngine.scheduler": "the scheduler of a crawl is reachable while a spider runs",
+    "ExecutionEngine.start_time": "None until the engine has started: a crawl whose components failed to open never did",
+    "Slot.queue": "of a downloader: pairs of a request that waits for its turn and the Deferred that lets it go on",
+    "Downloader._process_queue": "counts a request as in transfer only when its task runs, so a slot's limit does not hold",
+    "StatsCollector.__getattribute__": "wraps methods to warn of a deprecated argument, and does nothing else",
+    "MemoryStatsCollector._stats": "the stats of this process, by name",
+    "BaseDupeFilter.log": "only warns of itself: a class that does not override it has no log of its filtered requests",
+    "finish_request": "where BaseScheduler has it, the engine calls it where a request leaves `_Slot.inprogress`",
+}
+"""What is used -> what is assumed of it."""
+
+
+class InProgress(set[Request]):
+    """The engine slot's set of requests in progress, which tells when one begins and when it is finished.
+
+    In Scrapy 2.19 every scheduled request leaves this set exactly once and last of all: its callback's output is exhausted,
+    its items are through the pipelines, its children are with the scheduler; also after errors, retries, redirects and
+    robots.txt. There is no public signal for it yet; where Scrapy calls the scheduler's `finish_request` (scrapy/scrapy#7978
+    proposes it), that one tells that a request is finished, and this set only that one begins.
+
+    It enters in the context from which the asyncio tasks of its download, callback and pipelines inherit.
+    """
+
+    def __init__(self, finished: Callable[[Request], None], begun: Callable[[Request], None]) -> None:
+        super().__init__()
+        self._finished = finished
+        self._begun = begun
+
+    def add(self, request: Request, /) -> None:
+        """Add, and tell."""
+        super().add(request)
+        self._begun(request)
+
+    def remove(self, request: Request, /) -> None:
+        """Remove, and tell."""
+        super().remove(request)
+        self._finished(request)
+
+
+def calls_finish_request() -> bool:
+    """Whether this Scrapy tells its scheduler itself when a request is finished."""
+    return hasattr(BaseScheduler, "finish_request")
+
+
+def _nothing(request: Request) -> None:
+    pass
+
+
+def watch_finished(
+    crawler: Crawler,
+    finished: Callable[[Request], None],
+    *,
+    begun: Callable[[Request], None] = lambda request: None,
+    failed: Callable[[Request, Failure], None] = lambda request, failure: None,
+) -> Callable[[], None]:
+    """Call `finished` whenever Scrapy is done with a request; returns a function that wakes the engine.
+
+    Where Scrapy itself calls the scheduler's `finish_request`, `finished` is not called from here: it would count twice.
+
+    `begun` is called when Scrapy begins with a request, in a context of that request's own where Scrapy runs on asyncio.
+    `failed` is called with what a request's callback, errback or spider middleware raised: Scrapy's signal for it leaves out
+    CloseSpider. Raises IncompatibleEngine where the engine lacks one of these points.
+    """
+    slot = getattr(crawler.engine, "_slot", None)
+    inprogress = getattr(slot, "inprogress", None)
+    wake = getattr(getattr(slot, "nextcall", None), "schedule", None)
+    scraper = getattr(crawler.engine, "scraper", None)
+    handle_error = getattr(scraper, "handle_spider_error", None)
+    if type(inprogress) is not set or inprogress or wake is None or handle_error is None:
+        import scrapy
+
+        raise IncompatibleEngine(
+            f"Scrapy {scrapy.__version__} has no known point where a request is finished (engine._slot.inprogress) or fails "
+            "(engine.scraper.handle_spider_error); install the Scrapy version that Trawl's constraints.txt pins"
+        )
+
+    def tell_and_handle(failure: Failure, request: Request, response: Any) -> None:
+        failed(request, failure)
+        handle_error(failure, request, response)
+
+    slot.inprogress = InProgress(_nothing if calls_finish_request() else finished, begun)  # type: ignore[union-attr]
+    scraper.handle_spider_error = tell_and_handle  # type: ignore[union-attr]
+    return wake  # type: ignore[no-any-return]
+
+
+class NotNow(IgnoreRequest):
+    """A request is not sent, because what it belongs to is held: its lease is given back."""
+
+
+def take_back(crawler: Crawler, is_held: Callable[[Request], bool]) -> None:
+    """End those requests that wait for their turn in the downloader and are held: Scrapy is done with each soon, and no errback
+    is called.
+    """
+    slots = getattr(getattr(crawler.engine, "downloader", None), "slots", {})  # a project's own downloader may have none
+    for slot in list(slots.values()):
+        for entry in [entry for entry in slot.queue if is_held(entry[0])]:
+            slot.queue.remove(entry)
+            request, turn = entry
+            request.errback = None  # it did not fail; who leases it next reads it again
+            turn.errback(NotNow("it is held"))

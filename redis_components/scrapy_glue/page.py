@@ -1,0 +1,63 @@
+"""What a lease stands for while Scrapy works on it: a page, or a start task, with all that lives in this process only.
+
+A request that cannot be stored is in memory and nowhere else. It counts as part of the page it was found on: the page's lease
+ends when its last part is finished, so that a crash before that gives the page back, and all that it leads to with it.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scrapy import Request
+
+    from redis_components.frontier.frontier import Frontier
+
+current_page: ContextVar[Page | None] = ContextVar("trawl_page", default=None)
+"""What the running code is working on: set for each page by the scheduler, for each start task by `RedisMixin`.
+
+Scrapy runs the download, the callback and the pipelines of one request in separate asyncio tasks, which inherit it. Without
+asyncio (another Twisted reactor) Scrapy's cooperator runs callbacks of all pages in one context, and this stays None there.
+"""
+
+
+class Page:
+    """A leased request (None: a start task), from its lease to its end."""
+
+    __slots__ = ("attempts", "cut_off", "lease_id", "parts", "reason", "request", "site")
+
+    def __init__(self, lease_id: str, request: Request | None = None, site: str = "", attempts: int = 0) -> None:
+        self.lease_id = lease_id  # "" once it is settled, or not ours any more
+        self.request = request
+        self.site = site  # whose place it has; "" where places are not counted
+        self.attempts = attempts  # processes that died while they worked on it
+        self.parts = 1  # itself, and the requests kept in memory that came from it
+        self.reason: str | None = None  # why it is given up
+        self.cut_off = False  # its output was not read to the end, because the crawl closes
+
+    def give_up(self, request: Request, reason: str) -> None:
+        """Let the lease end among the dead ones, because `request`, a part of this page, failed."""
+        self.reason = reason if request is self.request else f"{request}, found here and kept in memory: {reason}"
+
+    def finish_part(self, frontier: Frontier) -> bool:
+        """One part is finished. After the last one the lease ends: released (edge d) where its output was cut off, buried (f)
+        where it is given up, else acked (c). Returns whether it was the last one of a lease that is still ours.
+        """
+        self.parts -= 1
+        if self.parts or not self.lease_id:
+            return False
+        if self.cut_off:
+            frontier.release(self.lease_id)
+        elif self.reason is not None:
+            frontier.bury(self.lease_id, self.reason)
+        else:
+            frontier.ack(self.lease_id)
+        self.lease_id = ""
+        return True
+
+    def release(self, frontier: Frontier) -> None:
+        """Give the lease back although parts are unfinished: they end with this process."""
+        if self.lease_id:
+            frontier.release(self.lease_id)
+            self.lease_id = ""

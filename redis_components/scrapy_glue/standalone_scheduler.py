@@ -1,0 +1,205 @@
+"""scrapy-redis's Scheduler as it is without an engine: a synchronous queue behind a dupefilter, in a script or a test."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import redis
+from scrapy import Request, Spider
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.exceptions import ScrapyDeprecationWarning
+from scrapy.settings import BaseSettings
+
+from redis_components import connection, defaults
+from redis_components.codec.requests import request_codec
+from redis_components.crawl_admin.inspector import wipe
+from redis_components.dupefilter import is_fused
+from redis_components.errors import TrawlError
+from redis_components.frontier.messages import NO_FILTER, NewRequest, exact_score, score_of
+from redis_components.frontier.store_one import store
+from redis_components.keys import CrawlKeys
+from redis_components.queue import Base, order_of, own_codec_of, own_score_of
+from redis_components.server.namespace import namespace_of
+from redis_components.setting_values import loaded
+
+from .custom_queue import TOKEN
+from .scheduler_parts import arguments_of, clears_by_itself, log_duplicate, make_dupefilter, make_queue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy.crawler import Crawler
+    from scrapy.statscollectors import StatsCollector
+    from twisted.internet.defer import Deferred
+
+    from redis_components.codec.requests import Codec
+
+logger = logging.getLogger(__name__)
+
+
+class LoneScheduler(BaseScheduler):
+    """Constructor, attributes and methods of scrapy-redis 0.9.1. Every call waits for Redis, and raises what it raises; what is
+    taken is not leased.
+    """
+
+    spider: Spider
+    queue: Any
+    stats: StatsCollector | None = None
+    _unfit: TrawlError | None = None
+    _owner = ""  # name under which this process holds leases
+    _keys: CrawlKeys
+    _codec: Codec
+    _own_score: Callable[[Request], float] | None
+
+    def __init__(
+        self,
+        server: redis.Redis,
+        persist: bool = False,
+        flush_on_start: bool = False,
+        queue_key: str = defaults.SCHEDULER_QUEUE_KEY,
+        queue_cls: Any = defaults.SCHEDULER_QUEUE_CLASS,
+        dupefilter: Any = None,
+        dupefilter_key: str = defaults.SCHEDULER_DUPEFILTER_KEY,
+        dupefilter_cls: Any = defaults.SCHEDULER_DUPEFILTER_CLASS,
+        idle_before_close: int = 0,
+        serializer: Any = None,
+    ) -> None:
+        """scrapy-redis's arguments: classes and serializer as objects or dotted paths, `idle_before_close` in seconds.
+
+        Raises TypeError for a negative `idle_before_close`.
+        """
+        if idle_before_close < 0:
+            raise TypeError("idle_before_close cannot be negative")
+        self.server = server
+        self.persist = persist
+        self.flush_on_start = flush_on_start
+        self.queue_key = queue_key
+        self.queue_cls = queue_cls
+        self.df = dupefilter
+        self.dupefilter_cls = dupefilter_cls
+        self.dupefilter_key = dupefilter_key
+        self.idle_before_close = idle_before_close
+        self.serializer = serializer
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> Self:
+        """Read the settings; nothing is sent to Redis yet. Raises ConfigError."""
+        return cls(server=connection.from_settings(settings), **arguments_of(settings))
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """The same, with the crawler's stats. What is wrong is said in `open`: here only a traceback could tell it."""
+        try:
+            instance = cls.from_settings(crawler.settings)
+        except TrawlError as error:
+            instance = cls(server=None)  # type: ignore[arg-type]  # it will not be used
+            instance._unfit = error
+        instance.stats = crawler.stats
+        return instance
+
+    def open(self, spider: Spider) -> Deferred[None] | None:
+        """Make queue and dupefilter; may be called again after `close`. Raises ConfigError."""
+        self.spider = spider
+        self._make_parts()
+        if self.flush_on_start:
+            self.flush()
+        if waiting := len(self.queue):
+            self._say_resuming(waiting)
+        return None
+
+    def _make_parts(self) -> None:
+        """Raises ConfigError."""
+        if self._unfit:
+            raise self._unfit
+        settings = getattr(self.spider, "settings", None) or BaseSettings()
+        self.serializer = loaded(self.serializer, "SCHEDULER_SERIALIZER")
+        codec = request_codec(self.spider, self.serializer, settings.getlist("SCHEDULER_REQUEST_CLASSES"))
+        self._keys = CrawlKeys.for_spider(
+            self.spider.name,
+            namespace=namespace_of(settings),
+            requests=self.queue_key,
+            dupefilter=self.dupefilter_key,
+        )
+        self.queue = make_queue(
+            self.queue_cls, server=self.server, spider=self.spider, key=self._keys.requests, serializer=self.serializer
+        )
+        if isinstance(self.queue, Base):
+            self.queue.use_codec(codec)
+        self._codec = own_codec_of(self.queue) or codec
+        self._own_score = own_score_of(self.queue)
+        if self.df is None:
+            self.df = make_dupefilter(self.dupefilter_cls, self.spider)
+        self._keys = replace(  # a subclass may have changed its key
+            self._keys,
+            requests=getattr(self.queue, "key", self._keys.requests),
+            dupefilter=self.df.key if is_fused(type(self.df)) else self._keys.dupefilter,
+            custom_queue=order_of(type(self.queue)) is None,
+            custom_dupefilter=not is_fused(type(self.df)),
+        )
+
+    def close(self, reason: str) -> Deferred[None] | None:  # noqa: ARG002
+        """Without `persist`, delete what is left."""
+        if not self.persist:
+            self.flush()
+        return None
+
+    def flush(self) -> None:
+        """Delete the queue and the dupefilter, unless another process is crawling with them."""
+        keys, clears_itself = self._keys, clears_by_itself(self.df)
+        fingerprints = keys.custom_dupefilter or not clears_itself
+        at_work = wipe(self.server, keys, but_not_for=self._owner, fingerprints=fingerprints)
+        if at_work is not None:
+            logger.warning("flush: not done, %s is crawling with this queue", at_work)
+            return
+        if keys.custom_queue:
+            self.queue.clear()
+        if clears_itself:
+            self.df.clear()
+        logger.info("flush: wiped")
+
+    def enqueue_request(self, request: Request) -> bool:
+        """Store a request; False where it was seen before. Raises Unserializable, LayoutError, ConfigError, RedisError, and what
+        a queue or dupefilter class of the user's raises.
+        """
+        order = order_of(type(self.queue))
+        if order is not None and is_fused(type(self.df)):
+            mark = NO_FILTER if request.dont_filter else self.df.fingerprint(request)
+            new = NewRequest(mark, self._score(request), self._codec.encode(request))
+            is_new = store(self.server, self._keys, order, self.df.filter, new)
+        else:
+            is_new = request.dont_filter or not self.df.request_seen(request)
+            if is_new:
+                self.queue.push(request)
+        if not is_new:
+            log_duplicate(self.df, request, self.spider)
+        elif self.stats:
+            self.stats.inc_value("scheduler/enqueued/redis")
+        return is_new
+
+    def _score(self, request: Request) -> str:
+        return score_of(request.priority) if self._own_score is None else exact_score(self._own_score(request))
+
+    def next_request(self) -> Request | None:
+        """Remove and return the next request, or None after `idle_before_close` seconds. Raises Undecodable, RedisError."""
+        request: Request | None = self.queue.pop(self.idle_before_close)
+        if request is not None:
+            request.meta.pop(TOKEN, None)
+            if self.stats:
+                self.stats.inc_value("scheduler/dequeued/redis")
+        return request
+
+    def has_pending_requests(self) -> bool:
+        """Whether something waits."""
+        return len(self) > 0
+
+    def __len__(self) -> int:
+        """Requests that wait."""
+        return len(self.queue)
+
+    def _say_resuming(self, waiting: int) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ScrapyDeprecationWarning)  # scrapy-redis's users may listen to it here
+            self.spider.log(f"Resuming crawl ({waiting} requests scheduled)")

@@ -1,0 +1,1 @@
+"""Connections to Redis: addresses, clients, namespaces, Lua scripts, replies."""

@@ -1,0 +1,110 @@
+"""Whether a Redis is set up and able to keep what a frontier needs kept: by INFO alone, which managed servers allow, too.
+
+Pure but for `look`. Each finding says what is wrong, what follows, and what to do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import redis
+
+OLDEST = (6, 2)
+NEARLY_FULL = 0.9  # of maxmemory
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that is wrong with the server."""
+
+    name: str  # for metrics: `eviction`, `no_aof`, `cannot_save`, `memory`, `version`, `replica`, `loading`
+    said: str
+    fix: str
+    grave: bool = True  # data is lost, or nothing works; else it will be one day
+
+    def __str__(self) -> str:
+        """One line."""
+        return f"{self.said}: {self.fix}"
+
+
+NAMES = ("eviction", "no_aof", "cannot_save", "memory", "version", "replica", "loading")
+"""Of all findings that there can be."""
+
+
+def look(client: redis.Redis) -> list[Finding]:
+    """What is wrong with the server now. Raises `redis.RedisError`."""
+    found: Any = client.info()
+    if found and all(isinstance(value, dict) for value in found.values()):  # of a Cluster: by node
+        return list({one.name: one for info in found.values() for one in findings(info)}.values())
+    return findings(found)
+
+
+def findings(info: Mapping[str, Any]) -> list[Finding]:
+    """What INFO says that an operator has to mend, the worst first."""
+    found = [*_keeping(info), *_serving(info)]
+    return sorted(found, key=lambda one: not one.grave)
+
+
+def _keeping(info: Mapping[str, Any]) -> list[Finding]:
+    found = []
+    policy = str(info.get("maxmemory_policy", "noeviction"))
+    limit, used = int(info.get("maxmemory", 0)), int(info.get("used_memory", 0))
+    if policy != "noeviction":
+        found.append(
+            Finding(
+                name="eviction",
+                said=f"Redis may evict keys (maxmemory-policy {policy}): queues vanish without a word",
+                fix="CONFIG SET maxmemory-policy noeviction, and in its configuration",
+                grave=limit > 0,
+            )
+        )
+    if limit and used > limit * NEARLY_FULL:
+        found.append(
+            Finding(
+                name="memory",
+                said=f"Redis uses {used / limit:.0%} of its maxmemory ({used / 2**20:,.0f} of {limit / 2**20:,.0f} MiB)",
+                fix="raise maxmemory, drain queues, or purge what is dead (trawl dead purge)",
+                grave=used >= limit,
+            )
+        )
+    if not int(info.get("aof_enabled", 1)) and info.get("role", "master") == "master":
+        found.append(
+            Finding(
+                name="no_aof",
+                said="Redis has no append-only file: what was queued since the last snapshot is gone when it ends",
+                fix="CONFIG SET appendonly yes, and in its configuration",
+                grave=False,
+            )
+        )
+    failing = [name for name, field in _WRITES.items() if str(info.get(field, "ok")) != "ok"]
+    if failing:
+        found.append(
+            Finding(
+                name="cannot_save",
+                said=f"Redis cannot write its {' and '.join(failing)} to disk",
+                fix="make room on its disk (df), and look at its log; it goes on without a restart then",
+            )
+        )
+    return found
+
+
+_WRITES = {"append-only file": "aof_last_write_status", "snapshot": "rdb_last_bgsave_status"}
+
+
+def _serving(info: Mapping[str, Any]) -> list[Finding]:
+    found = []
+    version = str(info.get("redis_version", ""))
+    numbers = tuple(map(int, re.findall(r"\d+", version)[:2]))
+    if numbers and numbers < OLDEST:
+        found.append(Finding(name="version", said=f"Redis {version} is too old", fix="install 6.2 or newer"))
+    if info.get("role") == "slave":
+        primary = f"{info.get('master_host', '?')}:{info.get('master_port', '?')}"
+        found.append(
+            Finding(name="replica", said=f"this Redis is a replica of {primary} and takes no writes", fix="name the primary")
+        )
+    if int(info.get("loading", 0)):
+        found.append(Finding(name="loading", said="Redis is still loading its data", fix="wait", grave=False))
+    return found

@@ -1,0 +1,59 @@
+"""The namespace of a job: a prefix of every key of a crawl, so that several jobs of one spider run side by side in one Redis.
+
+scrapy crawl forum -s REDIS_NAMESPACE=monday        monday:forum:requests, monday:forum:dupefilter, ...
+TRAWL_NAMESPACE='{monday}' trawl up                 the fleet and the tools; braces make it the hash tag of a Redis Cluster
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from redis.crc import key_slot
+
+from redis_components.errors import ConfigError
+from redis_components.names import LONGEST, is_job_name
+
+from .variables import variable
+
+
+def fleet_namespace() -> str:
+    """The namespace of fleet and tools: TRAWL_NAMESPACE, or none. Raises ConfigError."""
+    return _checked(variable("TRAWL_NAMESPACE") or "", "TRAWL_NAMESPACE")
+
+
+class _Settings(Protocol):
+    """Scrapy's; the core does not import Scrapy."""
+
+    def get(self, name: str, /) -> Any: ...
+
+
+def namespace_of(settings: _Settings) -> str:
+    """The namespace of a crawl: REDIS_NAMESPACE, or none. Raises ConfigError."""
+    return _checked(str(settings.get("REDIS_NAMESPACE") or ""), "REDIS_NAMESPACE")
+
+
+def _checked(namespace: str, setting: str) -> str:
+    """`namespace`, unless it cannot be a part of keys. Raises ConfigError that names `setting`."""
+    if namespace and not is_job_name(namespace):
+        raise ConfigError(
+            f"{setting} = {namespace!r:.200}: must be without spaces and %, printable and of at most {LONGEST} characters,"
+            " as in job42 or {job42}"
+        )
+    return namespace
+
+
+def prefixed(key: str, namespace: str) -> str:
+    """`key` in the namespace."""
+    return f"{namespace}:{key}" if namespace else key
+
+
+def check_one_slot(keys: Iterable[str], setting: str, example: str) -> None:
+    """Raise ConfigError when a Redis Cluster would keep `keys` in more than one slot; `example` is what `setting` could be."""
+    slots = {key_slot(key.encode()): key for key in keys}
+    if len(slots) > 1:
+        (one, two), *_ = zip(sorted(slots)[:-1], sorted(slots)[1:], strict=True)
+        raise ConfigError(
+            f"on a Redis Cluster all keys of a crawl must be in one slot, but {slots[one]} is in {one} and {slots[two]} in {two}:"
+            f" set {setting} to a hash tag, such as {example}, and leave other hash tags out of key patterns"
+        )

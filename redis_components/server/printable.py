@@ -1,0 +1,72 @@
+"""Text of others (pages, Redis, processes) made safe to show: on a terminal, in a log, in JSON. Pure but for `safe_records`.
+
+| characters                                  | why they are dangerous                                            |
+|---------------------------------------------|-------------------------------------------------------------------|
+| C0 without newline and tab, DEL, C1         | escape sequences: title of the window, clipboard, cleared screen; |
+|                                             | `\\r` and `\\b` overwrite what was said before                      |
+| U+2028, U+2029 (and NEL, VT, FF, FS, GS, RS)| end a line for some readers: a forged log line                    |
+| U+202A-202E, U+2066-2069                    | reorder what stands around them ("Trojan source")                 |
+| lone surrogates                             | cannot be encoded: who prints them fails                          |
+
+Each is shown as its escape (`\\x1b`, `\\u202e`), so nothing is lost and nothing acts.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Any
+
+_CLASS = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_UNSAFE = re.compile(f"[{_CLASS}]")
+_UNSAFE_OR_BREAK = re.compile(f"[{_CLASS}\n]")
+_RAW_IN_JSON = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_FLUSH_LEFT = re.compile(r"\n(?=\S)")
+
+
+def printable(text: str) -> str:
+    """The text with what acts on a terminal as visible escapes; newlines and tabs stay. Idempotent."""
+    return _UNSAFE.sub(_escaped, text) if _UNSAFE.search(text) else text
+
+
+def in_one_line(text: str) -> str:
+    """The same with newlines as `\\n`: for a name, or a reason, in the middle of a line."""
+    return _UNSAFE_OR_BREAK.sub(_escaped, text)
+
+
+def log_entry(text: str) -> str:
+    """A message for a log: lines after the first are indented, so none of them can pass for an entry. Idempotent."""
+    return _FLUSH_LEFT.sub("\n  ", printable(text)) if "\n" in text or _UNSAFE.search(text) else text
+
+
+def in_json(document: str) -> str:
+    """A JSON document with the same values and without characters that act on a terminal (JSON allows DEL, C1 and bidi raw)."""
+    return _RAW_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
+
+
+class SafeRecord(logging.LogRecord):
+    """A log record whose message and traceback stay one entry, also with what a page, a URL or an exception has put into them."""
+
+    def getMessage(self) -> str:  # noqa: N802 - the name that logging calls
+        return log_entry(super().getMessage())
+
+    @property
+    def exc_text(self) -> str | None:
+        """The traceback, once a formatter has made it: the exception's own words are data, too."""
+        return self._exc_text
+
+    @exc_text.setter
+    def exc_text(self, text: str | None) -> None:
+        self._exc_text = text if text is None else "\n".join(f"  {line}" for line in printable(text).split("\n"))
+
+
+def safe_records() -> None:
+    """From now on every record that is logged in this process, and in those forked from it, is a `SafeRecord`."""
+    logging.setLogRecordFactory(SafeRecord)
+
+
+def _escaped(found: re.Match[str]) -> Any:
+    code = ord(found[0])
+    if found[0] == "\n":
+        return "\\n"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -1,0 +1,129 @@
+"""Lua scripts as files, called by the names in their headers.
+
+A package keeps its scripts in its folder `lua`, one operation a file, in subfolders by topic; names are unique in a package.
+Each `<name>.lua` starts with a header that is parsed, not only read:
+
+    -- One sentence that says what the script does.
+    -- (more lines of prose, if needed)
+    --
+    -- KEYS[1] slot   (string)  what it holds
+    -- ARGV[1] token  (text)    what it means, with its unit; a key or argument whose type says `any number` is the last of
+    its kind and takes a list
+    -- Returns: what comes back
+    -- Retry: safe | unsafe, and why
+
+and its body begins with `local slot = KEYS[1]` / `local token = ARGV[1]`, so that nothing below speaks of numbers.
+`-- include: name` alone on a line inserts `redis_components/lua/lib/<name>.lua`; within a block, what that defines is
+made only where the block runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha1
+from pathlib import Path
+from typing import Any
+
+import redis
+import redis.asyncio
+from redis.exceptions import NoScriptError
+
+LUA = Path(__file__).parents[1] / "lua"
+"""Scripts of the frontier and the fleet, and `lib`, from which scripts of any package may include."""
+_FIELD = re.compile(r"^-- (KEYS|ARGV)\[(\d+)\] +(\w+) +\((.+?)\) +(\S.*)$")
+_INCLUDE = re.compile(r"^ *-- include: (\w+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Script:
+    """One Lua operation: its source and the names of its keys and arguments, in order."""
+
+    name: str
+    source: bytes
+    sha: str
+    keys: tuple[str, ...]
+    args: tuple[str, ...]
+    key_tail: str | None = None
+    """Name of the last key when it takes a list."""
+    tail: str | None = None
+    """The same of the last argument."""
+
+    def operands(self, keys: Mapping[str, str | list[str]], args: Mapping[str, Any]) -> list[Any]:
+        """Everything after `EVALSHA <sha>`: the number of keys, the keys, the arguments, in the header's order.
+
+        Raises KeyError for a missing name and TypeError for one that the header does not have.
+        """
+        if len(keys) != len(self.keys) or len(args) != len(self.args):
+            unknown = (set(keys) ^ set(self.keys)) | (set(args) ^ set(self.args))
+            raise TypeError(f"lua/{self.name}.lua: keys or arguments differ from its header: {sorted(unknown)}")
+        operands: list[Any] = [keys[name] for name in self.keys if name != self.key_tail]
+        operands += keys[self.key_tail] if self.key_tail else ()
+        operands.insert(0, len(operands))
+        operands += (args[name] for name in self.args if name != self.tail)
+        operands += args[self.tail] if self.tail else ()
+        return operands
+
+    def __call__(self, client: redis.Redis, keys: Mapping[str, str | list[str]], args: Mapping[str, Any]) -> Any:
+        """Run the script on `client`; load it first where the server does not know it yet."""
+        operands = self.operands(keys, args)
+        # NEVER_DECODE: replies carry binary payloads, also for users who set decode_responses=True.
+        try:
+            return client.execute_command("EVALSHA", self.sha, *operands, NEVER_DECODE=True)  # type: ignore[no-untyped-call]  # redis-py has no types for it
+        except NoScriptError:
+            return client.execute_command("EVAL", self.source, *operands, NEVER_DECODE=True)  # type: ignore[no-untyped-call]
+
+    async def run(self, client: redis.asyncio.Redis, keys: Mapping[str, str | list[str]], args: Mapping[str, Any]) -> Any:
+        """The same on an event loop."""
+        operands = self.operands(keys, args)
+        try:
+            return await client.execute_command("EVALSHA", self.sha, *operands, NEVER_DECODE=True)  # type: ignore[no-untyped-call]
+        except NoScriptError:
+            return await client.execute_command("EVAL", self.source, *operands, NEVER_DECODE=True)  # type: ignore[no-untyped-call]
+
+
+def script_files(folder: Path = LUA) -> dict[str, Path]:
+    """The scripts below `folder` by name, without `lib`."""
+    return {path.stem: path for path in sorted(folder.rglob("*.lua")) if path.parent.name != "lib"}
+
+
+@cache
+def script(name: str, folder: Path = LUA) -> Script:
+    """The script `<name>.lua` below `folder`. Raises KeyError where there is none, ValueError when its header is not of the form
+    above.
+    """
+    text = _INCLUDE.sub(
+        lambda m: (LUA / "lib" / f"{m[1]}.lua").read_text("utf-8").rstrip(), script_files(folder)[name].read_text("utf-8")
+    )
+    names: dict[str, list[str]] = {"KEYS": [], "ARGV": []}
+    returns = retry = False
+    tails: dict[str, str | None] = {"KEYS": None, "ARGV": None}
+    for line in text.splitlines():
+        if not line.startswith("--"):
+            break
+        if m := _FIELD.match(line):
+            kind, number, field = m[1], int(m[2]), m[3]
+            if tails[kind] is not None:
+                raise ValueError(f"lua/{name}.lua: {tails[kind]} takes any number, so nothing may follow it")
+            tails[kind] = field if "any number" in m[4] else None
+            names[kind].append(field)
+            if number != len(names[kind]):
+                raise ValueError(f"lua/{name}.lua: {kind}[{number}] {field} stands at place {len(names[kind])}")
+        elif line.startswith(("-- KEYS[", "-- ARGV[")):
+            raise ValueError(f"lua/{name}.lua: cannot read the header line {line!r}")
+        returns |= line.startswith("-- Returns: ")
+        retry |= line.startswith(("-- Retry: safe", "-- Retry: unsafe"))
+    if not (returns and retry):
+        raise ValueError(f"lua/{name}.lua: the header lacks 'Returns:' or 'Retry: safe|unsafe'")
+    source = text.encode()
+    return Script(
+        name=name,
+        source=source,
+        sha=sha1(source, usedforsecurity=False).hexdigest(),
+        keys=tuple(names["KEYS"]),
+        args=tuple(names["ARGV"]),
+        key_tail=tails["KEYS"],
+        tail=tails["ARGV"],
+    )

@@ -1,0 +1,86 @@
+"""Records in Redis: one line of JSON in a field of a hash, read and written in one way.
+
+`JsonRecord` gives a dataclass its line; `RecordStore` reads the fields of a hash, and writes one in the place of what was read
+there: of several processes that read the same, one writes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import msgspec
+import redis
+
+from .replies import as_bytes, as_text
+from .scripts import script
+from .stored_values import MOST_BYTES, decoded, hash_at, is_foreign
+
+R = TypeVar("R")
+
+
+class JsonRecord:
+    """Base of a dataclass that is stored as one line of JSON."""
+
+    STAMPED: ClassVar[frozenset[str]] = frozenset()
+    """Fields that Redis writes itself."""
+    MOST: ClassVar[int] = MOST_BYTES
+    """Bytes that one may have."""
+
+    def to_json(self) -> str:
+        """One line; the same for the same record."""
+        fields: dict[str, Any] = asdict(self)  # type: ignore[call-overload]  # it is a dataclass
+        return msgspec.json.encode({name: value for name, value in fields.items() if name not in self.STAMPED}).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read what `to_json` wrote, here or in a newer version: fields that are not known are left out.
+
+        Raises ValueError for anything else.
+        """
+        return decoded(text, cls, most=cls.MOST)
+
+
+class RecordStore(Generic[R]):
+    """The records of kind `kind` (a dataclass or a Struct) in the hash `key`. Not for two threads.
+
+    Methods raise `redis.RedisError` when Redis does not answer.
+    """
+
+    def __init__(self, client: redis.Redis, key: str, kind: type[R]) -> None:
+        self._client = client
+        self._key = key
+        self._kind = kind
+        self._most = getattr(kind, "MOST", MOST_BYTES)
+        self._found: dict[str, bytes] = {}
+
+    def all(self) -> dict[str, R]:
+        """By field, in their order; what cannot be read is left out."""
+        self._found = {as_text(field): as_bytes(raw) for field, raw in hash_at(self._client, self._key).items()}
+        read = {field: self._read(raw) for field, raw in sorted(self._found.items())}
+        return {field: record for field, record in read.items() if record is not None}
+
+    def get(self, field: str) -> R | None:
+        """One record; None where there is none that this version can read."""
+        self._found[field] = b""
+        try:
+            self._found[field] = as_bytes(self._client.hget(self._key, field) or b"")
+        except redis.ResponseError as error:
+            if not is_foreign(error):
+                raise
+        return self._read(self._found[field])
+
+    def swap(self, field: str, record: R | None) -> bool:
+        """Put it (None: nothing) in the place of what was read; False, and nothing is changed, when somebody else was quicker."""
+        value = b"" if record is None else msgspec.json.encode(record)
+        args = {"field": field, "expected": self._found.get(field, b""), "value": value}
+        written = bool(script("swap")(self._client, {"notes": self._key}, args))
+        if written:
+            self._found[field] = value
+        return written
+
+    def _read(self, raw: bytes) -> R | None:
+        try:
+            return decoded(raw, self._kind, most=self._most) if raw else None
+        except ValueError:
+            return None

@@ -1,0 +1,108 @@
+"""Reading what others may have written: one value that cannot be read, or one key of another type, costs nobody else.
+
+Each reader of the fleet's records goes by these. What is left out here is named by `forums.state.foreign_values`, which checks by
+the same functions: `trawl status` shows it, `trawl doctor --repair` sets it aside.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+import redis
+from redis.exceptions import NoPermissionError, OutOfMemoryError, ReadOnlyError
+
+from .replies import as_bytes, as_text
+
+MOST_BYTES = 65_536
+"""Of one record: the largest that Trawl writes are a tenth of it."""
+LATEST = 32_503_680_000.0
+"""Epoch s, the year 3000: later times cannot be shown, and are nobody's."""
+
+Epoch = Annotated[float, msgspec.Meta(ge=0, le=LATEST)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+Size = Annotated[int, msgspec.Meta(ge=0, le=1000)]
+"""Crawlers of one service: more is a typing error."""
+Amount = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
+
+T = TypeVar("T")
+
+
+class WrongValue(ValueError):
+    """What Trawl would not have written. The message is a predicate: `is not a number from 0 to 1`."""
+
+
+def decoded(raw: bytes | str, kind: type[T], *, most: int = MOST_BYTES) -> T:
+    """The record of that kind in a line of JSON. Raises ValueError for everything else, however large or deep it is."""
+    if len(raw) > most:
+        raise ValueError(f"{len(raw):,} bytes are more than a record has ({most:,})")
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
+def whole(raw: bytes | str, least: int = 0, most: int = 2**53) -> int:
+    """A whole number in ASCII digits within these bounds. Raises WrongValue."""
+    text = as_text(raw)
+    if not re.fullmatch(r"\d{1,16}", text, re.ASCII) or not least <= int(text) <= most:
+        raise WrongValue(f"is not a whole number from {least} to {most}")
+    return int(text)
+
+
+def number(raw: bytes | str, least: float = 0.0, most: float = LATEST) -> float:
+    """A number within these bounds. Raises WrongValue."""
+    text = as_text(raw)
+    try:
+        value = float(text) if len(text) < 64 else math.nan
+    except ValueError:
+        value = math.nan
+    if not least <= value <= most:  # also of NaN
+        raise WrongValue(f"is not a number from {least:g} to {most:g}")
+    return value
+
+
+def hash_at(client: redis.Redis, key: str) -> dict[bytes, bytes]:
+    """All of a hash that is bounded by the fleet's size, as it stands there; empty where the key has another type."""
+    try:
+        found = client.hgetall(key)
+    except redis.ResponseError as error:
+        if is_foreign(error):
+            return {}
+        raise
+    return {as_bytes(field): as_bytes(raw) for field, raw in found.items()}
+
+
+def readable(fields: Mapping[bytes, bytes], read: Callable[[str, bytes], T]) -> dict[str, T]:
+    """What `read` makes of each field and its value, by field in their order; what it raises ValueError for is left out."""
+    found = {}
+    for field, raw in sorted(fields.items()):
+        try:
+            name = field.decode()
+            found[name] = read(name, raw)
+        except ValueError:
+            continue
+    return found
+
+
+def is_foreign(error: BaseException) -> bool:
+    """Whether Redis refuses because of what stands in a key: another type, or a value that a script cannot count with.
+
+    Not: out of memory, read-only, a full disk, a missing permission. Those are of Redis itself, and pass.
+    """
+    if not isinstance(error, redis.ResponseError) or isinstance(error, OutOfMemoryError | ReadOnlyError | NoPermissionError):
+        return False
+    said = str(error)
+    return "WRONGTYPE" in said or "attempt to " in said or "not an integer" in said or "not a valid float" in said
+
+
+def answers_of(pipe: Any) -> list[Any]:
+    """The answers of a pipeline without a transaction; None for a command whose key has another type."""
+    answers = pipe.execute(raise_on_error=False)
+    for answer in answers:
+        if isinstance(answer, Exception) and not is_foreign(answer):
+            raise answer
+    return [None if isinstance(answer, Exception) else answer for answer in answers]

@@ -1,0 +1,148 @@
+"""The URL that says where Redis is, in the forms beyond redis-py's own.
+
+    redis+sentinel://[user:password@]host[:port][,host[:port]...]/service[/db][?option=value&...]
+    redis+cluster://[user:password@]host[:port][,host[:port]...][?option=value&...]
+
+With `rediss+...` every connection is TLS. User and password are those of the servers; options are redis-py's. In a Sentinel URL
+an option that begins with `sentinel_` is for the connections to the sentinels (`sentinel_username`, `sentinel_password`,
+`sentinel_ssl=no`, ...), which otherwise get the servers' socket and TLS options, but not their password.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+
+from redis.connection import parse_url
+
+from redis_components.errors import ConfigError
+
+from .printable import in_one_line
+
+FORMS = (
+    "redis://[user:password@]host:port/db, rediss://... (TLS), unix://[user:password@]/path?db=0, "
+    "redis+sentinel://[user:password@]host:port,host:port/service/db or redis+cluster://[user:password@]host:port,host:port"
+)
+_OURS = re.compile(
+    r"(?P<scheme>rediss?)\+(?P<kind>sentinel|cluster)://(?:(?P<login>[^?#]*)@)?(?P<nodes>[^/?#@]+)(?:/(?P<path>[^?#]*))?(?:\?(?P<options>.*))?"
+)
+_FOR_SENTINELS = "sentinel_"
+
+
+class Kind(Enum):
+    """What answers at the URL."""
+
+    SERVER = "server"  # one server, by redis-py's own forms
+    SENTINEL = "sentinel"  # sentinels, which know where the primary is
+    CLUSTER = "cluster"  # some nodes of a cluster, which know the rest
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerAddress:
+    """A Sentinel or Cluster URL, taken apart. `params` and `sentinel_params` are those of a redis-py client."""
+
+    kind: Kind
+    nodes: tuple[tuple[str, int], ...]
+    service: str
+    params: dict[str, Any] = field(repr=False)
+    sentinel_params: dict[str, Any] = field(repr=False)
+
+
+def kind_of(url: str) -> Kind:
+    """Which of the forms this is; a text that is not a URL counts as a server's."""
+    ours = re.match(r"rediss?\+(sentinel|cluster)://", url)
+    return Kind(ours[1]) if ours else Kind.SERVER
+
+
+def address_of(url: str) -> ServerAddress:
+    """Take a Sentinel or Cluster URL apart. Raises ConfigError, which shows no part of the password."""
+    found = _OURS.fullmatch(url)
+    if not found:
+        raise refused(url)
+    kind = Kind(found["kind"])
+    options = parse_qsl(found["options"] or "", keep_blank_values=True)
+    tls = {"ssl": True} if found["scheme"] == "rediss" else {}
+    try:
+        nodes = tuple(_node(text, 26379 if kind is Kind.SENTINEL else 6379) for text in found["nodes"].split(","))
+        params = tls | _params(f"{found['login'] or ''}@", [one for one in options if not one[0].startswith(_FOR_SENTINELS)])
+        for_sentinels = [(name.removeprefix(_FOR_SENTINELS), value) for name, value in options if name.startswith(_FOR_SENTINELS)]
+        sentinel_params = {name: value for name, value in params.items() if name.startswith(("ssl", "socket_"))}
+        sentinel_params |= _params("", for_sentinels)
+    except ValueError:
+        raise refused(url) from None
+    service, _, db = (found["path"] or "").partition("/")
+    if kind is Kind.CLUSTER:
+        if (found["path"] or "0") != "0" or params.get("db"):
+            raise ConfigError(
+                f"{masked(url)}: a Redis Cluster has no databases; leave the number away, REDIS_NAMESPACE keeps jobs apart"
+            )
+        service = ""
+    elif not service or not (db or "0").isdecimal():
+        raise ConfigError(
+            f"{masked(url)} names no service: write redis+sentinel://host:port,host:port/service, or .../service/db"
+        )
+    elif db:
+        params["db"] = int(db)
+    if str(sentinel_params.pop("ssl", False)).lower() in ("true", "yes", "1"):
+        sentinel_params["ssl"] = True
+    return ServerAddress(kind=kind, nodes=nodes, service=unquote(service), params=params, sentinel_params=sentinel_params)
+
+
+def server_params(url: str) -> dict[str, Any]:
+    """The parameters of a redis-py client of one server; `ssl` where the URL says TLS. Raises ConfigError."""
+    try:
+        params: dict[str, Any] = parse_url(url)  # type: ignore[no-untyped-call]  # redis-py has no types for it
+    except ValueError:
+        raise refused(url) from None
+    params.pop("connection_class", None)
+    return params | ({"ssl": True} if url.startswith("rediss:") else {})
+
+
+def impatient(url: str, seconds: float) -> str:
+    """The URL of a client that waits for an answer no longer than that; a timeout that the URL itself names wins."""
+    # Of two values for one option redis-py takes the first.
+    return f"{url}{'&' if '?' in url else '?'}socket_timeout={seconds:g}&socket_connect_timeout={seconds:g}"
+
+
+def _node(text: str, default_port: int) -> tuple[str, int]:
+    parts = urlsplit(f"//{text}")
+    if not parts.hostname:
+        raise ValueError("no host")
+    return parts.hostname, parts.port or default_port
+
+
+def _params(login: str, options: list[tuple[str, str]]) -> dict[str, Any]:
+    """Login and options as redis-py reads them: numbers and truth values in their types."""
+    if "/" in login:  # it would become a part of the path, and the host a part of the login
+        raise ValueError("a slash in the login has to be written as %2F")
+    params: dict[str, Any] = parse_url(f"redis://{login}host?{urlencode(options)}")  # type: ignore[no-untyped-call]  # as above
+    params.pop("host", None)
+    return params
+
+
+def refused(url: str) -> ConfigError:
+    """The error for a text that is not a URL of these forms. It shows no part of the password, wherever that ended up."""
+    return ConfigError(f"{masked(url)} is not a Redis URL: write {FORMS}, with %-codes for special characters")
+
+
+def masked(url: str) -> str:
+    """The URL as it may be shown: without password and options, also where it is malformed."""
+    # Up to the last @, before anything is parsed: an unquoted / or ? in a password would end up in another part of the URL.
+    login, at, rest = url.rpartition("@")
+    scheme, user = _HEAD.match(login).groups() if at else ("", "")  # type: ignore[union-attr]  # it fits each text
+    if at and login == f"{scheme}{user}" and _USER.fullmatch(user):
+        shown = f"{login}@"
+    elif at:
+        shown = f"{scheme}{user if _USER.fullmatch(user) else ''}:***@"
+    else:
+        shown, rest = "", _FORGOTTEN_HOST.sub(r"\1\2:***", rest)
+    return in_one_line(f"{shown}{rest.partition('?')[0]}")
+
+
+_HEAD = re.compile(r"((?:[\w+.-]+://)?)([^:@/]*)", re.ASCII)
+_USER = re.compile(r"[\w.%~-]*", re.ASCII)
+_FORGOTTEN_HOST = re.compile(r"^([\w+]+://)([^/?@:,\[\]]*):(?!\d{0,5}(?:[/?,;#]|$)).*", re.ASCII | re.DOTALL)
+"""A login without its host: `redis://user:password`."""

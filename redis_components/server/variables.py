@@ -1,0 +1,90 @@
+"""How a `TRAWL_*` variable is found: in the environment, in a file that `<name>_FILE` names, or in the project's `.env`.
+
+    TRAWL_REDIS_URL=redis://host          the value
+    TRAWL_REDIS_URL_FILE=/run/secrets/x   a file with the value, as Docker and Kubernetes mount secrets; read each time
+
+`.env` lies next to `scrapy.cfg`, and TRAWL_ENV_FILE names another file (empty: none). A program reads it once, when it starts:
+its variables enter the process's environment, where they are not set yet, so that child processes have the same values.
+
+Without the fleet's packages `.env` is read where python-dotenv is installed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from io import StringIO
+from pathlib import Path
+
+from redis_components.errors import ConfigError
+
+ENV_FILE = "TRAWL_ENV_FILE"
+_from_env_file: dict[str, Path] = {}
+
+
+def project_dir() -> Path:
+    """The folder of the nearest `scrapy.cfg` at or above the working directory, else the working directory."""
+    here = Path.cwd()
+    return next((folder for folder in (here, *here.parents) if (folder / "scrapy.cfg").is_file()), here)
+
+
+def variable(name: str, environment: Mapping[str, str] = os.environ) -> str | None:
+    """The value, None where there is none. Raises ConfigError for a file that cannot be read, and for two values."""
+    text, file = environment.get(name), environment.get(f"{name}_FILE")
+    if not file:
+        return text
+    if text:
+        raise ConfigError(f"{name} and {name}_FILE are both set: unset one of them")
+    return _content(Path(file).expanduser(), f"{name}_FILE={file!r}").rstrip("\r\n")
+
+
+def origin(name: str, environment: Mapping[str, str] = os.environ) -> str:
+    """Where the value comes from, for people: `environment`, `file /run/secrets/x`, `/project/.env`; "" without a value."""
+    if not environment.get(name):
+        file = environment.get(f"{name}_FILE")
+        return f"file {file}" if file else ""
+    return str(_from_env_file.get(name, "environment"))
+
+
+def load_env_file() -> None:
+    """Enter the variables of `.env` into the environment. Call it when a program starts, before a variable is read.
+
+    Raises ConfigError for a file that cannot be read, is malformed, or belongs to another user and is not named.
+    """
+    named = os.environ.get(ENV_FILE)
+    if named == "":
+        return
+    path = Path(named).expanduser().absolute() if named else project_dir() / ".env"
+    if named or path.is_file():
+        for name, text in _variables(path, named).items():
+            twin = name.removesuffix("_FILE") if name.endswith("_FILE") else f"{name}_FILE"
+            if name not in os.environ and twin not in os.environ:
+                os.environ[name] = text
+                _from_env_file[name] = path
+
+
+def _variables(path: Path, named: str | None) -> dict[str, str]:
+    text = _content(path, f"{ENV_FILE}={named!r}" if named else str(path))
+    if not named and (owner := path.stat().st_uid) not in (0, os.getuid()):
+        raise ConfigError(
+            f"{path} belongs to another user ({owner}): set {ENV_FILE} to its name to use it, to nothing to go on without it"
+        )
+    try:
+        from dotenv import dotenv_values
+        from dotenv.parser import parse_stream
+    except ImportError:
+        if named:
+            raise ConfigError(f"{ENV_FILE}={named!r}: python-dotenv is not installed: pip install python-dotenv") from None
+        return {}
+    for line in parse_stream(StringIO(text)):
+        if line.error or (line.key is not None and line.value is None):
+            raise ConfigError(f"{path}, line {line.original.line}: must be of the form NAME=value, a comment, or empty")
+    return {name: value or "" for name, value in dotenv_values(stream=StringIO(text)).items()}
+
+
+def _content(path: Path, who: str) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise ConfigError(f"{who}: the file cannot be read ({reason}): correct its name or permissions, or unset it") from None

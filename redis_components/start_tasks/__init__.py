@@ -1,0 +1,1 @@
+"""Start tasks: their format, and how spiders take them from Redis."""

@@ -1,0 +1,212 @@
+"""Feeds a spider with the start tasks that are leased to its process, for as long as the crawl lives."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from scrapy import Request
+from scrapy.exceptions import CloseSpider
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+
+from redis_components.errors import TaskMustWait
+from redis_components.frontier.holds import names_of
+from redis_components.scrapy_glue.engine import frontier_of
+from redis_components.scrapy_glue.page import Page, current_page
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from redis_components.frontier.messages import Lease
+
+logger = logging.getLogger(__name__)
+
+ROOM_S = 0.05
+"""Between two looks at whether the engine has room for what a spider fetches itself."""
+NOTHING_FOUND_S = 1.0
+FAILED_S = 2.0
+
+
+class FedSpider(Protocol):
+    """What a feed needs of its spider."""
+
+    crawler: Crawler
+    redis_batch_size: Any
+    max_idle_time: Any
+
+    @property
+    def fetches_itself(self) -> bool: ...
+
+    def schedule_next_requests(self) -> None: ...
+
+    def make_request_from_data(self, data: bytes) -> Request | Iterable[Request] | None: ...
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class OpenTask:
+    """A start task some of whose requests are not with the engine yet."""
+
+    page: Page
+    rest: Iterator[Request]
+
+
+class TaskFeed:
+    """Makes requests of leased start tasks. A task is acked when its last request is in the outbox; one that cannot be
+    understood is set aside with the reason.
+    """
+
+    def __init__(self, spider: FedSpider) -> None:
+        self._spider = spider
+        self._frontier = frontier_of(spider.crawler)
+        assert spider.crawler.stats is not None
+        self._stats = spider.crawler.stats
+        self._open: OpenTask | None = None
+        self._idle_from = self._frontier.now()  # idle time counts from here at the earliest
+
+    @property
+    def over(self) -> bool:
+        """The whole crawl was idle for the spider's `max_idle_time` (s; 0: never over)."""
+        limit, idle_since = self._spider.max_idle_time, self._frontier.task_idle_since
+        return bool(limit) and idle_since is not None and self._frontier.now() - max(idle_since, self._idle_from) >= limit
+
+    async def requests(self) -> AsyncIterator[Request]:
+        """The requests of one start task after the other; ends when the crawl is over."""
+        while not self.over:
+            task = self._next_task()
+            if task is not None:
+                for request in self._rest_of(task):
+                    yield request
+                continue
+            self._want_more()
+            await self.pause(1.0)
+
+    def leased_now(self) -> Iterator[Request]:
+        """The requests of the tasks that are leased at this moment; asks for more."""
+        while (task := self._next_task()) is not None:
+            yield from self._rest_of(task)
+        self._want_more()
+
+    async def call_hooks(self) -> None:
+        """Let the spider fetch in its own way, as long as the crawl is not over: its `schedule_next_requests` is called
+        when the engine has room, and again once what it found is stored.
+        """
+        engine, frontier = self._spider.crawler.engine, self._frontier
+        assert engine is not None
+        while not self.over:
+            has_room = not engine.needs_backout() and frontier.waiting_to_start < frontier.config.concurrency
+            if not has_room or not frontier.holds.feeding:
+                await self.pause(ROOM_S)
+                continue
+            pause_s, before = NOTHING_FOUND_S, len(frontier.outbox)
+            try:
+                self._spider.schedule_next_requests()
+            except CloseSpider:
+                raise
+            except Exception:  # the user's own; the crawl goes on, and it is tried again
+                pause_s, self._idle_from = FAILED_S, math.inf  # nobody knows what waits there
+                logger.exception("schedule_next_requests() of %s failed; again in %d s", self._spider, FAILED_S)
+            else:
+                self._idle_from = min(self._idle_from, frontier.now())
+            if len(frontier.outbox) > before:
+                await self._stored()
+                continue
+            until = frontier.now() + pause_s
+            while not self.over and not frontier.has_tasks and (left := until - frontier.now()) > 0:
+                await self.pause(left)
+
+    async def parallel(self) -> None:
+        """Feed the engine from outside of `start()`, until this is cancelled."""
+        engine = self._spider.crawler.engine
+        assert engine is not None
+        while True:
+            if self._spider.fetches_itself:
+                await self.call_hooks()
+            else:
+                async for request in self.requests():
+                    engine.crawl(request)
+            self._frontier.listeners.work()  # Scrapy then asks the spider whether it may close
+            await self.pause(1.0)
+
+    def _want_more(self) -> None:
+        self._frontier.want_tasks(self._spider.redis_batch_size)
+
+    async def _stored(self) -> None:
+        done: Deferred[None] = Deferred()
+        self._frontier.flush(lambda: None if done.called else done.callback(None))
+        await maybe_deferred_to_future(done)
+
+    async def pause(self, seconds: float) -> None:
+        """Wait until start tasks arrive, or the crawl becomes idle, or so many seconds have passed."""
+        came: Deferred[None] = Deferred()
+
+        def fire() -> None:
+            if not came.called:
+                came.callback(None)
+
+        listeners = self._frontier.listeners
+        listeners.tasks = fire
+        timer = call_later(seconds, fire)
+        try:
+            await maybe_deferred_to_future(came)
+        finally:
+            timer.cancel()
+            listeners.tasks = lambda: None
+
+    def hand_over(self) -> None:
+        """The crawl closes and nobody may ask for the rest of the open task: it goes into the frontier now."""
+        engine = self._spider.crawler.engine
+        if self._open is not None and engine is not None:
+            for request in self._rest_of(self._open):
+                engine.crawl(request)
+
+    def _next_task(self) -> OpenTask | None:
+        """The open task, else the next one that is leased and can be understood."""
+        while self._open is None and (lease := self._frontier.take_task()) is not None:
+            self._open = self._opened(lease)
+        return self._open
+
+    def _opened(self, lease: Lease) -> OpenTask | None:
+        try:
+            made = self._spider.make_request_from_data(lease.data)
+            requests = [made] if isinstance(made, Request) else list(made or ())
+            for one in requests:
+                if not isinstance(one, Request):
+                    raise TypeError(f"make_request_from_data() gave {one!r:.100}, which is not a request")
+            if requests and self._parks(lease, requests[0].meta.get("site"), requests[0].url):
+                return None
+        except TaskMustWait as wait:
+            if not self._parks(lease, wait.site, ""):
+                self._frontier.release(lease.id)  # until it is known here that the site is held
+            return None
+        except CloseSpider:
+            self._frontier.release(lease.id)
+            raise
+        except Exception as exc:  # a user's method may raise anything on foreign data: only this task is set aside
+            reason = f"{type(exc).__name__}: {exc}"
+            logger.error("start task %.200r is set aside in %s: %s", lease.data, self._frontier.config.keys.dead(), reason)
+            self._stats.inc_value("start_tasks/bad")
+            self._frontier.bury(lease.id, reason)
+            return None
+        return OpenTask(page=Page(lease.id), rest=iter(requests))
+
+    def _parks(self, lease: Lease, site: object, url: str) -> bool:
+        """Set the task aside where this site, that of its first request, is held."""
+        frontier = self._frontier
+        return bool(frontier.holds.sites) and frontier.park(lease.id, names_of(site, url), task=True)
+
+    def _rest_of(self, task: OpenTask) -> Iterator[Request]:
+        """The requests of `task` that are left; whoever asks for what comes after them has the outbox hold them by then."""
+        for request in task.rest:
+            around = current_page.get()
+            current_page.set(task.page)
+            yield request
+            current_page.set(around)
+        if self._open is task:
+            self._open = None
+            task.page.finish_part(self._frontier)
+            self._stats.inc_value("start_tasks/taken")

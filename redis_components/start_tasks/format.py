@@ -1,0 +1,100 @@
+"""Start tasks as text: a bare URL, or JSON with the fields of `StartTask`. What is wrong is refused by the field's name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from redis_components.errors import BadStartTask
+
+
+class StartTask(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A start task; `docs/start-tasks.md` says what each field means. A bare URL stands for `{"url": ...}`."""
+
+    url: str
+    method: str | None = None
+    headers: dict[str, str | list[str]] = {}
+    cookies: dict[str, str] | list[dict[str, str | bool]] = {}
+    body: str = ""
+    formdata: dict[str, str | list[str]] = {}
+    json: Any = None
+    meta: dict[str, Any] = {}
+    cb_kwargs: dict[str, Any] = {}
+    priority: int = 0
+    callback: str | None = None
+    errback: str | None = None
+    dont_filter: bool = True
+    encoding: str = "utf-8"
+    flags: list[str] = []
+
+
+FIELDS = StartTask.__struct_fields__
+_BODIES: dict[str, Callable[[StartTask], bool]] = {
+    "body": lambda task: task.body != "",
+    "formdata": lambda task: bool(task.formdata),
+    "json": lambda task: task.json is not None,
+}
+_decode = msgspec.json.Decoder(StartTask).decode
+_is_url = re.compile(r"[a-z][a-z0-9+.\-]*://|about:|data:", re.IGNORECASE).match
+_is_token = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+").fullmatch  # RFC 9110
+_AT = re.compile(r"(.*) - at `\$\.?(\w*)(.*)`", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(.*)`")
+
+
+def read(data: bytes | str, encoding: str = "utf-8") -> StartTask:
+    """The start task that `data` holds. Raises BadStartTask, which names the field at fault and what was expected."""
+    try:
+        text = data if isinstance(data, str) else data.decode(encoding)
+    except UnicodeDecodeError as exc:
+        raise BadStartTask(f"it is not text in {encoding} ({exc.reason} at byte {exc.start}); see redis_encoding") from None
+    text = text.strip()
+    if not text.startswith("{"):
+        if not _is_url(text):
+            raise BadStartTask("it is neither a URL with a scheme nor a JSON object")
+        return StartTask(url=text)
+    try:
+        task = _decode(text)
+    except msgspec.ValidationError as exc:
+        raise BadStartTask(_explained(str(exc))) from None
+    except msgspec.DecodeError as exc:
+        hint = " (half a surrogate pair is not text)" if r"\ud" in text.lower() else ""
+        raise BadStartTask(f"it is not valid JSON: {exc}{hint}") from None
+    except RecursionError:
+        raise BadStartTask("it is nested too deeply") from None
+    if not _is_url(task.url):
+        raise BadStartTask(f"field 'url': {task.url!r} has no scheme, such as https://")
+    if task.method is not None and not _is_token(task.method):
+        raise BadStartTask(f"field 'method': {task.method!r:.100} is not an HTTP method")
+    for header in task.headers:
+        if not _is_token(header):
+            raise BadStartTask(f"field 'headers': {header!r:.100} is not the name of a header")
+    given = [field for field, is_given in _BODIES.items() if is_given(task)]
+    if len(given) > 1:
+        raise BadStartTask(f"fields {given[0]!r} and {given[1]!r}: a request has one body, give one of {', '.join(_BODIES)}")
+    return task
+
+
+def _explained(said: str) -> str:
+    """msgspec's sentence in the words of this format."""
+    if found := _UNKNOWN.match(said):
+        return f"unknown field {found[1]!r:.100}; known are {', '.join(FIELDS)} (data of a form goes into 'formdata')"
+    if found := _MISSING.match(said):
+        return f"field {found[1]!r} is missing"
+    if found := _AT.match(said):
+        what, field, inside = found.groups()
+        place = f"a value in field {field!r}" if inside else f"field {field!r}"
+        return f"{place}: {what[:1].lower()}{what[1:]}{_hint(what)}"
+    return said
+
+
+def _hint(what: str) -> str:
+    expected, _, got = what.partition(", got ")
+    if got == "`str`" and expected in ("Expected `int`", "Expected `bool`"):
+        return "; write it without quotes"
+    if got in ("`int`", "`float`", "`bool`") and "`str" in expected:
+        return "; write it in quotes"
+    return ""

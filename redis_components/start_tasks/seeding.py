@@ -1,0 +1,133 @@
+"""Start tasks from outside: seeding forums, and pushing single tasks. Atomic, so that two beats do no harm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, NamedTuple, cast
+
+import msgspec
+import redis
+
+from redis_components.keys import CrawlKeys
+from redis_components.server.scripts import script
+from redis_components.server.stored_values import LATEST, number, readable
+
+CHUNK = 500
+"""Tasks pushed by one call of the script."""
+PENDING_S = 3600.0
+"""A pending mark older than this counts as forgotten: its scan was lost with a dead request."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seed:
+    """A start task; `wait_s` must lie between two seedings of it."""
+
+    id: str
+    data: bytes
+    wait_s: float
+
+
+class SeedOutcome(StrEnum):
+    """What happened to a seed, in the words of `seed.lua`."""
+
+    SEEDED = "seeded"
+    PENDING = "pending"  # seeded before, and not finished
+    EARLY = "early"  # seeded just now
+    FULL = "full"  # too many are pending
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seeding:
+    """What happened to one seed. `at` is epoch seconds: when it was seeded, or is due; for FULL it is the limit."""
+
+    outcome: SeedOutcome
+    at: float
+
+
+def seed(
+    client: redis.Redis,
+    keys: CrawlKeys,
+    seeds: Sequence[Seed],
+    *,
+    max_pending: int,
+    force: bool = False,
+    pending_s: float = PENDING_S,
+) -> list[Seeding]:
+    """Seed those of `seeds` that are not pending and were not seeded just now (with `force` those, too), the first ones first,
+    up to `max_pending` pending ones. Returns the outcome of each, in the order given.
+    """
+    operands: list[str | bytes | int] = []
+    for one in seeds:
+        operands += (one.id, int(one.wait_s * 1000), one.data)
+    outcomes = script("seed")(
+        client,
+        {
+            "start_tasks": keys.start_tasks(),
+            "pending": keys.pending(),
+            "seeded": keys.seeded(),
+            "turns": keys.turns(),
+        },
+        {"max_pending": max_pending, "pending_ms": int(pending_s * 1000), "force": int(force), "tasks": operands},
+    )
+    return [
+        Seeding(outcome=SeedOutcome(outcome.decode()), at=at if outcome == b"full" else at / 1000) for outcome, at in outcomes
+    ]
+
+
+def pending(client: redis.Redis, keys: CrawlKeys, ids: Sequence[str], now: float) -> dict[str, float]:
+    """Which of these start tasks are pending at `now`, since when (epoch s)."""
+    found = cast("list[bytes | None]", client.hmget(keys.pending(), list(ids))) if ids else []
+    known = {name.encode(): text for name, text in zip(ids, found, strict=True) if text is not None}
+    marks = readable(known, mark_of)
+    return {name: since for name, since in marks.items() if since > now - PENDING_S}
+
+
+class NamedTask(NamedTuple):
+    """A start task with its id, of which one waits; `wide`: it does what one that is not wide does, too."""
+
+    id: str
+    data: bytes
+    wide: bool = True
+
+
+def push_named(
+    client: redis.Redis,
+    keys: CrawlKeys,
+    tasks: Sequence[NamedTask],
+    newest_fields: Sequence[str] = (),
+    *,
+    lane: Literal["", "later"] = "",
+) -> int:
+    """Append start tasks, each in the place of the one with its id that waits, if any; the number of tasks that wait then.
+
+    In the lane "later" those are left out whose id waits in the start key already; where that task is not wide and this one is,
+    it becomes so. `newest_fields` as those of the spider (`RedisMixin`).
+    """
+    names = {
+        "fed_tasks": keys.fed_tasks,
+        "fed_turns": keys.fed_turns,
+        "fed_ids": keys.fed_ids(),
+        "fed_waiting": keys.fed_waiting(),
+        "overflow": keys.overflow(),
+        "overflow_order": keys.overflow_order(),
+        "lane": keys.later_tasks(),
+    }
+    fields, waiting = msgspec.msgpack.encode(list(newest_fields)), 0
+    for begin in range(0, len(tasks), CHUNK):
+        operands = [operand for task in tasks[begin : begin + CHUNK] for operand in (task.id, int(task.wide), task.data)]
+        waiting = int(
+            script("push_tasks")(client, names, {"newest_fields": fields, "to_lane": int(lane == "later"), "tasks": operands})
+        )
+    return waiting
+
+
+def mark_of(name: str, raw: bytes) -> float:  # noqa: ARG001 - the form of what reads a field
+    """When a task was seeded (epoch s, of the Redis's milliseconds). Raises ValueError."""
+    return number(raw, 0.0, LATEST * 1000) / 1000
+
+
+def push(client: redis.Redis, keys: CrawlKeys, tasks: Iterable[bytes]) -> int:
+    """Append start tasks as they are; the number of tasks that wait then."""
+    return int(client.rpush(keys.start_tasks(), *tasks))

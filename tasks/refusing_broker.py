@@ -1,0 +1,91 @@
+"""Waits while Redis answers with errors, as Celery waits for a Redis that is unreachable.
+
+MISCONF (its disk is full), READONLY (it became a replica), NOREPLICAS, OOM, NOPERM, NOAUTH, BUSY and LOADING pass. Celery ends
+a worker for most of them, with its crawlers; with `broker_channel_error_retry` (celeryconfig.py) it connects again, which
+succeeds, and fails at its first write, several times a second. So before it connects again it waits here until a write is taken.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import redis
+from celery import bootsteps
+from celery.exceptions import CPendingDeprecationWarning
+from celery.worker import state
+
+from redis_components.connection import connect, explain
+from redis_components.embedded import redis_url
+from redis_components.errors import TrawlError
+from redis_components.keys import FleetKeys
+from redis_components.server.url import impatient
+from workers.environment.variables import Fleet
+
+from .celery_internals import around_reconnection
+
+LOOK_S = 1.0
+ANSWER_S = 3.0
+PROBE_TTL_MS = 1000
+
+logger = logging.getLogger(__name__)
+
+
+class RefusingBroker(bootsteps.Step):
+    """Puts the wait before each reconnection of a consumer."""
+
+    def __init__(self, consumer: Any, **kwargs: Any) -> None:
+        super().__init__(consumer, **kwargs)
+        around_reconnection(consumer, _patient)
+
+
+def _patient(reconnect: Callable[[Exception], None]) -> Callable[[Exception], None]:
+    def wait_and_reconnect(error: Exception) -> None:
+        with warnings.catch_warnings():  # six lines each time about a setting that celeryconfig.py has decided
+            warnings.simplefilter("ignore", CPendingDeprecationWarning)
+            reconnect(error)
+        wait_until_it_writes(error)
+
+    return wait_and_reconnect
+
+
+def wait_until_it_writes(error: Exception, *, go_on: Callable[[], object] = state.maybe_shutdown) -> None:
+    """Return when Redis takes a write, or does not answer at all: then Celery's own waiting is right.
+
+    `go_on` raises when the worker has to end meanwhile. One line at the beginning, one at the end.
+    """
+    named = Fleet.read().broker_url
+    url = named.get_secret_value() if named else redis_url()
+    if not isinstance(error, redis.RedisError) or not url.startswith(("redis", "unix:")):
+        return
+    refused_at: float | None = None
+    client = None
+    try:
+        client = connect(impatient(url, ANSWER_S))
+        while (why := _refuses(client)) is not None:
+            if refused_at is None:
+                refused_at = time.monotonic()
+                logger.error("waiting, crawlers continue: %s", explain(why, url))
+            go_on()
+            time.sleep(LOOK_S)
+    except TrawlError as wrong:
+        logger.error("the broker cannot be asked: %s", wrong)
+    finally:
+        if client is not None:
+            client.close()
+    if refused_at is not None:
+        logger.warning("Redis accepts writes again, after %.0f s", time.monotonic() - refused_at)
+
+
+def _refuses(client: redis.Redis) -> redis.RedisError | None:
+    """Why a write is refused; None where it is taken, or nobody is there to refuse it."""
+    try:
+        client.set(FleetKeys().writable(), "1", px=PROBE_TTL_MS)
+    except (redis.ResponseError, redis.AuthenticationError, redis.exceptions.BusyLoadingError) as error:
+        return error
+    except redis.RedisError:
+        return None
+    return None

@@ -1,0 +1,252 @@
+"""Both wheels, each in an empty environment, next to a project with its own `tasks.py`, `celeryconfig.py` and Celery app."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import redis
+
+from redis_components.fleet.registry import CrawlerState, Registry
+from tests.support.fleet import ROOT
+from tests.support.processes import wait_until
+
+pytestmark = pytest.mark.timeout(400)
+
+PROJECT = {
+    "tasks.py": """
+from celery import Celery, shared_task
+
+app = Celery("theirs")
+app.config_from_object("celeryconfig")
+
+
+@shared_task
+def add(a, b):
+    return a + b
+""",
+    "celeryconfig.py": "broker_url = 'memory://'\nresult_backend = 'cache+memory://'\ntask_default_queue = 'theirs'\n",
+    "flowerconfig.py": "raise RuntimeError('a flowerconfig.py of the current folder was read')\n",
+    "celery.py": "raise RuntimeError('a celery.py of the current folder was imported')\n",
+    "cli.py": "raise RuntimeError('a cli.py of the current folder was imported')\n",
+    "shop_tasks.py": """
+from tasks import app
+
+
+@app.task(name="shop.count")
+def count():
+    from redis_components.connection import connect
+
+    connect().set("shop:counted", app.main)
+""",
+    "scrapy.cfg": "[settings]\ndefault = shop.settings\n",
+    "shop/__init__.py": "",
+    "shop/settings.py": """
+SPIDER_MODULES = ["shop.spiders"]
+SCHEDULER = "redis_components.scheduler.Scheduler"
+DUPEFILTER_CLASS = "redis_components.dupefilter.RFPDupeFilter"
+ITEM_PIPELINES = {"redis_components.pipelines.RedisPipeline": 300}
+""",
+    "shop/spiders.py": """
+from redis_components.spiders import RedisSpider
+
+
+class BooksSpider(RedisSpider):
+    name = "books"
+
+    def parse(self, response):
+        yield {"url": response.url, "size": len(response.body)}
+""",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guest:
+    """An environment with some wheels, and a project that somebody has there."""
+
+    folder: Path
+    project: Path
+    environment: dict[str, str]
+
+    def start(self, program: str, *arguments: str, log: Path, **environment: str) -> subprocess.Popen[bytes]:
+        with log.open("wb") as file:
+            return subprocess.Popen(
+                [str(self.folder / "bin" / program), *arguments],
+                cwd=self.project,
+                env={**self.environment, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def run(self, program: str, *arguments: str, code: int = 0, **environment: str) -> str:
+        """What it prints on stdout; it has to end with this exit code."""
+        done = subprocess.run(
+            [str(self.folder / "bin" / program), *arguments],
+            cwd=self.project,
+            env={**self.environment, **environment},
+            capture_output=True,
+            text=True,
+            timeout=90,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """By distribution."""
+    folder = tmp_path_factory.mktemp("wheels")
+    command = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--quiet", "-w", str(folder)]
+    subprocess.run([*command, ".", "packaging/frontier"], cwd=ROOT, check=True, capture_output=True, timeout=180)
+    return {path.name.partition("-")[0]: path for path in folder.glob("*.whl")}
+
+
+def guest(folder: Path, *wheels: Path) -> Guest:
+    """An empty environment with `wheels`; their dependencies are those of this one, without this checkout."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "env")], check=True, timeout=60)
+    python = str(folder / "env/bin/python")
+    install = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index"]
+    subprocess.run([*install, *map(str, wheels)], check=True, capture_output=True, timeout=120)
+    (packages,) = (folder / "env/lib").glob("python*/site-packages")
+    (packages / "dependencies.pth").write_text(f"{sysconfig.get_paths()['purelib']}\n")  # files `.pth` there are not read
+    project = folder / "project"
+    for name, text in PROJECT.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(text)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TRAWL_", "PYTHON"))}
+    bin_folder = str(folder / "env/bin")
+    return Guest(folder=folder / "env", project=project, environment={**kept, "PATH": f"{bin_folder}{os.pathsep}{kept['PATH']}"})
+
+
+@pytest.fixture(scope="module")
+def scrapy_project(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Guest:
+    return guest(tmp_path_factory.mktemp("frontier"), wheels["trawl_frontier"])
+
+
+@pytest.fixture(scope="module")
+def fleet(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Guest:
+    return guest(tmp_path_factory.mktemp("fleet"), wheels["trawl_frontier"], wheels["trawl_fleet"])
+
+
+def names(wheel: Path) -> set[str]:
+    """The top-level names that it installs."""
+    tops = {name.partition("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    return {name for name in tops if not name.endswith(".dist-info")}
+
+
+def files(wheel: Path) -> set[str]:
+    return set(zipfile.ZipFile(wheel).namelist())
+
+
+def needs(wheel: Path) -> list[str]:
+    """Its direct dependencies, without extras."""
+    (metadata,) = (name for name in files(wheel) if name.endswith(".dist-info/METADATA"))
+    lines = zipfile.ZipFile(wheel).read(metadata).decode().splitlines()
+    found = [line.partition(": ")[2] for line in lines if line.startswith("Requires-Dist: ")]
+    return [need for need in found if "extra ==" not in need]
+
+
+def test_each_wheel_has_one_name_and_every_file_of_its_packages(wheels: dict[str, Path]) -> None:
+    assert {name: names(wheel) for name, wheel in wheels.items()} == {
+        "trawl_frontier": {"redis_components"},
+        "trawl_fleet": {"trawl_fleet"},
+    }
+    for wheel, below, packages in (
+        (wheels["trawl_frontier"], "", ["redis_components"]),
+        (wheels["trawl_fleet"], "trawl_fleet/", ["workers", "forums", "tasks", "cli", "monitoring", "demo"]),
+    ):
+        tracked = subprocess.run(["git", "ls-files", *packages], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30)
+        there = {f"{below}{name}" for name in tracked.stdout.split() if (ROOT / name).is_file()}
+        assert there - files(wheel) == set()
+
+
+def test_the_frontier_needs_few_packages_and_the_fleet_the_frontier_of_its_version(wheels: dict[str, Path]) -> None:
+    frontier, fleet = needs(wheels["trawl_frontier"]), needs(wheels["trawl_fleet"])
+    assert len(frontier) <= 5
+    assert set(frontier) <= set(fleet), "the same bounds in both"
+    both = [tomllib.loads((ROOT / folder / "pyproject.toml").read_text()) for folder in (".", "packaging/frontier")]
+    (version,) = {project["project"]["version"] for project in both}
+    assert f"trawl-frontier=={version}" in fleet
+
+
+def test_a_celery_application_of_others_is_not_touched(fleet: Guest, tmp_path: Path) -> None:
+    code = "import celery; print(celery.current_app.conf.task_default_queue, len(celery.current_app.conf.beat_schedule))"
+    elsewhere = Guest(folder=fleet.folder, project=tmp_path, environment=fleet.environment)
+    assert elsewhere.run("python", "-c", code) == "celery 0\n"
+    for name in ("tasks", "cli", "workers", "celeryconfig", "forums"):
+        assert elsewhere.run("python", "-c", f"import importlib.util as u; print(u.find_spec({name!r}))") == "None\n"
+    code = "import tasks; print(tasks.app.main, tasks.app.conf.task_default_queue, tasks.add(2, 3))"
+    (fleet.project / "celery.py").rename(fleet.project / "celery.off")  # their own commands would find it
+    try:
+        assert fleet.run("python", "-c", code) == "theirs theirs 5\n"
+        report = fleet.run("python", "-m", "celery", "-A", "tasks", "report")
+    finally:
+        (fleet.project / "celery.off").rename(fleet.project / "celery.py")
+    assert "memory://" in report
+    assert "trawl" not in report.lower().replace(str(fleet.folder.parent).lower(), "")
+    assert list(tmp_path.iterdir()) == []
+    assert not (fleet.project / "data").exists()
+
+
+def test_the_frontier_alone_crawls_for_a_scrapy_project(
+    scrapy_project: Guest, redis_url: str, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    assert scrapy_project.run("python", "-c", "import redis_components as r; print(r.__file__)").startswith(
+        str(scrapy_project.folder)
+    )
+    page = tmp_path / "page.html"
+    page.write_text("<p>hello</p>")
+    redis_client.lpush("books:start_urls", page.as_uri())
+    options = ["-s", f"REDIS_URL={redis_url}", "-s", "SCHEDULER_IDLE_BEFORE_CLOSE=1", "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1"]
+    scrapy_project.run("python", "-P", "-m", "scrapy.cmdline", "crawl", "books", *options)
+    assert redis_client.exists("books:items")
+
+
+def test_the_fleet_runs_its_own_application_in_a_folder_that_has_another(
+    no_process_left: None, fleet: Guest, redis_url: str, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    log, registry = tmp_path / "up.log", Registry(redis_client)
+    page = tmp_path / "page.html"
+    page.write_text("<p>hello</p>")
+    redis_client.lpush("books:start_urls", page.as_uri())
+    environment = {
+        "TRAWL_REDIS_URL": redis_url,
+        "TRAWL_DATA_DIR": str(tmp_path / "data"),
+        "TRAWL_FLEET": "books=1",
+        "TRAWL_TASKS": "shop_tasks",
+    }
+    assert "forum_list" not in fleet.run("trawl", "status", code=1, **environment)
+    ports = ("--port-flower", "0", "--port-exporter", "0")
+    up = fleet.start("trawl", "up", *ports, log=log, **environment)
+    try:
+
+        def crawls() -> bool:
+            assert up.poll() is None, log.read_text()
+            return any(record.state is CrawlerState.RUNNING for record in registry.crawlers())
+
+        wait_until(crawls, lambda: f"a crawler runs:\n{log.read_text()}", 60)
+        wait_until(lambda: redis_client.exists("books:items"), lambda: f"their spider has read a page:\n{log.read_text()}", 30)
+        code = "from tasks import app; app.send_task('shop.count', queue='control')"
+        (tmp_path / "send.py").write_text(code)
+        command = f"import runpy, trawl_fleet; trawl_fleet.enter(); runpy.run_path({str(tmp_path / 'send.py')!r})"
+        fleet.run("python", "-P", "-c", command, **environment)
+        wait_until(lambda: redis_client.get("shop:counted") == b"trawl", lambda: f"their task ran:\n{log.read_text()}", 30)
+    finally:
+        up.send_signal(signal.SIGINT)
+        code_of_end = up.wait(40)
+    said = log.read_text()
+    assert code_of_end == 0, said
+    assert "of the current folder was" not in said
+    assert "ended (" not in said
+    assert "theirs" not in said

@@ -1,0 +1,154 @@
+"""What may take longer than a reactor can wait is read in a process apart, which the kernel ends; what forums send is not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from lxml import etree
+from scrapy.http import HtmlResponse, TextResponse
+
+from forums.sites import PageGone, Site, UnreadablePage, load_site
+from forums.sites.reading import isolated, reading_budget
+from forums.sites.reading.asked_page import Asked
+from forums.sites.reading.read_page import CommentsPage
+from forums.sites.reading.reading_budget import TooMuchHere
+from tests.attacks.hostile_pages import PAGES, TAGS, attributes, siblings
+
+URL = "http://forum.example/viewtopic.php?t=1"
+COMMENTS = Asked(kind="comments", thread="1", number=2)
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "forums"
+SITE = 'profile = "phpbb"\nbase_url = "http://forum.example"\nforums = ["2"]\n'
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
+    (tmp_path / "s.toml").write_text(SITE)
+    return load_site("s")
+
+
+@pytest.fixture
+def reader() -> Iterator[isolated.Reader]:
+    reader = isolated.Reader()
+    yield reader
+    reader.close()
+
+
+def page(body: str) -> HtmlResponse:
+    return HtmlResponse(URL, body=body, encoding="utf-8", headers={"Content-Type": "text/html; charset=utf-8"})
+
+
+@pytest.mark.parametrize(("make", "size"), TAGS.values(), ids=TAGS.keys())
+def test_tags_that_take_the_parser_long_are_not_parsed_here(site: Site, make: Callable[[int], str], size: int) -> None:
+    begun = time.process_time()
+    with pytest.raises(TooMuchHere, match=r"attributes|characters"):
+        isolated.here(site, page(make(size)), COMMENTS)
+    assert time.process_time() - begun < 1
+
+
+@pytest.mark.parametrize(("make", "size"), PAGES.values(), ids=PAGES.keys())
+def test_whatever_the_page_the_reactor_waits_no_longer_than_it_can(site: Site, make: Callable[[int], str], size: int) -> None:
+    begun = time.process_time()
+    for kind in ("comments", "list"):
+        try:
+            isolated.here(site, page(make(size)), Asked(kind=kind, forum="2", thread="1", number=2))
+        except UnreadablePage:
+            continue
+    assert time.process_time() - begun < 2 * (reading_budget.STRICT_CPU_S + 1)
+
+
+def test_what_a_small_page_can_hold_takes_the_parser_no_longer_than_the_reactor_can_wait(site: Site) -> None:
+    begun = time.process_time()
+    with pytest.raises(UnreadablePage, match="has no"):
+        isolated.here(site, page("<p " + " ".join(f"{n:x}" for n in range(13_000)) + ">"), COMMENTS)
+    assert time.process_time() - begun < reading_budget.STRICT_CPU_S
+
+
+def test_pages_of_forums_are_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = list(FIXTURES.rglob("*.html"))
+    assert len(pages) > 20
+    monkeypatch.setattr(reading_budget, "_UNSEEN", 0)
+    assert [file for file in pages if reading_budget.extraordinary(file.read_text(errors="replace")) is not None] == []
+
+
+def test_a_large_page_is_read_apart_as_it_would_be_here(site: Site, reader: isolated.Reader) -> None:
+    body = siblings(9_000) + '<div class="post" id="p77777"><div class="content">é <b>x</b></div></div>'
+    with pytest.raises(TooMuchHere), reading_budget.strictly():
+        isolated.here(site, page(body + "<i>" * 20_000), COMMENTS)
+    found = reader.read(site, page(body), COMMENTS)
+    assert isinstance(found, CommentsPage)
+    assert (len(found.comments), found.comments[-1].body, found.comments[-1].body_html) == (9_001, "é x", "é <b>x</b>")
+    assert found == isolated.reading.read(site, page(body), COMMENTS)
+
+
+def test_what_is_wrong_with_a_page_is_told_from_there(site: Site, reader: isolated.Reader, tmp_path: Path) -> None:
+    with pytest.raises(UnreadablePage, match=r"has no body\.section-viewtopic"):
+        reader.read(site, page("<p>"), COMMENTS)
+    with pytest.raises(UnreadablePage, match="no text"):
+        reader.read(site, TextResponse(URL, body=b"\x00\x01", headers={"Content-Type": "image/png"}), COMMENTS)
+    (tmp_path / "other.toml").write_text(SITE + '[pages.comments]\ngone = ".gone"\n')
+    with pytest.raises(PageGone):
+        reader.read(load_site("other"), page('<p class="gone">'), COMMENTS)
+
+
+def test_what_takes_too_long_apart_is_ended_by_the_kernel_and_the_next_page_is_read(
+    site: Site, reader: isolated.Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAWL_READ_APART_S", "1")
+    with pytest.raises(UnreadablePage, match=r"takes more than 1 s .* to be read in a process apart"):
+        reader.read(site, page(attributes(200_000)), COMMENTS)
+    assert len(reader.read(site, page(siblings(3)), COMMENTS).comments) == 3  # type: ignore[union-attr]
+
+
+def test_a_process_apart_ends_with_the_one_that_asks(site: Site, reader: isolated.Reader, no_process_left: None) -> None:
+    reader.read(site, page(siblings(3)), COMMENTS)
+    process = reader._process
+    assert process is not None
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait(10) == 0
+
+
+NAMES = st.text("ab<>=\"'/ \n!-", max_size=8)
+PIECES = st.sampled_from(
+    [
+        "<a ",
+        "<b\n",
+        "x ",
+        "y",
+        "=",
+        '"',
+        "'",
+        "/",
+        ">",
+        " ",
+        "<!--",
+        "-->",
+        "<script>",
+        "</script>",
+        "<textarea>",
+        "</textarea>",
+        "1=2 ",
+    ]
+)
+
+
+@given(st.lists(PIECES | NAMES, max_size=60).map("".join))
+@example('<script>x<a y="</script><b ' + "".join(f" q{n}" for n in range(9)) + ">")
+@example("<a " + "".join(f'q{n}=">"' for n in range(9)))
+def test_no_tag_has_more_attributes_than_were_counted(markup: str) -> None:
+    """The count is too high, and never too low, whatever libxml2 makes of the markup."""
+    with pytest.MonkeyPatch.context() as small:
+        small.setattr(reading_budget, "_MOST_ATTRIBUTES", 4)
+        small.setattr(reading_budget, "_SHORT", 2)
+        small.setattr(reading_budget, "_UNSEEN", 0)
+        small.setattr(reading_budget, "_LONG_TAG", reading_budget.re.compile(r"<[A-Za-z][^>]{2,}"))
+        ordinary = reading_budget.extraordinary(markup) is None
+    root = etree.HTML(f"<p>{markup}")
+    most = max(len(element.attrib) for element in root.iter(etree.Element))
+    assert most <= 4 + 2 or not ordinary

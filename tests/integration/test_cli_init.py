@@ -1,0 +1,77 @@
+"""`trawl init`: the project works as it is, with Trawl's spiders and one's own, and nothing is ever overwritten."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.main import main
+from tests.support.fleet import ROOT
+
+SPIDER = """
+from redis_components.spiders import RedisSpider
+
+class Books(RedisSpider):
+    name = "books"
+"""
+
+
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """In the project's folder, as a person would, without any variable of Trawl's."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("TRAWL_", "SCRAPY_"))}
+    environment["PYTHONPATH"] = str(ROOT)
+    return subprocess.run(
+        [sys.executable, "-m", *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_a_new_project_finds_trawls_spiders_and_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "My Forums"
+    assert main(["init", str(folder)]) == 0
+    assert "Next: cd " in capsys.readouterr().out
+    (folder / "my_forums" / "spiders" / "books.py").write_text(SPIDER)
+    assert run(folder, "scrapy", "list").stdout.split() == ["books", "forum_detail", "forum_list"]
+    (folder / ".env").write_text("TRAWL_FLEET=books=2\n")
+    shown = {row["variable"]: row for row in json.loads(run(folder, "cli.main", "config", "show", "--json").stdout)}
+    assert shown["TRAWL_FLEET"]["value"] == "books=2"
+    assert str(folder / "sites") in run(folder, "cli.main", "sites", "list").stderr
+    assert (folder / ".env").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("folder", "package"), [("forums", "forums_spiders"), ("2026 news", "my_spiders"), ("论坛", "my_spiders")]
+)
+def test_a_package_is_named_after_the_folder_where_that_can_be(
+    folder: str, package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["init", str(tmp_path / folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["package"] == package
+
+
+def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("MINE=1\n")
+    assert main(["init", "--package", "mine"]) == 2
+    assert ".env exists already" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == [".env"]
+    (tmp_path / ".env").unlink()
+    assert main(["init", "--package", "mine", "--json"]) == 0
+    assert "mine/settings.py" in json.loads(capsys.readouterr().out)["files"]
+
+
+@pytest.mark.parametrize("name", ["forums", "Mine", "1st", "a-b", "", "../x"])
+def test_a_package_needs_a_name_that_is_free(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["init", str(tmp_path / "forums"), "--package", name]) == 2
+    assert "choose another" in capsys.readouterr().err
+    assert not (tmp_path / "forums").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert main(["init", str(tmp_path / "file" / "new")]) == 2
+    assert "cannot be written" in capsys.readouterr().err

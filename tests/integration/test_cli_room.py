@@ -1,0 +1,105 @@
+"""`trawl scale`, `autoscale` and `up` say at once where the nodes have no room for what was asked for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import redis
+
+from cli.access.room import NO_NODE, too_much_for_machine
+from cli.commands import up
+from redis_components.fleet.autoscaling import Autoscaling, Policy
+from redis_components.fleet.nodes import NodeRecord, Nodes
+from tests.support.fleet import ROOT
+from tests.support.processes import wait_until
+from tests.support.trawl_command import Trawl, commands, one_line
+from workers.environment.machine import cores, memory_bytes, places
+
+BOTH = ("forum_list", "forum_detail")
+
+
+@pytest.fixture
+def trawl(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Trawl:
+    monkeypatch.delenv("TRAWL_NODE_CRAWLERS", raising=False)
+    return commands(redis_url, tmp_path, monkeypatch, capfd)
+
+
+def test_scale_beyond_the_places_of_the_nodes_says_what_does_not_fit(trawl: Trawl, redis_client: redis.Redis) -> None:
+    Nodes(redis_client).beat(NodeRecord(name="a@host", services=BOTH, capacity=4))
+    said = trawl("scale", "forum_detail=3")
+    assert (said.code, said.err) == (0, "")
+    said = trawl("scale", "forum_detail=4", "--json")
+    one_line(said, 0, "forum_detail=4: the nodes have room for 3", "start another node", "TRAWL_NODE_CRAWLERS=5")
+    assert said.out == '{"forum_list": 1, "forum_detail": 4}\n', "it is desired all the same: a node may come"
+    Nodes(redis_client).beat(NodeRecord(name="b@host", services=("forum_detail",), capacity=1))
+    assert trawl("scale", "forum_detail=4").err == ""
+    one_line(trawl("scale", "forum_detail=4", "forum_list=2"), 0, "forum_detail=4: the nodes have room for 3")
+
+
+def test_scale_and_autoscale_without_a_node_say_when_the_crawlers_start(trawl: Trawl) -> None:
+    assert trawl("scale", "forum_detail=2").err == f"trawl: {NO_NODE}\n"
+    assert trawl("scale", "forum_detail=0").err == ""
+    assert trawl("autoscale", "forum_detail", "--max", "2").err == f"trawl: {NO_NODE}\n"
+    assert trawl("autoscale").err == ""
+
+
+def test_an_upper_bound_that_the_nodes_cannot_reach_is_said_when_it_is_set(trawl: Trawl, redis_client: redis.Redis) -> None:
+    Nodes(redis_client).beat(NodeRecord(name="a@host", services=BOTH, capacity=4))
+    one_line(trawl("autoscale", "forum_detail", "--max", "8"), 0, "forum_detail=8: the nodes have room for 3")
+    assert trawl("autoscale", "forum_detail", "--max", "3").err == ""
+    assert trawl("autoscale", "forum_detail", "--off").err == ""
+
+
+def test_up_sizes_its_node_for_the_fleet_and_for_what_it_may_grow_to(
+    trawl: Trawl, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def places_after(fleet: str | None, given: str | None = None) -> int:
+        monkeypatch.delenv("TRAWL_NODE_CRAWLERS", raising=False)
+        if given:
+            monkeypatch.setenv("TRAWL_NODE_CRAWLERS", given)
+        up._resize(redis_client, fleet)
+        return int(os.environ["TRAWL_NODE_CRAWLERS"])
+
+    spare = places(cores(), memory_bytes())
+    assert places_after(None) == spare
+    assert places_after("forum_detail=30") == 31
+    assert places_after(None) == 31, "what was scaled before"
+    Autoscaling(redis_client).set("forum_list", Policy(min=1, max=20))
+    assert places_after(None) == 50
+    capfd.readouterr()
+    assert places_after(None, given="3") == 3
+    assert "TRAWL_NODE_CRAWLERS=3: this node has no room for 47 of 50 crawlers" in capfd.readouterr().err
+
+
+def test_a_fleet_that_the_machine_has_no_memory_for_is_said() -> None:
+    assert too_much_for_machine(4, 2**30) == ""
+    assert too_much_for_machine(5, 2**30).startswith(
+        "5 crawlers need about 1 GB of memory, this machine has 1: it has room for 4"
+    )
+
+
+@pytest.mark.usefixtures("no_process_left")
+def test_four_crawlers_of_a_service_start_where_four_were_asked_for(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    environment = {name: value for name, value in os.environ.items() if name not in ("TRAWL_NODE_CRAWLERS", "TRAWL_FLEET")}
+    environment |= {"TRAWL_REDIS_URL": redis_url, "TRAWL_DATA_DIR": str(tmp_path / "data")}
+    with (tmp_path / "up.log").open("wb") as log:
+        command = [sys.executable, "-m", "cli.main", "up", "--port-flower=0", "--port-exporter=0", "--fleet=forum_detail=4"]
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        wait_until(
+            lambda: sum(node.capacity for node in Nodes(redis_client).all()) >= 5,
+            lambda: f"the node has a place for each:\n{(tmp_path / 'up.log').read_text()}",
+            40,
+        )
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0

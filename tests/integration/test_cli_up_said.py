@@ -1,0 +1,39 @@
+"""What `trawl up` says before it starts anything."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+import redis
+
+from redis_components.fleet.nodes import NodeRecord, Nodes
+from tests.support.trawl_command import Trawl, commands, one_line
+
+
+@pytest.fixture
+def trawl(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Trawl:
+    return commands(redis_url, tmp_path, monkeypatch, capfd)
+
+
+def test_a_second_one_is_told_that_the_fleet_runs_here(trawl: Trawl, redis_client: redis.Redis) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = f"--port-flower={taken.getsockname()[1]}"
+        one_line(trawl("up", port), 1, "in use by another program", "--port-flower")
+        Nodes(redis_client).beat(NodeRecord(name="up-1@elsewhere.example", capacity=4))
+        one_line(trawl("up", port), 1, "in use by another program")
+        Nodes(redis_client).beat(NodeRecord(name=f"up-{os.getpid()}@{socket.gethostname()}", capacity=4))
+        one_line(trawl("up", port), 1, "this fleet runs here already", "trawl up --port-flower 0 --port-exporter 0")
+
+
+def test_an_empty_sites_folder_is_said(trawl: Trawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sites" / "example.toml").unlink()
+    command = ("up", "--port-flower=0", "--port-exporter=0", "--fleet", "nope=1")  # which ends it before it starts
+    said = trawl(*command)
+    assert (
+        f"no site file in {tmp_path / 'sites'}: nothing will be crawled until `trawl sites new URL` has written one" in said.err
+    )
+    monkeypatch.setenv("TRAWL_FLEET", "books=1")
+    assert "no site file" not in trawl(*command).err, "a fleet of other spiders needs none"

@@ -1,0 +1,89 @@
+"""A TRAWL_DATABASE_URL that cannot become right starts nothing; a database that is away is one line in the log."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import redis
+
+from redis_components.fleet.registry import Registry
+from redis_components.fleet.schedules import Schedules, StoredEntry
+from tasks.base import is_told_elsewhere
+from tests.integration.test_cli_up import TRAWL, Up, environment
+from tests.support.fleet import ROOT
+from tests.support.processes import wait_until
+
+__all__ = ["environment"]
+NONSENSE = ["blah", "mysql://x/y", "postgresql+asyncpg://h/d", "postgresql+nope://h/d", "sqlite:/data.sqlite", "http://x"]
+
+
+@pytest.mark.parametrize("url", NONSENSE)
+def test_nonsense_is_refused_before_anything_starts(url: str, environment: dict[str, str], redis_client: redis.Redis) -> None:
+    environment["TRAWL_DATABASE_URL"] = url
+    for command, code in (
+        ([*TRAWL, "up", "--port-flower=0", "--port-exporter=0"], 2),
+        ([sys.executable, "-m", "celery", "-A", "tasks", "beat"], 1),
+    ):
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=30, check=False)
+        assert (done.returncode, done.stdout) == (code, ""), done.stderr
+        assert "TRAWL_DATABASE_URL: database" in done.stderr
+        assert "use sqlite:///data/trawl.sqlite or postgresql+psycopg://" in done.stderr
+        assert "Traceback" not in done.stderr
+    assert not list(redis_client.scan_iter("trawl:fleet*")), "nothing has run"
+
+
+@pytest.mark.usefixtures("no_process_left")
+def test_a_database_that_is_away_is_one_warning_and_the_fleet_goes_on(
+    environment: dict[str, str], tmp_path: Path, redis_client: redis.Redis
+) -> None:
+    environment["TRAWL_DATABASE_URL"] = "postgresql+psycopg://nobody@127.0.0.1:1/trawl?connect_timeout=2"
+    Schedules(redis_client).put("store_items", StoredEntry(every_s=1.0))
+    Schedules(redis_client).put("recheck_threads", StoredEntry(enabled=False))  # it would say the same in the same instant
+    up = Up(environment, tmp_path / "up.log", "--fleet", "forum_list=0,forum_detail=0")
+    try:
+
+        def failures() -> int:
+            return max((one.times for one in Registry(redis_client).errors() if one.where == "trawl.store_items"), default=0)
+
+        wait_until(lambda: failures() >= 4, lambda: f"the database was tried four times:\n{up.said()}", 60)
+        lines = [line for line in up.said().splitlines() if "StorageError" in line]
+        assert len(lines) == 1, "\n".join(lines)
+        assert "WARNING" in lines[0]
+        assert "check that the server runs" in lines[0]
+    finally:
+        assert up.end() == 0
+
+
+def test_an_error_is_news_once_a_minute(redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry, now = Registry(redis_client), 1000.0
+    monkeypatch.setattr(Registry, "now", lambda _: now)
+    assert registry.report_error("a", "away")
+    now += 50
+    assert not registry.report_error("a", "away")
+    assert not registry.report_error("b", "away"), "one database is away, two tasks need it"
+    assert registry.report_error("b", "full")
+    now += 50
+    assert not registry.report_error("a", "away"), "it never stopped"
+    now += 61
+    assert registry.report_error("a", "away")
+    assert [(one.where, one.times) for one in registry.errors()] == [("a", 4), ("b", 1), ("b", 1)]
+
+
+@pytest.mark.parametrize(
+    ("data", "dropped"),
+    [
+        ({"description": "raised expected", "name": "trawl.store_items"}, True),
+        ({"description": "raised unexpected", "name": "trawl.store_items"}, False),
+        ({"description": "raised expected", "name": "shop.count"}, False),
+        ("text", False),
+    ],
+)
+def test_only_celerys_line_about_our_own_expected_failures_is_dropped(data: object, dropped: bool) -> None:
+    record = logging.LogRecord("celery.app.trace", logging.INFO, __file__, 1, "said", None, None)
+    assert not is_told_elsewhere(record)
+    record.data = data
+    assert is_told_elsewhere(record) is dropped

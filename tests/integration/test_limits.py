@@ -1,0 +1,139 @@
+"""Limits as operators and site files set them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from email.utils import formatdate
+from pathlib import Path
+
+import pytest
+import redis
+from scrapy.http import Response
+
+from cli.main import main
+from forums.scheduling.site_limits import BY_FILE, say_limits
+from forums.sites import load_all
+from redis_components.errors import ConfigError
+from redis_components.frontier import limits
+from redis_components.frontier.limits import DAY_MS, HOUR_MS, KnownLimits, LaneLimits, default_lane
+from redis_components.keys import limits_key
+from redis_components.scrapy_glue.retry_after import retry_after_s
+
+Trawl = Callable[..., tuple[int, str, str]]
+SITE = 'profile = "generic"\nbase_url = "http://127.0.0.1:1"\nforums = ["a"]\n'
+
+
+@pytest.fixture
+def trawl(redis_url: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Trawl:
+    monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        return code, *capfd.readouterr()
+
+    return run
+
+
+def test_an_operator_sets_shows_and_removes_the_limits_of_a_site(redis_client: redis.Redis, trawl: Trawl) -> None:
+    assert trawl("limit")[1] == "no site is limited\n"
+    code, out, _ = trawl("limit", "example.org", "--rate", "3", "--concurrency", "4", "--per-hour", "600", "--json")
+    [shown] = json.loads(out)
+    assert (code, shown["rate"], shown["concurrency"], shown["per_hour"], shown["per_day"]) == (0, 3, 4, 600, None)
+    stored = limits.read(redis_client, limits_key())["example.org"]
+    assert (stored.rate, stored.concurrency, stored.quotas) == (3, 4, ((600, HOUR_MS),))
+    assert "example.org" in trawl("limit", "example.org")[1]
+    assert trawl("limit", "example.org", "--remove")[:2] == (0, "no site is limited\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--rate", "3"], "name a site: trawl limit SITE --rate N"),
+        (["a", "--rate", "3", "--remove"], "--remove cannot be combined with limits"),
+        (["a", "--burst", "3"], "--burst needs --rate"),
+        (["a", "--rate", "0"], "rate = 0 is out of range: from 1e-05 to 10000"),
+        (["a b", "--rate", "1"], "'a b' is not a site, host or domain"),
+    ],
+)
+def test_wrong_use_is_said_in_one_line(redis_client: redis.Redis, trawl: Trawl, arguments: list[str], said: str) -> None:
+    code, out, error = trawl("limit", *arguments)
+    assert (code, out, error.count("\n")) == (2, "", 1)
+    assert said in error
+    assert redis_client.exists(limits_key()) == 0
+
+
+def test_a_site_file_sets_limits_and_an_operator_counts_more(
+    redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
+
+    def told(politeness: str) -> dict[str, LaneLimits]:
+        (tmp_path / "one.toml").write_text(SITE + politeness)
+        say_limits(redis_client, load_all()[0])
+        return limits.read(redis_client, limits_key())
+
+    assert told("") == {}
+    found = told("[politeness]\nmax_rate = 3\nmax_per_day = 100\n")
+    assert found == {"one": LaneLimits(rate=3, quotas=((100, DAY_MS),), by=BY_FILE)}
+    assert say_limits(redis_client, load_all()[0]) == [], "nothing has changed"
+    assert told("") == {"one": LaneLimits()}, "without limits; the exchange forgets it"
+    limits.change(redis_client, limits_key(), "one", LaneLimits(rate=1, by="ops@host"))
+    assert told("[politeness]\nmax_rate = 3\n")["one"].by == "ops@host"
+
+
+@pytest.mark.parametrize(
+    ("meta", "url", "lane"),
+    [
+        ({}, "http://www.example.co.uk/a", "example.co.uk"),
+        ({}, "http://127.0.0.1:8080/a", "127.0.0.1:8080"),
+        ({}, "http://localhost/a", "localhost"),
+        ({"site": "books"}, "http://www.example.co.uk/a", "books"),
+        ({"site": "books", "lane": "shared"}, "http://www.example.co.uk/a", "shared"),
+        ({"site": "two words"}, "http://www.example.co.uk/a", ""),
+        ({}, "data:,nothing", ""),
+    ],
+)
+def test_the_lane_of_a_site_that_has_no_limits_yet(meta: dict[str, str], url: str, lane: str) -> None:
+    assert default_lane(meta, url) == lane
+
+
+def test_the_nearest_name_that_has_limits_is_the_lane() -> None:
+    known = KnownLimits()
+    assert known.lane_of({}, "http://a.example.org/") == ""
+    known.learn({b"example.org": b"{}", b"a.example.org": b"{}", b"books": b"{}", b"version": b"3"})
+    assert known.lane_of({}, "http://a.example.org:81/") == "a.example.org"
+    assert known.lane_of({}, "http://b.example.org/") == "example.org"
+    assert known.lane_of({"site": "books"}, "http://b.example.org/") == "books"
+    assert known.lane_of({"site": "others"}, "http://b.example.org/") == ""
+    assert known.lane_of({}, "http://example.com/version") == ""
+
+
+@pytest.mark.parametrize(
+    ("header", "date", "seconds"),
+    [
+        ("5", "", 5),
+        ("0", "", 1),
+        ("9" * 40, "", 86_400),
+        ("", "", None),
+        ("soon", "", None),
+        ("-5", "", None),
+        (formatdate(1000, usegmt=True), formatdate(940, usegmt=True), 60),
+        (formatdate(900, usegmt=True), formatdate(940, usegmt=True), 1),
+        ("Wed, 99 Nov 2026 25:61:00 GMT", "", None),
+    ],
+)
+def test_retry_after_is_read_in_seconds_or_as_a_date_of_the_sites_clock(header: str, date: str, seconds: float | None) -> None:
+    assert retry_after_s(Response("http://a", headers={"Retry-After": header, "Date": date})) == seconds
+
+
+def test_a_date_without_the_sites_clock_is_read_by_ours() -> None:
+    found = retry_after_s(Response("http://a", headers={"Retry-After": formatdate(time.time() + 3600, usegmt=True)}))
+    assert found is not None
+    assert 3500 < found <= 3601
+
+
+def test_a_limit_that_cannot_be_is_refused() -> None:
+    with pytest.raises(ConfigError, match="concurrency = 0 is out of range: from 1 to 10000"):
+        LaneLimits.of(concurrency=0)

@@ -1,0 +1,108 @@
+"""What a site sees of several crawler processes that share its limits: measured at the site's own log."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from email.utils import formatdate
+from pathlib import Path
+
+import pytest
+import redis
+
+from redis_components.frontier import limits
+from redis_components.frontier.limits import LaneLimits
+from tests.support.crawl import Crawl
+from tests.support.processes import wait_until
+from tests.support.watched_site import Page, WatchedSite
+
+CRAWLERS = 3
+MIDDLEWARES = {"redis_components.scrapy_glue.retry_after.RetryAfterMiddleware": 555}
+CONCURRENCY = 8
+LATE_S = 1.0
+"""Longest time between the lease of a request and its arrival, where the machine has more to do than it can."""
+
+
+@pytest.fixture
+def site() -> Iterator[WatchedSite]:
+    with WatchedSite() as watched:
+        watched.answer = lambda path: Page("a page")
+        yield watched
+
+
+@pytest.fixture
+def crawl(site: WatchedSite, redis_client: redis.Redis, redis_url: str, tmp_path: Path) -> Iterator[Crawl]:
+    made = Crawl(site=site.url, redis_url=redis_url, folder=tmp_path, pages=0)
+    yield made
+    for process in made.processes:
+        process.kill()
+        process.wait()
+
+
+def limit(client: redis.Redis, crawl: Crawl, limited: LaneLimits) -> None:
+    limits.change(client, crawl.keys.limits, crawl.site.removeprefix("http://"), limited)
+
+
+def run(crawl: Crawl, site: WatchedSite, pages: int) -> None:
+    """Several crawlers fetch so many pages, to the end."""
+    for _ in range(CRAWLERS):
+        crawl.start(CONCURRENT_REQUESTS=CONCURRENCY, DOWNLOADER_MIDDLEWARES=json.dumps(MIDDLEWARES))
+    crawl.wait_for(CRAWLERS)
+    crawl.seed(*(f"{site.url}/{page}" for page in range(pages)))
+    crawl.finish(100)
+
+
+def test_all_processes_together_keep_the_rate_of_a_site(crawl: Crawl, site: WatchedSite, redis_client: redis.Redis) -> None:
+    limit(redis_client, crawl, LaneLimits(rate=20))
+    run(crawl, site, 160)
+    assert Counter(site.paths()) == {f"/{page}": 1 for page in range(160)}
+    assert site.most_within(3.0) <= 20 * (3 + LATE_S) + 1, "160 without the limit"
+
+
+def test_no_more_requests_are_open_at_a_site_than_it_allows(crawl: Crawl, site: WatchedSite, redis_client: redis.Redis) -> None:
+    site.latency_s = 0.03
+    limit(redis_client, crawl, LaneLimits(concurrency=2))
+    run(crawl, site, 60)
+    assert len(set(site.paths())) == len(site.paths()) == 60
+    assert site.most_open <= 2
+
+
+def test_a_quota_is_what_a_site_gets_in_every_window(crawl: Crawl, site: WatchedSite, redis_client: redis.Redis) -> None:
+    window_s = 8.0
+    limit(redis_client, crawl, LaneLimits(quotas=((30, round(window_s * 1000)),)))
+    run(crawl, site, 80)
+    assert len(set(site.paths())) == len(site.paths()) == 80
+    assert site.most_within(window_s - LATE_S) <= 30, "600 an hour are kept by the same count, with longer buckets"
+
+
+@pytest.mark.parametrize("said", ["seconds", "date"])
+def test_after_a_retry_after_only_what_was_in_flight_arrives(crawl: Crawl, site: WatchedSite, said: str) -> None:
+    told: list[float] = []
+    wait_s = 5
+
+    def answer(path: str) -> Page:
+        if len(site.times) >= 60 and not told:
+            told.append(time.monotonic())
+            now = time.time()
+            after = str(wait_s) if said == "seconds" else formatdate(now + wait_s + 1, usegmt=True)
+            return Page("too many", 429, {"Retry-After": after, "Date": formatdate(now, usegmt=True)})
+        return Page("a page")
+
+    site.answer, site.latency_s = answer, 0.02
+    run(crawl, site, 600)
+    wait_until(lambda: bool(told), "the site has said so", 1)
+    after = [at - told[0] for at in site.times if at > told[0]]
+    assert [at for at in after if wait_s / 2 < at < wait_s - 0.1] == [], "0 but those in flight"
+    assert [at for at in after if at > wait_s] != [], "what was leased before, too"
+    assert sorted(Counter(site.paths()).values()) == [1] * 599 + [2], "the refused page is fetched again, no other one"
+    assert "Retrying" not in crawl.log()
+    assert "Gave up" not in crawl.log()
+
+
+def test_a_request_with_a_time_is_not_sent_before(crawl: Crawl, site: WatchedSite) -> None:
+    crawl.spider = "later"
+    run(crawl, site, 1)
+    begun, page = site.times[site.paths().index("/0")], site.times[site.paths().index("/later")]
+    assert page - begun >= 2.9

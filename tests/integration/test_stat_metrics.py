@@ -1,0 +1,120 @@
+"""A service's own stats in /metrics: summed over processes of a real frontier, bounded in number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import redis
+from prometheus_client import CollectorRegistry
+
+from monitoring.exposition import FleetCollector, exposition
+from monitoring.source import Source
+from redis_components.fleet.crawl_records import CrawlRecord, CrawlRecords
+from redis_components.frontier.messages import StatChange
+from redis_components.keys import CrawlKeys
+from tests.support.owner import Owner
+from tests.support.plain_project import plain_fleet
+from tests.support.processes import wait_until
+from workers.process.stat_metrics import MOST_SERIES
+
+
+def stats_in(redis_url: str, *services: str) -> list[str]:
+    """The lines of the services' own metrics."""
+    registry = CollectorRegistry()
+    registry.register(FleetCollector(Source(redis_url, dict.fromkeys(services)).look))
+    return [line for line in exposition(registry).decode().splitlines() if line.startswith("trawl_stat")]
+
+
+def recorded(client: redis.Redis, service: str, **metrics: str) -> CrawlKeys:
+    keys = CrawlKeys.for_spider(service)
+    CrawlRecords(client).write(CrawlRecord(spider=service, keys=keys, metrics=metrics))
+    return keys
+
+
+def process(client: redis.Redis, name: str, keys: CrawlKeys, *changes: StatChange) -> Owner:
+    """A process of the crawl that has said these stats."""
+    owner = Owner(client, name, keys=keys).open()
+    left = [list(changes)]
+    owner.frontier.listeners.stats = lambda final: left.pop() if left else []
+    owner.advance()
+    return owner
+
+
+def test_counters_and_gauges_are_summed_over_processes_with_their_labels(redis_client: redis.Redis, redis_url: str) -> None:
+    keys = recorded(redis_client, "books", **{"bbs/posts_seen": "counter", "bbs/{forum}/depth": "gauge"})
+    process(redis_client, "one", keys, StatChange("add", "bbs/posts_seen", "3"), StatChange("set", "bbs/news/depth", "5"))
+    process(
+        redis_client,
+        "two",
+        keys,
+        StatChange("add", "bbs/posts_seen", "4"),
+        StatChange("set", "bbs/news/depth", "7"),
+        StatChange("set", "bbs/help/depth", "many"),
+        StatChange("add", "bbs/other", "9"),
+    )
+    assert stats_in(redis_url, "books") == [
+        'trawl_stats_left_out{service="books",spider="books"} 0.0',
+        'trawl_stat_bbs_posts_seen_total{service="books",spider="books"} 7.0',
+        'trawl_stat_bbs_depth{forum="news",service="books",spider="books"} 12.0',
+    ]
+
+
+def test_what_a_process_had_set_goes_with_it(redis_client: redis.Redis, redis_url: str) -> None:
+    keys = recorded(redis_client, "books", **{"bbs/depth": "gauge"})
+    process(redis_client, "one", keys, StatChange("set", "bbs/depth", "5"))
+    process(redis_client, "two", keys, StatChange("set", "bbs/depth", "7"))
+    redis_client.zadd(keys.owners(), {"one": 1})  # it died, and its time has run out
+    assert stats_in(redis_url, "books")[1:] == ['trawl_stat_bbs_depth{service="books",spider="books"} 7.0']
+
+
+def test_the_number_of_series_is_bounded_and_what_is_left_out_is_counted(redis_client: redis.Redis, redis_url: str) -> None:
+    keys = recorded(redis_client, "books", **{"bbs/{forum}/posts": "counter"})
+    redis_client.hset(keys.stats_hash(), mapping={f"bbs/{n:04}/posts": str(n) for n in range(MOST_SERIES + 50)})
+    lines = stats_in(redis_url, "books")
+    assert lines[0] == 'trawl_stats_left_out{service="books",spider="books"} 50.0'
+    assert len(lines) == 1 + MOST_SERIES
+
+
+def test_two_services_may_share_a_metric_but_not_give_it_two_meanings(redis_client: redis.Redis, redis_url: str) -> None:
+    for service, kind in (("books", "counter"), ("shelves", "counter")):
+        keys = recorded(redis_client, service, posts=kind)
+        process(redis_client, f"{service}-1", keys, StatChange("add", "posts", "1"))
+    keys = recorded(redis_client, "odd", **{"{kind}/posts": "counter"})
+    process(redis_client, "odd-1", keys, StatChange("add", "new/posts", "1"))
+    assert stats_in(redis_url, "books", "shelves", "odd") == [
+        'trawl_stats_left_out{service="books",spider="books"} 0.0',
+        'trawl_stats_left_out{service="odd",spider="odd"} 1.0',
+        'trawl_stats_left_out{service="shelves",spider="shelves"} 0.0',
+        'trawl_stat_posts_total{service="books",spider="books"} 1.0',
+        'trawl_stat_posts_total{service="shelves",spider="shelves"} 1.0',
+    ]
+
+
+def test_a_service_that_names_none_costs_no_command(redis_client: redis.Redis, redis_url: str) -> None:
+    recorded(redis_client, "books")
+    source = Source(redis_url, {"books": 1})
+    source.look()
+    redis_client.config_resetstat()
+    source.look()
+    assert "cmdstat_zrangebyscore" not in redis_client.info("commandstats") or not stats_in(redis_url, "books")
+
+
+def test_a_projects_setting_is_enough_and_a_wrong_one_is_said_by_status(tmp_path: Path) -> None:
+    settings = 'STATS_METRICS = {"downloader/response_status_count/{code}": "counter"}\n'
+    (tmp_path / "right").mkdir()
+    with plain_fleet(tmp_path / "right", "books=1", settings=settings, pages=20) as fleet:
+        fleet.beat()
+        fleet.node()
+        fleet.crawl("books:start_urls")
+        fleet.wait_count("books:items", 20)
+        line = 'trawl_stat_downloader_response_status_count_total{code="200",service="books",spider="books"} 20.0'
+        wait_until(lambda: line in fleet.metrics(), lambda: f"{fleet.metrics()}\n{fleet.said()}", 30)
+
+    (tmp_path / "wrong").mkdir()
+    with plain_fleet(tmp_path / "wrong", "books=1", settings='STATS_METRICS = {"a": "b"}\n', pages=1) as fleet:
+        fleet.beat()
+        fleet.node()
+        said = "STATS_METRICS: 'a': 'b' is not a kind of metric: write counter or gauge"
+        status = lambda: " ".join(fleet.trawl("status").split())  # noqa: E731
+        wait_until(lambda: said in status(), lambda: f"{status()}\n{fleet.said()}", 60)
+        assert "is refused" in status()

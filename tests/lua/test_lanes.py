@@ -1,0 +1,270 @@
+"""Lanes: limits over all processes, sites that ask to be left alone, requests that wait for their time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import redis
+
+from redis_components.crawl_admin.inspector import snapshot, wipe
+from redis_components.errors import ConfigError
+from redis_components.frontier import limits
+from redis_components.frontier.limits import LaneLimits
+from redis_components.frontier.messages import NO_FILTER, Lease, NewRequest
+from tests.support.owner import KEYS, Owner
+
+LANE = "example.org"
+
+
+@pytest.fixture
+def crawler(redis_client: redis.Redis) -> Callable[..., Owner]:
+    def make(name: str, **config: Any) -> Owner:
+        one = Owner(redis_client, name, **{"concurrency": 30, **config})
+        one.frontier.open()
+        one.clock.advance(0.1)
+        return one
+
+    return make
+
+
+def limit(client: redis.Redis, **limited: Any) -> None:
+    limits.change(client, KEYS.limits, LANE, LaneLimits(**limited))
+
+
+def store(one: Owner, number: int, lane: str = LANE, *, first: int = 0, not_before: float = 0.0) -> None:
+    for n in range(first, first + number):
+        one.frontier.add_request(NewRequest(NO_FILTER, "0", b"%s %d" % (lane.encode(), n), lane, not_before))
+    one.clock.advance(0.05)
+
+
+def taken(one: Owner, seconds: float = 0.0) -> list[Lease]:
+    """What the engine gets within so much time of the process's own clock."""
+    found = []
+    for _ in range(max(1, round(seconds / 0.01))):
+        while (lease := one.frontier.take()) is not None:
+            found.append(lease)
+        one.clock.advance(0.01)
+    return found
+
+
+def redis_ms(client: redis.Redis) -> int:
+    seconds, micros = client.time()
+    return int(seconds) * 1000 + int(micros) // 1000
+
+
+def test_requests_of_a_lane_are_leased_at_its_rate_by_all_processes_together(
+    redis_client: redis.Redis, crawler: Callable[..., Owner]
+) -> None:
+    limit(redis_client, rate=10)
+    one, other = crawler("one"), crawler("other")
+    began = redis_ms(redis_client)
+    store(one, 50)
+    leased = len(taken(one, 1)) + len(taken(other, 1))
+    most = 1 + (redis_ms(redis_client) - began + 400) // 100
+    assert 1 <= leased <= most, "400 ms are handed out in advance"
+    assert redis_client.zcard(KEYS.lane(LANE)) + len(one.frontier._timed) + len(other.frontier._timed) == 50 - leased
+
+
+def test_leases_of_a_lane_carry_times_that_are_apart_as_the_rate_says(
+    redis_client: redis.Redis, crawler: Callable[..., Owner]
+) -> None:
+    limit(redis_client, rate=20)
+    one = crawler("one")
+    told: list[list[float]] = []
+    one.frontier.listeners.applied.append(
+        lambda _, reply: told.append([wait for _, wait in reply.paced.values() if wait is not None])
+    )
+    store(one, 50)
+    taken(one, 0.2)
+    assert max(map(len, told)) >= 2, "some are handed out in advance"
+    for waits in told:
+        assert all(later - sooner >= 0.049 for sooner, later in pairwise(sorted(waits)))
+
+
+def test_a_burst_comes_at_once_and_the_rate_holds_after_it(redis_client: redis.Redis, crawler: Callable[..., Owner]) -> None:
+    limit(redis_client, rate=0.01, burst=5)
+    one = crawler("one")
+    store(one, 20)
+    assert len(taken(one, 0.5)) == 5
+
+
+def test_no_more_requests_are_at_work_than_a_lane_allows(redis_client: redis.Redis, crawler: Callable[..., Owner]) -> None:
+    limit(redis_client, concurrency=3)
+    one, other = crawler("one"), crawler("other")
+    store(one, 20)
+    mine, others = taken(one, 0.3), taken(other, 0.3)
+    assert (len(mine) + len(others), redis_client.zcard(KEYS.lane_busy(LANE))) == (3, 3)
+    for lease in mine:
+        one.frontier.ack(lease.id)
+    one.clock.advance(0.05)
+    assert len(taken(one, 0.5)) + len(taken(other, 0.5)) == len(mine)
+
+
+def test_a_quota_holds_in_every_window_over_all_processes(redis_client: redis.Redis, crawler: Callable[..., Owner]) -> None:
+    limit(redis_client, quotas=((7, limits.HOUR_MS), (100, limits.DAY_MS)))
+    one, other = crawler("one"), crawler("other")
+    store(one, 40)
+    assert len(taken(one, 0.5)) + len(taken(other, 0.5)) == 7
+
+
+def test_the_leases_of_a_dead_process_go_back_to_their_lane_and_make_room(
+    redis_client: redis.Redis, crawler: Callable[..., Owner]
+) -> None:
+    limit(redis_client, concurrency=3)
+    one, other = crawler("one"), crawler("other")
+    store(one, 10)
+    held = taken(one, 0.3)
+    redis_client.zadd(KEYS.owners(), {"one": 0})
+    other.clock.advance(0.5)
+    again = taken(other, 0.5)
+    assert (len(held), len(again), redis_client.zcard(KEYS.lane_busy(LANE))) == (3, 3, 3)
+    assert {lease.data for lease in again} == {lease.data for lease in held}
+    assert {lease.attempts for lease in again} == {1}
+
+
+def test_a_request_that_was_stored_before_its_site_had_limits_waits_in_the_lane(
+    redis_client: redis.Redis, crawler: Callable[..., Owner]
+) -> None:
+    one = crawler("one")
+    store(one, 5, "")
+    limit(redis_client, concurrency=1)
+    one.clock.advance(0.2)
+    for lease in taken(one):
+        assert not lease.lane
+        one.frontier.shelve(lease.id, LANE)
+    one.clock.advance(0.05)
+    assert len(taken(one, 0.3)) == 1
+    assert (redis_client.zcard(KEYS.lane(LANE)), redis_client.hget(KEYS.counters(), "leased")) == (4, b"1")
+
+
+def test_a_site_that_asks_to_be_left_alone_is_by_every_process(redis_client: redis.Redis, crawler: Callable[..., Owner]) -> None:
+    limit(redis_client, rate=1000)
+    one, other = crawler("one"), crawler("other")
+    store(one, 300)
+    assert taken(one, 0.1)
+    other.clock.advance(0.1)
+    one.frontier.wait(LANE, 3600)
+    one.clock.advance(0.01)
+    other.clock.advance(0.2)  # its next exchange
+    assert taken(one, 0.5) == taken(other, 0.5) == []
+    assert not one.frontier.idle
+    till = int(redis_client.hget(KEYS.lane_state(LANE), "until") or 0)
+    assert 3_500_000 < till - redis_ms(redis_client) <= 3_600_000
+
+
+def test_a_lane_becomes_known_to_all_by_its_first_wait(redis_client: redis.Redis, crawler: Callable[..., Owner]) -> None:
+    one, other = crawler("one"), crawler("other")
+    one.frontier.wait(LANE, 5)
+    one.clock.advance(0.01)
+    other.clock.advance(1.1)
+    assert one.frontier.limits.lanes == other.frontier.limits.lanes == {LANE}
+
+
+def test_a_wait_without_a_time_is_60_s_and_doubled_with_jitter(redis_client: redis.Redis, crawler: Callable[..., Owner]) -> None:
+    one, waits = crawler("one"), []
+    for _ in range(3):
+        one.frontier.wait(LANE)
+        one.frontier.wait(LANE)  # of another page at the same moment: it counts once
+        one.clock.advance(0.05)
+        now = redis_ms(redis_client)
+        waits.append(int(redis_client.hget(KEYS.lane_state(LANE), "until") or 0) - now)
+        redis_client.hset(KEYS.lane_state(LANE), "until", now - 1)
+    for step, wait in enumerate(waits):
+        assert 0.7 * 60_000 * 2**step <= wait <= 1.3 * 60_000 * 2**step
+    redis_client.hset(KEYS.lane_state(LANE), "asked", redis_ms(redis_client) - 3 * 3_600_000)
+    one.frontier.wait(LANE)
+    one.clock.advance(0.05)
+    assert int(redis_client.hget(KEYS.lane_state(LANE), "step") or 0) == 1, "half an hour of peace"
+
+
+def test_a_request_with_a_time_is_leased_then_and_not_before(redis_client: redis.Redis, crawler: Callable[..., Owner]) -> None:
+    limit(redis_client, rate=100)
+    one = crawler("one")
+    store(one, 1, "", not_before=redis_ms(redis_client) / 1000 + 3600)
+    store(one, 1, LANE, not_before=redis_ms(redis_client) / 1000 + 7200)
+    assert taken(one, 0.5) == []
+    assert not one.frontier.idle
+    for member, _ in redis_client.zrange(KEYS.later_requests(), 0, 9, withscores=True):
+        redis_client.zadd(KEYS.later_requests(), {member: redis_ms(redis_client)})
+    redis_client.zadd(KEYS.lanes(), {"\1later": 0})
+    assert {lease.data for lease in taken(one, 0.5)} == {b" 0", LANE.encode() + b" 0"}
+    assert redis_client.exists(KEYS.later_requests(), KEYS.lanes()) == 0
+
+
+def test_lanes_are_served_in_turn_and_by_priority_inside(redis_client: redis.Redis, crawler: Callable[..., Owner]) -> None:
+    for lane in ("a", "b", "c"):
+        limits.change(redis_client, KEYS.limits, lane, LaneLimits(concurrency=2))
+    one = crawler("one")
+    for lane in ("a", "b", "c"):
+        for n in range(5):
+            one.frontier.add_request(NewRequest(NO_FILTER, str(-n), b"%s %d" % (lane.encode(), n), lane))
+    one.clock.advance(0.05)
+    found = sorted(lease.data for lease in taken(one, 0.5))
+    assert found == [b"a 3", b"a 4", b"b 3", b"b 4", b"c 3", b"c 4"]
+
+
+def test_when_limits_are_removed_the_lane_is_emptied(redis_client: redis.Redis, crawler: Callable[..., Owner]) -> None:
+    limit(redis_client, rate=0.001)
+    one = crawler("one")
+    store(one, 10)
+    limits.change(redis_client, KEYS.limits, LANE, None)
+    redis_client.zadd(KEYS.lanes(), {LANE: 0})  # it is looked at again within 5 s
+    found = 0
+    for _ in range(10):
+        for lease in taken(one, 0.3):
+            one.frontier.ack(lease.id)
+            found += 1
+    assert (found, redis_client.exists(KEYS.lane(LANE), KEYS.lanes())) == (10, 0)
+
+
+def test_a_lost_answer_brings_the_same_leases_with_their_lanes(redis_client: redis.Redis, crawler: Callable[..., Owner]) -> None:
+    limit(redis_client, concurrency=3)
+    one = crawler("one")
+    store(one, 5)
+    one.clock.advance(0.05)
+    leased = taken(one, 0.3)
+    for lease in leased:
+        one.frontier.ack(lease.id)
+    one.exchanger.lose_replies = 1
+    again = taken(one, 0.5)
+    assert all(lease.lane == LANE for lease in (*leased, *again))
+    assert {lease.data for lease in (*leased, *again)} == {b"%s %d" % (LANE.encode(), n) for n in range(5)}
+
+
+@pytest.mark.parametrize("lane", ["", "a b", "a@b", "a|b", "version", "\x01later", "x" * 300])
+def test_a_name_that_no_lane_can_have_is_refused(redis_client: redis.Redis, lane: str) -> None:
+    with pytest.raises(ConfigError, match="not a site"):
+        limits.change(redis_client, KEYS.limits, lane, LaneLimits())
+
+
+def test_requests_of_lanes_count_as_ready_and_are_removed_with_the_queue(
+    redis_client: redis.Redis, crawler: Callable[..., Owner]
+) -> None:
+    limit(redis_client, rate=0.001)
+    one = crawler("one")
+    store(one, 10)
+    store(one, 3, "", not_before=redis_ms(redis_client) / 1000 + 3600)
+    one.frontier.close(lambda: None)
+    one.clock.advance(0.1)
+    assert snapshot(redis_client, "s", KEYS).ready == 13
+    assert wipe(redis_client, KEYS, but_not_for="one") is None
+    assert redis_client.exists(KEYS.lanes(), KEYS.lane(LANE), KEYS.later_requests()) == 0
+
+
+def test_start_tasks_of_a_site_whose_lane_is_full_wait(redis_client: redis.Redis) -> None:
+    limits.change(redis_client, KEYS.limits, "a", LaneLimits(rate=0.001))
+    one = Owner(redis_client, "one", concurrency=2, turn_by="site")
+    one.frontier.open()
+    one.clock.advance(0.1)
+    store(one, 6, "a")
+    taken(one, 0.1)
+    redis_client.rpush(KEYS.start_tasks(), *(b'{"site":"%s"}' % site for site in (b"a", b"b")))
+    one.frontier.want_tasks(5)
+    one.clock.advance(0.3)
+    found = []
+    while (task := one.frontier.take_task()) is not None:
+        found.append(task.data)
+    assert found == [b'{"site":"b"}']

@@ -1,0 +1,56 @@
+"""Refused items go back into the stream to the byte, or are forgotten, one by one and whatever happens beside it."""
+
+from __future__ import annotations
+
+import json
+
+import redis
+
+from redis_components.crawl_admin.item_stream import ItemStream, Refusal
+from redis_components.crawl_admin.refused_items import newest, purge, replay
+from redis_components.keys import CrawlKeys
+
+KEYS = CrawlKeys.for_spider("books")
+
+
+def refuse(client: redis.Redis, *items: bytes, reason: str = "no kind") -> None:
+    client.rpush(KEYS.item_stream(), *items)
+    stream = ItemStream(client, KEYS)
+    stream.lock("a")
+    stream.settle("a", len(items), [Refusal(place, reason) for place in range(len(items))], [])
+    stream.unlock("a")
+
+
+def test_a_replay_brings_every_item_back_to_the_byte_oldest_first(redis_client: redis.Redis) -> None:
+    items = [b"\xff\x00\n{}", b"", *(f"item {n}".encode() for n in range(1203))]
+    refuse(redis_client, *items)
+    assert replay(redis_client, KEYS).done == len(items)
+    assert redis_client.lrange(KEYS.item_stream(), 0, -1) == items
+    assert redis_client.exists(KEYS.bad_items()) == 0
+    assert replay(redis_client, KEYS).done == 0
+
+
+def test_a_replay_of_some_leaves_the_others(redis_client: redis.Redis) -> None:
+    refuse(redis_client, b"a", b"b", reason="views: no number")
+    refuse(redis_client, b"c", b"d", b"e", reason="no kind")
+    assert replay(redis_client, KEYS, reason="NO KIND", limit=2).done == 2
+    assert redis_client.lrange(KEYS.item_stream(), 0, -1) == [b"c", b"d"]
+    assert [one.payload for one in newest(redis_client, KEYS, 10)[0]] == [b"e", b"b", b"a"]
+
+
+def test_purging_forgets_only_what_is_named(redis_client: redis.Redis) -> None:
+    refuse(redis_client, b"a", reason="views")
+    refuse(redis_client, b"b")
+    assert purge(redis_client, KEYS, before_s=10).done == 0
+    assert purge(redis_client, KEYS, reason="views").done == 1
+    assert [one.payload for one in newest(redis_client, KEYS, 10)[0]] == [b"b"]
+
+
+def test_entries_of_an_older_version_go_back_where_they_are_whole(redis_client: redis.Redis) -> None:
+    whole = json.dumps({"at": 5.0, "reason": "no id", "item": 'caf\u00e9 "x"'})
+    cut = json.dumps({"at": 6.0, "reason": "no id (cut: it has 123456 characters)", "item": "x" * 100})
+    redis_client.rpush(KEYS.bad_items(), whole, cut, "foreign")
+    outcome = replay(redis_client, KEYS)
+    assert (outcome.done, outcome.stuck, outcome.foreign) == (1, 1, 1)
+    assert redis_client.lrange(KEYS.item_stream(), 0, -1) == ['caf\u00e9 "x"'.encode()]
+    assert redis_client.lrange(KEYS.bad_items(), 0, -1) == [cut.encode(), b"foreign"]

@@ -1,0 +1,65 @@
+"""`make try-scrapy VERSION=2.20.0`: the contract tests and crawls with another release of Scrapy, a pre-release too.
+
+It is installed into `.venv-try-scrapy`, next to what `constraints.txt` pins. The exit code is that of pytest; 0 where the index
+does not have the release.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / ".venv-try-scrapy"
+TESTS = (
+    "tests/contract/test_scrapy_internals.py",
+    *(
+        f"tests/integration/test_{name}.py"
+        for name in (
+            *("scheduler_alone", "scheduler_crawl", "scheduler_unfinished", "start_tasks_crawl", "spider_hooks", "downloads"),
+            *("shared_stats", "custom_classes", "feed_exports", "persist_and_flush", "graceful_life", "forum_crawl"),
+        )
+    ),
+)
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code; prints what is done."""
+    if len(arguments) != 1 or not arguments[0]:
+        sys.stderr.write("name the release: make try-scrapy VERSION=2.20.0\n")
+        return 2
+    wanted = f"scrapy=={arguments[0]}"
+    if not _is_in_index(wanted):
+        sys.stdout.write(f"skipped: the package index has no {wanted}\n")
+        return 0
+    python = FOLDER / "bin/python"
+    if not python.exists():
+        _run(sys.executable, "-m", "venv", str(FOLDER))
+    pip = (str(python), "-m", "pip", "--disable-pip-version-check", "--quiet", "install")
+    sys.stdout.write(f"installing {wanted} into {FOLDER.name} ...\n")
+    sys.stdout.flush()
+    _run(*pip, "-e", f"{ROOT}[dev]", "-c", str(ROOT / "constraints.txt"))
+    _run(*pip, "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(ROOT / "deploy/embedded.txt"))
+    _run(*pip, "--pre", wanted)  # after the rest, whose range it may be out of
+    return subprocess.run([str(python), "-m", "pytest", "-q", "-n", "2", *TESTS], cwd=ROOT, check=False).returncode
+
+
+def _is_in_index(wanted: str) -> bool:
+    with tempfile.TemporaryDirectory(prefix="try-scrapy-") as folder:
+        command = [sys.executable, "-m", "pip", "--quiet", "download", "--pre", "--no-deps", "--dest", folder, wanted]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode and "No matching distribution" not in done.stderr:
+        sys.exit(done.stderr)  # no index, or something else is wrong with pip
+    return done.returncode == 0
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stderr or done.stdout)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,63 @@
+"""The program itself: version, completion, help in groups, and Ctrl-C while it is loaded."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from typer.main import get_command
+
+from cli.main import CHANGE, DATA, LOOK, RUN, SITES, app, main
+from redis_components import __version__
+
+
+def test_the_version_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"trawl {__version__}\n"
+
+
+def test_every_command_stands_in_a_group() -> None:
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    assert {name: command.rich_help_panel for name, command in commands.items()}.keys() >= {"up", "status", "seed", "export"}
+    assert {command.rich_help_panel for command in commands.values()} == {RUN, LOOK, CHANGE, DATA, SITES}
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_can_complete_commands(shell: str) -> None:
+    begun = "trawl sc"
+    asked = {"_TRAWL_COMPLETE": f"complete_{shell}", "COMP_WORDS": begun, "COMP_CWORD": "1", "_TYPER_COMPLETE_ARGS": begun}
+    asked["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
+    done = subprocess.run(
+        [sys.executable, "-m", "cli.main"], env={**os.environ, **asked}, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert list(dict.fromkeys(re.findall(r"\b(scale|schedule)\b", done.stdout))) == ["scale", "schedule"], done
+
+
+@pytest.mark.processes
+def test_no_color_turns_colours_off() -> None:
+    environment = {**os.environ, "NO_COLOR": "1", "FORCE_COLOR": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "cli.main", "--help"], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", done.stdout)
+
+
+@pytest.mark.processes
+def test_ctrl_c_while_it_is_loaded_is_no_traceback() -> None:
+    code = """
+import builtins, os, signal
+load = builtins.__import__
+def slow(name, *rest):
+    if name == "typer":
+        os.kill(os.getpid(), signal.SIGINT)
+    return load(name, *rest)
+builtins.__import__ = slow
+from cli.start import main
+raise SystemExit(main())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

@@ -1,0 +1,348 @@
+"""Each view at each width, compared with what stands in `screens/`: `UPDATE_SCREENS=1 pytest tests/unit/cli/test_widths.py`
+writes them again.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console, RenderableType
+
+from cli.commands.forums import _Forum, forums_table
+from cli.commands.history import history_table
+from cli.views.columns import Column, FittedTable, figures
+from cli.views.dead import dead_table, refused_table
+from cli.views.fleet_screen import FleetScreen
+from cli.views.nodes import nodes_table
+from cli.views.safe_console import SafeConsole
+from cli.views.schedule import table_of
+from demo.live import picture
+from demo.scene import Event
+from forums.overview import BoardView, Overview, ServiceView, SitesView
+from forums.state.forum_states import ForumState, WatchedForum
+from forums.state.site_breakers import Breaker, BreakerState
+from forums.storage import RunRow
+from forums.storage.delays import Delay
+from redis_components.crawl_admin.dead_letters import DeadEntry, Kind
+from redis_components.crawl_admin.inspector import empty_snapshot
+from redis_components.crawl_admin.refused_items import RefusedItem
+from redis_components.fleet.beats import BeatView
+from redis_components.fleet.holds import Held
+from redis_components.fleet.nodes import NodeRecord
+from redis_components.fleet.registry import CrawlerRecord, CrawlerState, ErrorRecord
+from redis_components.frontier.holds import Hold, HoldKind
+
+WIDTHS = (60, 80, 100, 120, 200)
+SCREENS = Path(__file__).with_name("screens")
+NOW = 1_800_000_000.0
+NODE = NodeRecord(
+    name="celery@crawl-7.example.net",
+    services=("forum_list", "forum_detail"),
+    capacity=8,
+    taken=8,
+    config="1f2e3d4c",
+    version="0.1.0",
+    started_at=NOW - 90_000,
+    beat_at=NOW - 1,
+)
+
+
+def _crawler(service: str, number: int, state: CrawlerState = CrawlerState.RUNNING, **more: Any) -> CrawlerRecord:
+    fields = {
+        "pid": 4_194_300 - number,
+        "node": NODE.name,
+        "beat_at": NOW - 1,
+        "pages_per_s": 123.4,
+        "in_flight": 16,
+        "rss_bytes": 312 << 20,
+        "restarts": number,
+        "last_exit": "drained" if number else None,
+    }
+    return CrawlerRecord(**{"spider": service, "number": number, "state": state, **fields, **more})  # type: ignore[arg-type]
+
+
+def _service(
+    name: str, desired: int, crawlers: tuple[CrawlerRecord, ...], held: tuple[Held, ...] = (), **sizes: int
+) -> ServiceView:
+    stats = {"downloader/response_count": "12345678", "item_scraped_count": "98765432"}
+    return ServiceView.of(replace(empty_snapshot(name), stats=stats, **sizes), desired, crawlers, held, NOW)
+
+
+def _well() -> Overview:
+    crawlers = (_crawler("forum_list", 0), *(_crawler("forum_detail", number) for number in range(7)))
+    return Overview(
+        now=NOW,
+        services=(
+            _service("forum_list", 1, crawlers, ready=12, leased=8),
+            _service("forum_detail", 7, crawlers, start_tasks=120_000, ready=2_222_222, leased=112, items=1_500),
+        ),
+        crawlers=crawlers,
+        nodes=(NODE,),
+        beats=BeatView(leader="crawl-7.example.net:4711", waiting=(), silent_s=0.2),
+    )
+
+
+def _in_trouble() -> Overview:
+    crawlers = (
+        _crawler("forum_list", 0),
+        *(_crawler("forum_detail", number) for number in range(30)),
+        _crawler("forum_detail", 30, beat_at=NOW - 400),
+        _crawler(
+            "forum_detail",
+            31,
+            CrawlerState.CRASH_LOOPING,
+            note="crashed (exit code 1); 6 failures in a row",
+            error="RuntimeError: the proxy's key has run out",
+            log="\n".join(f"line {number} of its log" for number in range(9)),
+        ),
+    )
+    held = (
+        Held(hold=Hold(word=HoldKind.PAUSE, at=NOW - 90, by="ops@desk", reason="they asked us to"), site="board.example.org"),
+    )
+    broken = Breaker(
+        state=BreakerState.OPEN,
+        cause="login",
+        reason="a login page instead of a list",
+        since=NOW - 3600,
+        url="https://forum.example.com/latest?page=1",
+        excerpt="Please log in to continue",
+        next_probe_at=NOW + 60,
+        probes=2,
+        last_probe="HTTP 403",
+    )
+    stale = WatchedForum(
+        site="shop.example.com",
+        forum="announcements",
+        state=ForumState(tried_at=NOW - 9000, scanned_at=NOW - 9000, gap_at=NOW - 9000),
+        due_at=NOW - 8000,
+    )
+    return replace(
+        _well(),
+        services=(
+            _service("forum_list", 1, crawlers, held, ready=12),
+            _service("forum_detail", 32, crawlers, held, start_tasks=120_000, ready=2_222_222, dead=3, bad_items=12, items=1_500),
+        ),
+        crawlers=crawlers,
+        held=held,
+        nodes=tuple(replace(NODE, name=f"celery@crawl-{n}.example.net", beat_at=NOW - (60 if n == 6 else 1)) for n in range(8)),
+        sites=SitesView(breakers={"forum.example.com": broken}, boards=(BoardView(watched=stale, now=NOW),)),
+        errors=tuple(ErrorRecord(at=NOW - 60 * n, where="trawl.store_items", what="the database is locked") for n in range(9)),
+        dead_messages=2,
+    )
+
+
+def _forums() -> RenderableType:
+    def one(forum: str, **state: Any) -> _Forum:
+        watched = WatchedForum(site="forum.example.com", forum=forum, state=ForumState(**state), due_at=NOW + 45)
+        delay = Delay(number=120, median_s=4.2, p90_s=61.0)
+        return _Forum(board=BoardView(watched=watched, now=NOW), per_hour=1234.5, delay=delay)
+
+    times = {"tried_at": NOW - 30, "scanned_at": NOW - 30, "newest_at": NOW - 8}
+    failing = one(
+        "support", name="Support and questions", errors=3, reason="HTTP 503 of https://forum.example.com/support", **times
+    )
+    return forums_table([failing, one("news", name="新闻", **times), one("a-board-with-a-rather-long-name", **times)])
+
+
+def _history() -> RenderableType:
+    def run(number: int, outcome: str | None, code: int | None, reason: str | None) -> RunRow:
+        started = datetime.fromtimestamp(NOW, UTC) - timedelta(hours=number)
+        return RunRow(
+            id=f"forum_detail/{number}#1.1",
+            spider="forum_detail",
+            number=number,
+            by="fleet",
+            token=1,
+            node=NODE.name,
+            pid=4711,
+            started_at=started,
+            ended_at=started + timedelta(minutes=44),
+            outcome=outcome,
+            exit_code=code,
+            reason=reason,
+            pages=1_234_567,
+            scraped=7_654_321,
+            peak_rss_bytes=412 << 20,
+            told_at=started,
+        )
+
+    return history_table(
+        [
+            run(1, "killed", -9, "the kernel ended it: out of memory (cgroup limit 512 MiB), 38 pages were in flight"),
+            run(12, "drained", 0, None),
+        ]
+    )
+
+
+def _entry(kind: Kind, at_s: float, reason: str, payload: bytes) -> DeadEntry:
+    return DeadEntry(place=0, sha="", at_s=at_s, kind=kind, reason=reason, score="0", key="", payload=payload)
+
+
+def _dead() -> RenderableType:
+    url = "https://forum.example.com/threads/why-does-my-crawler-stop.123456/page-17?order=date"
+    reason = "HTTP 503 Service Unavailable, tried 6 times within 40 min"
+    entries = [
+        ("forum_detail", _entry(Kind.REQUEST, NOW - 5000, reason, json.dumps({"url": url}).encode())),
+        ("forum_list", _entry(Kind.LIST_TASK, NOW - 90_000, "not JSON", b"rubbish")),
+    ]
+    return dead_table(entries, NOW)
+
+
+def _refused() -> RenderableType:
+    item = RefusedItem(
+        place=0, sha="", at_s=NOW - 60, reason="views: '12k' is no whole number", payload=b'{"id": "1", "views": "12k"}'
+    )
+    return refused_table([("forum_detail", item)], NOW)
+
+
+def _schedule() -> RenderableType:
+    def row(entry: str, task: str, **more: Any) -> dict[str, Any]:
+        fields = {"every_s": 10.0, "cron": None, "args": [], "kwargs": {}, "enabled": True, "origin": "default", "refused": None}
+        times = {"last_sent": "x", "sent_s_ago": 3.0, "next_due": "y", "due_in_s": 7.0}
+        return {"entry": entry, "task": task, **fields, **times, **more}
+
+    nightly = row("nightly", "trawl.seed_forums", cron="0 3 * * *", kwargs={"site": "demo", "force": True}, origin="redis")
+    return table_of([row("reconcile_fleet", "trawl.reconcile_fleet"), nightly, {"entry": "odd", "refused": "no such task"}])
+
+
+def _demo() -> RenderableType:
+    stage = SimpleNamespace(
+        options=SimpleNamespace(rate=2.0),
+        flower=SimpleNamespace(url="http://127.0.0.1:5555", user="trawl", password="correct-horse-battery"),
+        exporter_url="http://127.0.0.1:9410",
+    )
+    scene: Any = SimpleNamespace(
+        clock_s=83.0,
+        now="A crawler is killed in the middle of its work: what it held must come back.",
+        events=[
+            Event(at_s=n, text=f"Something of note happened to forum_detail/{n}, and this sentence is long") for n in range(9)
+        ],
+        fleet=_well(),
+        forum=SimpleNamespace(pieces=43_210, pages=12_345),
+        stored=(1_234, 23_456),
+        stored_share=0.57,
+        living=True,
+        noticed=(12, 3),
+        stage=stage,
+    )
+    return picture(scene)
+
+
+VIEWS: dict[str, Callable[[], RenderableType]] = {
+    "status": lambda: FleetScreen(_well(), "redis://127.0.0.1:6379/0"),
+    "status-in-trouble": lambda: FleetScreen(_in_trouble(), "redis://127.0.0.1:6379/0"),
+    "status-watch": lambda: FleetScreen(_well(), "redis://127.0.0.1:6379/0", 24),
+    "status-watch-in-trouble": lambda: FleetScreen(_in_trouble(), "redis://127.0.0.1:6379/0", 24),
+    "nodes": lambda: nodes_table([NODE, replace(NODE, name="celery@other", beat_at=NOW - 60)], NOW),
+    "forums": _forums,
+    "history": _history,
+    "dead": _dead,
+    "dead-items": _refused,
+    "schedule": _schedule,
+    "demo": _demo,
+}
+
+
+def drawn(view: RenderableType, width: int) -> str:
+    """The text as a terminal of that width shows it."""
+    console = SafeConsole(file=io.StringIO(), width=width, height=24, color_system=None, force_terminal=False)
+    console.print(view)
+    assert isinstance(console.file, io.StringIO)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times of runs are shown in the zone of who looks."""
+    import time
+
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_is_as_it_was_last_approved(name: str, width: int) -> None:
+    text, file = drawn(VIEWS[name](), width), SCREENS / f"{name}-{width}.txt"
+    if os.environ.get("UPDATE_SCREENS"):
+        file.write_text(text)
+    assert text == file.read_text()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", VIEWS)
+def test_no_line_is_wider_than_the_terminal_and_no_heading_upright(name: str, width: int) -> None:
+    lines = drawn(VIEWS[name](), width).splitlines()
+    assert [line for line in lines if len(line) > width] == []
+    assert not re.search(r"(^\s*\S{1,2}\s*$\n?){3}", "\n".join(lines), re.MULTILINE)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", [name for name in VIEWS if "watch" in name or name == "demo"])
+def test_24_lines_are_enough_for_the_core(name: str, width: int) -> None:
+    text = drawn(VIEWS[name](), width)
+    assert len(text.splitlines()) <= 24
+    assert "forum_detail" in text
+    assert "2,222,222" in text, "a figure is never cut"
+
+
+def test_problems_come_first_and_are_counted_where_they_have_no_room() -> None:
+    lines = drawn(VIEWS["status-watch-in-trouble"](), 80).splitlines()
+    assert lines[2].startswith("✗ ")
+    assert any("more" in line for line in lines)
+    assert [line for line in lines if line.startswith("forum_detail/31 ")], (
+        "a crawler in trouble is shown before those that are not"
+    )
+
+
+def test_columns_leave_by_their_rank_and_a_text_without_room_stands_below() -> None:
+    columns = (
+        Column(name="name"),
+        *figures("first", rank=1),
+        *figures("second", rank=2),
+        Column(name="why", least=10, rank=3, below=True),
+    )
+    rows = [("a", "1,000,000", "2,000,000", "because of that")]
+
+    def heads(width: int) -> list[str]:
+        return drawn(FittedTable(columns, rows), width).splitlines()[0].split()
+
+    assert heads(60) == ["name", "first", "second", "why"]
+    assert heads(30) == ["name", "first", "second"]
+    assert drawn(FittedTable(columns, rows), 30).splitlines()[2] == "  because of that"
+    assert heads(20) == ["name", "first"]
+    assert heads(8) == ["name"]
+
+
+def test_text_of_others_neither_acts_nor_shifts_columns() -> None:
+    table = FittedTable((Column(name="name"), *figures("n")), [("\x1b[2J", "1"), ("two\nlines", "2"), ("漢字", "3")])
+    lines = drawn(table, 40).splitlines()
+    assert lines[1:] == ["\\x1b[2J     1", "two\\nlines  2", "漢字        3"]
+
+
+def test_rows_that_are_left_out_are_counted() -> None:
+    rows = [(str(number),) for number in range(5)]
+    assert drawn(FittedTable((Column(name="n"),), rows, most=2), 40).splitlines() == ["n", "0", "1", "and 3 more"]
+
+
+@pytest.mark.parametrize("name", [name for name in VIEWS if name != "demo"])
+def test_lines_do_not_end_with_spaces(name: str) -> None:
+    console = SafeConsole(file=io.StringIO(), width=200, color_system=None, force_terminal=False)
+    console.print(VIEWS[name]())
+    assert isinstance(console.file, io.StringIO)
+    assert not [line for line in console.file.getvalue().splitlines() if line.rstrip() != line]
+
+
+def test_a_plain_console_can_show_it_too() -> None:
+    console = Console(file=io.StringIO(), width=60)
+    console.print(VIEWS["status"]())

@@ -1,0 +1,29 @@
+"""`docs/architecture.md` names every folder of the packages, and no file or folder that does not exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+TEXT = (ROOT / "docs/architecture.md").read_text("utf-8")
+PACKAGES = ("redis_components", "workers", "forums", "cli")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_folder_is_described(package: str) -> None:
+    folders = {path.name for path in (ROOT / package).iterdir() if (path / "__init__.py").exists()}
+    assert folders - set(re.findall(r"`(\w+)/", TEXT)) == set()
+
+
+def test_every_file_that_is_named_exists() -> None:
+    paths = set(re.findall(r"`((?:redis_components|workers|forums|tasks|cli|monitoring|decisions)/[\w./-]+)`", TEXT))
+    assert len(paths) > 8, "the pattern still finds them"
+    assert [path for path in sorted(paths) if not any((folder / path).exists() for folder in (ROOT, ROOT / "docs"))] == []
+
+
+def test_every_file_of_the_frontier_is_described() -> None:
+    files = {path.name for path in (ROOT / "redis_components/frontier").glob("*.py")} - {"__init__.py"}
+    assert files - set(re.findall(r"`(\w+\.py)`", TEXT)) == set()

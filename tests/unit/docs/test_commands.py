@@ -1,0 +1,116 @@
+"""Every `trawl …` command that README.md, CONTRIBUTING.md and docs/*.md print exists, with its options."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import click
+import pytest
+from typer.main import get_command
+
+from cli.main import app
+
+ROOT = Path(__file__).parents[3]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK_LINE = re.compile(r"^(?: {4,}|\$ )(?:[A-Z_]+=\S+ )*(?:docker compose exec \S+ )?(trawl .*)$")
+FENCED_LINE = re.compile(r"^\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(trawl .*)$")
+INLINE = re.compile(r"`(trawl [^`]+)`")
+END_OF_COMMAND = {"|", ">", "<", "&", "&&", "||", ";", "#", ">>"}
+
+
+def commands(page: Path) -> Iterator[tuple[int, str]]:
+    """Line number and text of each command: in indented and fenced blocks, and in backticks within a line."""
+    fenced = False
+    for number, line in enumerate(page.read_text("utf-8").splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+            continue
+        block = (FENCED_LINE if fenced else BLOCK_LINE).match(line)
+        if block:
+            yield number, block[1]
+        else:
+            yield from ((number, text) for text in INLINE.findall(line))
+
+
+def words_of(text: str) -> list[str]:
+    """The words of the first command, without comments, pipes and redirections."""
+    try:
+        words = shlex.split(text, comments=True)
+    except ValueError:  # an apostrophe in prose
+        words = text.split()
+    end = next((place for place, word in enumerate(words) if word in END_OF_COMMAND), len(words))
+    return [word.rstrip(",;") for word in words[1:end]]
+
+
+def alternatives(words: list[str]) -> list[list[str]]:
+    """`pause | drain | stop` in prose names three commands; END_OF_COMMAND has cut all but the first, `a|b` has not."""
+    if words and "|" in words[0]:
+        return [[name, *words[1:]] for name in words[0].split("|")]
+    return [words]
+
+
+@cache
+def trawl() -> click.Command:
+    """The commands of `trawl`; typer makes them from all signatures, which takes a tenth of a second."""
+    return get_command(app)
+
+
+def fault(words: list[str]) -> str | None:
+    """What is wrong with a command line: an unknown command or option; None where it exists."""
+    command = trawl()
+    for place, word in enumerate(words):
+        if word.startswith("-"):
+            name = word.partition("=")[0]
+            known = {option for each in command.params for option in (*each.opts, *each.secondary_opts)} | {"--help", "-h"}
+            if name not in known:
+                return f"{command.name} has no option {name}"
+            continue
+        subcommands = getattr(command, "commands", {})
+        if word in subcommands:
+            command = subcommands[word]
+        elif (
+            subcommands
+            and not any(each.param_type_name == "argument" for each in command.params)
+            and place_of_command(words, place)
+        ):
+            return f"there is no command {' '.join(words[: place + 1])}"
+    return None
+
+
+def place_of_command(words: list[str], place: int) -> bool:
+    """Whether a command has to stand there: not behind an option, whose value it may be."""
+    return place == 0 or not words[place - 1].startswith("-")
+
+
+FOUND = [(page.relative_to(ROOT), line, text) for page in PAGES for line, text in commands(page)]
+
+
+def test_commands_are_found() -> None:
+    assert len(FOUND) > 150, "the patterns still find them"
+
+
+def test_every_printed_command_exists() -> None:
+    faults = [
+        f"{page}:{line}: `{text}`: {wrong}"
+        for page, line, text in FOUND
+        for words in alternatives(words_of(text))
+        if (wrong := fault(words))
+    ]
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["trawl sites check x --alive", "trawl site new x", "trawl dead reply", "trawl export posts -q", "trawl db --since 3"],
+)
+def test_a_command_that_does_not_exist_is_a_fault(text: str) -> None:
+    assert fault(words_of(text))
+
+
+@pytest.mark.parametrize("text", ["trawl --namespace a status --json", "trawl dead items replay books", "trawl logs -f # all"])
+def test_a_command_that_exists_is_none(text: str) -> None:
+    assert fault(words_of(text)) is None

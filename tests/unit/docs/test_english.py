@@ -1,0 +1,97 @@
+"""Plain English: idioms that readers stumble over do not come back into packages that are free of them.
+
+`IDIOMS` holds each idiom as a regular expression, in which a space also stands for a line break, and what to write instead.
+Add a package to `PACKAGES` once it is clean.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = ("cli", "tasks", "workers", "monitoring", "forums", "redis_components")
+FILES = ("celeryconfig.py",)
+ENDINGS = {".py", ".lua", ".html"}
+
+IDIOMS = {
+    r"\b(?<!there )(is|are|was|were) no (?!longer\b|more\b)[a-z]": "is not a …, or has no …",
+    r"\bof (ours|its own|their own|theirs)\b": "our …, its own …, a separate …",
+    r"\bwhatever\b": "any …, or name the cases",
+    r"\bby (itself|themselves)\b": "say who does it, or alone, automatically",
+    r"\bbeside\b": "next to, in addition to, while … runs",
+    r"\bfor so long\b": "for this time",
+    r"\banew\b": "again, from the start",
+    r"\blikewise\b": "also, in the same way",
+}
+
+_BREAK = re.compile(r'(?:\s|"|\bf(?="))*\n(?:\s|#|\bf(?=")|"|--)*')
+"""The end of a line and the beginning of the next: quotes of a string in parts, marks of a comment."""
+
+
+def test_the_packages_are_free_of_the_idioms() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {words!r}: write {instead}"
+        for path in _texts()
+        for line, words, instead in _idioms(path.read_text("utf-8"))
+    ]
+    assert not found, "\n".join(["idioms in the text:", *found])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("text that is no JSON", "is no J"),
+        ("# They are\n    # no daemons.", "are no d"),
+        ('f"{url} was "\n    f"no address"', "was no a"),
+        ("a thread of its own", "of its own"),
+        ("none of\n    ours", "of ours"),
+        ("Whatever the value", "Whatever"),
+        ("it ends by itself", "by itself"),
+        ("safe beside crawlers", "beside"),
+        ("silent for so long", "for so long"),
+        ("begins anew", "anew"),
+        ("Likewise here", "Likewise"),
+    ],
+)
+def test_an_idiom_is_found_across_lines_and_cases(text: str, words: str) -> None:
+    assert [found for _, found, _ in _idioms(f"first line\n{text}\n")] == [words]
+    assert [line for line, _, _ in _idioms(f"first line\n{text}\n")] == [2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if there is no answer",
+        "where there\n    is no terminal",
+        "it is no longer there",
+        "it is not a number",
+        "besides",
+        "its own",
+    ],
+)
+def test_plain_english_is_left_alone(text: str) -> None:
+    assert not list(_idioms(text))
+
+
+def _texts() -> Iterator[Path]:
+    for package in PACKAGES:
+        yield from (path for path in sorted((ROOT / package).rglob("*")) if path.suffix in ENDINGS)
+    yield from (ROOT / name for name in FILES)
+
+
+def _idioms(text: str) -> Iterator[tuple[int, str, str]]:
+    """Line, words and the alternative of each idiom in `text`."""
+    starts, joined, end = [(0, 1)], "", 0
+    for gap in _BREAK.finditer(text):
+        joined += f"{text[end : gap.start()]} "
+        end = gap.end()
+        starts.append((len(joined), 1 + text.count("\n", 0, end)))
+    joined += text[end:]
+    for pattern, instead in IDIOMS.items():
+        for match in re.finditer(pattern, joined, re.IGNORECASE):
+            line = max(number for start, number in starts if start <= match.start())
+            yield line, match[0], instead

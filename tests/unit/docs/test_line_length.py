@@ -1,0 +1,41 @@
+"""No line of text in the documents has more than 120 characters; tables, code blocks and generated pages are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+MOST = 120
+GENERATED = {"redis-keys.md", "site-keys.md", "database.md"}  # `make docs`
+PAGES = [path for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")) if path.name not in GENERATED]
+
+
+def text_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Line number and line of all that is neither table nor code. Indented lines behind an empty line are code."""
+    fenced = code = False
+    before = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        indented = line.startswith("    ")
+        code = indented and (code or not before.strip())
+        before = line
+        if not (fenced or code or line.startswith("|")):
+            yield number, line
+
+
+def test_no_line_of_text_is_too_long() -> None:
+    assert len(PAGES) > 40
+    long = [
+        f"{page.relative_to(ROOT)}:{number}: {len(line)} characters"
+        for page in PAGES
+        for number, line in text_lines(page.read_text("utf-8"))
+        if len(line) > MOST
+    ]
+    assert not long, "\n".join(long)
+
+
+def test_tables_and_code_are_left_out() -> None:
+    page = "text\n\n    code\n\n    more code\n\n- item\n    continued\n\n| cell |\n\n```\nfenced\n```\nend"
+    assert [line for _, line in text_lines(page) if line and "```" not in line] == ["text", "- item", "    continued", "end"]

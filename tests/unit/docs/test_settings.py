@@ -1,0 +1,57 @@
+"""`docs/settings.md` names every setting and variable that is read, and none that is not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import scrapy.settings.default_settings
+
+from cli.views.environment import ALL, page_with_tables
+from workers.environment.declaration import variable_name
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = ("redis_components", "workers", "forums", "tasks", "cli", "monitoring")
+FILES = [*ROOT.glob("*.py"), *(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))]
+CODE = "\n".join(path.read_text("utf-8") for path in FILES)
+DECLARED = {variable_name(field) for group in ALL for field in group.model_fields}
+SCRAPYS = set(dir(scrapy.settings.default_settings))
+READ = re.compile(r"""(?:settings(?:\.get\w*\(|\[)|number_of\(settings, |object_of\((?:\w+\.)?\w+, )\s*"([A-Z_]+)\"""")
+VARIABLE = re.compile(r"\bTRAWL_[A-Z_]*[A-Z]\b(?!_)")
+PAGES = [ROOT / "README.md", *ROOT.glob("docs/*.md")]
+OTHER_FILES = [ROOT / "docker-compose.yml", ROOT / "Dockerfile", ROOT / "deploy/.env.example", *PAGES]
+OF_OTHERS = {"TRAWL_TEST_REDISBLOOM_URL", "TRAWL_DEMO_URL"}
+"""Read by a test, and by the demo's site file."""
+ROW = re.compile(r"^\| (`[^|]*`) \|", re.MULTILINE)
+
+
+def documented() -> set[str]:
+    """The names in the first column of the tables."""
+    return {name for cell in ROW.findall((ROOT / "docs/settings.md").read_text("utf-8")) for name in re.findall(r"`(\w+)`", cell)}
+
+
+def test_every_setting_and_variable_that_is_read_is_documented() -> None:
+    ours = set(READ.findall(CODE)) - SCRAPYS
+    assert len(ours) > 15, "the pattern still finds them"
+    assert ours <= documented()
+
+
+def test_every_variable_that_is_named_anywhere_is_declared() -> None:
+    named = {name for path in (*FILES, *OTHER_FILES) for name in VARIABLE.findall(path.read_text("utf-8"))}
+    assert len(named) > 25, "the pattern still finds them"
+    assert {name for name in named if name.removesuffix("_FILE") not in DECLARED} - DECLARED - OF_OTHERS == set()
+
+
+def test_no_variable_is_read_past_its_declaration() -> None:
+    past = re.compile(r"""environ(?:\.get\(|\[)\s*f?"TRAWL_[^\n]*""")
+    found = [(path.name, hit) for path in FILES for hit in past.findall(path.read_text("utf-8")) if "] = " not in hit]
+    assert found == []
+
+
+def test_the_tables_are_those_of_the_declarations() -> None:
+    page = (ROOT / "docs/settings.md").read_text("utf-8")
+    assert page_with_tables(page) == page, "run `make docs`"
+
+
+def test_every_documented_setting_exists() -> None:
+    assert [name for name in sorted(documented() - SCRAPYS - DECLARED) if name not in CODE] == []

@@ -1,0 +1,179 @@
+"""A forum of unknown software, from any of its addresses to all of its posts: the file is written by what was learned and not
+touched by hand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scrapy.http import HtmlResponse, TextResponse
+
+from demo.forum.bodies import Bodies
+from demo.forum.html_pages import HtmlPages
+from demo.forum.world import Size, World
+from forums.sites import Site, load_site
+from forums.sites.discovery.draft_file import Draft, text_of
+from forums.sites.discovery.explore import MOST_PAGES, Explorer
+from forums.sites.discovery.preview import preview
+from forums.sites.discovery.wrapper import Wrapper, wrapper_of
+from forums.sites.http.fetch import Visitor
+from forums.sites.reading.read_page import ReadComment, ReadPost, read_comments, read_index, read_list
+from tests.support.unknown_forums import FORUMS, UnknownForum
+
+BASE = "http://forum.example"
+DATE = {"Date": "Sun, 22 Nov 2026 12:00:00 GMT"}
+
+
+class Stored(Visitor):
+    """Pages without a server."""
+
+    def __init__(self, page: Callable[[str], str | None]) -> None:
+        super().__init__()
+        self._page = page
+        self.asked: list[str] = []
+
+    async def get(self, url: str) -> TextResponse:
+        self.asked.append(url)
+        found = self._page(url.removeprefix(BASE))
+        return HtmlResponse(url, status=200 if found else 404, body=(found or "nothing").encode(), encoding="utf-8", headers=DATE)
+
+
+def learned(visitor: Stored, start: str) -> Wrapper:
+    found = asyncio.run(Explorer(visitor).look(asyncio.run(visitor.get(BASE + start))))
+    assert found is not None
+    wrapper = wrapper_of(found)
+    assert wrapper is not None
+    return wrapper
+
+
+def site_of(wrapper: Wrapper, folder: Path) -> Site:
+    draft = Draft(
+        name="x", profile=None, software="unknown", base_url=BASE, forums=wrapper.forums, can_discover="index" in wrapper.pages,
+        wrapper=wrapper,
+    )  # fmt: skip
+    (folder / "x.toml").write_text(text_of(draft))
+    return load_site("x")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
+    return tmp_path
+
+
+def threads_of(site: Site, visitor: Stored, forum: str) -> list:
+    rows, url, number = [], site.list_url(forum), 1
+    while url:
+        page = read_list(site, asyncio.run(visitor.get(url)), forum, number)
+        rows += page.threads
+        url, number = page.next, number + 1
+    return rows
+
+
+def posts_of(site: Site, visitor: Stored, forum: str, thread: str, address: str | None) -> list[ReadPost | ReadComment]:
+    posts: list[ReadPost | ReadComment] = []
+    url, number = site.url("comments", forum=forum, thread=thread, url=address), 1
+    while url:
+        page = read_comments(site, asyncio.run(visitor.get(url)), thread, number, forum=forum, url=address)
+        posts += [*([page.post] if page.post else []), *page.comments]
+        url, number = page.next, number + 1
+    return posts
+
+
+def addresses(forum: UnknownForum) -> dict[str, str]:
+    """Of an index, a board and a thread."""
+
+    def links(path: str) -> list[str]:
+        found = re.findall(r'<a (?:class="\w+" )?href="([^"#]*)', forum.page(path) or "")
+        return ["/" + one.lstrip("/") for one in found if not re.search(r"^/?$|login|search|privacy|page=|user", one)]
+
+    first = links("/")[0]
+    is_board = len(forum.boards) > 1
+    return {"index": "/", "board": first, "thread": links(first)[2]} if is_board else {"board": "/", "thread": first}
+
+
+CASES = [(name, kind) for name, make in FORUMS.items() for kind in addresses(make())]
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_every_post_is_read_by_what_was_learned(name: str, kind: str, folder: Path) -> None:
+    forum = FORUMS[name]()
+    visitor = Stored(forum.page)
+    wrapper = learned(visitor, addresses(forum)[kind])
+    assert len(visitor.asked) <= MOST_PAGES
+    site = site_of(wrapper, folder)
+    assert (site.language, site.time_zone) == ("en", "UTC")
+    if kind == "index":
+        assert [one.id for one in read_index(site, asyncio.run(visitor.get(f"{BASE}/"))).forums] == list(site.forums)
+    ids: list[str | None] = []
+    seen = 0
+    for board in site.forums:
+        for row in threads_of(site, visitor, board):
+            thread = next(one for one in forum.threads if one.title == row.title)
+            assert row.reply_count == len(thread.posts) - 1
+            assert row.last_activity is not None
+            assert row.last_activity.replace(second=0) == thread.last.at
+            posts = posts_of(site, visitor, board, row.id, row.url)
+            assert [(post.author, post.created_at, post.body) for post in posts] == [
+                (p.author, p.at, p.text) for p in thread.posts
+            ]
+            ids += [post.id for post in posts]
+            seen += 1
+    boards = forum.boards if kind == "index" else forum.boards[:1]
+    assert seen == sum(len(forum.of_board(board)) for board in boards)
+    assert len(set(ids)) == len(ids)
+
+
+def test_a_link_that_changes_with_a_reply_is_the_token(folder: Path) -> None:
+    forum = FORUMS["lists"]()
+    visitor = Stored(forum.page)
+    site = site_of(learned(visitor, "/b/1-garden"), folder)
+    for row in threads_of(site, visitor, site.forums[0]):
+        thread = next(one for one in forum.threads if one.title == row.title)
+        assert row.token.endswith(f"#post{thread.last.id}")
+
+
+def test_the_preview_shows_five_threads_with_their_posts(folder: Path) -> None:
+    forum = FORUMS["hex"]()
+    visitor = Stored(forum.page)
+    wrapper = learned(visitor, "/")
+    shown, problem = asyncio.run(preview(site_of(wrapper, folder), visitor.get, wrapper.tried))
+    assert problem is None
+    assert len(shown) == 5
+    for one in shown:
+        thread = next(other for other in forum.threads if other.title == one.title)
+        assert (one.posts, one.author, one.published) == (min(8, len(thread.posts)), thread.posts[0].author, thread.posts[0].at)
+        assert (one.problem, one.without, one.text) == (None, (), thread.posts[0].text)
+
+
+def test_the_demos_pages_are_learned(folder: Path) -> None:
+    world = World(1, Size(forums=2, threads=45, comments=10))
+    pages = HtmlPages(world, Bodies())
+
+    def page(path: str) -> str:
+        address, _, number = path.partition("?page=")
+        _, kind, key = address.rsplit("/", 2) if address != "/" else ("", "", "")
+        show = {"f": pages.forum, "t": pages.thread}
+        return (show[kind](key, number or "1") if kind else pages.index()).decode()
+
+    visitor = Stored(page)
+    site = site_of(learned(visitor, "/"), folder)
+    assert list(site.forums) == ["f1", "f2"]
+    assert site.names == {forum.id: forum.name for forum in world.forums.values()}
+    rows = threads_of(site, visitor, "f1")
+    assert [(row.id, row.title) for row in rows] == [
+        (thread.post.id, thread.post.title) for thread in world.forums["f1"].ordered()
+    ]
+
+
+@pytest.mark.parametrize(
+    "body", ["", "<p>Words, and no forum.</p>", "<html>" + "<b>" * 3000, '<a href="/1">a</a><a href="/2">b</a>']
+)
+def test_a_page_that_is_of_no_forum_is_none(body: str) -> None:
+    visitor = Stored(lambda _: f"<html><body>{body}</body></html>")
+    assert asyncio.run(Explorer(visitor).look(asyncio.run(visitor.get(f"{BASE}/")))) is None
+    assert len(visitor.asked) <= MOST_PAGES

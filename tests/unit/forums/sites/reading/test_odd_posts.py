@@ -1,0 +1,84 @@
+"""`read_page`: posts that are made otherwise than their neighbours, on pages of no software that is known."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from forums.sites.reading.page_reader import read_page
+from forums.sites.reading.records import SeenPage
+
+URL = "https://forum.example/t/1"
+NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+WORDS = (
+    "The radio hums as soon as the lamp is on, whatever I plug it into.",
+    "Mine did that until I put a filter between the two of them.",
+    "A longer aerial helped here, and it costs next to nothing.",
+    "Try another socket first, since they may share one fuse.",
+    "That was it: the socket by the window is on another fuse.",
+    "Good to hear, and thanks for telling us how it went.",
+)
+
+
+def seen(body: str) -> SeenPage:
+    return read_page(f"<html><head><title>Humming radio</title></head><body>{body}</body></html>", URL, now=NOW)
+
+
+def test_a_name_that_is_no_element_is_read() -> None:
+    names = ['<a href="/ida" class="user">ida</a>', '<a href="/walter" class="user">walter</a>', "Nobody"] * 2
+    rows = "".join(
+        f'<tr><td class="head"><a href="/t/1#{n}">Re: Humming radio</a> by {name}: <span>2026-03-0{n + 1} 10:00</span></td></tr>'
+        f'<tr><td class="text" id="p{n}00"><div>{text}</div></td></tr>'
+        for n, (name, text) in enumerate(zip(names, WORDS, strict=True))
+    )
+    page = seen(f"<table>{rows}</table>")
+    assert [post.author for post in page.posts] == ["ida", "walter", "Nobody"] * 2
+    assert [post.text for post in page.posts] == list(WORDS)
+
+
+def test_a_picture_without_words_has_no_text() -> None:
+    texts = [*WORDS[:3], '<img src="/cat.jpg">', *WORDS[4:]]
+    rows = "".join(
+        f'<div class="post" id="p{n}00"><h3>Re: Humming radio</h3><p class="by"><a href="/u/ann{n}">ann{n}</a>'
+        f", 2026-03-0{n + 1} 10:00"
+        f'</p><div class="content">{text}</div></div>'
+        for n, text in enumerate(texts)
+    )
+    assert [post.text for post in seen(rows).posts] == [*WORDS[:3], "", *WORDS[4:]]
+
+
+def test_a_short_answer_on_another_level_is_not_its_heading() -> None:
+    def answer(n: int, text: str, inner: str = "") -> str:
+        to = f'<div class="reply-author"><span>in reply to </span><a href="/user/bob{n}">bob{n}</a></div>' if n else ""
+        return (
+            f'<div class="item"><div class="head"><a href="/user/ann{n}">ann{n}</a>{to}'
+            f'<time datetime="2026-03-0{n + 1}T10:00:00Z">March {n + 1}</time></div>'
+            f'<div class="text-content"><span><p>{text}</p></span></div></div>{inner}'
+        )
+
+    short = [answer(4, "Thanks"), answer(5, WORDS[5])]
+    rows = "".join(answer(n, WORDS[n]) for n in range(4)) + "".join(f'<div class="sub">{one}</div>' for one in short)
+    assert [post.text for post in seen(rows).posts] == [*WORDS[:4], "Thanks", WORDS[5]]
+
+
+def test_an_opening_post_whose_text_stands_below_its_head_is_whole() -> None:
+    answers = "".join(
+        f'<div class="answer"><a href="/user/ann{n}">ann{n}</a><time datetime="2026-03-0{n + 1}T10:00:00Z">March {n + 1}</time>'
+        f'<div class="words">{WORDS[n]}</div></div>'
+        for n in range(1, 6)
+    )
+    head = (
+        '<div class="top"><header><h1>Humming radio</h1><a href="/user/ida">ida</a>'
+        f'<time datetime="2026-03-01T10:00:00Z">March 1</time></header><div>{WORDS[0]}</div></div>'
+    )
+    page = seen(head + f"<div>{answers}</div>")
+    assert [post.text for post in page.posts] == list(WORDS)
+    assert page.posts[0].author == "ida"
+
+
+def test_a_name_before_its_date_in_one_element_is_the_author() -> None:
+    rows = "".join(
+        f'<div class="mt-{n % 2}"><div class="post">\n      <div class="line">\n   name{n} ·\n'
+        f'   <span>03/0{n + 1}/2026 19:4{n}</span></div><div class="prose">{text}</div></div></div>'
+        for n, text in enumerate(WORDS)
+    )
+    assert [post.author for post in seen(rows).posts] == [f"name{n}" for n in range(6)]

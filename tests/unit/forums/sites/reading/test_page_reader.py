@@ -1,0 +1,126 @@
+"""`read_page`: posts of pages of unlike makes in several languages, without a site file."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from forums.sites.reading.page_reader import read_page
+from forums.sites.reading.records import NotAPage, PageKind, Reader
+from tests.support import thread_pages
+
+URL = "https://forum.example/t/1"
+NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+LANGUAGES = ("en", "de", "ru", "zh")
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("skin", thread_pages.SKINS)
+def test_every_post_is_read_whole(skin: str, language: str) -> None:
+    posts = thread_pages.posts(language)
+    page = read_page(thread_pages.SKINS[skin](posts, language), URL, now=NOW)
+    assert page.kind is PageKind.THREAD
+    assert [words(post.text) for post in page.posts] == [words(post.text) for post in posts]
+    assert [post.author for post in page.posts] == [post.author for post in posts]
+    assert [post.published for post in page.posts] == [post.at.replace(tzinfo=UTC) for post in posts]
+
+
+@pytest.mark.parametrize("skin", ["classes", "table_rows", "two_columns", "definition_list", "nested", "mail", "json_ld"])
+def test_ids_are_the_sites_own(skin: str) -> None:
+    posts = thread_pages.posts()
+    page = read_page(thread_pages.SKINS[skin](posts, "en"), URL, now=NOW)
+    assert [post.id for post in page.posts] == [post.id for post in posts]
+
+
+def test_an_answer_within_a_post_names_it_as_its_parent() -> None:
+    posts = thread_pages.posts()
+    page = read_page(thread_pages.nested(posts, "en"), URL, now=NOW)
+    assert [post.parent for post in page.posts] == [post.parent for post in posts]
+
+
+def test_how_it_was_read_is_said() -> None:
+    posts = thread_pages.posts()
+    assert read_page(thread_pages.plain_divs(posts, "en"), URL, now=NOW).reader is Reader.LEARNED
+    assert read_page(thread_pages.json_ld(posts, "en"), URL, now=NOW).reader is Reader.SCHEMA_ORG
+
+
+def test_a_reader_that_finds_other_posts_is_named() -> None:
+    posts = thread_pages.posts()
+    markup = thread_pages.classes(posts, "en")
+    other = thread_pages.json_ld([posts[0]], "en")
+    script = other[other.index("<script") : other.index("</script>") + len("</script>")]
+    page = read_page(markup.replace("</head>", f"{script}</head>"), URL, now=NOW)
+    assert len(page.posts) == len(posts)
+    assert any("schema.org finds 1 post" in note for note in page.notes)
+
+
+def test_signatures_edits_and_buttons_are_not_text() -> None:
+    markup = thread_pages.classes(thread_pages.posts(), "en")
+    page = read_page(markup, URL, now=NOW)
+    text = " ".join(post.text for post in page.posts)
+    assert "Never argue" not in text
+    assert "Report" not in text
+    assert page.posts[0].signature == "Never argue with a radio, whoever you may be."
+
+
+def test_the_note_of_an_edit_is_a_date_and_no_text() -> None:
+    posts = thread_pages.posts()
+    note = f"{posts[1].text}</p><span><b>Edited March 4, 2026 10:00 AM by Ida B</b></span><p>"
+    page = read_page(thread_pages.classes(posts, "en").replace(posts[1].text, note), URL, now=NOW)
+    assert page.posts[1].text == posts[1].text
+    assert page.posts[1].edited == datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
+    assert [post.edited for post in page.posts].count(None) == 5
+
+
+def test_advertisements_between_posts_are_no_posts() -> None:
+    posts = thread_pages.posts()
+    advertised = [
+        *posts[:2],
+        thread_pages.Post(id="1", author="Advertisement", at=posts[1].at, text="Buy this lamp now."),
+        *posts[2:],
+    ]
+    page = read_page(thread_pages.classes(advertised, "en"), URL, now=NOW)
+    assert [post.author for post in page.posts] == [post.author for post in posts]
+
+
+def test_a_post_shown_as_its_source_is_read_as_text() -> None:
+    posts = thread_pages.posts()
+    markup = thread_pages.classes(posts, "en").replace(posts[1].text, "&lt;p&gt;Try &lt;b&gt;another&lt;/b&gt; socket.&lt;/p&gt;")
+    assert read_page(markup, URL, now=NOW).posts[1].text == "Try another socket."
+
+
+def test_links_to_pages_of_the_thread_are_found() -> None:
+    links = '<a href="/t/1?page=2">2</a> <a href="/t/1?page=3">3</a> <a href="/t/1?page=2" rel="next">Next</a>'
+    markup = thread_pages.classes(thread_pages.posts(), "en").replace("<h1>", f"<div>{links}</div><h1>")
+    page = read_page(markup, URL, now=NOW)
+    assert page.next == "https://forum.example/t/1?page=2"
+    assert page.pages == ("https://forum.example/t/1?page=2", "https://forum.example/t/1?page=3")
+
+
+def test_a_list_of_threads_is_a_list() -> None:
+    rows = "".join(
+        f'<tr><td><a href="/thread/{n}-some-words">A thread about radios, number {n}</a></td>'
+        f'<td><a href="/user/{n % 4}">name{n % 4}</a></td><td>{n}</td><td>2026-03-{n:02} 10:00</td></tr>'
+        for n in range(1, 21)
+    )
+    page = read_page(thread_pages.page(f"<table>{rows}</table>", "en"), URL, now=NOW)
+    assert page.kind is PageKind.LIST
+    assert [row.url for row in page.rows] == [f"https://forum.example/thread/{n}-some-words" for n in range(1, 21)]
+
+
+def test_a_page_of_prose_is_neither() -> None:
+    page = read_page("<html><body><p>Just some words about this site.</p></body></html>", URL, now=NOW)
+    assert page.kind is PageKind.OTHER
+    assert page.posts == ()
+
+
+def test_what_is_no_html_is_refused_by_name() -> None:
+    with pytest.raises(NotAPage, match="no HTML"):
+        read_page('{"posts": []}', URL, now=NOW)
+    with pytest.raises(NotAPage, match="no HTML"):
+        read_page("", URL, now=NOW)

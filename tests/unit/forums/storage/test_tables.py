@@ -1,0 +1,85 @@
+"""The tables agree with the records, are documented, and keep their version."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from sqlalchemy import Column, Table, make_url
+from sqlalchemy.schema import CreateTable
+
+from forums.storage import (
+    Check,
+    Comment,
+    Forum,
+    Post,
+    RunRow,
+    Scan,
+    checks,
+    comments,
+    crawler_runs,
+    forums,
+    posts,
+    scans,
+)
+from forums.storage.reference import reference
+from forums.storage.schema import VERSION, mismatch
+from forums.storage.tables import metadata
+
+OWN = {  # columns that no record has: the writer works them out
+    "posts": {"first_seen_at", "content_hash", "changed_at", "deleted_at", "tombstone_at", "checked_at", "next_check_at"},
+    "comments": {"first_seen_at", "content_hash", "changed_at", "deleted_at", "tombstone_at"},
+    "forums": {"first_seen_at"},
+    "scans": set(),
+    "checks": {"post_id", "whole_at", "gone_at"},
+    "crawler_runs": set(),
+}
+ELSEWHERE = {  # fields that are no columns
+    "posts": {"deleted"},
+    "comments": {"deleted"},
+    "scans": {"front"},
+    "checks": {"id", "forum_id", "listed_as", "reply_count", "last_reply_at", "asked"},
+}
+
+
+@pytest.mark.parametrize(
+    ("record", "table"),
+    [(Post, posts), (Comment, comments), (Forum, forums), (Scan, scans), (Check, checks), (RunRow, crawler_runs)],
+)
+def test_each_field_of_a_record_is_a_column_of_its_table(record: type, table: Table) -> None:
+    fields = {field.name for field in msgspec.structs.fields(record)}
+    assert {column.name for column in table.columns} - OWN[table.name] == fields - ELSEWHERE.get(table.name, set())
+
+
+@pytest.mark.parametrize("column", [c for t in metadata.sorted_tables for c in t.columns], ids=str)
+def test_each_column_is_documented(column: Column[object]) -> None:
+    assert column.comment
+    assert column.comment.endswith(".")
+
+
+def test_the_indexes_serve_the_threads_of_a_forum_the_comments_of_a_post_what_is_due_and_the_latest_runs() -> None:
+    indexes = {index.name: [c.name for c in index.columns] for t in metadata.sorted_tables for index in t.indexes}
+    assert indexes == {
+        "ix_posts_site_forum_id_last_reply_at": ["site", "forum_id", "last_reply_at"],
+        "ix_posts_site_next_check_at": ["site", "next_check_at"],
+        "ix_comments_site_post_id": ["site", "post_id"],
+        "ix_crawler_runs_started_at": ["started_at"],
+    }
+
+
+def test_postgresql_sorts_names_and_ids_by_their_bytes() -> None:
+    ddl = str(CreateTable(posts).compile(dialect=make_url("postgresql+psycopg://").get_dialect()()))
+    assert re.findall(r'(\w+) TEXT COLLATE "C" NOT NULL', ddl) == ["site", "id", "forum_id"]
+
+
+def test_tables_of_this_version_are_accepted_and_others_say_what_to_do() -> None:
+    assert mismatch(VERSION) is None
+    assert "upgrade Trawl" in str(mismatch(VERSION + 1))
+    assert "trawl db upgrade" in str(mismatch(VERSION - 1))
+
+
+def test_the_document_is_up_to_date() -> None:
+    document = Path(__file__).parents[4] / "docs" / "database.md"
+    assert document.read_text("utf-8") == reference(), "run `make docs`"

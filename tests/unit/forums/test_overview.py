@@ -1,0 +1,144 @@
+"""What needs attention in a fleet, from views made by hand: each fault alone, and the fleet that is well."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from forums.overview import BoardView, Overview, ServiceView, SitesView, problems
+from forums.state.foreign_values import Foreign
+from forums.state.forum_states import ForumState, WatchedForum
+from forums.state.site_breakers import Breaker, BreakerState
+from redis_components.crawl_admin.inspector import empty_snapshot
+from redis_components.fleet.beats import BeatView
+from redis_components.fleet.holds import Held
+from redis_components.fleet.nodes import NodeRecord
+from redis_components.fleet.registry import CrawlerRecord, CrawlerState
+from redis_components.fleet.rolls import Roll, RollState
+from redis_components.frontier.holds import Hold, HoldKind
+from redis_components.server.health import Finding
+
+NOW = 1_800_000_000.0
+CRAWLER = CrawlerRecord(spider="books", number=0, pid=4711, state=CrawlerState.RUNNING, beat_at=NOW - 1)
+NODE = NodeRecord(name="worker@host", services=("books",), capacity=4, taken=1, beat_at=NOW - 1)
+
+
+def fleet(*crawlers: CrawlerRecord, desired: int = 1, held: tuple[Held, ...] = (), **sizes: Any) -> Overview:
+    """One service, one node, a beat."""
+    service = ServiceView.of(replace(empty_snapshot("books"), **sizes), desired, crawlers, held, NOW)
+    beats = BeatView(leader="host:1", waiting=(), silent_s=0.5)
+    return Overview(now=NOW, services=(service,), crawlers=crawlers, held=held, nodes=(NODE,), beats=beats)
+
+
+def board(**state: Any) -> BoardView:
+    """A board that was due an hour ago."""
+    return BoardView(watched=WatchedForum(site="demo", forum="f1", state=ForumState(**state), due_at=NOW - 3600), now=NOW)
+
+
+WELL = fleet(CRAWLER)
+BROKEN = Breaker(state=BreakerState.OPEN, cause="login", reason="a login page", since=NOW - 60)
+STOP, PAUSE = Hold(word=HoldKind.STOP, at=NOW), Hold(word=HoldKind.PAUSE, at=NOW)
+GIVEN_UP = replace(CRAWLER, state=CrawlerState.CRASH_LOOPING, note="6 failures in a row", error="no key")
+FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
+    "Redis": (Overview(failure="Redis is not running: start it"), "Redis is not running", "start it", True),
+    "a part": (replace(WELL, unreadable={"nodes": "WRONGTYPE"}), "nodes cannot be read (WRONGTYPE)", "doctor --repair", True),
+    "a record": (
+        replace(WELL, foreign=(Foreign(key="k", field=b"f", value=b"v", reason="is odd"),)),
+        "k, field f: 'v' is odd",
+        "trawl doctor --repair",
+        True,
+    ),
+    "eviction": (replace(WELL, server=(Finding(name="eviction", said="may evict", fix="set it"),)), "may evict", "set it", True),
+    "no log file": (
+        replace(WELL, server=(Finding(name="no_aof", said="no file", fix="set it", grave=False),)),
+        "no file",
+        "set it",
+        False,
+    ),
+    "no beat": (
+        replace(WELL, beats=BeatView(leader=None, waiting=(), silent_s=90.0)),
+        "none leads",
+        "celery -A tasks beat",
+        True,
+    ),
+    "no crawler": (fleet(), "no crawler is alive", "trawl logs", True),
+    "no node": (replace(fleet(), nodes=()), "no crawler is alive", "trawl up", True),
+    "a gone crawler": (fleet(replace(CRAWLER, beat_at=NOW - 60)), "no crawler is alive", "trawl history", True),
+    "too few": (fleet(CRAWLER, desired=3), "books has 1 of 3 crawlers", "trawl history books", True),
+    "by hand": (fleet(replace(CRAWLER, number=None)), "books has 0 of 1 crawlers", "trawl history books", True),
+    "no room": (
+        replace(fleet(CRAWLER, desired=9), shortages={"books": "9 wanted, no room for 5"}),
+        "books: 9 wanted, no room for 5",
+        "TRAWL_NODE_CRAWLERS",
+        True,
+    ),
+    "given up": (fleet(GIVEN_UP), "books/0 is crash-looping: 6 failures in a row: no key", "trawl resume books", True),
+    "another Redis": (fleet(replace(CRAWLER, redis="redis://other")), "books/0 crawls in redis://other", "REDIS_URL", True),
+    "another Redis, dead": (fleet(desired=0, redis="redis://other"), "books crawls in redis://other", "REDIS_URL", True),
+    "backed up": (fleet(CRAWLER, items=9, max_items=9), "books starts no page: 9 items wait", "REDIS_ITEMS_MAX", True),
+    "refused": (fleet(CRAWLER, bad_items=2), "2 items were refused", "trawl dead items books", True),
+    "dead": (fleet(CRAWLER, dead=2), "requests were given up and are kept (books 2)", "trawl dead", False),
+    "messages": (replace(WELL, dead_messages=2), "2 messages of the broker", "trawl dead messages", True),
+    "a roll": (replace(WELL, roll=Roll(id="r", services=("books",), state=RollState.FAILED)), "roll failed", "--abort", True),
+    "a site": (replace(WELL, sites=SitesView(breakers={"demo": BROKEN})), "a login page", "resume --site demo --breaker", True),
+    "a file": (replace(WELL, sites=SitesView(wrong_files={"demo": "base_url = 7"})), "base_url = 7", "sites check demo", True),
+    "drift": (
+        replace(WELL, sites=SitesView(drifts={("demo", "list", "author"): (0.7, 0.1)})),
+        "author is empty in 70 %",
+        "trawl sites check demo",
+        False,
+    ),
+    "a stale board": (replace(WELL, sites=SitesView(boards=(board(),))), "stale: demo/f1", "trawl forums", True),
+    "a failing board": (
+        replace(WELL, sites=SitesView(boards=(board(tried_at=NOW - 9, errors=1),))),
+        "the last scan failed: demo/f1",
+        "trawl forums",
+        False,
+    ),
+    "a gap": (replace(WELL, sites=SitesView(boards=(board(tried_at=NOW, gap_at=NOW),))), "a gap is open", "trawl forums", False),
+    "a gone node": (
+        replace(WELL, nodes=(NODE, replace(NODE, name="b@c", beat_at=NOW - 30))),
+        "b@c was last heard",
+        "look",
+        False,
+    ),
+    "a name twice": (replace(WELL, nodes=(replace(NODE, rivals=True),)), "two workers have this name", "-n NAME@%h", True),
+    "a clock": (replace(WELL, nodes=(replace(NODE, clock_off_s=60.0),)), "60 s ahead", "NTP", True),
+}
+
+
+def test_a_fleet_that_is_well_has_no_problem() -> None:
+    assert problems(WELL) == []
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_is_said_once_with_its_next_step(fault: str) -> None:
+    view, what, fix, grave = FAULTS[fault]
+    (one,) = problems(view)
+    assert what in one.what
+    assert fix in str(one)
+    assert one.grave is grave
+    assert "\n" not in str(one)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        fleet(held=(Held(hold=STOP),)),
+        fleet(held=(Held(hold=STOP, service="books"),)),
+        fleet(CRAWLER, desired=2, held=(Held(hold=STOP, service="books", slot=1),)),
+        fleet(CRAWLER, held=(Held(hold=PAUSE),)),
+        fleet(desired=0),
+        replace(WELL, sites=SitesView(boards=(replace(board(), hold=PAUSE),))),
+    ],
+    ids=("fleet stopped", "service stopped", "slot stopped", "paused", "scaled to 0", "site paused"),
+)
+def test_what_an_operator_wants_is_no_problem(view: Overview) -> None:
+    assert problems(view) == []
+
+
+def test_the_worst_comes_first() -> None:
+    found = problems(replace(fleet(GIVEN_UP, desired=1, dead=1), server=(Finding(name="x", said="a", fix="b", grave=False),)))
+    assert [one.grave for one in found] == [True, False, False]

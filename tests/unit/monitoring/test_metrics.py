@@ -1,0 +1,343 @@
+"""What Prometheus gets, from readings made by hand."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
+
+from forums.overview import BoardView, Overview, ServiceView, SitesView
+from forums.overview.reader import FLEET_PARTS
+from forums.state.forum_states import ForumState, WatchedForum
+from forums.state.publication_delays import DelayHistogram
+from forums.state.request_ledger import Spent
+from forums.state.site_breakers import Breaker, BreakerState
+from monitoring.exposition import FleetCollector, exposition
+from monitoring.metrics import METRICS, reference
+from redis_components.crawl_admin.inspector import CrawlSnapshot, empty_snapshot
+from redis_components.fleet.beats import BeatView
+from redis_components.fleet.holds import Held
+from redis_components.fleet.nodes import NodeRecord
+from redis_components.fleet.registry import CrawlerRecord, CrawlerState
+from redis_components.frontier.holds import Hold, HoldKind
+from redis_components.server.health import NAMES
+
+ROOT = Path(__file__).parents[3]
+NOW = 1_767_225_600.0
+NO_TROUBLE = {f'trawl_redis_trouble{{trouble="{name}"}}': 0 for name in NAMES}
+CRAWL = CrawlSnapshot(
+    spider="forum_list",
+    start_tasks=1,
+    ready=2,
+    leased=3,
+    leased_tasks=4,
+    parked=31,
+    parked_tasks=32,
+    overflow=46,
+    backlog=33,
+    thread_records=34,
+    start_tokens=35,
+    dead=5,
+    fingerprints=6,
+    false_positive_rate=0.25,
+    items=7,
+    bad_items=8,
+    item_bytes=46,
+    max_items=15,
+    owners=9,
+    acked=10,
+    reclaimed=11,
+    stats={
+        "downloader/request_count": "12",
+        "downloader/response_count": "13",
+        "downloader/response_bytes": "14",
+        "item_scraped_count": "15",
+        "downloader/response_status_count/200": "16",
+        "downloader/response_status_count/404": "17",
+        "sites/demo/list/blocked/login": "41",
+        "sites/demo/list/pages": "42",
+        "raw/kept": "43",
+        "raw/bytes": "44",
+        "raw/dropped": "45",
+    },
+)
+CRAWLER = CrawlerRecord(
+    spider="forum_list",
+    number=0,
+    pid=4711,
+    state=CrawlerState.RUNNING,
+    beat_at=NOW - 2,
+    pages_per_s=18.5,
+    in_flight=19,
+    rss_bytes=20,
+    lag_s=0.25,
+    restarts=21,
+)
+NODE = NodeRecord(name="worker@host", capacity=24, taken=23, beat_at=NOW - 1)
+DEMO_IS_PAUSED = Held(hold=Hold(word=HoldKind.PAUSE, at=NOW - 60, by="ops@host", reason="<they asked>"), site="demo")
+
+DEMO_IS_BROKEN = Breaker(state=BreakerState.OPEN, cause="login", reason="<a login page>", since=NOW - 30)
+
+BOARDS = (
+    WatchedForum(site="demo", forum="f1", state=ForumState(scanned_at=NOW - 70, tried_at=NOW - 70, errors=2), due_at=NOW - 10),
+    WatchedForum(site="shop", forum="f2", state=ForumState(gap_at=NOW - 9), due_at=NOW - 400),
+)
+SITES = SitesView(
+    breakers={"demo": DEMO_IS_BROKEN},
+    drifts={("demo", "comments", "body"): (0.9, 0.1)},
+    boards=tuple(BoardView(watched=one, now=NOW) for one in BOARDS),
+    spent={"demo": Spent(scan=24, detail=25, check=26, backfill=27)},
+    budgets={"demo": 1200.0},
+    delays={"demo": DelayHistogram(counts=(47, 1, 0, 0, 0, 0, 0, 0, 1), sum_s=99.5)},
+)
+
+
+def viewed(
+    *crawlers: CrawlerRecord, crawl: CrawlSnapshot = CRAWL, held: tuple[Held, ...] = (DEMO_IS_PAUSED,), desired: int | None = 22
+) -> Overview:
+    """A fleet of one service, whose crawlers are these."""
+    return Overview(
+        held=held,
+        sites=SITES,
+        seconds=0.5,
+        now=NOW,
+        parts=("forum_list", *FLEET_PARTS),
+        services=(replace(ServiceView.of(crawl, desired, crawlers, held, NOW), metrics={"bbs/posts": "counter"}),),
+        crawlers=crawlers,
+        nodes=(NODE,),
+        beats=BeatView(leader="host:1", waiting=(), silent_s=0.75),
+        dead_messages=28,
+    )
+
+
+VIEW = viewed(CRAWLER)
+
+
+def _text(reading: Overview) -> str:
+    registry = CollectorRegistry()
+    registry.register(FleetCollector(lambda: reading))
+    return exposition(registry).decode()
+
+
+def _samples(reading: Overview) -> dict[str, float]:
+    """`name{label="value",...}` without service and spider -> value."""
+    found = {}
+    for line in _text(reading).splitlines():
+        if not line.startswith("#"):
+            name, _, value = line.rpartition(" ")
+            found[re.sub(r',?(service|spider)="[^"]*"', "", name).replace("{,", "{").replace("{}", "")] = float(value)
+    return found
+
+
+def test_every_figure_comes_out_under_its_name() -> None:
+    samples = _samples(VIEW)
+    assert {name: value for name, value in samples.items() if not name.startswith("trawl_crawlers{")} == {
+        "collector_task_queue_size": 1,
+        "collector_request_queue_size": 2,
+        "trawl_leased_requests": 3,
+        "trawl_leased_start_tasks": 4,
+        "trawl_parked_requests": 31,
+        "trawl_parked_start_tasks": 32,
+        "trawl_overflow_start_tasks": 46,
+        "trawl_backlog_start_tasks": 33,
+        "trawl_thread_records": 34,
+        "trawl_start_tokens": 35,
+        "trawl_dead_requests": 5,
+        "collector_dupefilter_size": 6,
+        "trawl_dupefilter_false_positive_rate": 0.25,
+        "trawl_items_waiting": 7,
+        "trawl_bad_items": 8,
+        "trawl_item_bytes": 46,
+        "trawl_items_limit": 15,
+        "trawl_items_backed_up": 1,
+        "trawl_crawl_in_another_redis": 0,
+        "trawl_crawl_owners": 9,
+        "trawl_acked_requests_total": 10,
+        "trawl_reclaimed_leases_total": 11,
+        "collector_downloader_request_count": 12,
+        "collector_downloader_response_count": 13,
+        "collector_downloader_response_bytes": 14,
+        "collector_scraped_item_count": 15,
+        'collector_downloader_response_status_count{status_code="200"}': 16,
+        'collector_downloader_response_status_count{status_code="404"}': 17,
+        'trawl_crawler_pages_per_second{crawler="forum_list/0"}': 18.5,
+        'trawl_crawler_requests_in_flight{crawler="forum_list/0"}': 19,
+        'trawl_crawler_resident_memory_bytes{crawler="forum_list/0"}': 20,
+        'trawl_crawler_reactor_lag_seconds{crawler="forum_list/0"}': 0.25,
+        'trawl_crawler_restarts_total{crawler="forum_list/0"}': 21,
+        'trawl_crawler_heartbeat_age_seconds{crawler="forum_list/0"}': 2,
+        "trawl_crawlers_desired": 22,
+        "trawl_crawlers_up": 1,
+        'trawl_held{site="demo",word="pause"}': 1,
+        'trawl_site_breaker{cause="login",site="demo"}': 1,
+        'trawl_site_breaker_seconds{cause="login",site="demo"}': 30,
+        'trawl_site_blocked_total{cause="login",kind="list",site="demo"}': 41,
+        'trawl_site_drift{figure="body",kind="comments",site="demo"}': 0.9,
+        "trawl_raw_pages_total": 43,
+        "trawl_raw_bytes_total": 44,
+        "trawl_raw_pages_dropped_total": 45,
+        'trawl_forum_scan_age_seconds{forum="f1",site="demo"}': 70,
+        'trawl_forum_overdue_seconds{forum="f1",site="demo"}': 10,
+        'trawl_forum_overdue_seconds{forum="f2",site="shop"}': 400,
+        'trawl_forums_stale{site="demo"}': 0,
+        'trawl_forums_stale{site="shop"}': 1,
+        'trawl_forum_gaps{site="demo"}': 0,
+        'trawl_forum_gaps{site="shop"}': 1,
+        'trawl_forums_failing{site="demo"}': 1,
+        'trawl_forums_failing{site="shop"}': 0,
+        'trawl_site_requests_last_hour{lane="scan",site="demo"}': 24,
+        'trawl_site_requests_last_hour{lane="detail",site="demo"}': 25,
+        'trawl_site_requests_last_hour{lane="check",site="demo"}': 26,
+        'trawl_site_requests_last_hour{lane="backfill",site="demo"}': 27,
+        'trawl_site_budget_requests_per_hour{site="demo"}': 1200,
+        'trawl_publish_to_store_seconds_bucket{le="5.0",site="demo"}': 47,
+        **{
+            f'trawl_publish_to_store_seconds_bucket{{le="{le}.0",site="demo"}}': 48
+            for le in (15, 60, 300, 900, 3600, 21600, 86400)
+        },
+        'trawl_publish_to_store_seconds_bucket{le="+Inf",site="demo"}': 49,
+        'trawl_publish_to_store_seconds_count{site="demo"}': 49,
+        'trawl_publish_to_store_seconds_sum{site="demo"}': 99.5,
+        'trawl_node_up{node="worker@host"}': 1,
+        'trawl_node_capacity{node="worker@host"}': 24,
+        'trawl_node_crawlers{node="worker@host"}': 23,
+        'trawl_node_draining{node="worker@host"}': 0,
+        "trawl_beat_leads": 1,
+        "trawl_beat_silence_seconds": 0.75,
+        "trawl_dead_messages": 28,
+        "trawl_roll_waiting": 0,
+        "trawl_roll_failed": 0,
+        "trawl_redis_up": 1,
+        **{f'trawl_readable{{part="{part}"}}': 1 for part in ("forum_list", *FLEET_PARTS)},
+        "trawl_foreign_values": 0,
+        "trawl_stats_left_out": 0,
+        **NO_TROUBLE,
+        "trawl_scrape_duration_seconds": 0.5,
+    }
+
+
+def test_each_sample_carries_the_type_that_the_table_says_under_exactly_its_name() -> None:
+    types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", _text(VIEW), re.MULTILINE))
+    assert types == {spec.name: spec.kind for spec in METRICS}
+    for line in _text(VIEW).splitlines():
+        if not line.startswith("#"):
+            name = re.split(r"[{ ]", line)[0]
+            assert name in types or re.sub(r"_(bucket|sum|count)$", "", name) in types
+
+
+def test_prometheus_reads_the_old_counters_as_counters() -> None:
+    families = {family.name: family for family in text_string_to_metric_families(_text(VIEW))}
+    assert families["collector_scraped_item_count"].type == "counter"
+    assert families["collector_request_queue_size"].type == "gauge"
+
+
+def test_service_and_spider_are_the_labels_of_every_crawl() -> None:
+    assert 'collector_request_queue_size{service="forum_list",spider="forum_list"} 2.0' in _text(VIEW)
+
+
+def test_counters_start_at_zero_before_the_first_page() -> None:
+    samples = _samples(viewed(CRAWLER, crawl=replace(CRAWL, stats={})))
+    assert samples["collector_scraped_item_count"] == 0
+    assert not [name for name in samples if "status_code" in name]
+
+
+def test_stats_that_are_no_numbers_or_no_status_make_no_samples() -> None:
+    stats = {
+        "item_scraped_count": "many",
+        "downloader/response_status_count/200": "nan",
+        "downloader/response_status_count/teapot": "1",
+        "downloader/response_status_count/4041": "1",
+        "item_scraped_count@crawler-1": "99",
+    }
+    samples = _samples(viewed(CRAWLER, crawl=replace(CRAWL, stats=stats)))
+    assert samples["collector_scraped_item_count"] == 0
+    assert not [name for name in samples if "status_code" in name]
+
+
+@pytest.mark.parametrize(
+    ("stopped", "desired"), [({"service": "forum_list"}, 0), ({}, 0), ({"service": "forum_list", "slot": 3}, 21)]
+)
+def test_what_is_stopped_is_not_missed(stopped: dict[str, Any], desired: int) -> None:
+    held = Held(hold=Hold(word=HoldKind.STOP), **stopped)
+    assert _samples(viewed(CRAWLER, held=(held,)))["trawl_crawlers_desired"] == desired
+
+
+def test_when_redis_is_away_nothing_is_left_of_what_it_once_said() -> None:
+    away = Overview(failure="Redis is not running", seconds=3.0)
+    assert _samples(away) == {"trawl_redis_up": 0, "trawl_scrape_duration_seconds": 3.0}
+
+
+def test_what_cannot_be_read_is_left_out_and_said() -> None:
+    unreadable = {"other": "WRONGTYPE", "crawlers": "bad", "roll": "bad"}
+    services = tuple(ServiceView.of(empty_snapshot(name), 1, (), (), NOW, fault="WRONGTYPE") for name in ("forum_list", "other"))
+    samples = _samples(
+        Overview(services=services, parts=("forum_list", "other", "crawlers", "roll"), now=NOW, unreadable=unreadable)
+    )
+    assert samples == {
+        "trawl_redis_up": 1,
+        "trawl_scrape_duration_seconds": 0,
+        'trawl_readable{part="forum_list"}': 1,
+        'trawl_readable{part="other"}': 0,
+        "trawl_foreign_values": 0,
+        **NO_TROUBLE,
+        'trawl_readable{part="crawlers"}': 0,
+        'trawl_readable{part="roll"}': 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "up"),
+    [
+        ({}, "running", 1),
+        ({"beat_at": NOW - 16}, "gone", 0),
+        ({"state": CrawlerState.STOPPED, "beat_at": NOW - 16}, "stopped", 0),
+        ({"state": CrawlerState.CRASH_LOOPING}, "crash-looping", 0),
+        ({"number": None}, "running", 0),  # started by hand: alive, but it fills no slot
+    ],
+)
+def test_a_crawler_counts_as_up_only_with_a_slot_a_process_and_a_fresh_heartbeat(
+    changes: dict[str, object], state: str, up: int
+) -> None:
+    samples = _samples(viewed(replace(CRAWLER, **changes)))  # type: ignore[arg-type]
+    states = {name: value for name, value in samples.items() if name.startswith("trawl_crawlers{") and value}
+    assert states == {f'trawl_crawlers{{state="{state}"}}': 1}
+    assert samples["trawl_crawlers_up"] == up
+
+
+def test_the_last_figures_of_a_crawler_that_is_gone_are_not_shown_as_todays() -> None:
+    samples = _samples(viewed(replace(CRAWLER, beat_at=NOW - 100)))
+    assert {name for name in samples if name.startswith("trawl_crawler_")} == {
+        'trawl_crawler_heartbeat_age_seconds{crawler="forum_list/0"}',
+        'trawl_crawler_restarts_total{crawler="forum_list/0"}',
+    }
+
+
+def test_a_service_without_any_crawler_is_zero_and_not_missing() -> None:
+    samples = _samples(viewed(desired=2))
+    assert samples["trawl_crawlers_up"] == 0
+    assert samples['trawl_crawlers{state="running"}'] == 0
+
+
+def test_a_hostile_name_cannot_add_lines() -> None:
+    evil = 'x"} 1\n# TYPE collector_request_queue_size_total counter\ntrawl_redis_up 0\n'
+    text = _text(viewed(replace(CRAWLER, spider=evil)))
+    assert [line for line in text.splitlines() if line.startswith("trawl_redis_up")] == ["trawl_redis_up 1.0"]
+    list(text_string_to_metric_families(text))
+
+
+def test_the_reference_in_the_docs_is_the_table_of_the_code() -> None:
+    assert reference() in (ROOT / "docs/monitoring.md").read_text(), (
+        "put `python -c 'from monitoring.metrics import reference; print(reference())'` into docs/monitoring.md"
+    )
+
+
+def test_every_metric_that_an_alert_or_the_docs_name_exists() -> None:
+    known = {spec.name for spec in METRICS} | {f"{spec.name}_bucket" for spec in METRICS if spec.kind == "histogram"}
+    for file in ("docs/monitoring.md", "deploy/prometheus/alerts.yml"):
+        named = set(re.findall(r"\b(?:collector|trawl)_[a-z_]*[a-z]\b(?!\w|\.)", (ROOT / file).read_text()))
+        assert named - known == set(), file

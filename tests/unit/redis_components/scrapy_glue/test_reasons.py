@@ -1,0 +1,29 @@
+"""Why a request failed, for people."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+import pytest
+from scrapy.exceptions import DownloadConnectionRefusedError
+from twisted.python.failure import Failure
+
+from redis_components.scrapy_glue.page_tracker import plain, reason_of
+
+
+def test_a_refused_connection_names_no_object_of_ours() -> None:
+    async def ask() -> None:
+        async with aiohttp.ClientSession() as session:
+            await session.get("http://127.0.0.1:1/")
+
+    with pytest.raises(aiohttp.ClientConnectorError) as refused:
+        asyncio.run(ask())
+    assert "ssl:" in str(refused.value)
+    assert plain(str(refused.value)).startswith("Cannot connect to host 127.0.0.1:1 [")
+    error = DownloadConnectionRefusedError("Cannot connect to host h:1 ssl:<ssl.SSLContext object at 0x7fcd43d88200> [no route]")
+    assert reason_of(Failure(error)) == "DownloadConnectionRefusedError: Cannot connect to host h:1 [no route]"
+
+
+def test_what_a_site_says_about_tls_stays() -> None:
+    assert plain("wants ssl:required [x]") == "wants ssl:required [x]"

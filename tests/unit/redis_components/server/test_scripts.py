@@ -1,0 +1,43 @@
+"""Every Lua file says in its header what its body reads."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from forums.state.scripts import LUA as FORUM_LUA
+from redis_components.server.scripts import LUA, script, script_files
+
+SCRIPTS = [(name, folder) for folder in (LUA, FORUM_LUA) for name in script_files(folder)]
+
+
+@pytest.mark.parametrize(("name", "folder"), SCRIPTS)
+def test_the_header_names_each_operand_that_the_body_reads(name: str, folder: Path) -> None:
+    loaded = script(name, folder)
+    body = "\n".join(line for line in script_files(folder)[name].read_text().splitlines() if not line.startswith("--"))
+    for kind, fields, tail in (("KEYS", loaded.keys, loaded.key_tail), ("ARGV", loaded.args, loaded.tail)):
+        read = {int(number) for number in re.findall(rf"{kind}\[(\d+)\]", body)}
+        fixed = len(fields) - (tail is not None)
+        assert read == set(range(1, fixed + 1)), f"{kind} in the header: {fields}"
+    for field in (*loaded.keys, *loaded.args):
+        assert re.search(rf"\blocal\b[^=\n]*\b{field}\b", body), f"{field} is not a local of the body"
+
+
+@pytest.mark.parametrize(("name", "folder"), SCRIPTS)
+def test_no_script_uses_an_operation_without_a_bound(name: str, folder: Path) -> None:
+    source = script(name, folder).source.decode()
+    assert not re.search(r"'(KEYS|SMEMBERS|SCAN|SORT|FLUSHALL|FLUSHDB)'", source)
+    assert "0, -1" not in source
+
+
+def test_a_header_line_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "broken.lua").write_text("-- KEYS[1] no type\n-- Returns: nothing\n-- Retry: safe\n")
+    with pytest.raises(ValueError, match=r"broken\.lua: cannot read the header line"):
+        script("broken", tmp_path)
+
+
+def test_a_missing_operand_is_named() -> None:
+    with pytest.raises(TypeError, match="ttl_ms"):
+        script("heartbeat").operands({"owners": "o"}, {"owner": "me"})

@@ -1,0 +1,121 @@
+"""Where the value of a variable is found: environment, a file that `<name>_FILE` names, `.env`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from redis_components.embedded import redis_url
+from redis_components.errors import ConfigError
+from redis_components.server.known_passwords import example_secrets
+from redis_components.server.variables import load_env_file, origin, variable
+from tests.support.environment import environment_as_before
+
+environment = pytest.fixture(environment_as_before)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environment: None) -> Path:
+    """A folder with a `scrapy.cfg`; what `.env` brings is gone after the test."""
+    (tmp_path / "scrapy.cfg").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TRAWL_ENV_FILE")
+    return tmp_path
+
+
+def env_file(folder: Path, text: str) -> Path:
+    path = folder / ".env"
+    path.write_text(text)
+    return path
+
+
+def test_a_value_may_lie_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = tmp_path / "redis_url"
+    secret.write_text("redis://:s3cret@host/1\n")
+    monkeypatch.setenv("TRAWL_REDIS_URL_FILE", str(secret))
+    assert redis_url() == "redis://:s3cret@host/1", "the frontier needs nothing else for it"
+    secret.write_text("redis://:other@host/1\r\n")
+    assert redis_url() == "redis://:other@host/1", "a secret that was changed is read again"
+
+
+def test_a_value_and_a_file_at_once_are_refused() -> None:
+    both = {"TRAWL_REDIS_URL": "redis://a", "TRAWL_REDIS_URL_FILE": "/b"}
+    with pytest.raises(ConfigError, match=r"^TRAWL_REDIS_URL and TRAWL_REDIS_URL_FILE are both set: unset one of them$"):
+        variable("TRAWL_REDIS_URL", both)
+    assert variable("TRAWL_REDIS_URL", {"TRAWL_REDIS_URL": "redis://a", "TRAWL_REDIS_URL_FILE": ""}) == "redis://a"
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    for path, reason in ((tmp_path / "none", "No such file"), (tmp_path, "Is a directory"), (tmp_path / "bytes", "not UTF-8")):
+        with pytest.raises(ConfigError, match=f"^TRAWL_REDIS_URL_FILE='{path}': the file cannot be read .{reason}.*: correct"):
+            variable("TRAWL_REDIS_URL", {"TRAWL_REDIS_URL_FILE": str(path)})
+
+
+def test_the_examples_password_is_found_in_a_file_too(tmp_path: Path) -> None:
+    (tmp_path / "url").write_text("redis://:change-me@redis")
+    assert example_secrets({"TRAWL_REDIS_URL_FILE": str(tmp_path / "url")}) == ["TRAWL_REDIS_URL"]
+
+
+def test_env_file_gives_what_is_not_set(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = env_file(project, "# ours\nTRAWL_NAMESPACE=job\nexport FORUM_TOKEN='a b'\nTRAWL_LOG_FILES=7\nTRAWL_TASKS=\n")
+    monkeypatch.setenv("TRAWL_LOG_FILES", "2")
+    (project / "inner").mkdir()
+    monkeypatch.chdir(project / "inner")
+    load_env_file()
+    assert (variable("TRAWL_NAMESPACE"), variable("TRAWL_LOG_FILES"), variable("TRAWL_TASKS")) == ("job", "2", "")
+    assert os.environ["FORUM_TOKEN"] == "a b", "site files may name it"
+    assert (origin("TRAWL_NAMESPACE"), origin("TRAWL_LOG_FILES"), origin("TRAWL_FLEET")) == (str(path), "environment", "")
+
+
+def test_the_environment_wins_in_either_form(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    env_file(project, "TRAWL_REDIS_URL=redis://env\nTRAWL_BROKER_URL_FILE=/env\n")
+    monkeypatch.setenv("TRAWL_REDIS_URL_FILE", "/run/secrets/url")
+    monkeypatch.setenv("TRAWL_BROKER_URL", "amqp://host")
+    load_env_file()
+    assert "TRAWL_REDIS_URL" not in os.environ
+    assert "TRAWL_BROKER_URL_FILE" not in os.environ
+    assert origin("TRAWL_REDIS_URL") == "file /run/secrets/url"
+
+
+@pytest.mark.parametrize(("text", "line"), [("A=1\nnonsense here\n", 2), ("TRAWL_FLEET\n", 1), ("A='open\n", 1)])
+def test_a_malformed_line_is_named(project: Path, text: str, line: int) -> None:
+    path = env_file(project, text)
+    with pytest.raises(ConfigError, match=f"^{path}, line {line}: must be of the form NAME=value"):
+        load_env_file()
+
+
+def test_another_file_may_be_named_or_none(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    env_file(project, "TRAWL_NAMESPACE=here\n")
+    monkeypatch.setenv("TRAWL_ENV_FILE", "")
+    load_env_file()
+    assert variable("TRAWL_NAMESPACE") is None
+    monkeypatch.setenv("TRAWL_ENV_FILE", "other.env")
+    with pytest.raises(ConfigError, match=r"^TRAWL_ENV_FILE='other.env': the file cannot be read"):
+        load_env_file()
+    (project / "other.env").write_text("TRAWL_NAMESPACE=other\n")
+    load_env_file()
+    assert variable("TRAWL_NAMESPACE") == "other"
+
+
+def test_a_file_of_another_user_is_used_only_by_name(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = env_file(project, "TRAWL_TASKS=evil\n")
+    os.chown(path, 4711, -1) if os.getuid() == 0 else monkeypatch.setattr(os, "getuid", lambda: 4711)
+    with pytest.raises(ConfigError, match=f"^{path} belongs to another user"):
+        load_env_file()
+    monkeypatch.setenv("TRAWL_ENV_FILE", str(path))
+    load_env_file()
+    assert variable("TRAWL_TASKS") == "evil"
+
+
+def test_without_python_dotenv_only_a_named_file_is_missed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    env_file(project, "TRAWL_NAMESPACE=job\n")
+    monkeypatch.setitem(sys.modules, "dotenv", None)
+    load_env_file()
+    assert variable("TRAWL_NAMESPACE") is None
+    monkeypatch.setenv("TRAWL_ENV_FILE", ".env")
+    with pytest.raises(ConfigError, match="pip install python-dotenv"):
+        load_env_file()

@@ -1,0 +1,1 @@
+"""The crawler process: `python -m workers.crawler` runs one spider under supervision."""

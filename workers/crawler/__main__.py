@@ -1,0 +1,100 @@
+"""The crawler process: `python -m workers.crawler SPIDER [-a NAME=VALUE] [-s NAME=VALUE]`.
+
+Scrapy's reactor runs in crochet's thread, the main thread watches it (`workers.crawler.process`). A supervisor adds `--slot N
+--token T` and some more. Started by hand, without them, the crawler holds no slot, is not counted in the fleet, and is listed as
+`<spider>/hand-<pid>`. Exit codes: the table in `workers.process.exit_kinds`.
+
+Settings (Scrapy's, `-s`): WATCHDOG_TIMEOUT (7 s) without an answer of the reactor ends the process; SHUTDOWN_GRACE (10 s) is
+how long a stop may take; HEARTBEAT_INTERVAL (2 s); CRAWLER_MEMORY_SOFT_MB, CRAWLER_MEMORY_HARD_MB, CRAWLER_MAX_AGE and
+CRAWLER_MAX_PAGES, from which on it is replaced (`workers.crawler.limits`).
+"""
+
+from __future__ import annotations
+
+import gc
+
+if __name__ == "__main__":
+    gc.disable()  # while everything is loaded: the collector would look again and again at modules that stay
+
+import faulthandler
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from scrapy.settings import Settings
+from scrapy.utils.log import configure_logging
+from scrapy.utils.project import get_project_settings
+
+from redis_components.errors import ConfigError, TrawlError
+from redis_components.server.printable import in_one_line, safe_records
+from redis_components.server.variables import load_env_file
+from workers.logs.rotate_own import OwnLog
+from workers.logs.slot_log import SlotLog
+from workers.process import page_at_work
+from workers.process.exit_kinds import ExitKind
+from workers.process.memory import leave_on_memory_error
+from workers.process.options import CrawlerOptions, parse
+from workers.process.redis_check import reach_redis
+
+from .parent_death import Parent
+from .process import CrawlerProcess, StopSignals
+
+
+def load_settings(options: CrawlerOptions) -> Settings:
+    """The Scrapy project's settings, with those of the command line over them. Raises ConfigError, RedisUnavailable."""
+    load_env_file()
+    try:
+        settings = get_project_settings()
+    except ImportError as error:
+        raise ConfigError(
+            f"Scrapy's settings module cannot be imported ({error}); see SCRAPY_SETTINGS_MODULE and scrapy.cfg"
+        ) from error
+    settings.setdict(options.settings, priority="cmdline")
+    return settings
+
+
+def main(arguments: Sequence[str] | None = None) -> ExitKind:
+    """Run one crawler; the caller leaves with the exit code of what is returned."""
+    options = parse(arguments)
+    signals = StopSignals()
+    signals.listen()
+    if options.parent:
+        Parent(options.parent).bind()
+    safe_records()  # pages, URLs and exceptions of others are in what is logged
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1, all_threads=True)  # kill -USR1 tells where every thread stands; supervisors use it
+    try:
+        if options.page_fd is not None:
+            page_at_work.share(options.page_fd)
+        if options.log_file:
+            OwnLog(SlotLog(Path(options.log_file))).watch()
+        settings = load_settings(options)
+        configure_logging(settings)
+        leave_on_memory_error(partial(os._exit, ExitKind.OUT_OF_MEMORY.exit_code))
+        registry = reach_redis()
+        process = CrawlerProcess(options, settings, registry, signals)
+        gc.freeze()
+        gc.enable()
+    except TrawlError as error:
+        print(f"trawl: {in_one_line(f'{options.spider}: {error}')}", file=sys.stderr)  # noqa: T201 - a log line has no place before the log
+        return ExitKind.REFUSED if isinstance(error, ConfigError) else ExitKind.CRASHED
+    try:
+        return process.run()
+    except MemoryError:
+        return ExitKind.OUT_OF_MEMORY
+
+
+def leave(kind: ExitKind) -> None:
+    """End the process now: threads of the reactor's pool are not daemons and may never end."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(kind.exit_code)
+
+
+if __name__ == "__main__":
+    leave(main())

@@ -1,0 +1,295 @@
+"""One crawl on Scrapy's reactor in crochet's thread. The only module that uses crochet.
+
+What it knows about crochet and Scrapy (docs of neither say so; measured):
+- the reactor must be installed before `crochet.setup()`, which would install another one;
+- `EventualResult.cancel()` and `@wait_for` leave a crawl running untracked: results are polled here, never waited for;
+- `Crawler.stop_async()` before the engine runs is lost: the engine is polled, and stopped when it runs;
+- errors in a spider's `start()` do not come out of the crawl: its finish reason tells;
+- CrawlerRunner neither installs the caching DNS resolver nor sizes the thread pool, as CrawlerProcess does;
+- threads of the reactor's pool are not daemons: the process has to end with `os._exit`;
+- a reactor does not survive a fork: it is installed when the first crawl of a process is made, and not before. One process may
+  run many crawls, also at the same time, each with its own settings; all share the reactor of the first.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import crochet
+from scrapy import Spider, signals
+from scrapy.crawler import CrawlerRunner
+from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.reactor import install_reactor, is_reactor_installed
+
+from redis_components.errors import ConfigError, did_you_mean
+from redis_components.scheduler import scheduler_of
+from redis_components.scrapy_glue.config import name_owner
+from workers.process.item_consumers import consumer_of
+
+from . import scrapy_internals
+from .crawl_record import CrawlPlace, place_of
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.settings import Settings
+
+_installing = threading.Lock()
+_installed_in: int | None = None  # the process
+_tuned = False
+
+logger = logging.getLogger(__name__)
+
+
+class _Eventual(Protocol):
+    """crochet's EventualResult: `wait(0)` returns the result, raises its error, or raises crochet.TimeoutError for "not yet"."""
+
+    def wait(self, timeout: float) -> Any: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """What the reactor said about the crawl when it was last asked."""
+
+    pages: int = 0  # responses received
+    items: int = 0  # items scraped
+    in_flight: int = 0  # requests being downloaded
+    running: bool = False  # the engine runs: the crawl is open and was not told to stop
+    lag_s: float = 0.0  # how long the answer took
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How the crawl ended."""
+
+    reason: str  # Scrapy's finish reason: `finished`, `shutdown`, `start_error`, ...
+    error: BaseException | None = None  # it could not be started, or the reactor is gone
+
+    @property
+    def failed(self) -> bool:
+        """True when it could not be started, or could not go on."""
+        return self.error is not None or self.reason == "start_error"
+
+
+class Crawl:
+    """A spider's crawl: `start` it, `poll` it from the main thread, `stop` it. No method ever waits for the reactor."""
+
+    def __init__(
+        self, runner: CrawlerRunner, spider: type[Spider], arguments: Mapping[str, Any], *, owner: str = "", keep_items: int = 0
+    ) -> None:
+        self._runner = runner
+        self._spider = spider
+        self._arguments = dict(arguments)
+        self._owner = owner
+        self._keep_items = keep_items
+        self.kept: list[Any] = []  # the first `keep_items` items
+        self._crawler: Crawler | None = None
+        self._pages = 0
+        self._items = 0
+        self._reason = ""
+        self._result: _Eventual | None = None
+        self._probe: _Eventual | None = None
+        self._asked_at = self._answered_at = time.monotonic()
+        self._stop_asked = False
+        self._stopping: _Eventual | None = None
+        self._giving: _Eventual | None = None
+        self.figures = Figures()
+        self.outcome: Outcome | None = None  # None while it runs
+        self.place: CrawlPlace | None = None  # None until its spider is opened
+
+    def start(self) -> None:
+        """Start the reactor's thread, and the crawl in it; its errors come as an `outcome`."""
+        crochet.setup()
+        self._answered_at = time.monotonic()
+        self._result = crochet.run_in_reactor(self._begin)()
+
+    @property
+    def started(self) -> bool:
+        """Whether there is something to be stopped and awaited."""
+        return self._result is not None
+
+    def poll(self) -> None:
+        """Look whether the crawl has ended, and collect what the reactor has said; then ask it again."""
+        if self.outcome is None:
+            self._poll_probe()
+            self._poll_result()  # last: it knows the last figures
+
+    def silent_s(self) -> float:
+        """Seconds since the reactor last answered."""
+        return time.monotonic() - self._answered_at
+
+    def excuse(self, seconds: float) -> None:
+        """Do not count `seconds` of silence: the whole process was frozen, not the reactor."""
+        self._answered_at += seconds
+
+    def stop(self) -> None:
+        """Let the pages in flight finish, then close the spider; call it until there is an outcome."""
+        # Not before the engine runs: such a call is lost. Once it was stopped, it does not run any more.
+        if self.figures.running and not self._stop_asked:
+            self._stop_asked = True
+            self._stopping = crochet.run_in_reactor(self._halt)()
+        self._poll_stopping()
+
+    def stats(self) -> dict[str, Any]:
+        """Scrapy's stats of this crawl, once it has an outcome; empty when it did not come so far."""
+        return scrapy_internals.stats_of(self._crawler)
+
+    def give_back(self) -> bool:
+        """There is no time left for the pages in flight: let others have them. Call it until it returns True: Redis knows it."""
+        if self._giving is None:
+            self._giving = crochet.run_in_reactor(self._hand_over)()
+        try:
+            self._giving.wait(0)
+        except crochet.TimeoutError:
+            return False
+        except Exception:
+            logger.warning("the leases of pages in flight could not be returned; they will expire", exc_info=True)
+        return True
+
+    # in the reactor's thread
+
+    def _begin(self) -> Any:
+        _tune_reactor(self._runner)
+        crawler = self._crawler = self._runner.create_crawler(self._spider)
+        if self._owner:
+            name_owner(crawler, self._owner)
+        # Counted here and not read from the stats: those may be shared with other processes.
+        crawler.signals.connect(self._count_page, signals.response_received)
+        crawler.signals.connect(self._count_item, signals.item_scraped)
+        crawler.signals.connect(self._keep_reason, signals.spider_closed)
+        crawler.signals.connect(self._find_itself, signals.spider_opened)
+        return self._runner.crawl(crawler, **self._arguments)
+
+    def _find_itself(self) -> None:
+        assert self._crawler is not None
+        self.place = place_of(self._crawler)
+
+    def _count_page(self) -> None:
+        self._pages += 1
+
+    def _count_item(self, item: Any) -> None:
+        self._items += 1
+        if len(self.kept) < self._keep_items:
+            self.kept.append(item)
+
+    def _keep_reason(self, reason: str) -> None:
+        self._reason = reason
+
+    def _look(self) -> Figures:
+        engine = scrapy_internals.engine_of(self._crawler)
+        return Figures(
+            pages=self._pages,
+            items=self._items,
+            in_flight=scrapy_internals.pages_in_flight(engine) if engine else 0,
+            running=bool(engine and engine.running),
+            lag_s=time.monotonic() - self._asked_at,
+        )
+
+    def _halt(self) -> Any:
+        stopping = scrapy_internals.stop(self._crawler) if self._crawler else None
+        return None if stopping is None else deferred_from_coro(stopping)
+
+    def _hand_over(self) -> Any:
+        scheduler = scheduler_of(self._crawler) if self._crawler and scrapy_internals.engine_of(self._crawler) else None
+        return None if scheduler is None else scheduler.give_back()  # an empty one is false
+
+    # in the main thread
+
+    def _poll_result(self) -> None:
+        if self._result is None:
+            return
+        try:
+            self._result.wait(0)
+        except crochet.TimeoutError:
+            return
+        except Exception as error:  # a spider or a component can raise anything while it is opened
+            logger.exception("the crawl could not be run")
+            self.outcome = Outcome(reason=self._reason or "error", error=error)
+        else:
+            self.outcome = Outcome(reason=self._reason or "finished")
+        self.figures = Figures(pages=self._pages, items=self._items)  # the last ones; nobody changes them any more
+
+    def _poll_probe(self) -> None:
+        if self._probe is None:
+            self._asked_at = time.monotonic()
+            self._probe = crochet.run_in_reactor(self._look)()
+            return
+        try:
+            self.figures = self._probe.wait(0)
+        except crochet.TimeoutError:
+            return
+        except crochet.ReactorStopped:  # the result says so too
+            return
+        self._answered_at, self._probe = time.monotonic(), None
+
+    def _poll_stopping(self) -> None:
+        if self._stopping is None:
+            return
+        try:
+            self._stopping.wait(0)
+        except crochet.TimeoutError:
+            return
+        except Exception:  # the crawl's own result decides; this one only must not be dropped unseen
+            logger.warning("the engine did not stop cleanly", exc_info=True)
+        self._stopping = None
+
+
+def as_it_is(settings: Settings, spider: type[Spider]) -> None:
+    """Leave the settings as the project and the command line have them."""
+
+
+def make_crawl(
+    settings: Settings,
+    spider: str,
+    arguments: Mapping[str, Any],
+    *,
+    owner: str = "",
+    keep_items: int = 0,
+    adapt: Callable[[Settings, type[Spider]], None] = as_it_is,
+) -> Crawl:
+    """Install the reactor that the settings name, if there is none, and find the spider. Raises ConfigError for an unknown one.
+
+    `owner`: id under which the frontier keeps its leases; "": a new one. `keep_items`: how many items to keep. `adapt` may
+    change the settings once the spider is known.
+
+    In this order: a spider's module may import `twisted.internet.reactor`, and then it is too late for another one.
+    """
+    _ensure_reactor(settings)
+    try:
+        runner = CrawlerRunner(settings)
+    except (ImportError, SyntaxError) as error:
+        logger.exception("a module of SPIDER_MODULES cannot be imported")
+        raise ConfigError(f"the spiders cannot be imported: {type(error).__name__}: {error}") from error
+    try:
+        found = runner.spider_loader.load(spider)
+    except KeyError:
+        names = runner.spider_loader.list()
+        known = ", ".join(sorted(names)) or "none; is this the folder of scrapy.cfg?"
+        raise ConfigError(f"unknown spider {spider!r}; there are: {known}{did_you_mean(spider, names)}") from None
+    consumer_of(found)  # one that does not exist is said before anything is crawled
+    adapt(settings, found)
+    return Crawl(runner, found, arguments, owner=owner, keep_items=keep_items)
+
+
+def _ensure_reactor(settings: Settings) -> None:
+    """One reactor for this process. Its kind is the first crawl's; Scrapy itself refuses a spider that needs another."""
+    global _installed_in
+    with _installing:
+        if not is_reactor_installed():
+            install_reactor(settings["TWISTED_REACTOR"], settings["ASYNCIO_EVENT_LOOP"])
+        elif _installed_in not in (None, os.getpid()):
+            raise ConfigError("this process was forked after its reactor was installed: nothing may crawl before the fork")
+        _installed_in = os.getpid()
+
+
+def _tune_reactor(runner: CrawlerRunner) -> None:
+    """What Scrapy's CrawlerProcess does and CrawlerRunner does not; in the reactor's thread, once."""
+    global _tuned
+    if not _tuned:
+        _tuned = True
+        scrapy_internals.tune_reactor(runner)

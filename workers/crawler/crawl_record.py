@@ -1,0 +1,75 @@
+"""The record of a crawl's Redis, keys and item stream, which the crawler writes when its spider is opened."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from redis_components.fleet.crawl_records import CrawlRecord
+from redis_components.scrapy_glue.config import keys_of
+from redis_components.scrapy_glue.engine import known_frontier
+from workers.process.item_consumers import consumer_of
+from workers.process.stat_metrics import SETTING, stat_metrics
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings, Settings
+
+    from redis_components.keys import CrawlKeys
+
+FLEET_SETTINGS = {"REDIS_ITEMS_MAX_WAITING": 100_000, "REDIS_ITEMS_MAX_MB": 1024}
+"""Bounds of a crawler of the fleet where its project sets none: there, nobody watches Redis fill up."""
+
+
+def bound_items(settings: Settings) -> None:
+    """Give the settings the fleet's bounds of what waits for a consumer; the project's own go before them."""
+    settings.setdict(FLEET_SETTINGS, priority="default")
+
+
+def check_metrics(settings: Settings, spider: type[Spider]) -> None:
+    """Read the stats that the project, or the spider, names as metrics, before anything runs. Raises ConfigError."""
+    own = settings.copy()
+    spider.update_settings(own)
+    stat_metrics(own.get(SETTING))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrawlPlace:
+    """Where an opened crawl is, as far as it knows that itself."""
+
+    record: CrawlRecord
+    settings: BaseSettings
+    uses_redis: bool
+
+
+def place_of(crawler: Crawler) -> CrawlPlace:
+    """The place of a crawl whose spider is opened. Raises ConfigError."""
+    uses_redis = known_frontier(crawler) is not None or getattr(crawler.spider, "redis_key", None) is not None
+    return CrawlPlace(record=record_of(crawler), settings=crawler.settings, uses_redis=uses_redis)
+
+
+def record_of(crawler: Crawler) -> CrawlRecord:
+    """What the crawl of an opened spider is, as others may know it. Raises ConfigError."""
+    frontier, spider = known_frontier(crawler), crawler.spider
+    assert spider is not None
+    config = frontier.config if frontier else None
+    return CrawlRecord(
+        spider=spider.name,
+        keys=config.keys if config else _keys_without_frontier(crawler),
+        consumer=consumer_of(spider),
+        max_items=config.max_items if config else 0,
+        max_item_bytes=config.max_item_bytes if config else 0,
+        metrics={one.pattern: str(one.kind) for one in stat_metrics(crawler.settings.get(SETTING))},
+        at=time.time(),
+    )
+
+
+def _keys_without_frontier(crawler: Crawler) -> CrawlKeys:
+    """Of a crawl with Scrapy's scheduler, or another package's: by the settings' patterns and the spider's `redis_key`."""
+    keys, key = keys_of(crawler), getattr(crawler.spider, "redis_key", None)
+    if getattr(crawler.spider, "start_keys", ()) or not isinstance(key, str) or not key:
+        return keys
+    assert crawler.spider is not None
+    return replace(keys, start_urls=key.replace("%(name)s", crawler.spider.name))

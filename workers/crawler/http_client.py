@@ -1,0 +1,86 @@
+"""The download handler of the fleet: Scrapy's handler on aiohttp, which Scrapy uses when it runs without a reactor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import aiohttp
+from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
+from scrapy.http import Headers
+from yarl import URL
+
+from workers.process.public_addresses import GuardedConnector, allowance_of, allowing
+
+from .scrapy_internals import AiohttpDownloadHandler, ClientResponse
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+
+class DownloadHandler(AiohttpDownloadHandler):
+    """A fifth more pages per second than with Twisted's client (`docs/decisions/0008-http-client.md`).
+
+    Unlike that one it fails on a header that breaks the rules of HTTP; `DOWNLOAD_HANDLERS` puts the other one back for a spider.
+    With ALLOW_PRIVATE_ADDRESSES = False, as in the fleet, it connects to public addresses, and to those that site files name.
+    """
+
+    experimental: ClassVar[bool] = False  # no warning at each start: what we need of it is tested with the versions we pin
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        if crawler.settings.getbool("ALLOW_PRIVATE_ADDRESSES", True):
+            return
+        self._session.detach()  # from a connector that has connected to nothing yet
+        self._session = aiohttp.ClientSession(
+            connector=self._connector(),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            response_class=ClientResponse,
+            skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+        )
+
+    def _connector(self) -> aiohttp.TCPConnector:
+        return GuardedConnector(
+            local_addr=self._bind_address, limit=self._pool_size_total, limit_per_host=self._pool_size_per_host
+        )
+
+    async def download_request(self, request: Request) -> Response:
+        """The response; connections are made as the request may."""
+        with allowing(allowance_of(request)):
+            return await super().download_request(request)
+
+    @staticmethod
+    def _extract_headers(response: ClientResponse) -> Headers:
+        """Byte for byte: old forums write Latin-1 or GBK into them, which is an error for the handler's own text."""
+        return Headers(list(response.raw_headers))
+
+
+class RedirectWithoutReferer(RedirectMiddleware):
+    """Scrapy's, which without a RefererMiddleware does the same but warns of it at each start.
+
+    A request's own Cookie and Authorization stay behind where a redirect leads to another scheme, host or port; Scrapy's lets a
+    Cookie go on to another port, and from http to https.
+    """
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Without the search for that middleware."""
+        one = cls(crawler.settings)
+        one.crawler = crawler
+        return one
+
+    def _build_redirect_request(self, source_request: Request, response: Response, *, url: str, **kwargs: Any) -> Request:
+        redirected = super()._build_redirect_request(source_request, response, url=url, **kwargs)
+        if not _is_same_place(source_request.url, redirected.url):
+            for header in ("Cookie", "Authorization"):
+                redirected.headers.pop(header, None)
+        return redirected
+
+
+def _is_same_place(one: str, other: str) -> bool:
+    try:
+        return URL(one).origin() == URL(other).origin()
+    except ValueError:  # such as a scheme without a host, which nobody fetches
+        return False

@@ -1,0 +1,339 @@
+"""The main thread of a crawler process: handles signals, watches the crawl and reports, while the reactor runs in its thread.
+
+It waits neither for the reactor (`workers.crawler.crawl`) nor for Redis (`workers.process.heartbeat`), so a signal, a dead
+supervisor or a hung reactor is noticed within a tick.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, replace
+from types import FrameType
+
+import psutil
+import redis
+from scrapy import Spider
+from scrapy.settings import Settings
+
+from redis_components.connection import connect
+from redis_components.embedded import redis_url
+from redis_components.fleet.crawl_records import CrawlRecords
+from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry, Renewal
+from redis_components.fleet.runs import Runs
+from redis_components.frontier.config import FrontierConfig
+from redis_components.setting_values import number_of
+from workers.process import freeze_detection, memory, page_at_work
+from workers.process.exit_kinds import ExitKind
+from workers.process.handshake import Terms
+from workers.process.heartbeat import PERIOD_S, Heartbeat
+from workers.process.options import CrawlerOptions
+from workers.process.run_recorder import own_run, with_figures
+from workers.process.shutdown_times import shutdown_grace
+
+from .crawl import make_crawl
+from .crawl_record import CrawlPlace, bound_items, check_metrics
+from .fleet_redis import Elsewhere, find, hand_over, warn
+from .isolated import crawl_alone
+from .limits import CrawlerLimits
+from .parent_death import Parent
+
+TICK_S = 0.1  # how often the main thread looks at everything
+WATCHDOG_S = 7.0
+STARTING = 4  # times WATCHDOG_TIMEOUT while the crawl is being opened: many that start at once share few cores
+RATE_OVER = 6  # heartbeats over which pages per second are measured
+GIVE_BACK_S = 1.0  # after SHUTDOWN_GRACE, for telling Redis which pages were not finished; shorter than the supervisor's margin
+SUPERVISOR_GONE = "its supervisor is gone"
+
+logger = logging.getLogger(__name__)
+
+
+class StopSignals:
+    """SIGTERM and SIGINT, counted: the first asks for a graceful stop; of a crawler started by hand the second for one at once.
+
+    A supervised crawler is killed by its supervisor when it is late. There a second signal means nothing: systemd, for one, sends
+    SIGTERM to every process of a service, and the supervisor and the kernel (its death) send theirs.
+
+    The handler only counts. crochet, logging and `threading.Event` take locks that the interrupted code may hold.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def listen(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._hear)
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the form of a handler
+        self.count += 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stopping:
+    """Why, and since when, this process finishes its pages in flight."""
+
+    kind: ExitKind
+    why: str
+    since: float
+
+
+class CrawlerProcess:
+    """One crawl and the watchdogs, limits and heartbeat around it; `run` returns how it ended. Raises ConfigError."""
+
+    def __init__(self, options: CrawlerOptions, settings: Settings, registry: Registry, signals: StopSignals) -> None:
+        self._options = options
+        self._registry = registry
+        self._signals = signals
+        self._watchdog_s = number_of(settings, "WATCHDOG_TIMEOUT", WATCHDOG_S)
+        self._grace_s = number_of(settings, "SHUTDOWN_GRACE", shutdown_grace())
+        self._period_s = number_of(settings, "HEARTBEAT_INTERVAL", PERIOD_S)
+        self._limits = CrawlerLimits.of(settings)
+        self._url, self._elsewhere = redis_url(), Elsewhere()
+        self._crawl = make_crawl(settings, options.spider, options.arguments, owner=options.owner, adapt=self._adapt)
+        self._lease_s = number_of(settings, "SCHEDULER_OWNER_TTL", FrontierConfig.ttl_s)
+        self._frozen_s = 0.0
+        self._ticked_at = time.monotonic()
+        self._parent = Parent(options.parent) if options.parent else None
+        self._pulse_fd = options.pulse_fd
+        self._slot = options.slot
+        self._heartbeat = Heartbeat(self._beat, period_s=self._period_s)
+        self._process = psutil.Process()
+        self._started_at = time.time()
+        self._pages: deque[tuple[float, int]] = deque(maxlen=RATE_OVER)
+        self._begun, self._begun_at = False, 0.0
+        self._stopping: Stopping | None = None
+        self._leaving_at: float | None = None
+        self._record = self._look()
+        self._runs, self._records, self._is_known = Runs(connect()), CrawlRecords(connect()), False
+        self._run = own_run(self._record, options.owner)
+
+    def _adapt(self, settings: Settings, spider: type[Spider]) -> None:
+        check_metrics(settings, spider)
+        bound_items(settings)
+        hand_over(settings, spider, self._url)
+        if self._options.alone:
+            crawl_alone(settings, spider)
+
+    def run(self) -> ExitKind:
+        self._write(Terms(grace_s=self._grace_s, memory_hard_bytes=self._limits.memory_hard_bytes).to_line())
+        if why := self._limits.too_low(self._resident()):
+            logger.error("%s", why)
+            return ExitKind.REFUSED
+        if self._limits.memory_hard_bytes:
+            memory.cap(self._limits.memory_hard_bytes)
+        self._crawl.start()
+        if self._slot is None:
+            self._heartbeat.errand(lambda: self._runs.add(self._run))
+        else:
+            signal.signal(signal.SIGCONT, self._thaw)
+        self._heartbeat.start()
+        kind = self._watch()
+        if kind is ExitKind.LOST_SLOT:
+            return kind  # at once: until then the reactor fetches pages that are others' by now
+        self._heartbeat.stop()
+        self._say(self._finish_reason())  # the last figures
+        self._record = replace(self._look(CrawlerState.STOPPED), last_exit=kind.label, last_exit_kind=kind.label)
+        self._last_word(kind)
+        return kind
+
+    def _watch(self) -> ExitKind:
+        next_pulse = 0.0
+        while (kind := self._ended()) is None:
+            if self._asked_to_stop():
+                self._crawl.stop()
+            begins = self._crawl.figures.running and self._record.state is CrawlerState.STARTING
+            if begins or time.monotonic() >= next_pulse:
+                next_pulse = time.monotonic() + self._period_s
+                self._say()
+            if begins:
+                self._heartbeat.now()  # who waits for this crawler need not wait for its next beat
+            self._tick()
+            self._crawl.poll()
+            self._tell_record()
+        return kind
+
+    def _tell_record(self) -> None:
+        """Once, as soon as it is known: who looks at this crawl from outside finds it by that."""
+        if self._is_known or (place := self._crawl.place) is None:
+            return
+        self._is_known = True
+        # Another Redis may take its time to answer: neither this thread nor the heartbeat's may wait for it.
+        threading.Thread(target=self._find_place, args=(place,), name="place", daemon=True).start()
+
+    def _find_place(self, place: CrawlPlace) -> None:
+        if place.uses_redis:
+            self._elsewhere = find(place.settings, self._url)
+            warn(self._elsewhere, self._url)
+        record = replace(place.record, redis=self._elsewhere.redis)
+        if self._slot:
+            self._heartbeat.errand(lambda: self._records.write(record))
+        elif self._elsewhere == Elsewhere():  # a crawl by hand in another namespace is not the service's
+            self._heartbeat.errand(lambda: self._records.suggest(record))
+
+    def _thaw(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the form of a handler
+        """SIGCONT: a tick later is too late, the reactor's thread goes on at once and asks for pages that are others' now."""
+        if why := self._leases_gone(time.monotonic() - self._ticked_at - TICK_S):
+            os.write(2, f"{why}; leaving at once\n".encode())
+            os._exit(ExitKind.LOST_SLOT.exit_code)
+
+    def _leases_gone(self, frozen_s: float) -> str | None:
+        if self._slot and frozen_s > self._lease_s:
+            return f"this process stood still for {frozen_s:.0f} s: its leases are others' by now"
+        return None
+
+    def _tick(self) -> None:
+        self._ticked_at = time.monotonic()
+        if frozen_s := freeze_detection.sleep(TICK_S):
+            self._crawl.excuse(frozen_s)
+            self._frozen_s = frozen_s
+
+    def _ended(self) -> ExitKind | None:
+        """Whether, and how, this process has to end now."""
+        outcome = self._crawl.outcome
+        if outcome:
+            logger.info("the crawl is over: %s", outcome.reason)
+            if outcome.failed:
+                return ExitKind.CRASHED
+            if outcome.reason == "refused":
+                return ExitKind.REFUSED
+            if self._stopping is None:
+                return ExitKind.FINISHED
+            # The kernel's signal may come before a supervisor with threads is gone for good.
+            signalled = self._stopping.kind is ExitKind.STOPPED
+            return ExitKind.ORPHANED if signalled and self._orphaned() else self._stopping.kind
+        if why := self._leases_gone(self._frozen_s):
+            logger.error("%s; exiting at once", why)
+            return ExitKind.LOST_SLOT
+        if self._heartbeat.lost:
+            logger.error("slot %s belongs to another process now; exiting at once", self._slot.name if self._slot else "?")
+            return ExitKind.LOST_SLOT
+        if self._crawl.silent_s() > self._watchdog_s * (1 if self._begun else STARTING):
+            self._say_that_it_hangs()
+            return ExitKind.HUNG
+        if why := self._limits.exhausted(self._resident()):
+            logger.error("%s; exiting at once", why)
+            return ExitKind.OUT_OF_MEMORY
+        if self._stopping and (why := self._out_of_time(self._stopping)):
+            self._leaving_at = self._leaving_at or time.monotonic()
+            if self._crawl.give_back() or time.monotonic() - self._leaving_at > GIVE_BACK_S:
+                logger.warning("exiting with pages in flight: %s", why)
+                return ExitKind.ABORTED
+        return None
+
+    def _say_that_it_hangs(self) -> None:
+        page, silent_s = page_at_work.now(), self._crawl.silent_s()
+        over = f"hung while {page}: " if page else ""
+        logger.error("%sthe reactor has not answered for %.0f s; stacks of all threads:", over, silent_s)
+        faulthandler.dump_traceback(all_threads=True)
+        if page and self._slot is None:  # who has a supervisor is spoken for
+            page_at_work.tell(page, f"hung while {page}")
+
+    def _out_of_time(self, stopping: Stopping) -> str | None:
+        if time.monotonic() - stopping.since > self._grace_s:
+            return "the grace time is over"
+        return "it was asked a second time" if self._parent is None and self._signals.count > 1 else None
+
+    def _asked_to_stop(self) -> bool:
+        if self._stopping is None and (reason := self._reason_to_stop()):
+            kind, why = reason
+            self._stopping = Stopping(kind=kind, why=why, since=time.monotonic())
+            logger.info("stopping because %s: pages in flight get %.0f s", why, self._grace_s)
+            self._say()  # before the exit code: the supervisor has to tell a stop from an end
+            self._heartbeat.now()
+        return self._stopping is not None
+
+    def _reason_to_stop(self) -> tuple[ExitKind, str] | None:
+        if self._orphaned():
+            return ExitKind.ORPHANED, SUPERVISOR_GONE
+        if self._signals.count:
+            return ExitKind.STOPPED, "it got a signal"
+        if not self._begun:
+            return None
+        age_s, pages = time.monotonic() - self._begun_at, self._crawl.figures.pages
+        why = self._limits.reached(rss_bytes=self._resident(), age_s=age_s, pages=pages)
+        return (ExitKind.RECYCLED, why) if why else None
+
+    def _resident(self) -> int:
+        return int(self._process.memory_info().rss)
+
+    def _orphaned(self) -> bool:
+        return self._parent is not None and self._parent.gone()
+
+    def _finish_reason(self) -> str | None:
+        return self._crawl.outcome.reason if self._crawl.outcome else None
+
+    def _look(self, state: CrawlerState | None = None, note: str | None = None) -> CrawlerRecord:
+        """Everything that others may know about this process."""
+        figures, silent_s = self._crawl.figures, self._crawl.silent_s()
+        if figures.running and not self._begun:
+            self._begun, self._begun_at = True, time.monotonic()
+        self._pages.append((time.monotonic(), figures.pages))
+        (then, pages_then), (now, pages_now) = self._pages[0], self._pages[-1]
+        if state is None:
+            state = CrawlerState.RUNNING if self._begun else CrawlerState.STARTING
+            state = CrawlerState.STOPPING if self._stopping else state
+        return CrawlerRecord(
+            spider=self._options.spider,
+            number=self._slot.number if self._slot else None,
+            pid=os.getpid(),
+            node=self._options.node or socket.gethostname(),
+            state=state,
+            token=self._slot.token if self._slot else None,
+            started_at=self._started_at,
+            pages=figures.pages,
+            items=figures.items,
+            pages_per_s=round((pages_now - pages_then) / (now - then), 1) if now > then else 0.0,
+            in_flight=figures.in_flight,
+            rss_bytes=self._resident(),
+            lag_s=round(figures.lag_s if silent_s < 1 else silent_s, 3),
+            note=self._stopping.why if self._stopping else note,
+            redis=self._elsewhere.redis,
+            namespace=self._elsewhere.namespace,
+            **vars(self._options.story),
+        )
+
+    def _say(self, note: str | None = None) -> None:
+        """Tell the supervisor, through the pipe: it hears this also when Redis is away. The heartbeat tells everybody."""
+        self._record = self._look(note=note)
+        self._run = with_figures(self._run, self._record)
+        self._write(self._record.to_json().encode())
+        if self._parent:
+            # By C, in a thread that needs no GIL: an orphan whose GIL is held for ever would be there for ever. A supervisor that
+            # is alive acts earlier.
+            faulthandler.dump_traceback_later(3 * self._watchdog_s + 2 * self._period_s, exit=True)
+
+    def _write(self, line: bytes) -> None:
+        if self._pulse_fd is None:
+            return
+        try:
+            os.write(self._pulse_fd, line + b"\n")
+        except BlockingIOError:
+            pass  # the supervisor is frozen; it will have to judge by what it finds when it comes back
+        except OSError:
+            self._pulse_fd = None  # it is gone; `_orphaned` says so too
+
+    def _beat(self) -> Renewal | None:
+        """In the heartbeat's thread: a crawler whose reactor does not answer lets its slot run out."""
+        if self._crawl.silent_s() > 2 * self._period_s + 1:
+            return None
+        return self._registry.renew(self._slot, self._record) if self._slot else self._registry.note(self._record)
+
+    def _last_word(self, kind: ExitKind) -> None:
+        """A supervisor speaks for its crawler and gives the slot back; without one it is for the crawler to do."""
+        try:
+            if self._slot is None or self._orphaned():
+                ended = replace(self._run, ended_at=time.time(), outcome=kind.label, exit_code=kind.exit_code)
+                why = SUPERVISOR_GONE if kind is ExitKind.ORPHANED else self._finish_reason()
+                self._runs.add(replace(ended, reason=why))
+            if self._slot is None:
+                self._registry.forget([self._record.name])
+            elif self._orphaned() and kind is not ExitKind.LOST_SLOT:
+                self._registry.release(self._slot, self._record)
+        except redis.RedisError as error:
+            logger.warning("the final status could not be written to Redis: %s", error)

@@ -1,0 +1,76 @@
+"""What `workers` use of Scrapy's internals: see `redis_components/scrapy_glue/internals.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler, _ClientResponse
+from scrapy.utils.misc import build_from_crawler, load_object
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from scrapy.core.engine import ExecutionEngine
+    from scrapy.crawler import Crawler, CrawlerRunner
+
+__all__ = [
+    "ASSUMES",
+    "AiohttpDownloadHandler",
+    "ClientResponse",
+    "engine_of",
+    "pages_in_flight",
+    "stats_of",
+    "stop",
+    "tune_reactor",
+]
+
+ASSUMES = {
+    "Crawler._engine": "None until the crawl is open; `Crawler.engine` raises then",
+    "Crawler._stats": "the crawl's stats collector; None until there is one",
+    "Crawler.stop_async": "sets `crawling` to False and stops the engine, and is lost before the engine runs",
+    "Downloader.active": "the requests that are being downloaded",
+    "CrawlerProcess": "unlike CrawlerRunner it installs the DNS resolver and sizes the reactor's threads",
+    "AiohttpDownloadHandler": "its `_session` is made of `_bind_address`, `_pool_size_total`, `_pool_size_per_host`",
+    "AiohttpDownloadHandler._extract_headers": "makes Scrapy's headers of a response of aiohttp's",
+    "_ClientResponse": "the class of the session's responses",
+    "RedirectMiddleware.from_crawler": "searches for a RefererMiddleware, warns where there is none, and sets `crawler`",
+    "RedirectMiddleware._build_redirect_request": "makes each redirected request",
+}
+"""What is used -> what is assumed of it."""
+
+ClientResponse = _ClientResponse
+
+
+def engine_of(crawler: Crawler | None) -> ExecutionEngine | None:
+    """The engine; None before the crawl is open."""
+    return crawler._engine if crawler else None
+
+
+def stats_of(crawler: Crawler | None) -> dict[str, Any]:
+    """The crawl's stats; empty where it did not come so far."""
+    return dict(crawler._stats.get_stats()) if crawler and crawler._stats else {}
+
+
+def pages_in_flight(engine: ExecutionEngine) -> int:
+    """Requests that are being downloaded."""
+    return len(engine.downloader.active)
+
+
+def stop(crawler: Crawler) -> Coroutine[Any, Any, None] | None:
+    """As `Crawler.stop_async` does; None, and nothing is done, where the engine does not run."""
+    engine = engine_of(crawler)
+    if engine is None or not engine.running:
+        return None
+    crawler.crawling = False
+    return engine.stop_async()
+
+
+def tune_reactor(runner: CrawlerRunner) -> None:
+    """What CrawlerProcess does, once in a process and in the reactor's thread."""
+    from twisted.internet import reactor
+
+    resolver: Any = load_object(runner.settings["TWISTED_DNS_RESOLVER"])
+    # The runner in the crawler's place, as in CrawlerProcess: resolvers need nothing but the settings.
+    in_place: Any = runner
+    build_from_crawler(resolver, in_place, reactor=reactor).install_on_reactor()
+    reactor.getThreadPool().adjustPoolsize(maxthreads=runner.settings.getint("REACTOR_THREADPOOL_MAXSIZE"))

@@ -1,0 +1,148 @@
+"""How environment variables are declared and read: a class of pydantic-settings for each group that is read together.
+
+    class Logs(Variables):
+        log_files: Whole = declare(3, "rotated log files of each slot", rule="must be from 1 to 100", ge=1, le=100)
+
+    Logs.read().log_files        TRAWL_LOG_FILES, else 3; ConfigError "TRAWL_LOG_FILES='0': must be from 1 to 100"
+
+A group is validated as a whole when it is read, and only then: a wrong value stops what reads its group, nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Self
+
+import pydantic
+from pydantic import BeforeValidator, Field, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from redis_components.errors import ConfigError
+from redis_components.server.url import masked
+from redis_components.server.variables import variable
+
+PREFIX = "TRAWL_"
+
+
+class Secret(pydantic.Secret[str]):
+    """A text that is never printed: `str`, `repr` and JSON show a URL without its password, and of any other text nothing.
+
+    `get_secret_value()` returns it.
+    """
+
+    def _display(self) -> str:
+        text = self.get_secret_value()
+        return masked(text) if "://" in text else "***" if text else ""
+
+
+class _Source(PydanticBaseSettingsSource):
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002 - the library's interface
+        return variable(variable_name(field_name)), field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        found = {name: self.get_field_value(field, name)[0] for name, field in self.settings_cls.model_fields.items()}
+        return {name: text for name, text in found.items() if text is not None}
+
+
+class Variables(BaseSettings):
+    """Base of a group."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="ignore")
+
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], *_of_pydantic: Any, **_named: Any
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Of one source, which the frontier has, too."""
+        return (_Source(settings_cls),)
+
+    @classmethod
+    def read(cls) -> Self:
+        """The values now. Raises ConfigError for the first one that is wrong."""
+        try:
+            return cls()
+        except ValidationError as error:
+            raise ConfigError(next(iter(faults(cls, error).values()))) from None
+
+
+def faults(group: type[Variables], error: ValidationError) -> dict[str, str]:
+    """By the name of the field one line with variable, value (unless it is secret) and what it must be."""
+    wrong = [one for one in error.errors() if one["type"] != "default_factory_not_called"]  # follows from another one
+    return {str(one["loc"][0]): _line(group, one) for one in reversed(wrong)}  # of several in one field the first
+
+
+def declare(
+    default: Any = ...,
+    meaning: str = "",
+    *,
+    rule: str = "",
+    shown: str = "",
+    factory: Callable[..., Any] | None = None,
+    **bounds: Any,
+) -> Any:
+    """A variable. `meaning` is Markdown of docs/settings.md, `shown` the default there; `rule` ends "NAME='value': "."""
+    more: dict[str, Any] = {"rule": rule, "shown": shown}
+    if factory:
+        return Field(default_factory=factory, description=meaning, json_schema_extra=more, **bounds)
+    return Field(default=default, description=meaning, json_schema_extra=more, validate_default=False, **bounds)
+
+
+def variable_name(field: str) -> str:
+    """`TRAWL_LOG_FILES` for `log_files`."""
+    return f"{PREFIX}{field.upper()}"
+
+
+def extra(field: FieldInfo, name: str) -> str:
+    """`rule` or `shown` of a declared field."""
+    return str(field.json_schema_extra[name]) if isinstance(field.json_schema_extra, dict) else ""
+
+
+def is_secret(field: FieldInfo) -> bool:
+    """Whether its value is never printed."""
+    return "Secret" in str(field.annotation)
+
+
+def _line(group: type[Variables], error: Any) -> str:
+    field = str(error["loc"][0])
+    name, info = variable_name(field), group.model_fields[field]
+    if error["type"] == "value_error":  # of a parser in `values.py`, which has its own sentence
+        return str(error["ctx"]["error"])
+    value = "" if is_secret(info) else f"={variable(name)!r:.200}"
+    return f"{name}{value}: {extra(info, 'rule')}"
+
+
+# types
+
+
+def parsed_by(parse: Callable[[str], Any]) -> BeforeValidator:
+    """The text goes through `parse`, which raises ConfigError."""
+
+    def validate(value: Any) -> Any:
+        try:
+            return parse(value) if isinstance(value, str) else value
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+
+    return BeforeValidator(validate)
+
+
+def _plain_number(form: str) -> BeforeValidator:
+    """Pydantic also takes 1_000 and 1e3, which nobody means."""
+
+    def validate(value: Any) -> Any:
+        return value if not isinstance(value, str) or re.fullmatch(form, value, re.ASCII) else None
+
+    return BeforeValidator(validate)
+
+
+def _none_if_empty(value: Any) -> Any:
+    return None if value == "" else value
+
+
+Whole = Annotated[int, _plain_number(r"\d{1,18}")]
+Number = Annotated[float, _plain_number(r"\d{1,18}(\.\d{1,18})?")]
+EmptyIsNone = BeforeValidator(_none_if_empty)
+"""An empty text is none: compose files pass `${NAME:-}` on."""
+Switch = Annotated[bool, BeforeValidator(lambda value: value.strip() or False if isinstance(value, str) else value)]

@@ -1,0 +1,40 @@
+"""How many crawlers this machine can host: by its cores and its memory, as far as this process may use them."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+PER_CORE = 4  # crawlers: each waits for sites and Redis most of the time
+CRAWLER_BYTES = 256 * 1024 * 1024  # a forum crawler takes 120 to 200 MB; CRAWLER_MEMORY_SOFT_MB is where it is replaced
+MOST_SPARE = 16  # places that are made without being asked for: each costs a process of 30 MB from the start
+_CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+def cores() -> int:
+    """Cores that this process may run on."""
+    with suppress(AttributeError, OSError):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def memory_bytes() -> int:
+    """Memory of the machine, or of the container if that is less."""
+    total: int = psutil.virtual_memory().total
+    for path in _CGROUP_LIMITS:
+        with suppress(OSError, ValueError):  # not in a cgroup; `max`: no limit
+            total = min(total, int(path.read_text()))
+    return total
+
+
+def crawlers_in_memory(memory: int) -> int:
+    """How many crawlers fit into so many bytes; at least one."""
+    return max(1, memory // CRAWLER_BYTES)
+
+
+def places(cores: int, memory: int) -> int:
+    """How many crawlers a machine hosts if nobody says how many: 1 to `MOST_SPARE`."""
+    return min(PER_CORE * max(1, cores), crawlers_in_memory(memory), MOST_SPARE)

@@ -1,0 +1,181 @@
+"""Every `TRAWL_*` variable of the fleet, in the groups in which they are read; `forums/environment.py` has those of forums."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator
+
+from redis_components.embedded import data_dir
+from redis_components.names import MOST_SLOTS
+from redis_components.server.namespace import fleet_namespace
+
+from .declaration import EmptyIsNone, Number, Secret, Switch, Variables, Whole, declare, parsed_by
+from .machine import cores, memory_bytes, places
+from .values import DEFAULT_FLEET, parse_fleet, parse_hosts, parse_login, parse_names
+
+Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+_UPPER = BeforeValidator(lambda text: text.upper() if isinstance(text, str) else text)
+_LEVELS = "DEBUG, INFO, WARNING, ERROR, CRITICAL"
+
+
+class Frontier(Variables):
+    """Redis and folders; the frontier reads these without the fleet, too"""
+
+    redis_url: Annotated[Secret | None, EmptyIsNone] = declare(
+        None,
+        "Redis for everything: one server, Sentinel or Cluster, in the forms of [deployment.md](deployment.md#connections)",
+        shown="a private server",
+    )
+    namespace: Annotated[str, parsed_by(lambda _: fleet_namespace())] = declare(
+        "",
+        "name of a job: every key of fleet and crawls begins with it and a colon; `trawl --namespace NAME` is the same. At most"
+        " 128 characters that can be printed, without spaces and `%`. On a Redis Cluster a hash tag, such as `{job42}`",
+        shown="none",
+    )
+    redis_bin: Annotated[Path | None, EmptyIsNone] = declare(None, "server program for the private Redis", shown="found on PATH")
+    data_dir: Annotated[Path, parsed_by(lambda _: data_dir())] = declare(
+        meaning="database, logs, the private Redis", shown="`data` next to `scrapy.cfg`", factory=data_dir
+    )
+    env_file: str | None = declare(
+        None,
+        "file with more variables, one `NAME=value` a line, for all that are not set; empty: none ([below](#files))",
+        shown="`.env` next to `scrapy.cfg`",
+    )
+
+
+class Fleet(Variables):
+    """The fleet"""
+
+    broker_url: Annotated[Secret | None, EmptyIsNone] = declare(
+        None,
+        "another Redis for Celery's messages and results, in the same forms but for a Cluster, or a broker of Celery's own, as in"
+        " `amqp://…`",
+        shown="`TRAWL_REDIS_URL`",
+    )
+    fleet: Annotated[dict[str, int], parsed_by(parse_fleet)] = declare(
+        meaning="services, and their sizes until `trawl scale` says otherwise; a service is the name of a spider: ASCII letters,"
+        " digits and `. _ -`, at most 128, the first neither `.` nor `-` ([other names](deployment.md#names))",
+        shown=f"`{DEFAULT_FLEET}`",
+        factory=lambda: parse_fleet(DEFAULT_FLEET),
+    )
+    node_crawlers: Whole = declare(
+        meaning="crawlers that one worker may host",
+        rule=f"the crawlers of one node are a whole number from 1 to {MOST_SLOTS}",
+        shown="4 for each core, one for each 256 MB, at most 16; the fleet if larger",
+        factory=lambda values: max(places(cores(), memory_bytes()), sum(values.get("fleet", {}).values())),
+        ge=1,
+        le=MOST_SLOTS,
+    )
+    shutdown_grace: Number = declare(
+        10.0,
+        "s that pages in flight get when crawlers are told to stop; workers wait 10 s longer, containers should wait twice as"
+        " long as a worker ([deployment.md](deployment.md#stopping-and-updating))",
+        rule="must be a number of seconds from 0 to 3600",
+        ge=0,
+        le=3600,
+    )
+    tasks: Annotated[tuple[str, ...], parsed_by(parse_names)] = declare(
+        (),
+        "modules with an operator's own Celery tasks, `shop.tasks,shop.reports` ([deployment.md](deployment.md#your-own-tasks))",
+        shown="none",
+    )
+    history_days: Number = declare(
+        30.0,
+        "days for which the history of crawler processes is kept in the database, and never more than the last 200,000",
+        rule="must be a number of days, such as 30",
+        gt=0,
+        lt=100_000,
+    )
+
+
+class FleetApplication(Variables):
+    """The application"""
+
+    application: str = declare(
+        "forums.application",
+        "module that tells the fleet which folders configure its crawlers and which sites it knows; empty: a fleet without the"
+        " forum crawl",
+    )
+
+
+class Crawlers(Variables):
+    """Crawlers with the fleet's Scrapy settings (`workers/settings.py`)"""
+
+    allow_private: Switch = declare(
+        False,
+        "1: names of every site may resolve to addresses that are not public; else only those of sites with `allow_private ="
+        " true` ([security.md](security.md#the-owner-of-a-name))",
+        rule="must be 1 or 0",
+        shown="0",
+    )
+    max_tasks: Whole = declare(
+        10_000,
+        "SCHEDULER_MAX_FED_TASKS of the fleet's crawlers: threads of one site that may wait for `forum_detail`",
+        rule="must be a whole number from 1 to 1000000000",
+        ge=1,
+        le=1_000_000_000,
+    )
+    log_level: Annotated[Level, _UPPER] = declare("INFO", "of the crawlers", rule=f"must be a level, {_LEVELS}")
+
+
+class Logs(Variables):
+    """Logs of crawlers"""
+
+    log_max_mb: Number = declare(
+        10.0,
+        "MiB of a crawler's log file; then it is rotated",
+        rule="must be a number of MiB, such as 10 or 0.5",
+        ge=0.001,
+        le=10_000,
+    )
+    log_files: Whole = declare(
+        3, "rotated log files that are kept of each slot", rule="must be a whole number from 1 to 100", ge=1, le=100
+    )
+    log_stream: Annotated[Level | Literal["OFF"], _UPPER] = declare(
+        "INFO",
+        "from which level on a crawler's lines also stand in its worker's log; `OFF`: none",
+        rule=f"must be a level, {_LEVELS}, or OFF",
+        shown="`INFO`; `WARNING` under `trawl up`",
+    )
+
+
+class Flower(Variables):
+    """Flower"""
+
+    flower_auth: Annotated[Secret | None, EmptyIsNone, parsed_by(lambda text: parse_login(text) and text)] = declare(
+        None, "`user:password` of the Flower that `trawl up` starts", shown="a new password each time"
+    )
+
+
+class Exporter(Variables):
+    """The exporter"""
+
+    exporter_hosts: Annotated[frozenset[str], parsed_by(parse_hosts)] = declare(
+        frozenset(),
+        "names, without ports and with commas between them, by which the exporter may be asked, besides `localhost`,"
+        " `127.0.0.1`, `[::1]`, its `--host` and the address that a request came in at; others get 421, for a page elsewhere"
+        " could read the status through a browser (DNS rebinding)",
+        shown="none",
+    )
+
+
+class Tool(Variables):
+    """The command `trawl`"""
+
+    debug: Switch = declare(False, "1: show tracebacks of errors in `trawl`", rule="must be 1 or 0", shown="0")
+
+
+class Compose(Variables):
+    """Read by `docker-compose.yml` alone"""
+
+    redis_password: Secret | None = declare(None, "password of the service `redis`; nothing starts without it", shown="required")
+    list_room: str | None = declare("2", "crawlers that one `worker-list` may host")
+    detail_room: str | None = declare("4", "crawlers that one `worker-detail` may host")
+    stop_grace: str | None = declare("40s", "from SIGTERM to SIGKILL of a worker's container; 2 · (TRAWL_SHUTDOWN_GRACE + 10) s")
+    node: str | None = declare(None, "first part of a worker's name, for its health check", shown="set for each service")
+    tag: str | None = declare("latest", "of the image `trawl`")
+
+
+GROUPS: tuple[type[Variables], ...] = (Frontier, Fleet, Crawlers, Logs, FleetApplication, Exporter, Flower, Tool)

@@ -1,0 +1,1 @@
+"""Decides how many crawlers run where: sizes, reconciliation, rolls, autoscaling, holds."""

@@ -1,0 +1,221 @@
+"""Pausing, draining, stopping and resuming: the bodies of the commands and tasks, and what the reconciler and the seeder ask.
+
+What the breaker of a site holds (`forums/breaker/`) is shown here but not released: the breaker closes when a probe
+finds the site well, or by `trawl resume --breaker`.
+
+A *pause* starts no request; crawlers stay, and what is queued waits. A *drain* lets nothing new in; what is queued is crawled to
+the end. A *stop* ends crawlers gracefully and keeps them away; the size of the service is kept. A *resume* ends all of these.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import socket
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import redis
+
+from redis_components.errors import ConfigError, OnHold, did_you_mean
+from redis_components.fleet.crawl_records import keys_in
+from redis_components.fleet.holds import SERVICE, SLOT, FleetHolds, Held
+from redis_components.fleet.registry import Registry, slot_name
+from redis_components.frontier import holds
+from redis_components.frontier.holds import BREAKER, FLEET, SITE, SPIDER, Hold, HoldKind
+from redis_components.server.replies import server_time
+from workers.application import application
+
+from .sizes import default_fleet, desired_fleet
+
+_SITE = re.compile(r"[^\s\x00-\x1f/]{1,253}")
+_HOST = re.compile(r".*[.:].*|localhost", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What is meant; nothing but `whole` is the fleet."""
+
+    services: tuple[str, ...] = ()
+    slots: tuple[tuple[str, int], ...] = ()  # only to be stopped and resumed
+    site: str = ""
+    whole: bool = False  # the fleet, or with `site` the site in all services
+
+    def __post_init__(self) -> None:
+        named = bool(self.services or self.slots)
+        if self.whole and named:
+            raise ConfigError("services cannot be combined with --all: name services, or use --all for the whole fleet")
+        if not (self.whole or named or self.site):
+            raise ConfigError("say what: one or more services, --site NAME, or --all for the whole fleet")
+        if self.slots and self.site:
+            raise ConfigError("--site needs whole services: remove the slot's number")
+
+    def covers(self, service: str, number: int | None) -> bool:
+        """Whether this slot is meant, alone or with others; where a site is named, none is."""
+        return not self.site and (self.whole or service in self.services or (service, number) in self.slots)
+
+    def checked(self, client: redis.Redis, held: Collection[Held] = ()) -> Target:
+        """The same with a site's name as crawlers know it. Raises ConfigError for a service, slot or site that does not exist;
+        what is `held` exists, or did so.
+        """
+        services = {*default_fleet(), *(one.service for one in held)}
+        strange = [name for name in self.services if name not in services and not _has_crawl(client, name)]
+        strange += [slot_name(name, number) for name, number in self.slots if name not in services]
+        if strange:
+            known = f"{', '.join(sorted(services))}, and Redis has no crawl of that name{did_you_mean(strange[0], services)}"
+            raise ConfigError(f"unknown service {strange[0]!r}: TRAWL_FLEET names {known}")
+        if not self.site or self.site in {one.site for one in held}:
+            return self
+        return replace(self, site=_known_site(self.site, anything=any(name not in default_fleet() for name in self.services)))
+
+
+def who() -> str:
+    """`user@host`: by whom something is held."""
+    try:
+        name = getpass.getuser()
+    except (OSError, KeyError):  # a container's user without a name
+        name = str(os.getuid())
+    return f"{name}@{socket.gethostname()}"
+
+
+def hold(
+    client: redis.Redis, target: Target, word: HoldKind, *, reason: str = "", by: str | None = None, at_once: bool = False
+) -> list[Held]:
+    """Pause, drain or stop the target; returns everything that is held then. To say it again changes who, when and why.
+
+    Raises ConfigError for what does not exist or cannot be held so; nothing is changed then.
+    """
+    _check_word(target, word)
+    target = target.checked(client)
+    _check_slots(client, target)
+    new = Hold(word=word, at=server_time(client), by=by or who(), reason=" ".join(reason.split()), at_once=at_once)
+    _change(client, target, new)
+    return overview(client, target.services)
+
+
+def resume(client: redis.Redis, target: Target) -> list[Held]:
+    """End every pause, drain and stop of the target; returns what is still held. Raises ConfigError for what does not exist.
+
+    What holds for the whole fleet is not ended for one service alone. Slots of the target that were given up (crash-looping,
+    refused) are tried again: who resumes has looked at them.
+    """
+    target = target.checked(client, overview(client, target.services))
+    _change(client, target, None)
+    registry = Registry(client)
+    registry.forget(one.name for one in registry.crawlers() if one.state.given_up and target.covers(one.spider, one.number))
+    return overview(client, target.services)
+
+
+def _check_slots(client: redis.Redis, target: Target) -> None:
+    """Raise ConfigError for a slot beyond its service's size: nothing could be stopped there, and later something would be."""
+    sizes = desired_fleet(Registry(client)) if target.slots else {}
+    for service, number in target.slots:
+        if number >= sizes[service]:
+            raise ConfigError(f"there is no {slot_name(service, number)}: {service} has {sizes[service]} slots, the first is 0")
+
+
+def overview(client: redis.Redis, more: Iterable[str] = ()) -> list[Held]:
+    """Everything that is held in the fleet, and in the crawls of `more` spiders, the widest first."""
+    return FleetHolds(client).all(dict.fromkeys((*default_fleet(), *more)))
+
+
+def _change(client: redis.Redis, target: Target, new: Hold | None) -> None:
+    fleet, services = FleetHolds(client), list(default_fleet())
+    is_stop = new is not None and new.word is HoldKind.STOP
+    if target.whole and not target.site:
+        changes: dict[str, Hold | None] = {FLEET: new}
+        if new is None:
+            changes |= dict.fromkeys(name for name in fleet.fields() if not name.startswith(BREAKER))
+            for service in services:
+                holds.change(client, keys_in(client, service), dict.fromkeys(holds.read(client, keys_in(client, service))))
+        fleet.change(changes)
+    elif target.site and not target.services:
+        fleet.change({SITE + target.site: new})
+        if new is None:
+            for service in services:
+                holds.change(client, keys_in(client, service), {SITE + target.site: None})
+    for service in target.services:
+        if target.site:
+            holds.change(client, keys_in(client, service), {SITE + target.site: new})
+            continue
+        if is_stop or new is None:
+            of_slots = [name for name in fleet.fields() if name.startswith(f"{SLOT}{service}/")] if new is None else []
+            fleet.change({SERVICE + service: new, **dict.fromkeys(of_slots)})
+        if not is_stop:
+            holds.change(client, keys_in(client, service), {SPIDER: new})
+    fleet.change({SLOT + slot_name(service, number): new for service, number in target.slots})
+    fleet.spread(services)
+
+
+def stopped_slots(held: Mapping[str, Hold], desired: Mapping[str, int]) -> dict[tuple[str, int], Hold]:
+    """The slots that are desired and shall be empty all the same; `held` is `FleetHolds.fields()`."""
+    found = {}
+    for service, size in desired.items():
+        for number in range(size):
+            names = (FLEET, SERVICE + service, SLOT + slot_name(service, number))
+            stops = [held[name] for name in names if name in held and held[name].word is HoldKind.STOP]
+            if stops:
+                found[service, number] = max(stops, key=lambda stop: (stop.at_once, stop.at))
+    return found
+
+
+def why_not_seeded(client: redis.Redis, service: str, sites: Collection[str]) -> dict[str, Hold]:
+    """Which sites get no start tasks of this service, because of what; nothing is missing that is not held."""
+    held = [*FleetHolds(client).fields().items(), *holds.read(client, keys_in(client, service)).items()]
+    found = {}
+    for site in sites:
+        names = (FLEET, SERVICE + service, SPIDER, SITE + site, BREAKER + site)
+        if of_site := [hold for name, hold in held if name in names]:
+            found[site] = of_site[0]
+    return found
+
+
+def refuse_if_draining(client: redis.Redis, service: str, site: str) -> None:
+    """Raise OnHold where start tasks of this site ("": of any) must not come in now."""
+    found = why_not_seeded(client, service, [site]).get(site)
+    if found is not None and found.word is HoldKind.DRAIN:
+        where = f"{service}, site {site}" if site else service
+        raise OnHold(f"{where}: {found}; trawl resume lets start tasks in again")
+
+
+def _has_crawl(client: redis.Redis, spider: str) -> bool:
+    """Whether a crawl outside of the fleet has begun, as by `scrapy crawl`."""
+    keys = keys_in(client, spider)
+    return bool(client.exists(keys.counters()))
+
+
+def _check_word(target: Target, word: HoldKind) -> None:
+    if word is HoldKind.STOP and target.site:
+        raise ConfigError("crawlers serve all sites, so a site cannot be stopped: pause or drain it")
+    if word is HoldKind.STOP and (strange := [name for name in target.services if name not in default_fleet()]):
+        hint = did_you_mean(strange[0], default_fleet())
+        raise ConfigError(
+            f"{strange[0]!r} is not a service of this fleet, which cannot stop its crawlers: pause it instead{hint}"
+        )
+    if word is not HoldKind.STOP and target.slots:
+        name, number = target.slots[0]
+        raise ConfigError(
+            f"all crawlers of a service share its queue, so {name}/{number} cannot be held alone: stop it, or name {name}"
+        )
+
+
+def _known_site(site: str, *, anything: bool) -> str:
+    """The name of a site file, else a host as URLs have it. Raises ConfigError."""
+    if not _SITE.fullmatch(site):
+        raise ConfigError(f"site {site!r:.100}: name a site, or a host such as example.com: no URL, no spaces, 253 characters")
+    known = application().site_names()
+    if site in known:
+        return site
+    if _HOST.fullmatch(site):
+        try:
+            return site.lower().encode("idna").decode() if not site.isascii() else site.lower()
+        except UnicodeError as error:
+            raise ConfigError(f"site {site!r:.100} is not a valid host name: {error}") from error
+    if not anything:
+        listed = ", ".join(known) or "none"
+        raise ConfigError(
+            f"unknown site {site!r}: sites in {application().site_names_place()} are {listed}; "
+            f"a host such as example.com is one, too{did_you_mean(site, known)}"
+        )
+    return site

@@ -1,0 +1,142 @@
+"""Plans the actions that bring the fleet from its actual to its desired state. Pure, so that every situation can be tested.
+
+`tasks.reconcile_fleet` applies the actions. Doing so twice, from two beats at once, has the effect of doing it once: launches are
+marked, orders are for one token, forgetting is forgetting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
+
+from redis_components.fleet.nodes import SILENT_AFTER_S, NodeRecord, used_places
+from redis_components.fleet.registry import CrawlerRecord, SlotView
+from redis_components.frontier.holds import Hold
+
+# A slot that was given up is tried again after this: what was missing (a database, a proxy) may be back.
+GIVEN_UP_RETRY_S = 60.0
+# How long the record of a crawler stays visible that is gone and not desired any more, and that of a node that is gone.
+FORGET_AFTER_S = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """Send `run_crawler(spider, number)` to a node: the slot is desired, nobody holds it, and there is room."""
+
+    spider: str
+    number: int
+    node: str
+    instead_of: str | None = None  # the node that the last launch was sent to and that will not take it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retire:
+    """Order the slot's holder to stop gracefully: it is not desired, or not there."""
+
+    slot: SlotView
+    reason: str
+    at_once: bool = False  # pages in flight are not finished
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forget:
+    """Drop the record of a crawler that is gone and not desired."""
+
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForgetNode:
+    """Drop the record of a node that is gone."""
+
+    name: str
+
+
+Action = Launch | Retire | Forget | ForgetNode
+
+
+def plan(
+    desired: Mapping[str, int],
+    live: Iterable[SlotView],
+    nodes: Iterable[NodeRecord],
+    now: float,
+    strangers: Iterable[CrawlerRecord] = (),
+    stopped: Mapping[tuple[str, int], Hold] | None = None,
+) -> list[Action]:
+    """What to do so that the fleet gets its desired size.
+
+    `live` is every slot that is desired, held, or was heard of (`Registry.slots`), `nodes` every node that was heard of
+    (`Nodes.all`), `strangers` the records of crawlers without a slot (started by hand), `now` Redis's time. Launches come lowest
+    numbers first over all services, so that none is left without a crawler while another gets all of a small fleet's room; each
+    goes to the node with the largest share of free places among those that serve it. What has no room is left alone.
+    Slots that are `stopped` (`workers.fleet.holds.stopped_slots`) stay empty, or get so, although they are desired.
+    """
+    stops = stopped or {}
+    slots, known = {(view.spider, view.number): view for view in live}, list(nodes)
+    held = [view for place, view in slots.items() if place in stops]
+    surplus = [view for place, view in slots.items() if view.number >= desired.get(view.spider, 0) and place not in stops]
+    drained = {node.name for node in known if node.draining}
+    leaving = [view for view in slots.values() if view not in surplus and view not in held and view.owner in drained]
+    return [
+        *(_stop(view, stops[view.spider, view.number]) for view in held if view.token is not None),
+        *(Retire(slot=view, reason=_reason(desired, view)) for view in surplus if view.token is not None),
+        *(Retire(slot=view, reason=f"{view.owner} is being drained") for view in leaving if view.token is not None),
+        *_launches(desired, slots, known, now, stops),
+        *(Forget(name=r.name) for r in _records([*surplus, *held], strangers) if now - r.beat_at > FORGET_AFTER_S),
+        *(ForgetNode(name=node.name) for node in known if now - node.beat_at > FORGET_AFTER_S),
+    ]
+
+
+def _launches(
+    desired: Mapping[str, int],
+    slots: Mapping[tuple[str, int], SlotView],
+    nodes: list[NodeRecord],
+    now: float,
+    stopped: Container[tuple[str, int]],
+) -> list[Launch]:
+    open_nodes = {node.name: node for node in nodes if node.is_open(now)}
+    # A launch on its way to a node that will not take it takes no place anywhere.
+    used = used_places(view for view in slots.values() if view.token is not None or view.launching_on in open_nodes)
+    launches = []
+    for number, spider in sorted((number, spider) for spider, n in desired.items() for number in range(n)):
+        view = slots.get((spider, number)) or SlotView(spider=spider, number=number)
+        if view.token is not None or view.launching_on in open_nodes or (spider, number) in stopped:
+            continue
+        places = [node for node in open_nodes.values() if _may_take(node, view, now) and used.get(node.name, 0) < node.capacity]
+        if not places:
+            continue
+        left = _left_lately(view, now)
+        chosen = min(places, key=lambda node: (node.name == left, used.get(node.name, 0) / node.capacity, node.name))
+        used[chosen.name] = used.get(chosen.name, 0) + 1
+        launches.append(Launch(spider=spider, number=number, node=chosen.name, instead_of=view.launching_on))
+    return launches
+
+
+def _may_take(node: NodeRecord, view: SlotView, now: float) -> bool:
+    """Whether this slot may be launched on this node, if that has room."""
+    if view.spider not in node.services:
+        return False
+    record = view.record
+    if record is None or not record.state.given_up:
+        return True
+    # Another configuration may have fixed the cause.
+    return now - record.beat_at >= GIVEN_UP_RETRY_S or bool(node.config and record.may_work_with(node.config))
+
+
+def _left_lately(view: SlotView, now: float) -> str | None:
+    """The node that lost this crawler a moment ago: it may be dead, or busy with it, and its last heartbeat does not tell yet."""
+    record = view.record
+    return record.node if record and now - record.beat_at < SILENT_AFTER_S else None
+
+
+def _stop(view: SlotView, stop: Hold) -> Retire:
+    return Retire(slot=view, reason=str(stop), at_once=stop.at_once)
+
+
+def _reason(desired: Mapping[str, int], view: SlotView) -> str:
+    n = desired.get(view.spider, 0)
+    return f"scaled to {view.spider}={n}" if view.spider in desired else f"{view.spider} is not a service of this fleet"
+
+
+def _records(surplus: Iterable[SlotView], strangers: Iterable[CrawlerRecord]) -> list[CrawlerRecord]:
+    return [*(view.record for view in surplus if view.token is None and view.record), *strangers]

@@ -1,0 +1,43 @@
+"""URLs for the crawlers of any service: which key they go to, and when they must not come in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import redis
+
+from redis_components.errors import ConfigError, unknown_name
+from redis_components.fleet.crawl_records import CrawlRecords
+from redis_components.keys import CrawlKeys
+from redis_components.start_tasks.pushing import Pushed, push_urls
+
+from .holds import refuse_if_draining
+from .sizes import default_fleet
+
+
+def seed_urls(
+    client: redis.Redis,
+    service: str,
+    tasks: Iterable[str | bytes | Mapping[str, Any]],
+    *,
+    unique: bool = False,
+    first: int = 1,
+) -> Iterator[Pushed]:
+    """Append start tasks to the start key that the crawlers of `service` really read; as `push_urls`.
+
+    Raises ConfigError for a service that the fleet does not have, or whose crawl is in another Redis, and OnHold where it is
+    being drained.
+    """
+    keys = _keys_of(client, service)
+    refuse_if_draining(client, service, "")
+    return push_urls(client, keys, tasks, unique=unique, first=first)
+
+
+def _keys_of(client: redis.Redis, service: str) -> CrawlKeys:
+    record = CrawlRecords(client).of(service)
+    if record is None and service not in (fleet := default_fleet()):
+        raise unknown_name("service", service, fleet)
+    if record is not None and record.redis:
+        raise ConfigError(f"the crawlers of {service} work with {record.redis}, not with the fleet's Redis: seed them there")
+    return record.keys if record else CrawlKeys.for_spider(service)

@@ -1,0 +1,1 @@
+"""Log files of crawler slots: writing, rotating, reading, following."""

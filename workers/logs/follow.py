@@ -1,0 +1,82 @@
+"""Follows a log while it is written, through rotations and restarts of the slot's process."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import BinaryIO
+
+from .slot_log import SlotLog
+
+CHUNK = 64 * 1024
+MOST_BYTES = 1024 * 1024  # in one call
+LONGEST_LINE = 64 * 1024  # characters; a longer one is cut into several
+
+
+class LogFollower:
+    """New lines of a slot's log, again and again: `read` returns at once with what there is. Not for two threads."""
+
+    def __init__(self, log: SlotLog, *, from_start: bool = False) -> None:
+        """From the end of the file as it is now, or from its start. It need not be there yet."""
+        self._log = log
+        self._file: BinaryIO | None = None
+        self._rest = b""
+        self._leave = False  # the file was rotated away: looked at once more, then left
+        if not from_start and (file := self._open()):
+            file.seek(0, 2)
+
+    def read(self) -> list[str]:
+        """The complete lines since the last call, at most about 1 MiB; more at the next one. Raises OSError."""
+        data = b""
+        while len(data) < MOST_BYTES and (file := self._file or self._open()):
+            if chunk := file.read(CHUNK):
+                data += chunk
+            elif self._leave:
+                self._go_on_after(file)
+            elif not self._rotated(file):
+                break
+            else:
+                # The writer has renamed it, and may say a last word to it before it goes on in the new one.
+                self._leave = True
+                break
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > LONGEST_LINE:
+            lines, self._rest = [*lines, self._rest], b""
+        return [line.decode(errors="replace").rstrip("\r") for line in lines]
+
+    def position(self) -> int:
+        """Offset in the youngest file from which on `read` will read."""
+        return self._file.tell() if self._file else 0
+
+    def close(self) -> None:
+        if self._file:
+            self._file.close()
+            self._file = None
+
+    def _open(self, age: int = 0) -> BinaryIO | None:
+        self.close()
+        with suppress(FileNotFoundError):
+            self._file = self._log.file(age).open("rb", buffering=0)
+            self._leave = False
+        return self._file
+
+    def _rotated(self, file: BinaryIO) -> bool:
+        """Whether the file is not the one that is appended to any more; one that was emptied is read from its start."""
+        if not self._log.is_current(file.fileno()):
+            return self._log.path.exists()  # else between two names
+        if os.fstat(file.fileno()).st_size < file.tell():
+            file.seek(0)
+        return False
+
+    def _go_on_after(self, file: BinaryIO) -> None:
+        """To the file that was begun after this one: after several rotations that is not the youngest."""
+        here = os.fstat(file.fileno())
+        younger = 0
+        for age in range(1, self._log.limits.kept + 1):
+            try:
+                if os.path.samestat(here, self._log.file(age).stat()):
+                    break
+            except FileNotFoundError:
+                break
+            younger = age
+        self._open(younger)  # if it was not found, it is deleted by now: that is the oldest one left

@@ -1,0 +1,53 @@
+"""Parses lines of a crawler's log: time, level, text. Pure.
+
+A line with a time and a level begins an entry; those after it that have none belong to it (a traceback, a list of Scrapy's). What
+no logging wrote, such as the last words of the C library, has neither; it counts as an error where it looks like one.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+
+# LOG_FORMAT of the fleet, and Scrapy's own: `2026-01-02 03:04:05 INFO name: text`, `2026-01-02 03:04:05 [name] INFO: text`.
+_HEAD = re.compile(
+    r"(?P<at>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)\S* "
+    r"(?:(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<name>\S+): |\[(?P<old_name>[^\]]*)\] (?P<old_level>[A-Z]+): )"
+)
+_ALARM = re.compile(r"Fatal |Traceback \(most recent|Current thread|Thread 0x|trawl: |[\w.]*(Error|Exception)\b")
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_NUMBERS = {name: getattr(logging, name) for name in LEVELS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogLine:
+    """One line. `at` sorts as time does; a line without one has that of the entry that it belongs to."""
+
+    text: str  # as it stands in the file
+    message: str  # without time and level
+    at: str = ""  # `2026-01-02 03:04:05`, local time; "": unknown
+    level: int = logging.ERROR  # as in `logging`
+    head: bool = False  # it begins an entry
+
+
+class LineReader:
+    """Reads lines in their order. One for each log."""
+
+    def __init__(self) -> None:
+        self._at = ""
+        self._level = logging.ERROR  # what a process says before its logging is set up
+
+    def new_process(self) -> None:
+        """What comes now was written by another process than what came before."""
+        self._level = logging.ERROR
+
+    def read(self, text: str) -> LogLine:
+        if m := _HEAD.match(text):
+            self._at = m["at"].replace("T", " ")
+            self._level = _NUMBERS.get(m["level"] or m["old_level"], logging.INFO)
+            message = f"{m['name'] or m['old_name']}: {text[m.end() :]}"
+            return LogLine(text=text, message=message, at=self._at, level=self._level, head=True)
+        if self._level < logging.ERROR and _ALARM.match(text.lstrip(" ")):  # of an entry they are indented
+            self._level = logging.ERROR
+        return LogLine(text=text, message=text, at=self._at, level=self._level)

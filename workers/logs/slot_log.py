@@ -1,0 +1,112 @@
+"""The log file of one crawler slot: every process that fills the slot appends to it, and it is rotated when it has grown.
+
+The file is where a crawler's standard output and error go, so that everything is in it, whoever says it: Python's logging, a
+traceback that nobody caught, `faulthandler`, the C library. Nothing stands between a crawler and its file: a worker that hangs,
+or dies, neither holds it up nor takes its last words away. Who wants the lines reads the file (`workers.logs.follow`).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from redis_components.embedded import data_dir
+from redis_components.embedded.private_files import FILE, private_folder
+from redis_components.names import below, service_name, slot_number
+from workers.environment.variables import Logs
+
+_FILE = re.compile(r"(?P<spider>.+)-(?P<number>\d+)\.log")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogLimits:
+    """How much of a slot's log is kept: at most `kept + 1` files of about `max_bytes` each."""
+
+    max_bytes: int = 10 * 1024 * 1024
+    kept: int = 3
+    """Older files: `.1` is the youngest."""
+
+    @classmethod
+    def from_environment(cls) -> LogLimits:
+        """What TRAWL_LOG_MAX_MB and TRAWL_LOG_FILES say. Raises ConfigError."""
+        said = Logs.read()
+        return cls(max_bytes=int(said.log_max_mb * 1024 * 1024), kept=said.log_files)
+
+
+class SlotLog:
+    """`<data>/logs/<spider>-<number>.log` and its older, rotated files in the same folder."""
+
+    def __init__(self, path: Path, limits: LogLimits | None = None) -> None:
+        self.path = path
+        self.limits = limits or LogLimits.from_environment()
+
+    @classmethod
+    def of(cls, spider: str, number: int, *, folder: Callable[[], Path] = data_dir) -> SlotLog:
+        """The log of that slot. Raises ConfigError for what cannot be one: its name is a file's."""
+        return cls(below(folder(), "logs", f"{service_name(spider)}-{slot_number(number)}.log"))
+
+    def open(self) -> int:
+        """A descriptor to append to; the file is rotated first if it has grown too large."""
+        private_folder(self.path.parent)
+        fd = self._append()
+        if os.fstat(fd).st_size < self.limits.max_bytes:
+            return fd
+        try:
+            return self.successor(fd)
+        finally:
+            os.close(fd)
+
+    def successor(self, fd: int) -> int:
+        """A descriptor of the file to go on in, when the one behind `fd` is full; that one gets the name `.1`.
+
+        Two processes that find it full at the same time rotate it once.
+        """
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        try:
+            if self.is_current(fd):
+                for n in range(self.limits.kept, 0, -1):
+                    with suppress(FileNotFoundError):
+                        self.file(n - 1).replace(self.file(n))
+            return self._append()
+        finally:
+            fcntl.flock(fd, fcntl.LOCK_UN)
+
+    def is_current(self, fd: int) -> bool:
+        """Whether the file behind `fd` is the one that is appended to now."""
+        try:
+            return os.path.samestat(os.fstat(fd), self.path.stat())
+        except FileNotFoundError:
+            return False
+
+    def file(self, age: int) -> Path:
+        """The file that is appended to (0), or the one that was rotated `age` times."""
+        return self.path.with_name(f"{self.path.name}.{age}") if age else self.path
+
+    def files(self) -> list[Path]:
+        """What there is, youngest first; also older files that another setting has left."""
+        rotated = [path for path in self.path.parent.glob(f"{self.path.name}.*") if path.suffix[1:].isdigit()]
+        rotated.sort(key=lambda path: int(path.suffix[1:]))
+        return [path for path in (self.path, *rotated) if path.is_file()]
+
+    def _append(self) -> int:
+        return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, FILE)
+
+
+def slot_logs(folder: Callable[[], Path] = data_dir) -> dict[tuple[str, int], SlotLog]:
+    """The logs on this machine, by spider and number of the slot."""
+    found = {}
+    for path in sorted((folder() / "logs").glob("*.log")):
+        if m := _FILE.fullmatch(path.name):
+            found[m["spider"], int(m["number"])] = SlotLog(path)
+    return found
+
+
+def split_lines(data: bytes) -> list[str]:
+    """Lines of a log. Only a newline ends one: `str.splitlines` also takes a dozen characters that a page may bring."""
+    *lines, rest = data.decode(errors="replace").split("\n")
+    return [line.rstrip("\r") for line in ([*lines, rest] if rest else lines)]

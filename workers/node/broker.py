@@ -1,0 +1,96 @@
+"""Celery's broker and result backend from the URL of Redis: Celery has its own URL forms for all but a plain server."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from redis_components.errors import ConfigError
+from redis_components.server.url import Kind, ServerAddress, address_of, kind_of, masked, server_params
+from redis_components.server.variables import variable
+from workers.environment.variables import Fleet
+
+_SCHEMES = ("redis:", "rediss:", "unix:", "redis+", "rediss+")
+_TLS = {"ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_check_hostname"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Broker:
+    """What Celery's settings say about it."""
+
+    url: str = field(repr=False)
+    results: str = field(repr=False)
+    """URL of the result backend."""
+    options: dict[str, Any] = field(repr=False, default_factory=dict)
+    """Of both: what follows the URL's form."""
+    tls: dict[str, Any] | None = None
+    """Of both; None: without TLS."""
+
+    @property
+    def is_socket(self) -> bool:
+        """A unix socket, which has no TCP options."""
+        return self.url.startswith("redis+socket:")
+
+
+def broker_of(redis_url: str) -> Broker:
+    """The broker named by TRAWL_BROKER_URL, else that on the Redis at `redis_url`; results go where messages go.
+
+    TRAWL_BROKER_URL may also be a URL that is Celery's alone, such as `amqp://...`; results then come as messages. Raises
+    ConfigError.
+    """
+    named = Fleet.read().broker_url
+    url = named.get_secret_value() if named else redis_url
+    if not url.startswith(_SCHEMES):
+        return Broker(url=url, results="rpc://")
+    match kind_of(url):
+        case Kind.CLUSTER:
+            raise ConfigError(
+                f"{masked(url)} is a Redis Cluster, which Celery cannot use as its broker:"
+                " set TRAWL_BROKER_URL to a separate Redis server, or to amqp://..."
+            )
+        case Kind.SENTINEL:
+            return _sentinel(address_of(url))
+    return _server(url)
+
+
+def named_broker() -> Broker:
+    """The broker that the environment names. Without a name it has the form of the project's own server, which is not started.
+
+    Raises ConfigError.
+    """
+    return broker_of(variable("TRAWL_REDIS_URL") or "redis://127.0.0.1")
+
+
+def _sentinel(place: ServerAddress) -> Broker:
+    end = f"/{place.params.get('db', 0)}"
+    url = ";".join(f"sentinel://{_login(place.params)}{_host(host)}:{port}{end}" for host, port in place.nodes)
+    options = {"master_name": place.service, "sentinel_kwargs": place.sentinel_params | {"retry": None}}  # each is asked once
+    return Broker(url=url, results=url, options=options, tls=_tls(place.params))
+
+
+def _server(url: str) -> Broker:
+    params = server_params(url)
+    if "path" in params:
+        ours = f"redis+socket://{_login(params)}{quote(params['path'])}?virtual_host={params.get('db', 0)}"
+    else:
+        scheme, host, port = "rediss" if "ssl" in params else "redis", params.get("host", "localhost"), params.get("port", 6379)
+        ours = f"{scheme}://{_login(params)}{_host(host)}:{port}/{params.get('db', 0)}"
+    return Broker(url=ours, results=ours, tls=_tls(params))
+
+
+def _login(params: dict[str, Any]) -> str:
+    user, password = (quote(str(params.get(name, "")), safe="") for name in ("username", "password"))
+    return f"{user}:{password}@" if user or password else ""
+
+
+def _host(name: str) -> str:
+    return f"[{name}]" if ":" in name else name
+
+
+def _tls(params: dict[str, Any]) -> dict[str, Any] | None:
+    if "ssl" not in params:
+        return None
+    needed = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL}.get(params.get("ssl_cert_reqs", ""), ssl.CERT_REQUIRED)
+    return {"ssl_cert_reqs": needed, **{name: value for name, value in params.items() if name in _TLS}}

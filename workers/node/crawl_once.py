@@ -1,0 +1,224 @@
+"""`crawl_once`: a small crawl inside a worker, on the reactor in crochet's thread; one process can run any number.
+
+It is watched from the thread of its task, which never waits for the reactor: so a time limit, a revoked task or a cancelled crawl
+is obeyed at once, and the crawl is stopped and awaited before that thread goes on. No crawl is ever left running unseen.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+from itemadapter.adapter import ItemAdapter
+from scrapy.utils.project import get_project_settings
+
+from redis_components.errors import ConfigError, TrawlError
+from workers.crawler.crawl import Crawl, make_crawl
+from workers.crawler.isolated import crawl_alone, fed_from_redis
+from workers.process import freeze_detection
+
+from .crawl_once_result import MOST_ITEMS, OnceOutcome, OnceResult
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.settings import Settings
+
+TICK_S = 0.05
+LONGEST_S = 3600.0
+MOST_BYTES = 1024 * 1024  # of items in a result, as JSON
+SLOWEST_PAGE_S = 30.0  # DOWNLOAD_TIMEOUT is at most this: so long may the end of a crawl take
+CLOSING_S = 10.0  # more, for pipelines and extensions to close
+STDERR = 2
+SILENCE_S = 15.0  # a reactor that has not answered for this time hangs
+
+# Who can send a task could have any class loaded, or any file written, by the settings that name them.
+ALLOWED_SETTINGS = frozenset(
+    {
+        "AUTOTHROTTLE_ENABLED",
+        "AUTOTHROTTLE_MAX_DELAY",
+        "AUTOTHROTTLE_START_DELAY",
+        "AUTOTHROTTLE_TARGET_CONCURRENCY",
+        "CLOSESPIDER_ERRORCOUNT",
+        "CLOSESPIDER_ITEMCOUNT",
+        "CLOSESPIDER_PAGECOUNT",
+        "CLOSESPIDER_TIMEOUT",
+        "CONCURRENT_ITEMS",
+        "CONCURRENT_REQUESTS",
+        "CONCURRENT_REQUESTS_PER_DOMAIN",
+        "COOKIES_ENABLED",
+        "DEPTH_LIMIT",
+        "DEPTH_PRIORITY",
+        "DOWNLOAD_DELAY",
+        "DOWNLOAD_MAXSIZE",
+        "DOWNLOAD_TIMEOUT",
+        "RANDOMIZE_DOWNLOAD_DELAY",
+        "REDIRECT_ENABLED",
+        "REDIRECT_MAX_TIMES",
+        "RETRY_ENABLED",
+        "RETRY_TIMES",
+        "ROBOTSTXT_OBEY",
+        "USER_AGENT",
+    }
+)
+
+_WORDY = ("scrapy.addons", "scrapy.crawler", "scrapy.middleware")  # 40 lines of each crawl in the worker's log
+
+logger = logging.getLogger(__name__)
+
+
+class ReactorHung(TrawlError):
+    """The reactor does not answer, so a crawl can be neither watched nor stopped; only the end of the process helps."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnceOrder:
+    """What to crawl. Raises ConfigError for what cannot be."""
+
+    spider: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # of the spider
+    settings: Mapping[str, Any] = field(default_factory=dict)  # Scrapy's, of those that are allowed
+    timeout_s: float = 60.0
+    items: int = 0  # how many to return
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.spider, str) or not self.spider or not self.spider.isprintable():
+            raise ConfigError(f"spider = {self.spider!r}: must be the name of a spider")
+        for what, given in (("arguments", self.arguments), ("settings", self.settings)):
+            if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+                raise ConfigError(f"{what} = {given!r}: must be a mapping of names to values")
+        if not _number(self.timeout_s) or not 0 < self.timeout_s <= LONGEST_S:
+            raise ConfigError(f"timeout = {self.timeout_s!r}: must be a number of seconds, at most {LONGEST_S:.0f}")
+        if not _number(self.items) or self.items != int(self.items) or not 0 <= self.items <= MOST_ITEMS:
+            raise ConfigError(f"items = {self.items!r}: must be a whole number from 0 to {MOST_ITEMS}")
+        if foreign := sorted(set(self.settings) - ALLOWED_SETTINGS):
+            raise ConfigError(
+                f"{', '.join(foreign)}: not to be set by a task, which anyone who can write to Redis may send; set it in the "
+                f"project's settings, or crawl in a process (trawl crawl). Allowed: {', '.join(sorted(ALLOWED_SETTINGS))}"
+            )
+
+
+def crawl_once(order: OnceOrder, *, cancelled: Callable[[], bool] = lambda: False) -> OnceResult:
+    """Crawl in this process until the spider is finished, `cancelled` says so, or the time is over.
+
+    Raises ConfigError for what cannot be crawled so, and ReactorHung. An exception in this thread, such as Celery's soft time
+    limit, comes out of here when the crawl has ended.
+    """
+    for name in _WORDY:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    try:
+        return _crawl(order, cancelled)
+    except ReactorHung as error:
+        logger.error("%s: %s; stacks of all threads:", order.spider, error)
+        faulthandler.dump_traceback(STDERR, all_threads=True)  # Celery has put something else into sys.stderr
+        raise
+
+
+def _crawl(order: OnceOrder, cancelled: Callable[[], bool]) -> OnceResult:
+    began = time.monotonic()
+    crawl = make_crawl(get_project_settings(), order.spider, order.arguments, keep_items=order.items, adapt=_adapter(order))
+    try:
+        crawl.start()
+        stopped = _watch(crawl, began + order.timeout_s, cancelled)
+    finally:
+        _end(crawl)
+    return _result(order, crawl, stopped, time.monotonic() - began)
+
+
+def _adapter(order: OnceOrder) -> Callable[[Settings, type[Spider]], None]:
+    def adapt(settings: Settings, spider: type[Spider]) -> None:
+        if fed_from_redis(spider):
+            raise ConfigError(
+                f"{order.spider} is fed from Redis and has no start requests: give the fleet a start task for it "
+                "(trawl seed), or run it as one more crawler of the fleet (trawl crawl)"
+            )
+        crawl_alone(settings, spider)
+        # What belongs to the whole worker is not for one of its crawls to tune or to judge.
+        settings.setdict({"GC_THRESHOLD": [], "MEMUSAGE_ENABLED": False}, priority="project")
+        settings.setdict(dict(order.settings), priority="cmdline")
+        slowest_s = min(settings.getfloat("DOWNLOAD_TIMEOUT"), SLOWEST_PAGE_S)
+        settings.set("DOWNLOAD_TIMEOUT", slowest_s, priority="cmdline")
+
+    return adapt
+
+
+def _watch(crawl: Crawl, deadline: float, cancelled: Callable[[], bool]) -> OnceOutcome | None:
+    """Poll the crawl. Returns None when it has ended, else why it has to be stopped."""
+    while crawl.outcome is None:
+        if cancelled():
+            return OnceOutcome.CANCELLED
+        if time.monotonic() > deadline:
+            return OnceOutcome.TIMEOUT
+        _tick(crawl)
+    return None
+
+
+def _end(crawl: Crawl) -> None:
+    """Stop it if it runs, and wait for its end."""
+    deadline = time.monotonic() + SLOWEST_PAGE_S + CLOSING_S
+    while crawl.started and crawl.outcome is None:
+        crawl.stop()
+        _tick(crawl)
+        if time.monotonic() > deadline:
+            raise ReactorHung(f"a crawl did not end within {SLOWEST_PAGE_S + CLOSING_S:.0f} s after it was told to")
+
+
+def _tick(crawl: Crawl) -> None:
+    crawl.poll()
+    if crawl.silent_s() > SILENCE_S:
+        raise ReactorHung(f"the reactor has not answered for {SILENCE_S:.0f} s: a callback blocks it")
+    crawl.excuse(freeze_detection.sleep(TICK_S))
+
+
+def _result(order: OnceOrder, crawl: Crawl, stopped: OnceOutcome | None, seconds: float) -> OnceResult:
+    ended = crawl.outcome
+    assert ended is not None
+    crashed = OnceOutcome.CRASHED if ended.failed else OnceOutcome.FINISHED
+    return OnceResult(
+        spider=order.spider,
+        outcome=stopped or crashed,
+        reason=ended.reason,
+        error=f"{type(ended.error).__name__}: {ended.error}" if ended.error else None,
+        pages=crawl.figures.pages,
+        items=crawl.figures.items,
+        seconds=round(seconds, 3),
+        stats={str(name): _plain(value) for name, value in sorted(crawl.stats().items())},
+        kept=_within(MOST_BYTES, (_plain(ItemAdapter(item).asdict()) for item in crawl.kept)),
+    )
+
+
+def _within(size: int, items: Any) -> list[Any]:
+    """As many of the first items as have that many bytes as JSON."""
+    fitting = []
+    for item in items:
+        size -= len(json.dumps(item))
+        if size < 0:
+            break
+        fitting.append(item)
+    return fitting
+
+
+def _plain(value: Any) -> Any:
+    """`value` as JSON types: times in ISO 8601, other types as `str`."""
+    if isinstance(value, dict):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if value is None or isinstance(value, str | int | bool):
+        return value
+    if isinstance(value, float):
+        return value if value == value and abs(value) != float("inf") else str(value)
+    return str(value)
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,39 @@
+"""The outcomes and the result of `crawl_once`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+MOST_ITEMS = 1000  # that can be asked for
+
+
+class OnceOutcome(StrEnum):
+    """How it ended."""
+
+    FINISHED = "finished"  # the crawl ended unasked, for any finish reason of Scrapy
+    CRASHED = "crashed"  # it could not be started, or not go on
+    TIMEOUT = "timeout"  # its time was over; pages in flight were finished
+    CANCELLED = "cancelled"  # somebody asked for it, or Celery ended the task
+    HUNG = "hung"  # it could not be stopped; its process had to go
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnceResult:
+    """What `crawl_once` returns, as JSON."""
+
+    spider: str
+    outcome: OnceOutcome
+    reason: str  # Scrapy's finish reason
+    error: str | None = None  # what made it crash, in one line
+    pages: int = 0  # responses received
+    items: int = 0  # items scraped
+    seconds: float = 0.0
+    stats: dict[str, Any] = field(default_factory=dict)  # Scrapy's; times in ISO 8601
+    kept: list[Any] = field(default_factory=list)  # the first items, as many as were asked for
+
+    @property
+    def good(self) -> bool:
+        """Whether the crawl did what it was to do."""
+        return self.outcome is OnceOutcome.FINISHED

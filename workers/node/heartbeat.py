@@ -1,0 +1,112 @@
+"""The heartbeat of a node: the worker's main process writes its services and free capacity to Redis."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+
+from redis_components.errors import TrawlError
+from redis_components.fleet.nodes import NodeAnswer, NodeRecord, Nodes
+from workers.process.config_digest import config_digest
+from workers.process.heartbeat import PERIOD_S, Heartbeat
+
+from .clock_skew import complaint, off_by
+
+RIVAL_BEATS = 3  # in a row
+STOP_S = 2.0  # longest wait for the last word; without it the node counts as gone after 15 s
+
+logger = logging.getLogger(__name__)
+
+
+class NodeBeat:
+    """Says `look()` every 2 s in a daemon thread, until `stop`; Redis may be away meanwhile, and nobody waits for it.
+
+    `look` gives services, capacity and crawlers of the moment; configuration, version and time are added here. `before` is done
+    first each time, `report` is told what an operator has to mend.
+    """
+
+    def __init__(
+        self,
+        nodes: Nodes,
+        look: Callable[[], NodeRecord],
+        *,
+        before: Callable[[], object] = lambda: None,
+        report: Callable[[str], object] = lambda _: None,
+        period_s: float = PERIOD_S,
+    ) -> None:
+        self._nodes = nodes
+        self._before = before
+        self._report = report
+        self._clock_off_s = 0.0
+        self._instance = secrets.token_hex(8)
+        self._others = 0  # beats in a row that have replaced the record of another worker of this name
+        self._look = look
+        self._started_at = time.time()
+        self._answer: NodeAnswer | None = None
+        self._heartbeat = Heartbeat(self._beat, period_s=period_s)
+
+    def start(self) -> None:
+        self._heartbeat.start()
+
+    def now(self) -> None:
+        """Say at once what has changed."""
+        self._heartbeat.now()
+
+    def stop(self) -> None:
+        """The last word: the node is gone."""
+        name = self._look().name
+        self._heartbeat.errand(lambda: self._nodes.forget([name]))
+        self._heartbeat.stop(STOP_S)
+
+    def _beat(self) -> None:
+        self._before()
+        record = replace(
+            self._look(),
+            config=_config(),
+            version=_version(),
+            started_at=self._started_at,
+            instance=self._instance,
+            rivals=self._others >= RIVAL_BEATS,
+        )
+        asked_at = time.time()
+        before, self._answer = self._answer, self._nodes.beat(replace(record, clock_off_s=self._clock_off_s), self._answer)
+        if before is not None:  # the first one replaces the record of the worker that was here before
+            self._notice(record, self._answer.instance)
+        self._compare(off_by(self._answer.at, asked_at, time.time()))
+        drained = self._answer.draining
+        if drained != (before is not None and before.draining):
+            logger.warning(
+                "this node %s", "accepts no more crawlers: it is being drained" if drained else "accepts crawlers again"
+            )
+
+    def _notice(self, record: NodeRecord, replaced: str) -> None:
+        """Between two of our beats another one has beaten under our name: once it may be a Redis that came back older."""
+        self._others = self._others + 1 if replaced not in ("", self._instance) else 0
+        if self._others == RIVAL_BEATS:
+            said = f"{record.rivalry()}: give each worker a unique name (celery -A tasks worker -n NAME@%h)"
+            logger.error("%s", said)
+            self._report(said)
+
+    def _compare(self, off_s: float) -> None:
+        before, self._clock_off_s = self._clock_off_s, off_s
+        if off_s and not before:
+            logger.error("this node: %s", complaint(off_s))
+            self._report(complaint(off_s))
+
+
+def _config() -> str:
+    try:
+        return config_digest()
+    except (OSError, TrawlError):  # a folder that cannot be read: crawlers will say so
+        return ""
+
+
+def _version() -> str:
+    try:
+        return version("trawl")
+    except PackageNotFoundError:  # run from a folder that was never installed
+        return ""

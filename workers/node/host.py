@@ -1,0 +1,96 @@
+"""A node hosts crawlers: the body of the task `run_crawler`, and what its worker's main process and its pool share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from redis_components.connection import connect
+from redis_components.crawl_admin.inspector import expire_owner
+from redis_components.embedded import data_dir
+from redis_components.errors import TrawlError
+from redis_components.fleet.crawl_records import keys_in
+from redis_components.fleet.nodes import Nodes
+from redis_components.fleet.registry import CrawlerRecord, Registry
+from redis_components.fleet.runs import Runs
+from redis_components.names import node_name, service_name, slot_number
+from workers.process.options import CrawlerOptions
+from workers.process.page_at_work import PageAtWork
+from workers.process.shutdown_times import shutdown_grace
+from workers.supervision.supervisor import Supervisor, SupervisorConfig, Surroundings
+
+from .capacity import NodeCapacity
+from .drain_flag import DrainFlag
+
+HELD = "held"  # another process has the slot: this launch came twice
+FULL = "full"  # this node has no place left: another one, or a later launch, will do it
+
+
+class GivenUp(TrawlError):
+    """A slot was given up: its crawler does not stay up. `trawl status` shows why; the fleet tries it again later."""
+
+
+class Node:
+    """This worker. Made once, in its main process and before the pool is forked."""
+
+    def __init__(self) -> None:
+        self.drain = DrainFlag()
+        self.crawlers = 1  # how many it may host
+        self.once = 1  # how many small crawls (`crawl_once`) it may run at one time
+
+    def room(self, name: str, folder: Callable[[], Path] = data_dir) -> NodeCapacity:
+        return NodeCapacity(folder() / "run", name, self.crawlers)
+
+    def once_room(self, name: str, folder: Callable[[], Path] = data_dir) -> NodeCapacity:
+        return NodeCapacity(folder() / "run", f"{name}-once", self.once)
+
+    def host(
+        self,
+        spider: str,
+        number: int,
+        *,
+        name: str,
+        on_record: Callable[[CrawlerRecord], None],
+        on_deadly_page: Callable[[PageAtWork, str], object] = lambda _page, _why: None,
+    ) -> str:
+        """Keep a crawler in the slot until this node is drained, the slot is not wanted any more, or it is hopeless.
+
+        Returns `held`, `full`, or the supervisor's verdict. Raises ConfigError for what cannot be a slot, GivenUp for a hopeless
+        one, redis.RedisError when Redis is away at the start.
+        """
+        spider, number, name = service_name(spider), slot_number(number), node_name(name)  # a task may say anything
+        client = connect()
+        registry = Registry(client)
+        registry.clear_launch(spider, number)
+        with self.room(name).place() as place:
+            if registry.is_held(spider, number):
+                return HELD
+            if self.drain.is_set() or Nodes(client).is_draining(name):
+                return FULL
+            if place is None:
+                what = f"no place for {spider}/{number}: this node hosts {self.crawlers} crawlers"
+                registry.report_error(name, f"{what}; start another node, or raise TRAWL_NODE_CRAWLERS")
+                return FULL
+            slot = registry.acquire(spider, number, name)
+            if slot is None:
+                return HELD
+            surroundings = Surroundings(
+                node=name,
+                draining=self.drain.is_set,
+                on_launch=place.note,
+                on_record=on_record,
+                on_run=Runs(client).add,
+                expire_owner=lambda spider, owner, why: expire_owner(client, keys_in(client, spider), owner, why),
+                on_deadly_page=on_deadly_page,
+                before=registry.crawler(spider, number),
+            )
+            config = SupervisorConfig(node_grace_s=shutdown_grace())
+            options = CrawlerOptions(spider=spider)
+            supervisor = Supervisor(slot, registry, options=options, config=config, surroundings=surroundings)
+            verdict = supervisor.run()
+            if (last := supervisor.last) and last.state.given_up:
+                raise GivenUp(f"{last.name} is {last.state}: {last.note}{f'; {last.error}' if last.error else ''}")
+            return verdict
+
+
+NODE = Node()

@@ -1,0 +1,29 @@
+"""Imports the modules that tasks need once, in the worker's main process, before the pool is forked.
+
+Beat, Flower and the commands import `tasks`, too, and need none of this. It is two thirds of what a worker's start costs, so
+task modules import it in their functions.
+"""
+
+from __future__ import annotations
+
+import gc
+from importlib import import_module
+
+_HEAVY = (
+    "forums.breaker.probe",
+    "forums.raw_pages.prune",
+    "forums.scheduling.rechecking",
+    "forums.scheduling.seeding",
+    "forums.writer.store",
+)
+
+
+def load_ahead() -> None:
+    """Call it before the pool is forked. Its processes share what is loaded, and never look through it for garbage."""
+    gc.disable()  # the collector would look again and again at modules that stay
+    try:
+        for name in _HEAVY:
+            import_module(name)
+    finally:
+        gc.freeze()
+        gc.enable()

@@ -1,0 +1,98 @@
+"""A short digest of a node's crawler configuration: code, site files and environment.
+
+Where it differs, something was changed: a slot that was given up is worth another try. It covers the code that crawls (the folder
+of Scrapy's settings module, and Trawl's own), the site files, and the environment. What may differ between nodes of one fleet,
+such as folders, is left out. Nothing of its sources can be read from it: secrets in them are safe.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from configparser import ConfigParser
+from configparser import Error as ConfigParserError
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+import redis_components
+from redis_components.embedded import project_dir
+from redis_components.errors import ConfigError
+from redis_components.server.variables import variable
+from workers.application import application
+
+_VARIABLES = ("TRAWL_", "SCRAPY_")
+_OF_ONE_NODE = frozenset(
+    f"TRAWL_{name}" for name in ("DATA_DIR", "ENV", "FLOWER_AUTH", "NODE", "NODE_CRAWLERS", "REDIS_BIN", "SITES_DIR")
+)
+_KINDS = frozenset({".py", ".lua", ".toml", ".cfg"})
+
+_Look = tuple[str, Path, int, int]  # name within its folder, place, time of the last change (ns), size
+_known: tuple[object, str] = (None, "")  # what everything looked like when the files were last read, and the digest of then
+
+
+def config_digest(environment: Mapping[str, str] = os.environ) -> str:
+    """Twelve hexadecimal digits. Reads files only when one was touched, so it may be asked every second."""
+    global _known
+    names = {name.removesuffix("_FILE") for name in environment if name.startswith(_VARIABLES)} - _OF_ONE_NODE
+    variables = tuple((name, _value(name, environment)) for name in sorted(names))
+    looks = tuple(_looks(settings_module(environment)))
+    if _known[0] != (variables, looks):
+        _known = (variables, looks), _digest(variables, looks)
+    return _known[1]
+
+
+def _value(name: str, environment: Mapping[str, str]) -> str:
+    try:
+        return variable(name, environment) or ""
+    except ConfigError as error:  # a file that is gone; who needs the value says so
+        return str(error)
+
+
+def _digest(variables: tuple[tuple[str, str], ...], looks: tuple[_Look, ...]) -> str:
+    whole = hashlib.sha256(repr(variables).encode())
+    for name, path, _, _ in looks:
+        with suppress(OSError):  # gone since
+            whole.update(f"\0{name}\0".encode() + path.read_bytes())
+    return whole.hexdigest()[:12]
+
+
+def _looks(settings: str) -> Iterator[_Look]:
+    folders = [Path(__file__).parents[1], Path(redis_components.__file__).parent, *application().config_folders()]
+    if (project := _folder_of(settings)) and project not in folders:
+        folders.append(project)
+    for folder in folders:
+        for path in _sources(folder):
+            with suppress(OSError):
+                stat = path.stat()
+                yield f"{folder.name}/{path.relative_to(folder)}", path, stat.st_mtime_ns, stat.st_size
+
+
+def _sources(folder: Path) -> Iterator[Path]:
+    """The source files below `folder`, also in a project's root: hidden folders and virtual environments are skipped."""
+    for here, inner, names in os.walk(folder):
+        inner[:] = sorted(name for name in inner if name[0] not in "._" and not Path(here, name, "pyvenv.cfg").exists())
+        yield from (Path(here, name) for name in sorted(names) if Path(name).suffix in _KINDS)
+
+
+def settings_module(environment: Mapping[str, str] = os.environ) -> str:
+    """The settings module of the Scrapy project that crawlers of this node work for."""
+    return environment.get("SCRAPY_SETTINGS_MODULE") or _named_in_scrapy_cfg()
+
+
+def _named_in_scrapy_cfg() -> str:
+    config = ConfigParser()
+    with suppress(OSError, ConfigParserError):  # who uses it for crawling says what is wrong with it
+        config.read(project_dir() / "scrapy.cfg")
+    return config.get("settings", os.environ.get("SCRAPY_PROJECT", "default"), fallback="workers.settings")
+
+
+def _folder_of(module: str) -> Path | None:
+    with suppress(ImportError, ValueError):
+        spec = find_spec(module)
+        if spec and spec.origin:
+            return Path(spec.origin).parent
+    # `celery -A tasks` has the working directory on its path only while it imports the tasks.
+    file = project_dir().joinpath(*module.split(".")).with_suffix(".py")
+    return file.parent if file.is_file() else None

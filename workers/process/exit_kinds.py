@@ -1,0 +1,147 @@
+"""How a crawler process can end, and what its supervisor does next: one table.
+
+| kind          | exit code | next                  | what happened                                                            |
+|---------------|-----------|-----------------------|--------------------------------------------------------------------------|
+| finished      | 0         | restart at once       | the crawl ended without being told to                                    |
+| drained       | 0         | stop                  | its supervisor told it to go (node leaves, fleet shrinks); pages done    |
+| stopped       | 0         | restart at once       | somebody else told it to stop, and it finished its pages                 |
+| recycled      | 4         | replace at once       | as planned, its pages done: memory, age or pages at their limit; reload  |
+| crashed       | 1, others | restart with back-off | an exception, or something it needs was not there                        |
+| refused       | 2         | stop                  | it cannot run as configured: unknown spider, bad option or limit         |
+| aborted       | 3         | restart at once       | it was told to stop, and its pages were not finished in time             |
+| out-of-memory | 74        | restart with back-off | over its hard limit, or the kernel's OOM killer took it                  |
+| hung          | 75        | restart with back-off | its reactor or its main thread did not answer; the stacks are in its log |
+| orphaned      | 76        | restart at once       | its supervisor was gone, and so it went                                  |
+| lost-slot     | 77        | stop                  | somebody else holds its slot                                             |
+| killed        | -signal   | restart with back-off | a signal ended it: SIGKILL, a segfault                                   |
+
+"restart at once": at once after a life of some seconds; after short ones it waits longer and longer. "replace at once": the
+first short life is free of that wait. "restart with back-off": short lives are counted too, and the slot is given up after some
+in a row (`workers.supervision.restart_policy`). A test compares this table with the code below.
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Next(Enum):
+    """What a supervisor does after a crawler's end."""
+
+    AT_ONCE = "restart at once"
+    REPLACE = "replace at once"
+    BACK_OFF = "restart with back-off"
+    STOP = "stop"
+
+
+_FAULTS = frozenset({signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE})  # of the process itself
+_LONG_S = 0.5  # that a page has been at work; others take milliseconds
+
+
+class ExitKind(Enum):
+    """A kind of end: its name, its exit code (None where the code does not tell), what comes next."""
+
+    FINISHED = ("finished", 0, Next.AT_ONCE)
+    DRAINED = ("drained", 0, Next.STOP)
+    STOPPED = ("stopped", 0, Next.AT_ONCE)
+    RECYCLED = ("recycled", 4, Next.REPLACE)
+    CRASHED = ("crashed", 1, Next.BACK_OFF)
+    REFUSED = ("refused", 2, Next.STOP)
+    ABORTED = ("aborted", 3, Next.AT_ONCE)
+    OUT_OF_MEMORY = ("out-of-memory", 74, Next.BACK_OFF)
+    HUNG = ("hung", 75, Next.BACK_OFF)
+    ORPHANED = ("orphaned", 76, Next.AT_ONCE)
+    LOST_SLOT = ("lost-slot", 77, Next.STOP)
+    KILLED = ("killed", None, Next.BACK_OFF)
+
+    def __init__(self, label: str, code: int | None, then: Next) -> None:
+        self.label = label
+        self.code = code
+        self.then = then
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code. Raises ValueError for `killed`, which has no exit code: a signal ended the process."""
+        if self.code is None:
+            raise ValueError(f"{self.label} has no exit code")
+        return self.code
+
+    def blames_page(self, code: int, lasted_s: float) -> bool:
+        """Whether such an end, with this code, is the fault of the page that was processed for `lasted_s`: False for an end
+        that was ordered, and for the last of many pages of a process that leaks memory.
+        """
+        return (self in (ExitKind.HUNG, ExitKind.OUT_OF_MEMORY) and lasted_s >= _LONG_S) or (
+            self is ExitKind.KILLED and -code in _FAULTS
+        )
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether the process, or what it runs on, is to blame: not an end that was planned, or ordered, or of its supervisor."""
+        return not self.clean and self not in (ExitKind.ABORTED, ExitKind.ORPHANED)
+
+    @property
+    def clean(self) -> bool:
+        """Whether the process gave its leases back before it ended; if not, they are taken from it (e)."""
+        return self in (ExitKind.FINISHED, ExitKind.DRAINED, ExitKind.STOPPED, ExitKind.RECYCLED)
+
+
+# 0 is `finished`, unless it said that it was stopping.
+_BY_CODE = {kind.code: kind for kind in reversed(ExitKind) if kind.code is not None}
+
+
+_BY_LABEL = {kind.label: kind for kind in ExitKind}
+
+
+def kind_of_label(label: str | None) -> ExitKind | None:
+    """The kind that a record names; None for none, and for one of another version."""
+    return _BY_LABEL.get(label or "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exit:
+    """The end of one crawler process."""
+
+    kind: ExitKind
+    code: int  # as `Popen.returncode`: negative is a signal
+    lived_s: float
+    reason: str | None = None  # what is known beyond the kind, for people
+
+    @classmethod
+    def of(
+        cls, code: int, *, lived_s: float, stopping: bool = False, why: ExitKind | None = None, reason: str | None = None
+    ) -> Exit:
+        """Read an exit code. `stopping`: it had said that it was stopping.
+
+        `why` is what its supervisor knows more than the code: `drained` and `recycled` count where it obeyed, others (`hung`,
+        `out-of-memory`) are why it was killed.
+        """
+        if code == -signal.SIGTERM and why and why.clean:
+            kind = why  # it was told so before it had begun to listen to signals, long before its first lease
+        elif code < 0:
+            kind = why if why and not why.clean else ExitKind.KILLED
+        elif code == 0 and stopping:
+            kind = why if why and why.clean else ExitKind.STOPPED
+        else:
+            kind = _BY_CODE.get(code, ExitKind.CRASHED)
+        return cls(kind=kind, code=code, lived_s=lived_s, reason=reason)
+
+    def over(self, page: object) -> str:
+        """`hung while reading … of site …`: what became of the process over a page."""
+        words = {ExitKind.HUNG: "hung", ExitKind.OUT_OF_MEMORY: "ran out of memory"}
+        return f"{words.get(self.kind, 'died')} while {page}"
+
+    def __str__(self) -> str:
+        """For people and for `last_exit`: `finished`, `killed (SIGKILL)`, `crashed (exit code 1)`."""
+        if self.kind.clean or (self.code >= 0 and self.kind is not ExitKind.CRASHED):
+            return self.kind.label
+        return f"{self.kind.label} ({signal_name(-self.code) if self.code < 0 else f'exit code {self.code}'})"
+
+
+def signal_name(number: int) -> str:
+    """`SIGKILL` for 9; `signal 99` for one that has no name here."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,71 @@
+"""Ends a process that runs out of memory, and tells this end apart from others."""
+
+from __future__ import annotations
+
+import logging
+import resource
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+SLACK_BYTES = 256 * 1024 * 1024  # address space of threads' stacks and the like that is never touched
+
+
+def cap(hard_bytes: int) -> None:
+    """Let this process get no more than about `hard_bytes` of memory; beyond, Python raises MemoryError.
+
+    By RLIMIT_DATA: RLIMIT_AS counts what is only mapped, and a crawler has 1 GB of that. It is a wall for what grows between two
+    looks at the resident memory, so it may be further away than `hard_bytes`, by what is reserved and not used.
+    """
+    info = psutil.Process().memory_info()
+    room = max(0, hard_bytes - info.rss) + SLACK_BYTES
+    limit, (_, most) = info.data + room, resource.getrlimit(resource.RLIMIT_DATA)
+    with suppress(ValueError, OSError):  # more than who started us allows: that holds already
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
+
+
+def leave_on_memory_error(leave: Callable[[], None]) -> None:
+    """Call `leave` when any thread gets no more memory. It must not return.
+
+    A framework catches what a callback raises, MemoryError like others: it would count the page as done. But it logs it first.
+    """
+    logging.getLogger().addHandler(_Listener(leave))
+
+    def in_thread(args: threading.ExceptHookArgs) -> None:
+        threading.__excepthook__(args)
+        if issubclass(args.exc_type, MemoryError):
+            leave()
+
+    threading.excepthook = in_thread
+
+
+class _Listener(logging.Handler):
+    def __init__(self, leave: Callable[[], None]) -> None:
+        super().__init__(logging.ERROR)
+        self._leave = leave
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info and isinstance(record.exc_info[1], MemoryError):
+            self._leave()
+
+
+def resident(pid: int) -> int:
+    """Resident bytes of another process; 0 when it is gone."""
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return 0
+
+
+def oom_kills(places: tuple[Path, ...] = (Path("/sys/fs/cgroup/memory.events"), Path("/proc/vmstat"))) -> int:
+    """How many processes the kernel has killed for want of memory, of this container, else of the machine; 0: it does not say."""
+    for place in places:
+        with suppress(OSError, ValueError):
+            for line in place.read_text().splitlines():
+                name, _, count = line.partition(" ")
+                if name == "oom_kill":
+                    return int(count)
+    return 0

@@ -1,0 +1,108 @@
+"""The command line of the crawler process: what people write, and what a supervisor adds."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+
+import msgspec
+
+from redis_components.errors import ConfigError
+from redis_components.fleet.registry import Slot, SlotStory
+from redis_components.names import service_name, slot_number
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrawlerOptions:
+    """What one crawler process is to do, and for whom. `to_arguments` and `parse` are each other's inverse."""
+
+    spider: str
+    arguments: dict[str, str] = field(default_factory=dict)  # of the spider
+    settings: dict[str, str] = field(default_factory=dict)  # Scrapy's
+    alone: bool = False  # an ordinary spider crawls apart from the project's shared frontier
+    slot: Slot | None = None  # None: started by hand
+    node: str = ""  # the worker that supervises it
+    parent: int | None = None  # pid of the supervisor: end with it
+    pulse_fd: int | None = None  # pipe to the supervisor
+    page_fd: int | None = None  # memory shared with the supervisor: the page at work
+    owner: str = ""  # id under which the frontier keeps its leases; no two processes ever have the same
+    log_file: str = ""  # where its standard output and error go already; it keeps the file small
+    story: SlotStory = field(default_factory=SlotStory)  # of its slot, for its own records
+
+    def to_arguments(self) -> list[str]:
+        """What follows `python -m workers.crawler`."""
+        line = [self.spider]
+        if self.slot:
+            line += ["--slot", str(self.slot.number), "--token", str(self.slot.token)]
+        optional = {"node": self.node, "parent": self.parent, "pulse-fd": self.pulse_fd, "page-fd": self.page_fd}
+        optional |= {"owner": self.owner, "log-file": self.log_file}
+        line += [f"--{name}={value}" for name, value in optional.items() if value not in (None, "")]
+        if self.alone:
+            line.append("--alone")
+        if self.story != SlotStory():
+            line.append(f"--story={msgspec.json.encode(asdict(self.story)).decode()}")
+        line += [part for pair in self.arguments.items() for part in ("-a", "=".join(pair))]
+        return line + [part for pair in self.settings.items() for part in ("-s", "=".join(pair))]
+
+
+def parse(arguments: Sequence[str] | None = None) -> CrawlerOptions:
+    """Read a command line; `None` reads this process's. A wrong one ends the process with one line and exit code 2."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if (given.slot is None) != (given.token is None):
+        parser.error("--slot and --token go together; leave both out to crawl without a slot")
+    slot = None
+    if given.slot is not None:
+        try:
+            service_name(given.spider), slot_number(given.slot)
+        except ConfigError as error:
+            parser.error(str(error))
+        slot = Slot(spider=given.spider, number=given.slot, token=given.token, owner=given.node)
+    return CrawlerOptions(
+        spider=given.spider,
+        arguments=dict(given.a),
+        settings=dict(given.s),
+        alone=given.alone,
+        slot=slot,
+        node=given.node,
+        parent=given.parent,
+        pulse_fd=given.pulse_fd,
+        page_fd=given.page_fd,
+        owner=given.owner,
+        log_file=given.log_file,
+        story=given.story,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m workers.crawler", description="Run one crawler in this process.")
+    parser.add_argument("spider", metavar="SPIDER", help="name of the spider; `scrapy list` shows them")
+    parser.add_argument("-a", metavar="NAME=VALUE", type=_pair, action="append", default=[], help="argument of the spider")
+    parser.add_argument("-s", metavar="NAME=VALUE", type=_pair, action="append", default=[], help="a Scrapy setting")
+    parser.add_argument("--alone", action="store_true", help="run an ordinary spider with a queue in memory")
+    parser.add_argument("--slot", metavar="N", type=int, help="number of the slot that this crawler fills (supervised crawlers)")
+    parser.add_argument("--token", metavar="T", type=int, help="fencing token of the slot")
+    supervisor = parser.add_argument_group("added by a supervisor")
+    supervisor.add_argument("--node", default="", metavar="NAME", help="the worker that supervises it")
+    supervisor.add_argument("--parent", type=int, metavar="PID", help="end when this process does")
+    supervisor.add_argument("--pulse-fd", type=int, metavar="FD", help="write how it fares to this descriptor, as JSON lines")
+    supervisor.add_argument("--page-fd", type=int, metavar="FD", help="say in this memory which page is being read")
+    supervisor.add_argument("--owner", default="", metavar="ID", help="keep its leases under this id, which no other process has")
+    supervisor.add_argument("--log-file", default="", metavar="PATH", help="where its output goes; rotated while it runs")
+    supervisor.add_argument("--story", type=_story, default=SlotStory(), metavar="JSON", help="what became of those before it")
+    return parser
+
+
+def _story(text: str) -> SlotStory:
+    try:
+        return msgspec.json.decode(text, type=SlotStory)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not (separator and name):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
+    return name, value

@@ -1,0 +1,119 @@
+"""The page that a crawler process is reading now, for the supervisor of a process that hangs or has died.
+
+It is written to memory that the supervisor shares, since a process that hangs in C code, or is dead, cannot answer. Writing it
+takes some microseconds a page. Who knows what to do about such a page (the forums: its site's breaker) says so
+with `when_hung`; supervisors are told by their node.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+_SIZE = 4096
+_LONGEST = 1000  # characters of a URL that are kept
+_JOIN_S = 2.0  # a process that hangs waits no longer for Redis, say
+
+
+class PageAtWork(msgspec.Struct, frozen=True, kw_only=True):
+    """A page that is being read."""
+
+    url: str
+    site: str
+    kind: str = ""
+    since: float = msgspec.field(default_factory=time.monotonic)  # of this machine
+
+    @property
+    def lasted_s(self) -> float:
+        """Seconds that it has been at work."""
+        return time.monotonic() - self.since
+
+    def __str__(self) -> str:
+        """As in `hung while reading http://… of site books`."""
+        return f"reading {self.url} of site {self.site}"
+
+
+_shared: mmap.mmap | None = None
+_now: PageAtWork | None = None
+_listener: Callable[[PageAtWork, str], None] | None = None
+
+
+@contextmanager
+def reading(page: PageAtWork) -> Iterator[None]:
+    """While this lasts, `page` is at work. The reactor reads one page at a time: nothing is awaited within."""
+    global _now
+    _now = page
+    if _shared is not None:
+        said = msgspec.json.encode(msgspec.structs.replace(page, url=page.url[:_LONGEST]))
+        if len(said) < _SIZE - 2:
+            _shared[2 : 2 + len(said)] = said
+            _shared[:2] = len(said).to_bytes(2, "big")
+    try:
+        yield
+    finally:
+        _now = None
+        if _shared is not None:
+            _shared[:2] = b"\0\0"
+
+
+def now() -> PageAtWork | None:
+    """The page that this process reads; from any thread."""
+    return _now
+
+
+def share(descriptor: int) -> None:
+    """Say it in the memory of this descriptor, too. Raises OSError."""
+    global _shared
+    _shared = mmap.mmap(descriptor, _SIZE)
+
+
+def when_hung(listener: Callable[[PageAtWork, str], None]) -> None:
+    """`listener` is told the page and what became of this process over it, in a thread, shortly before it ends."""
+    global _listener
+    _listener = listener
+
+
+def tell(page: PageAtWork, what: str) -> None:
+    """Tell whoever wants to know, and wait a moment for that."""
+    if _listener is not None:
+        thread = threading.Thread(target=_listener, args=(page, what), daemon=True)
+        thread.start()
+        thread.join(_JOIN_S)
+
+
+class SharedPage:
+    """The other end, for the supervisor: `descriptor` is for its crawler."""
+
+    def __init__(self) -> None:
+        self.descriptor = _memory()
+        self._map = mmap.mmap(self.descriptor, _SIZE)
+
+    def read(self) -> PageAtWork | None:
+        """What is, or was at last, being read."""
+        size = int.from_bytes(self._map[:2], "big")
+        try:
+            return msgspec.json.decode(self._map[2 : 2 + size], type=PageAtWork) if size else None
+        except ValueError:
+            return None
+
+    def close(self) -> None:
+        """When nobody reads it any more."""
+        self._map.close()
+        os.close(self.descriptor)
+
+
+def _memory() -> int:
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("trawl-page-at-work")
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.ftruncate(descriptor, _SIZE)
+    return descriptor

@@ -1,0 +1,159 @@
+"""Connects only to public addresses, unless the configuration allows a private one.
+
+The owner of a name decides which address it resolves to, and may answer with one of our own network, the second time at the
+latest. So the address is looked at where the connection is made, and the one that was looked at is the one that is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import aiohttp
+from scrapy.exceptions import CannotResolveHostError
+
+from workers.environment.variables import Crawlers
+
+if TYPE_CHECKING:
+    from aiohttp import ClientRequest, ClientTimeout
+    from aiohttp.abc import ResolveResult
+    from aiohttp.connector import Connection
+    from aiohttp.tracing import Trace
+    from scrapy import Request
+
+# https://www.iana.org/assignments/iana-ipv4-special-registry and its sibling for IPv6. Written down, since `is_global` differs
+# between versions of Python and takes multicast for global.
+_NOT_PUBLIC = tuple(
+    IPv4Network(network)
+    for network in (
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+        "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4",
+        "240.0.0.0/4",
+    )
+)  # fmt: skip
+_GLOBAL_UNICAST = IPv6Network("2000::/3")  # all else is loopback, private, link-local, multicast or not in use
+_NOT_PUBLIC_6 = tuple(IPv6Network(network) for network in ("2001::/23", "2001:db8::/32", "3fff::/20"))
+_NAT64 = IPv6Network("64:ff9b::/96")
+_ISATAP = frozenset({0x00005EFE, 0x02005EFE})
+
+
+class PrivateAddress(CannotResolveHostError):
+    """A host is, or resolves to, an address that is not public. For Scrapy it is a name without an answer: tried again, and
+    counted for the site's breaker.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allowance:
+    """Which addresses that are not public may be connected to: all, or those that stand in `hosts` as they are.
+
+    `hosts` are IP addresses and `localhost`, as a person wrote them down; a name among them allows nothing.
+    """
+
+    everything: bool = False
+    hosts: frozenset[str] = frozenset()
+
+    def allows(self, host: str, address: str) -> bool:
+        """Whether `address` may be used for `host`, which is that address, or a name that resolved to it."""
+        if self.everything or is_public(address):
+            return True
+        host = host.lower()
+        if host not in self.hosts:
+            return False
+        if host == "localhost" or host.endswith(".localhost"):
+            return _parsed(address) is not None and ip_address(address).is_loopback
+        named = _parsed(host)
+        return named is not None and named == _parsed(address)
+
+
+NOTHING = Allowance()
+
+_requests: WeakKeyDictionary[Request, Allowance] = WeakKeyDictionary()
+_current: ContextVar[Allowance] = ContextVar("allowance", default=NOTHING)
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address is one of the public network; an IPv6 address that stands for one of IPv4 is as that one."""
+    found = _parsed(address)
+    if found is None:
+        return False
+    if isinstance(found, IPv4Address):
+        return not any(found in network for network in _NOT_PUBLIC)
+    if (inner := found.ipv4_mapped or found.sixtofour) is not None:
+        return is_public(str(inner))
+    last = IPv4Address(int(found) & 0xFFFFFFFF)
+    if found in _NAT64:
+        return is_public(str(last))
+    if (int(found) >> 32) & 0xFFFFFFFF in _ISATAP and not is_public(str(last)):
+        return False
+    return found in _GLOBAL_UNICAST and not any(found in network for network in _NOT_PUBLIC_6)
+
+
+def _parsed(address: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(address)
+    except ValueError:
+        return None
+
+
+def private_addresses_allowed() -> bool:
+    """Whether the operator lets every crawler reach addresses that are not public (TRAWL_ALLOW_PRIVATE). Raises ConfigError."""
+    return Crawlers.read().allow_private
+
+
+def allow(request: Request, allowance: Allowance) -> None:
+    """Say what this request may reach. It is not in the request, which a writer of Redis makes, and ends with it."""
+    _requests[request] = allowance
+
+
+def allowance_of(request: Request) -> Allowance:
+    """What was said of this request; where nothing was, public addresses alone."""
+    return _requests.get(request, NOTHING)
+
+
+@contextmanager
+def allowing(allowance: Allowance) -> Iterator[None]:
+    """Connections that this task makes in the block."""
+    token = _current.set(allowance)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+class GuardedConnector(aiohttp.TCPConnector):
+    """aiohttp's, which connects to what `allowing` allows around it, to a proxy, too, and to public addresses.
+
+    A name that resolves to both kinds is reached by its public addresses.
+    """
+
+    async def _resolve_host(self, host: str, port: int, traces: Sequence[Trace] | None = None) -> list[ResolveResult]:
+        """The addresses that a connection is made to; `host` may be one itself. Raises PrivateAddress where none may be used."""
+        found = await super()._resolve_host(host, port, traces=traces)
+        allowance = _current.get()
+        usable = [one for one in found if allowance.allows(host, one["host"])]
+        if found and not usable:
+            raise _refused(host, [one["host"] for one in found])
+        return usable
+
+    async def connect(self, req: ClientRequest, traces: list[Trace], timeout: ClientTimeout) -> Connection:  # noqa: ASYNC109 - aiohttp's
+        """A connection: a new one, or one that was kept from a request that may have been allowed more. Raises PrivateAddress."""
+        connection = await super().connect(req, traces, timeout)
+        peer = connection.transport.get_extra_info("peername") if connection.transport is not None else None
+        host = (req.proxy or req.url).raw_host or ""
+        if peer and not _current.get().allows(host, peer[0]):
+            connection.close()
+            raise _refused(host, [peer[0]])
+        return connection
+
+
+def _refused(host: str, addresses: list[str]) -> PrivateAddress:
+    shown = ", ".join(sorted(set(addresses)))
+    if shown == host:
+        return PrivateAddress(f"{host} is not a public address, and no site file names it: nothing was sent")
+    return PrivateAddress(f"{host} resolves to {shown}, not to a public address: if that is meant, set allow_private = true")

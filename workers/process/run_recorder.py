@@ -1,0 +1,76 @@
+"""Records the crawler processes of one slot: start, figures and end of each, for `trawl history`."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from redis_components.fleet.registry import CrawlerRecord, Slot
+from redis_components.fleet.runs import Run, RunBy
+from workers.environment.variables import Fleet
+
+from .exit_kinds import Exit
+
+
+class RunBook:
+    """Told by a supervisor about its crawlers; `tell` brings each state of a run on its way, and never waits."""
+
+    def __init__(self, slot: Slot, node: str, tell: Callable[[Run], object]) -> None:
+        self._slot = slot
+        self._node = node
+        self._tell = tell
+        self._run: Run | None = None
+
+    def began(self, owner: str, pid: int) -> None:
+        """A crawler was launched; `owner` is its id in the frontier."""
+        self._run = Run(
+            id=owner,
+            spider=self._slot.spider,
+            by=RunBy.FLEET,
+            number=self._slot.number,
+            token=self._slot.token,
+            node=self._node,
+            pid=pid,
+            started_at=time.time(),
+        )
+        self._tell(self._run)
+
+    def heard(self, record: CrawlerRecord) -> None:
+        """It has said how it fares."""
+        if self._run:
+            self._run = with_figures(self._run, record)
+
+    def ended(self, end: Exit, reason: str | None) -> None:
+        """It is gone."""
+        if self._run:
+            self._tell(replace(self._run, ended_at=time.time(), outcome=end.kind.label, exit_code=end.code, reason=reason))
+            self._run = None
+
+
+def own_run(record: CrawlerRecord, owner: str) -> Run:
+    """The run that this process is, where nobody else can tell of it: started by hand, or its supervisor is gone."""
+    by_hand = record.number is None
+    return Run(
+        id=f"hand-{os.getpid()}@{socket.gethostname()}#{record.started_at:.0f}" if by_hand else owner,
+        spider=record.spider,
+        by=RunBy.HAND if by_hand else RunBy.FLEET,
+        number=record.number,
+        token=record.token,
+        node=record.node,
+        pid=record.pid,
+        started_at=record.started_at,
+    )
+
+
+def with_figures(run: Run, record: CrawlerRecord) -> Run:
+    """The run, as far as its process has come."""
+    peak = max(run.peak_rss_bytes, record.rss_bytes)
+    return replace(run, pages=record.pages, items=record.items, peak_rss_bytes=peak)
+
+
+def history_days() -> float:
+    """For how long the history is kept, from TRAWL_HISTORY_DAYS. Raises ConfigError."""
+    return Fleet.read().history_days

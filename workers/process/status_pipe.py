@@ -1,0 +1,34 @@
+"""The pipe on which a crawler process reports its status to its supervisor, as lines of JSON."""
+
+from __future__ import annotations
+
+import os
+
+
+def pulse_pipe() -> tuple[PulseReader, int]:
+    """The end to read from, and the descriptor for the crawler (`--pulse-fd`); neither side ever waits for the other."""
+    read_fd, write_fd = os.pipe()
+    os.set_blocking(read_fd, False)
+    os.set_blocking(write_fd, False)  # a supervisor that is frozen must not hold up its crawler
+    return PulseReader(read_fd), write_fd
+
+
+class PulseReader:
+    """What was said: a `workers.process.handshake.Terms` line first, then `CrawlerRecord`s."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._unread = b""
+
+    def read(self) -> list[bytes]:
+        """The complete lines since the last call."""
+        try:
+            while data := os.read(self._fd, 65_536):
+                self._unread += data
+        except BlockingIOError:
+            pass
+        *lines, self._unread = self._unread.split(b"\n")
+        return lines
+
+    def close(self) -> None:
+        os.close(self._fd)

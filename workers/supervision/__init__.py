@@ -1,0 +1,1 @@
+"""Launches one crawler process, watches it and restarts it."""

@@ -1,0 +1,145 @@
+"""Launches a crawler process, reads its status pipe, and ends it with every process that it started."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import replace
+
+import psutil
+
+from redis_components.fleet.registry import CrawlerRecord
+from workers.logs.slot_log import SlotLog
+from workers.process.handshake import Terms
+from workers.process.memory import resident
+from workers.process.options import CrawlerOptions
+from workers.process.page_at_work import PageAtWork, SharedPage
+from workers.process.run_module import own_module
+from workers.process.status_pipe import PulseReader, pulse_pipe
+
+logger = logging.getLogger(__name__)
+
+
+class LaunchedCrawler:
+    """A crawler process in a new session; made by `launch`. Call `poll` and `pulse` often; neither waits."""
+
+    def __init__(self, process: subprocess.Popen[bytes], pulse: PulseReader, page: SharedPage) -> None:
+        self._process = process
+        self._pulse = pulse
+        self._page = page
+        self._page_excused = False
+        self._started_at = self._heard_at = time.monotonic()
+        self.record: CrawlerRecord | None = None  # what it last said
+        self.terms = Terms()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def lived_s(self) -> float:
+        """Seconds since it was launched."""
+        return time.monotonic() - self._started_at
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds since it last said something, or since its launch."""
+        return time.monotonic() - self._heard_at
+
+    def excuse(self, seconds: float) -> None:
+        """Do not count `seconds` of silence: the whole node was frozen."""
+        self._heard_at += seconds
+
+    def poll(self) -> int | None:
+        """Its exit code, negative for a signal; None while it runs."""
+        return self._process.poll()
+
+    def pulse(self) -> bool:
+        """Read what it has said; True when that was something new (then see `record`)."""
+        lines = self._pulse.read()
+        if not lines:
+            return False
+        self._heard_at = time.monotonic()
+        try:
+            for line in lines:
+                if terms := Terms.from_line(line):
+                    self.terms = terms
+                elif line is lines[-1]:
+                    self.record = CrawlerRecord.from_json(line)
+        except ValueError:
+            logger.warning("crawler %s sent a line that is not a record: %.100r", self.pid, lines[-1])
+            return False
+        return self.record is not None
+
+    def page_at_work(self) -> PageAtWork | None:
+        """The page that it reads, or was reading when it ended; until `close`."""
+        return None if self._page_excused else self._page.read()
+
+    def excuse_page_if_stopped(self) -> None:
+        """Somebody stopped the process (SIGSTOP): the page that it was reading is not to blame for its silence."""
+        with suppress(psutil.Error):
+            self._page_excused = psutil.Process(self.pid).status() == psutil.STATUS_STOPPED
+
+    def resident(self) -> int:
+        """Its resident memory in bytes, read from outside: it may be too busy growing to say so."""
+        return resident(self.pid) if self.poll() is None else 0
+
+    def terminate(self) -> None:
+        """SIGTERM: finish the pages in flight. Only to the crawler, which ends its own children as it sees fit."""
+        if self.poll() is None:
+            self._process.terminate()
+
+    def dump_stacks(self) -> None:
+        """Have it write to its log where every thread stands; works also while C code holds the interpreter."""
+        if self.poll() is None:
+            self._process.send_signal(signal.SIGUSR1)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(0.5)
+
+    def kill(self) -> None:
+        """SIGKILL to its whole group, and wait for it to be gone."""
+        self._signal_group(signal.SIGKILL)
+        self._process.wait()
+
+    def close(self) -> None:
+        """After its end: end what it left behind, and release the pipe."""
+        self._signal_group(signal.SIGKILL)
+        self._pulse.close()
+        self._page.close()
+
+    def _signal_group(self, number: int) -> None:
+        # The group has the crawler's pid as its id: that is not given to anybody else while one member is left.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+
+def launch(options: CrawlerOptions, log: SlotLog) -> LaunchedCrawler:
+    """Start `workers.crawler` as a child of this *thread*: it ends when the thread does, so launch from one that stays.
+
+    Raises OSError when no process can be made.
+    """
+    pulse, write_fd = pulse_pipe()
+    page = SharedPage()
+    line = replace(options, parent=os.getpid(), pulse_fd=write_fd, page_fd=page.descriptor, log_file=str(log.path)).to_arguments()
+    log_fd = log.open()
+    try:
+        process = subprocess.Popen(
+            own_module("workers.crawler", *line),
+            stdin=subprocess.DEVNULL,
+            stdout=log_fd,
+            stderr=log_fd,
+            pass_fds=(write_fd, page.descriptor),
+            start_new_session=True,  # Ctrl-C in the worker's terminal is for the worker; it tells its crawlers itself
+        )
+    except OSError:
+        pulse.close()
+        page.close()
+        raise
+    finally:
+        os.close(write_fd)
+        os.close(log_fd)
+    return LaunchedCrawler(process, pulse, page)

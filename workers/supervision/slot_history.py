@@ -1,0 +1,111 @@
+"""The supervisor's record of its slot across crawler processes: restarts, last end, last log line."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Slot, SlotStory
+from workers.logs.error_line import error_line
+from workers.logs.slot_log import SlotLog
+from workers.logs.tail import last_words
+from workers.process.exit_kinds import Exit
+
+from .restart_policy import RestartPolicy, Streak, inherited
+
+LAST_LINES = 20  # of the log, kept in the record of a slot that was given up
+REMEMBERED_CONFIGS = 8
+
+
+class SlotLedger:
+    """Begins with the slot's last record. `config` gives the digest of what a crawler launched now is configured with."""
+
+    def __init__(
+        self,
+        slot: Slot,
+        log: SlotLog,
+        policy: RestartPolicy,
+        *,
+        node: str,
+        config: Callable[[], str],
+        before: CrawlerRecord | None,
+    ) -> None:
+        self._slot = slot
+        self._log = log
+        self._policy = policy
+        self._node = node
+        self._config = config
+        self.story = SlotStory(config=config())
+        if before:
+            streak = inherited(before, self.story.config, policy)
+            self.story = replace(
+                before.story,
+                restarts=before.restarts + 1,
+                config=self.story.config,
+                quick_ends=streak.ends,
+                quick_failures=streak.failures,
+            )
+        self._launched = False
+
+    @property
+    def streak(self) -> Streak:
+        """Quick ends in a row, those before this supervisor included."""
+        return Streak(ends=self.story.quick_ends, failures=self.story.quick_failures)
+
+    @property
+    def hopeless(self) -> bool:
+        """There is no point in another launch: crawlers took their supervisors along, again and again."""
+        return self.streak.failures >= self._policy.max_quick_failures
+
+    def count(self, streak: Streak) -> None:
+        self.story = replace(self.story, quick_ends=streak.ends, quick_failures=streak.failures)
+
+    def launches(self, reload: str | None) -> None:
+        """A crawler is about to be launched; `reload` is the reason of the order that asked for it."""
+        config = self._config()
+        if reload is not None or config != self.story.config:
+            self.count(Streak())  # somebody has changed something
+        self.story = replace(
+            self.story,
+            config=config,
+            reload=self.story.reload if reload is None else reload,
+            restarts=self.story.restarts + self._launched,
+        )
+        self._launched = True
+
+    def buries(self, end: Exit) -> None:
+        """The crawler has ended."""
+        self.story = replace(self.story, last_exit=str(end), last_exit_kind=end.kind.label)
+        if end.lived_s >= self._policy.quick_s:
+            self.count(Streak())
+            self.story = replace(self.story, failed_configs=())
+
+    def record(self, state: CrawlerState, *, pid: int = 0, note: str | None = None) -> CrawlerRecord:
+        """What there is to say while no crawler speaks for itself."""
+        return CrawlerRecord(
+            spider=self._slot.spider,
+            number=self._slot.number,
+            pid=pid,
+            node=self._node,
+            state=state,
+            token=self._slot.token,
+            started_at=time.time(),
+            note=note,
+            **vars(self.story),
+        )
+
+    def given_up(self, state: CrawlerState) -> CrawlerRecord:
+        """The record of a slot that is left alone, with all that somebody needs who has to mend it."""
+        config = self.story.config or ""
+        failed = (*(one for one in self.story.failed_configs if one != config), config)
+        self.story = replace(self.story, failed_configs=failed[-REMEMBERED_CONFIGS:])
+        note = self.story.last_exit or "its supervisor died with it"
+        if state is CrawlerState.CRASH_LOOPING:
+            note = f"{note}; {self.streak.failures} failures in a row, each within {self._policy.quick_s:.0f} s"
+        lines = "\n".join(last_words(self._log, LAST_LINES))
+        return replace(self.record(state, note=note), error=self.error(), log=lines or None)
+
+    def error(self) -> str | None:
+        """The line of the log that tells why the last crawler ended, where one does."""
+        return error_line(last_words(self._log, LAST_LINES))

@@ -1,0 +1,333 @@
+"""The supervisor of one slot: keeps one crawler process in it until it is told otherwise.
+
+Decisions are elsewhere and pure (`workers.supervision.restart_policy.decide`). Redis is spoken to in the heartbeat's thread:
+the loop here never waits for it, so a crawler is watched, and a node drained, also while Redis hangs.
+
+Orders of the fleet come with the answer to a renewal of the slot, so within 2 s. The crawler itself is told by SIGTERM alone.
+
+Requests that a crawler held when it died go back to the queue in Redis: `redis_components/lua/lib/reclaim.lua`.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry, Renewal, Slot, SlotCommand, SlotCommandKind
+from redis_components.fleet.runs import Run
+from workers.logs.slot_log import SlotLog
+from workers.logs.stream import LogStream
+from workers.process.config_digest import config_digest
+from workers.process.exit_kinds import Exit, ExitKind
+from workers.process.handshake import Terms
+from workers.process.heartbeat import PERIOD_S, Heartbeat
+from workers.process.memory import oom_kills
+from workers.process.options import CrawlerOptions
+from workers.process.page_at_work import PageAtWork
+from workers.process.run_recorder import RunBook
+from workers.process.shutdown_times import MARGIN_S, RELEASE_TIMEOUT_S, SHUTDOWN_GRACE_S
+from workers.process.shutdown_times import VARIABLE as GRACE_VARIABLE
+
+from .launcher import LaunchedCrawler, launch
+from .restart_policy import Decision, RestartPolicy, decide
+from .slot_history import SlotLedger
+from .watchdog import TICK_S, Watch
+
+logger = logging.getLogger(__name__)
+
+
+class Verdict(StrEnum):
+    """Why a supervisor let go of its slot."""
+
+    DRAINED = "drained"  # this node is being shut down
+    RETIRED = "retired"  # the fleet is smaller now
+    LOST = "lost"  # the slot was given to somebody else while this node was cut off or frozen
+    CRASH_LOOPING = "crash-looping"  # its crawlers died too often too fast
+    REFUSED = "refused"  # its crawler cannot run as configured
+
+
+_LAST_STATE = {Verdict.CRASH_LOOPING: CrawlerState.CRASH_LOOPING, Verdict.REFUSED: CrawlerState.REFUSED}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SupervisorConfig:
+    """How patient a supervisor is."""
+
+    node_grace_s: float = SHUTDOWN_GRACE_S  # of crawlers, that this node counts with when it is shut down itself
+    margin_s: float = MARGIN_S  # from the end of the crawler's own SHUTDOWN_GRACE to SIGKILL
+    silence_s: float = 7.0  # of a crawler's main thread (three missed words) until it is killed: frozen, or stuck in C code
+    start_s: float = 60.0  # the same before its first word: a cold disk can be slow
+    period_s: float = PERIOD_S  # between renewals of the slot
+    restarts: RestartPolicy = field(default_factory=RestartPolicy)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What a supervisor needs from its node: all of it can be left out in tests."""
+
+    draining: Callable[[], bool] = lambda: False  # whether this node is being shut down
+    on_launch: Callable[[int], object] = lambda _: None  # told each crawler's pid
+    on_record: Callable[[CrawlerRecord], None] = lambda _: None  # told each new record, in another thread; never raises
+    on_run: Callable[[Run], object] = lambda _: None  # told when a crawler began and ended, in another thread; may fail for Redis
+    expire_owner: Callable[[str, str, str], object] = lambda _spider, _owner, _why: None  # take back leases of one that died (e)
+    on_deadly_page: Callable[[PageAtWork, str], object] = lambda _page, _what: None  # told what a crawler hung or died over
+    config: Callable[[], str] = config_digest  # digest of what a crawler that is launched now is configured with
+    before: CrawlerRecord | None = None  # the slot's last record
+    node: str = ""
+
+
+class Supervisor:
+    """Launches, watches, restarts and ends the crawler of one slot that this process holds. `run` returns why it let go."""
+
+    def __init__(
+        self,
+        slot: Slot,
+        registry: Registry,
+        *,
+        options: CrawlerOptions,
+        log: SlotLog | None = None,
+        config: SupervisorConfig | None = None,
+        surroundings: Surroundings | None = None,
+    ) -> None:
+        self._slot = slot
+        self._registry = registry
+        self._config = config or SupervisorConfig()
+        self._around = surroundings or Surroundings()
+        self._options = replace(options, slot=slot, node=self._around.node)
+        self._log = log or SlotLog.of(slot.spider, slot.number)
+        self._stream = LogStream(self._log, slot.name)
+        self._book = RunBook(slot, self._around.node, lambda run: self._heartbeat.errand(lambda: self._around.on_run(run)))
+        self._heartbeat = Heartbeat(self._beat, period_s=self._config.period_s)
+        self._crawler: LaunchedCrawler | None = None
+        self._starts = 0
+        self._ledger = SlotLedger(
+            slot,
+            self._log,
+            self._config.restarts,
+            node=self._around.node,
+            config=self._around.config,
+            before=self._around.before,
+        )
+        self._record: CrawlerRecord | None = None  # what to tell the fleet while there is no crawler that tells it itself
+        self._news: CrawlerRecord | None = None  # the last word on the crawler, not passed on yet
+        self.last: CrawlerRecord | None = None
+        """After `run`: what was left in the slot's record."""
+
+    def run(self) -> Verdict:
+        """Supervise until there is a verdict. An exception ends the crawler too and gives the slot back."""
+        self.last = self._ledger.record(CrawlerState.STOPPED)
+        self._heartbeat.start()
+        self._stream.start()
+        try:
+            verdict = self._supervise()
+            self.last = self._last_word(verdict)
+            return verdict
+        finally:
+            # Also after SystemExit, which is how Celery revokes a task: no crawler outlives its supervisor.
+            if self._crawler:
+                self._end(self._crawler, ExitKind.DRAINED, "its task was revoked, or its worker shut down cold")
+                self.last = self._ledger.record(CrawlerState.STOPPED)
+            last = self.last
+            self._heartbeat.errand(lambda: self._registry.release(self._slot, last))
+            self._heartbeat.stop(RELEASE_TIMEOUT_S)
+            self._stream.stop()
+
+    # what happens to the slot
+
+    def _supervise(self) -> Verdict:
+        if self._ledger.hopeless:
+            logger.error("%s: %d supervisors in a row died with their crawlers", self._slot.name, self._ledger.streak.failures)
+            return Verdict.CRASH_LOOPING
+        while (verdict := self._verdict()) is None:
+            if self._heartbeat.unanswered_s > self._registry.slot_ttl_s:
+                # Redis was away, or this node stood still: the slot may be another's by now, the next answer tells.
+                time.sleep(TICK_S)
+                continue
+            end = self._one_life()
+            if end is None:
+                continue  # it was ended on purpose: there is a verdict or an order now
+            decision = decide(end, self._ledger.streak, self._config.restarts, luck=random.random())  # noqa: S311 - jitter
+            self._ledger.count(decision.streak)
+            self._say_what_happened(end, decision)
+            if not decision.restart:
+                return self._why_not(end)
+            self._wait(decision.wait_s)
+        return verdict
+
+    def _verdict(self) -> Verdict | None:
+        if self._heartbeat.lost:
+            return Verdict.LOST
+        if self._around.draining():
+            return Verdict.DRAINED
+        order = self._heartbeat.order
+        return Verdict.RETIRED if order and order.word in (SlotCommandKind.RETIRE, SlotCommandKind.STOP) else None
+
+    def _reload(self) -> SlotCommand | None:
+        """An order to reload that was not obeyed yet. It stays with the slot, so its reason tells it from the one before."""
+        order = self._heartbeat.order
+        return order if order and order.word is SlotCommandKind.RELOAD and order.reason != self._ledger.story.reload else None
+
+    def _why_not(self, end: Exit) -> Verdict:
+        if end.kind is ExitKind.LOST_SLOT:
+            return Verdict.LOST
+        return Verdict.REFUSED if end.kind is ExitKind.REFUSED else Verdict.CRASH_LOOPING
+
+    def _wait(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and not (self._verdict() or self._reload()):
+            time.sleep(min(TICK_S, max(0.0, deadline - time.monotonic())))
+
+    # one crawler's life
+
+    def _one_life(self) -> Exit | None:
+        """From one crawler's launch to its end; None when that end was our doing."""
+        killed = oom_kills()
+        crawler = self._crawler = self._launch()
+        watch = Watch(crawler, silence_s=self._config.silence_s, start_s=self._config.start_s)
+        while (code := crawler.poll()) is None:
+            if self._verdict():
+                self._end(crawler, ExitKind.DRAINED)
+                return None
+            if order := self._reload():
+                self._end(crawler, ExitKind.RECYCLED, order.reason)
+                return None
+            if crawler.pulse() and crawler.record:
+                self._hear(crawler.record, crawler.terms)
+            if trouble := watch.trouble():
+                return self._kill(crawler, *trouble)
+            watch.tick()
+        if code == -signal.SIGKILL and oom_kills() > killed:
+            return self._bury(crawler, code, ExitKind.OUT_OF_MEMORY, "by the kernel")
+        return self._bury(crawler, code)
+
+    def _hear(self, record: CrawlerRecord, terms: Terms) -> None:
+        first, self._record = self._record is not None, None  # it speaks for itself
+        self._news = record
+        self._book.heard(record)
+        if first and terms.grace_s > self._config.node_grace_s:
+            what = f"SHUTDOWN_GRACE = {terms.grace_s:g} in its settings: a worker that is shut down does not wait this long"
+            what = f"{what}; start workers with {GRACE_VARIABLE}={terms.grace_s:g} instead"
+            self._heartbeat.errand(lambda: self._registry.report_error(self._slot.name, what))
+
+    def _launch(self) -> LaunchedCrawler:
+        order = self._reload()
+        self._ledger.launches(order.reason if order else None)
+        options = replace(self._options, story=self._ledger.story, owner=self._owner())
+        crawler = launch(options, self._log)
+        self._around.on_launch(crawler.pid)
+        self._stream.new_process(crawler.pid)
+        self._book.began(options.owner, crawler.pid)
+        self._tell(self._ledger.record(CrawlerState.STARTING, pid=crawler.pid))
+        logger.info("%s: launched crawler %d", self._slot.name, crawler.pid)
+        self._starts += 1
+        return crawler
+
+    def _kill(self, crawler: LaunchedCrawler, why: ExitKind, reason: str) -> Exit:
+        logger.error("%s: killing crawler %d: %s", self._slot.name, crawler.pid, reason)
+        if why is ExitKind.HUNG:
+            crawler.excuse_page_if_stopped()
+            crawler.dump_stacks()
+        crawler.kill()
+        return self._bury(crawler, -signal.SIGKILL, why, reason)
+
+    def _end(self, crawler: LaunchedCrawler, why: ExitKind, reason: str | None = None) -> None:
+        """Stop a crawler: gracefully, or at once when the slot is somebody else's, or when an operator says so."""
+        crawler.terminate()
+        began = time.monotonic()
+        while (code := crawler.poll()) is None and not self._heartbeat.lost:
+            crawler.pulse()  # the pipe must not run full, and it may say its terms only now
+            if (order := self._heartbeat.order) and order.word is SlotCommandKind.STOP:
+                break
+            if time.monotonic() - began > crawler.terms.grace_s + self._config.margin_s:
+                break
+            time.sleep(TICK_S / 2)
+        if code is None:
+            logger.warning("%s: crawler %d did not stop in time; killing it", self._slot.name, crawler.pid)
+            crawler.kill()
+        end = self._bury(crawler, crawler.poll() or 0, why, reason)
+        logger.info("%s: crawler %s after %.1f s", self._slot.name, end, end.lived_s)
+
+    def _bury(self, crawler: LaunchedCrawler, code: int, why: ExitKind | None = None, reason: str | None = None) -> Exit:
+        crawler.pulse()
+        stopping = crawler.record is not None and crawler.record.state is CrawlerState.STOPPING
+        page = crawler.page_at_work()
+        reason = reason or (crawler.record.note if crawler.record and stopping else None)
+        end = Exit.of(code, lived_s=crawler.lived_s, stopping=stopping, why=why, reason=reason)
+        blamed = page if page and end.kind.blames_page(code, page.lasted_s) else None
+        if blamed:
+            end = replace(end, reason=f"{end.over(blamed)}{f'; {reason}' if reason else ''}")
+        crawler.close()
+        self._stream.drain()
+        if crawler.record:
+            self._book.heard(crawler.record)
+        self._book.ended(end, self._why(end))
+        self._crawler = None
+        self._ledger.buries(end)
+        if not end.kind.clean:
+            owner = self._owner(start=self._starts - 1)
+            over = end.over(blamed) if blamed else ""
+            self._heartbeat.errand(lambda: self._around.expire_owner(self._slot.spider, owner, over))
+        if blamed:
+            self._heartbeat.errand(lambda: self._around.on_deadly_page(blamed, end.over(blamed)))
+        return end
+
+    def _why(self, end: Exit) -> str | None:
+        """For the history: who wanted this end, or what the crawler said last."""
+        order = self._heartbeat.order
+        match self._verdict():
+            case Verdict.DRAINED:
+                return "its node is shutting down"
+            case Verdict.LOST:
+                return "its slot is another's"
+            case Verdict.RETIRED:
+                return order.reason if order else None
+        if reload := self._reload():
+            return f"reload: {reload.reason}"
+        return end.reason or self._last_line(end)
+
+    # what is told
+
+    def _last_word(self, verdict: Verdict) -> CrawlerRecord:
+        state = _LAST_STATE.get(verdict)
+        return self._ledger.given_up(state) if state else self._ledger.record(CrawlerState.STOPPED)
+
+    def _say_what_happened(self, end: Exit, decision: Decision) -> None:
+        what = f"{end} after {end.lived_s:.1f} s{f', {end.reason}' if end.reason else ''}; {decision}"
+        log = logger.info if end.kind.clean else logger.warning
+        log("%s: crawler %s", self._slot.name, what)
+        if decision.restart:
+            self._tell(self._ledger.record(CrawlerState.BACKING_OFF, note=what))
+        if end.kind is ExitKind.RECYCLED and decision.wait_s:
+            line = f"recycled after short lives, again and again: {end.reason}; raise that limit"
+            self._heartbeat.errand(lambda: self._registry.report_error(self._slot.name, line))
+        elif not end.kind.clean:
+            reason = self._last_line(end)
+            # Without figures: the same again is counted, not added.
+            line = f"{end}{f', {end.reason}' if end.reason else ''}: {reason or f'see {self._log.path.name}'}"
+            line = line if decision.restart else f"{decision}; {line}"
+            self._heartbeat.errand(lambda: self._registry.report_error(self._slot.name, line))
+
+    def _last_line(self, end: Exit) -> str | None:
+        """Why a process says that it ended: its last error line. Of one that hung the last line is part of its stack dump."""
+        return self._ledger.error() if end.code > 0 and end.kind is not ExitKind.HUNG else None
+
+    def _tell(self, record: CrawlerRecord) -> None:
+        self._record = self._news = record
+        self._heartbeat.now()
+
+    def _beat(self) -> Renewal:
+        """In the heartbeat's thread."""
+        answer = self._registry.renew(self._slot, self._record)
+        news, self._news = self._news, None
+        if news:
+            self._around.on_record(news)
+        return answer
+
+    def _owner(self, *, start: int | None = None) -> str:
+        """Id under which the frontier keeps the leases of one crawler process; no two processes ever have the same."""
+        return f"{self._slot.name}#{self._slot.token}.{self._starts if start is None else start}"
