@@ -25,12 +25,14 @@ class Watch:
     def trouble(self) -> tuple[ExitKind, str] | None:
         """Why it has to be killed, and a sentence for people."""
         crawler = self._crawler
-        if crawler.silent_s > (self._silence_s if crawler.record else self._start_s):
-            return ExitKind.HUNG, f"it said nothing for {crawler.silent_s:.0f} s"
-        if crawler.terms.memory_hard_bytes and time.monotonic() >= self._weigh_at:
+        silent = crawler.silent_s > (self._silence_s if crawler.record else self._start_s)
+        # A silent one is weighed before it is called hung: what it grew by may be why it is silent.
+        if crawler.terms.memory_hard_bytes and (silent or time.monotonic() >= self._weigh_at):
             self._weigh_at = time.monotonic() + WEIGH_S
             if (resident := crawler.resident()) > crawler.terms.memory_hard_bytes:
                 return ExitKind.OUT_OF_MEMORY, f"it had {resident >> 20} MiB of memory"
+        if silent:
+            return ExitKind.HUNG, f"it said nothing for {crawler.silent_s:.0f} s"
         return None
 
     def tick(self) -> None:
