@@ -228,6 +228,23 @@ def explain(exc: Exception, url: str) -> RedisUnavailable:
     return RedisUnavailable(f"Redis at {masked(url)} {what}: {fix}")
 
 
+_STATES = (
+    exceptions.ConnectionError,  # away, another password, loading
+    exceptions.TimeoutError,
+    exceptions.ClusterDownError,
+    exceptions.NoPermissionError,
+    exceptions.ReadOnlyError,
+    exceptions.OutOfMemoryError,
+)
+
+
+def is_servers_state(exc: redis.RedisError) -> bool:
+    """Whether the server cannot serve at present (away, full, read-only, another password), so that the same command may pass
+    later; False where the command itself is wrong.
+    """
+    return isinstance(exc, _STATES) or str(exc).startswith(("MISCONF", "NOREPLICAS", "BUSY", "MASTERDOWN", "TRYAGAIN"))
+
+
 _URL = "the URL (TRAWL_REDIS_URL, or the setting REDIS_URL)"
 
 

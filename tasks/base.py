@@ -9,7 +9,8 @@ import redis
 from celery import Task
 from kombu.exceptions import OperationalError
 
-from redis_components.connection import connect
+from redis_components.connection import connect, explain, is_servers_state
+from redis_components.embedded import redis_url
 from redis_components.errors import RedisUnavailable, TrawlError
 from redis_components.fleet.registry import Registry
 from redis_components.fleet.schedules import Schedules
@@ -36,7 +37,18 @@ class FleetTask(Task):
     Strategy = "tasks.flower:strategy"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the task, unless its round was started already: it was sent or delivered twice, or by a replaced beat."""
+        """Run the task, unless its round was started already: it was sent or delivered twice, or by a replaced beat.
+
+        Raises RedisUnavailable where Redis is away or refuses, also in the middle: one line in the log, and beat sends it again.
+        """
+        try:
+            return self._run_once(*args, **kwargs)
+        except redis.RedisError as error:
+            if not is_servers_state(error):
+                raise
+            raise explain(error, redis_url()) from error
+
+    def _run_once(self, *args: Any, **kwargs: Any) -> Any:
         sent_by_beat = getattr(self.request, ROUND_HEADER, None)
         if sent_by_beat:
             name, token, due = sent_by_beat
