@@ -35,6 +35,13 @@ FIRST = ("faults", "attacks", "acceptance", "integration")  # folders whose test
 LONG = re.compile(  # left out of `make test`, where a shorter form or another variant of each stays; `make test-all` runs them
     r"""test_other_reactors\.py::.*\[(EPollReactor|False)\]
       | test_other_reactors\.py::test_a_second_signal_.*\[SelectReactor\]
+      | test_deaths\.py::.*\[(exit\ 1\ at\ start|node\ frozen\ and\ back|SIGQUIT\ worker|slot\ key\ deleted)\]
+      | test_deaths\.py::.*\[(beat's\ lock\ deleted|interpreter\ held|SIGSTOP\ crawler,\ its\ pool\ child\ killed)\]
+      | test_refusing_redis\.py::.*same_processes\[(NOREPLICAS|READONLY|NOPERM)\]
+      | test_benchmarks_fleet\.py
+      | test_failover\.py::.*loses_no_page_and_no_item\[cluster\]
+      | test_politeness\.py::.*only_what_was_in_flight_arrives\[date\]
+      | test_scheduler_unfinished\.py::.*when_it_is_killed\[lambda-redirects\]
       | test_service_redis\.py::.*another_redis_keeps_it.*\[(params|host\ and\ port)\]
       | test_service_items\.py::test_a_hundred_thousand_items
       | test_forum_crawl\.py::test_without_a_detail_crawler.*\[10000\]

@@ -1,7 +1,8 @@
 """Each way to die, on real Celery workers: two nodes and two beats on one machine, real crawlers on a site that counts.
 
 One fleet suffers one death after another, as in life; each row is a crawl of its own, from its seed to its last page.
-Two rows take more than a minute each and have a shorter sister here: `make chaos` runs them (DEATHS=all). The long form, a new
+Two rows take more than a minute each and have a shorter sister here: `make chaos` runs them (DEATHS=all). `make test` plays the
+rows that differ most (tests/conftest.py names the others), `make test-all` each. The long form, a new
 fleet for each row and Redis away for a minute, is `python -m benchmarks deaths`.
 """
 

@@ -378,9 +378,9 @@ class Exchanges(RuleBasedStateMachine):
         assert not [key for key in self.client.keys("*") if re.search(rb":deaths$", key)], "nobody is under suspicion any more"
 
 
-ALONE = "TRAWL_EXCHANGES_ALONE"
+ALONE = "EXCHANGES_ALONE"
 SEARCH = int(os.environ.get("EXCHANGES", "0"))
-CASES: list[tuple[Filter, int]] = [(PlainSet(), 40), (Rolling(max_entries=1000), 12)]
+CASES: list[tuple[Filter, int]] = [(PlainSet(), 20 if os.environ.get("SHORT_TESTS") else 40), (Rolling(max_entries=1000), 12)]
 if SEARCH:
     bloom: dict[str, Any] = {"false_positives": 1e-9, "capacity": 30}
     more = (Exact(), Bloom(**bloom), Window(max_entries=1000, **bloom))
