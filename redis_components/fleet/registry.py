@@ -6,6 +6,7 @@ holder, so one that was paused or cut off finds out at its next renewal that it 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import secrets
@@ -50,6 +51,7 @@ __all__ = [
 SLOT_TTL_S = 10.0  # a node that died is noticed after this; renewals come every 2 s, from the crawler and its supervisor
 LAUNCH_TTL_S = 10.0  # a launch that nobody picked up for this time is sent again
 KEPT_ERRORS = 100
+NEWS_CLAIM_MS = 10_000  # so long the others wait for the line of the one that says it
 NEWS_AFTER_S = 60.0  # an error that comes again after so long is said again
 NO_END = -1  # PTTL of a key that stays: no slot script writes one
 
@@ -211,7 +213,8 @@ class Registry:
         """Add a line to the fleet's errors, which `trawl status` shows; the newest 100 are kept.
 
         The same error again is counted, not added: one that comes with every beat must not push out the others. Returns whether
-        it is news: it did not happen within the last minute, here or elsewhere.
+        it is news: it did not happen within the last minute, here or elsewhere. Of processes that report it at once, one has
+        news.
         """
         times, now, before = 1, self.now(), 0.0
         for line in self._client.lrange(self._keys.errors(), 0, 19):
@@ -227,7 +230,12 @@ class Registry:
             pipe.lpush(self._keys.errors(), json.dumps({"at": now, "where": where, "what": what, "times": times}))
             pipe.ltrim(self._keys.errors(), 0, KEPT_ERRORS - 1)
             pipe.execute()
-        return now - before > NEWS_AFTER_S
+        if now - before <= NEWS_AFTER_S:
+            return False
+        # Who reports it in the same moment has seen the same error before it, or none.
+        digest = hashlib.blake2b(f"{before} {what}".encode(errors="replace"), digest_size=8).hexdigest()
+        claim = self._keys.error_news(digest)
+        return bool(self._client.set(claim, "1", nx=True, px=NEWS_CLAIM_MS))
 
     def errors(self, limit: int = 10) -> list[ErrorRecord]:
         """The last errors, newest first; what cannot be read is left out."""

@@ -146,6 +146,13 @@ class FleetKeys:
         """
         return f"{self.prefix}:errors"
 
+    def error_news(self, digest: str) -> str:
+        """STRING with TTL: `1` after an error was news, so that one process says it; `digest` is of its text and last time.
+
+        Written by whoever reports an error first; read by who reports the same in the same moment.
+        """
+        return f"{self.prefix}:errors:news:{digest}"
+
     def dead_messages(self) -> str:
         """LIST: messages of the broker that no worker could read or run, oldest first, as one line of JSON (`at_ms`, `queue`,
         `reason`, `form`) and the message's bytes; the newest 10,000 are kept until they are replayed or purged.

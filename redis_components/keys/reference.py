@@ -10,7 +10,14 @@ from .start_tasks import StartTaskKeys
 
 HEAD = "| key | type | content, writers, readers |\n|---|---|---|\n"
 CRAWL_SAMPLES = {"owner": "<owner>", "part": "<part>", "number": "<number>", "lot": "<lot>", "lane": "<lane>"}
-FLEET_SAMPLES = {"spider": "<spider>", "number": "<number>", "task_id": "<task id>", "word": "<word>", "key": "<key>"}
+FLEET_SAMPLES = {
+    "digest": "<digest>",
+    "spider": "<spider>",
+    "number": "<number>",
+    "task_id": "<task id>",
+    "word": "<word>",
+    "key": "<key>",
+}
 
 
 def rows(keys: object, cls: type, samples: Mapping[str, str]) -> list[str]:

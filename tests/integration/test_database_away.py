@@ -73,6 +73,13 @@ def test_an_error_is_news_once_a_minute(redis_client: redis.Redis, monkeypatch: 
     assert [(one.where, one.times) for one in registry.errors()] == [("a", 4), ("b", 1), ("b", 1)]
 
 
+def test_of_processes_that_report_it_at_once_one_has_news(redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    with redis.Redis(connection_pool=redis_client.connection_pool) as another:
+        monkeypatch.setattr(another, "lrange", lambda *_: [])  # it looked before the other one wrote
+        assert Registry(redis_client).report_error("a", "away \ud800")
+        assert not Registry(another).report_error("a", "away \ud800")
+
+
 @pytest.mark.parametrize(
     ("data", "dropped"),
     [
