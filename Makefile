@@ -30,8 +30,8 @@ lint: $(STAMP) ## Style, types and layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-test: lint ## Lint, then the tests, five at a time (most of them wait for processes)
-	@SHORT_TESTS=1 $(BIN)/python -m pytest -q -n 5 --dist worksteal
+test: lint ## Lint, then the tests, six at a time (most of them wait for processes)
+	@SHORT_TESTS=1 $(BIN)/python -m pytest -q -n 6 --dist worksteal
 
 test-all: lint ## The same with the long forms that `make test` leaves out (tests/conftest.py names them)
 	@$(BIN)/python -m pytest -q -n 4 --dist worksteal

@@ -4,6 +4,8 @@
 
 Constructor and attributes are scrapy-redis's. Used alone (in a script or a test, without a running engine) it is a
 `LoneScheduler`.
+
+Over 350 lines with a reason: Scrapy calls one object for all of this, and subclasses of users override its methods.
 """
 
 from __future__ import annotations

@@ -12,13 +12,10 @@ from redis_components.embedded import redis_url
 from redis_components.errors import ConfigError
 from redis_components.server.known_passwords import example_secrets
 from redis_components.server.variables import load_env_file, origin, variable
-from tests.support.environment import environment_as_before
-
-environment = pytest.fixture(environment_as_before)
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environment: None) -> Path:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a `scrapy.cfg`; what `.env` brings is gone after the test."""
     (tmp_path / "scrapy.cfg").write_text("")
     monkeypatch.chdir(tmp_path)

@@ -15,11 +15,8 @@ from cli.main import main
 from cli.views.environment import ALL, rows
 from forums.environment import Reading
 from redis_components.errors import ConfigError
-from tests.support.environment import environment_as_before
 from workers.environment.declaration import Secret, Variables, variable_name
 from workers.environment.variables import Crawlers, Exporter, Fleet, Flower, Logs, Tool
-
-environment = pytest.fixture(environment_as_before)
 
 
 def test_every_default_is_valid() -> None:
@@ -98,7 +95,7 @@ def shown(capsys: pytest.CaptureFixture[str], *options: str, code: int = 0) -> t
 
 
 def test_the_command_shows_values_and_origins_and_no_secret(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], environment: None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "scrapy.cfg").write_text("")
     (tmp_path / ".env").write_text("TRAWL_DATABASE_URL=postgresql://me:geheim@db/trawl\n")
