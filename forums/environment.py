@@ -67,4 +67,16 @@ class Reading(Variables):
     )
 
 
-GROUPS: tuple[type[Variables], ...] = (Sites, Storage, Scheduling, Records, Reading)
+class Events(Variables):
+    """Events"""
+
+    events_days: Whole = declare(
+        7,
+        "days for which events are kept: an output that is away for longer misses some",
+        rule="must be a whole number of days from 1 to 365",
+        ge=1,
+        le=365,
+    )
+
+
+GROUPS: tuple[type[Variables], ...] = (Sites, Storage, Scheduling, Records, Reading, Events)

@@ -50,6 +50,7 @@ class MergedEntry(msgspec.Struct, kw_only=True):
     text: Text | None = None  # the stored one, where it may become a revision
     revisions: dict[str, Revision] = {}
     item: Post | Comment | None = None  # whose fields the row gets; None: those that it has
+    version: int = 0  # how often it was told of
     touched: set[str] = set()  # hashes of revisions that have to be written, or removed
 
 

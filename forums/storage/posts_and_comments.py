@@ -24,6 +24,7 @@ from .bulk import converted, execute_converted, execute_many, upsert
 from .content_hash import content_hash
 from .id_lists import among, listed
 from .merge import MergedEntry, Revision, Text, add, first_entry, hash_of, missed
+from .row_changes import Change, ChangeKind, State, kinds_of
 from .tables import checks, posts, revisions
 from .times import from_sqlite
 
@@ -33,11 +34,14 @@ Stored = dict[Key, tuple[Any, ...]]  # rows with the columns of a `_Layout`, as 
 
 _TEXT = ("body", "body_html", "author", "edited_at", "title")  # what a revision keeps; comments have no title
 _OF_LISTS = ("author", "created_at", "reply_count", "last_reply_at")
-_MERGED = ("fetched_at", "first_seen_at", "changed_at", "deleted_at", "tombstone_at")  # columns that `merge` decides
+_MERGED = ("version", "fetched_at", "first_seen_at", "changed_at", "deleted_at", "tombstone_at")  # what `merge` decides
 
 
-def store_states(connection: Connection, table: Table[Any], items: Sequence[Post | Comment]) -> list[Key]:
-    """Upsert posts into `posts`, or comments into `comments`, with their revisions; returns the keys that were not there."""
+def store_states(connection: Connection, table: Table[Any], items: Sequence[Post | Comment], changes: list[Change]) -> list[Key]:
+    """Upsert posts into `posts`, or comments into `comments`, with their revisions; returns the keys that were not there.
+
+    What happened to them goes into `changes`, in the order in which they arrived.
+    """
     by_key: dict[Key, States] = {}
     for item in items:
         by_key.setdefault((item.site, item.id), []).append((item, hash_of(item)))
@@ -58,6 +62,7 @@ def store_states(connection: Connection, table: Table[Any], items: Sequence[Post
             add(entry, item, digest)
         if unseen:
             missed(entry, unseen.get(of_thread(states[-1][0])))
+    changes += _changes(table, by_key, entries, stored)
     _write(connection, table, entries, stored)
     _write_revisions(connection, _kind(table), entries)
     return [key for key in entries if key not in stored]
@@ -127,6 +132,7 @@ def _entry(layout: _Layout, row: tuple[Any, ...], states: States, dialect: str) 
     fetched_at, first_seen_at, changed_at, deleted_at, tombstone_at = map(moment, row[-6:-1])
     entry = MergedEntry(
         hash=digest,
+        version=row[-7],
         fetched_at=fetched_at,
         first_seen_at=first_seen_at,
         changed_at=changed_at,
@@ -190,6 +196,46 @@ def _select_misses(column: Any, dialect: str) -> Select[*tuple[Any, ...]]:
     return select(checks.c.post_id, column).where(
         checks.c.site == bindparam("site"), among(checks.c.post_id, dialect), column.is_not(None)
     )
+
+
+# --- what happened
+
+
+def _changes(table: Table[Any], by_key: Mapping[Key, States], entries: Mapping[Key, MergedEntry], stored: Stored) -> list[Change]:
+    """The new versions of rows; sets `version` of their entries."""
+    layout, kind, found = _layout(table), _kind(table), []
+    of_forum = len(layout.shown) if table is posts else None
+    of_thread, new = layout.of_thread, ChangeKind.NEW.value
+    for key, states in by_key.items():
+        entry, row = entries[key], stored.get(key)
+        if row is None and entry.deleted_at is None:  # nearly all of a fresh batch
+            entry.version = 1
+            found.append(Change(kind, key[0], key[1], of_thread(states[-1][0])[1], 1, new, entry.hash, entry.forum_id))
+            continue
+        removed, before = entry.deleted_at is not None, None
+        if row is not None:
+            same = row[-1] == entry.hash and (row[-3] is not None) == removed
+            if same and (of_forum is None or row[of_forum] == entry.forum_id):
+                continue
+            before = _state(layout, row, entry)
+        happened = kinds_of(
+            before,
+            State(entry.hash, removed, entry.forum_id),
+            kept=before is not None and before.hash in entry.revisions,
+        )
+        for what in happened:
+            entry.version += 1
+            thread = of_thread(states[-1][0])[1]
+            found.append(Change(kind, *key, thread, entry.version, what.value, entry.hash, entry.forum_id))
+    return found
+
+
+def _state(layout: _Layout, row: tuple[Any, ...], entry: MergedEntry) -> State:
+    """Of a stored row; its hash is worked out where an older Trawl wrote it."""
+    digest = row[-1]
+    if digest is None:
+        digest = content_hash(entry.text.title, entry.text.body) if entry.text else entry.hash
+    return State(digest, row[-3] is not None, row[len(layout.shown)] if "forum_id" in layout.decided else "")
 
 
 # --- writing

@@ -20,7 +20,7 @@ from .tables import metadata, trawl_schema
 
 logger = logging.getLogger(__name__)
 
-VERSION = 3
+VERSION = 4
 _FIRST = 1
 _ADVISORY_LOCK = 0x7472_6177_6C  # "trawl": one process at a time makes or changes tables in a PostgreSQL database
 _ALEMBIC = threading.Lock()  # `alembic.op` and `alembic.context` are of the process: one thread at a time

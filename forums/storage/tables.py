@@ -36,6 +36,7 @@ _DELETED = "When it was found to be removed; null: it is there."
 _TOMBSTONE = "When the site showed last that it is removed; null: it never did."
 _SITE = "Name of the site file."
 _FETCHED = "When this state was fetched; only one as new overwrites it."
+_VERSION = "How often it was told of in `events`; 0: it is unchanged since an older Trawl wrote it."
 _FIRST = "When the oldest state that we had was fetched."
 
 
@@ -82,6 +83,7 @@ class PostColumns(TypedColumns):
     next_check_at: Named[datetime | None] = Column(
         UtcDateTime, comment="When to look again for edits and deletions; null: never."
     )
+    version: Named[int] = Column(Integer, server_default=text("0"), comment=_VERSION)
 
 
 class CommentColumns(TypedColumns):
@@ -102,6 +104,7 @@ class CommentColumns(TypedColumns):
     changed_at: Named[datetime | None] = Column(UtcDateTime, comment=_CHANGED)
     deleted_at: Named[datetime | None] = Column(UtcDateTime, comment=_DELETED)
     tombstone_at: Named[datetime | None] = Column(UtcDateTime, comment=_TOMBSTONE)
+    version: Named[int] = Column(Integer, server_default=text("0"), comment=_VERSION)
 
 
 class RevisionColumns(TypedColumns):
@@ -201,6 +204,34 @@ class RunColumns(TypedColumns):
     peak_rss_bytes: Named[int] = Column(BigInteger, comment="Highest resident memory that was heard of; 0: not known.")
 
 
+class EventColumns(TypedColumns):
+    seq: Named[int] = Column(
+        BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True, comment="In the order of commits."
+    )
+    stored_at: Named[datetime] = Column(UtcDateTime, comment="When the writer stored them, by its clock.")
+    number: Named[int] = Column(Integer, comment="How many changes.")
+    changes: Named[str] = Column(Text, comment="JSON: arrays with the fields of `row_changes.Change`.")
+
+
+class EventOutputColumns(TypedColumns):
+    name: Named[str] = Column(_NAME, primary_key=True, comment="Its name in the rules file.")
+    seq: Named[int] = Column(BigInteger, comment="Transaction (`events.seq`) that it was told of last.")
+    place: Named[int] = Column(Integer, comment="Change of that transaction that it was told of last, from 0.")
+    told_at: Named[datetime] = Column(UtcDateTime, comment="When it last took something.")
+    failures: Named[int] = Column(Integer, comment="Attempts that failed one after the other.")
+    retry_at: Named[datetime | None] = Column(UtcDateTime, comment="Not before; null: at once.")
+    error: Named[str | None] = Column(Text, comment="Why the last attempt failed; null: it did not.")
+    lost: Named[int] = Column(BigInteger, comment="Transactions that were dropped by age before it took them, at most.")
+
+
+class EventDeadLetterColumns(TypedColumns):
+    output: Named[str] = Column(_NAME, primary_key=True, comment="Name of the output.")
+    seq: Named[int] = Column(BigInteger, primary_key=True, comment="Transaction of the event (`events.seq`).")
+    place: Named[int] = Column(Integer, primary_key=True, comment="Its place in the transaction, from 0.")
+    failed_at: Named[datetime] = Column(UtcDateTime, comment="When it was given up.")
+    reason: Named[str] = Column(Text, comment="What the receiver said.")
+
+
 class SchemaColumns(TypedColumns):
     id: Named[int] = Column(Integer, primary_key=True, autoincrement=False, comment="Always 1: there is one row.")
     version: Named[int] = Column(Integer, comment="Version of these tables, counted in forums/storage/schema.py.")
@@ -232,6 +263,19 @@ gaps = Table(
 )
 crawler_runs = Table(
     "crawler_runs", metadata, RunColumns, info={"title": "Crawler processes, kept for TRAWL_HISTORY_DAYS.", "version": "told_at"}
+)
+events = Table(
+    "events",
+    metadata,
+    EventColumns,
+    info={"title": "Transactions that changed posts or comments, kept for TRAWL_EVENTS_DAYS."},
+    sqlite_autoincrement=True,  # a number is never used twice, also when all rows were dropped
+)
+event_outputs = Table(
+    "event_outputs", metadata, EventOutputColumns, info={"title": "How far each output of the rules file has been told."}
+)
+event_dead_letters = Table(
+    "event_dead_letters", metadata, EventDeadLetterColumns, info={"title": "Events that an output refused."}
 )
 trawl_schema = Table(
     "trawl_schema", metadata, SchemaColumns, info={"title": "The version of these tables, for any Trawl that opens them."}

@@ -15,13 +15,30 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Column, Connection, Insert, Row, Select, Table, Update, and_, bindparam, case, func, or_, select, update
+from sqlalchemy import (
+    Column,
+    Connection,
+    Insert,
+    Row,
+    Select,
+    Table,
+    Update,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
 
 from forums.freshness import next_check
 from forums.records.stored import Check
 
 from .bulk import execute_many, upsert
 from .id_lists import among, listed
+from .row_changes import Change, ChangeKind
 from .tables import checks, comments, posts
 
 
@@ -44,8 +61,11 @@ _OF_CHECK = attrgetter("site", "id", *_COPIED)
 _NAMES = ("site", "post_id", *_COPIED)
 
 
-def store_checks(connection: Connection, items: Sequence[Check], rechecks: RechecksOf) -> None:
-    """Store `items`, mark what they show to be removed, and set when their threads are to be checked again."""
+def store_checks(connection: Connection, items: Sequence[Check], rechecks: RechecksOf, changes: list[Change]) -> None:
+    """Store `items`, mark what they show to be removed, and set when their threads are to be checked again.
+
+    What is removed by it goes into `changes`.
+    """
     rows = [_OF_CHECK(check) for check in items]
     execute_many(connection, _newest(connection.dialect.name), _NAMES, rows)
     told = [_told(check) for check in items if check.reply_count is not None or check.last_reply_at is not None]
@@ -55,9 +75,11 @@ def store_checks(connection: Connection, items: Sequence[Check], rechecks: Reche
     whole = [_miss(check) for check in items if check.gone or (check.whole and check.consistent)]
     if whole:
         connection.execute(_latest(checks.c.whole_at), whole)
+        changes += _to_remove(connection, comments, whole)
         connection.execute(_removed(comments, comments.c.post_id), whole)
     if gone:
         connection.execute(_latest(checks.c.gone_at), gone)
+        changes += _to_remove(connection, posts, gone)
         connection.execute(_removed(posts, posts.c.id), gone)
     schedule(connection, {(check.site, check.id) for check in items}, rechecks)
 
@@ -131,7 +153,39 @@ def _removed(table: Table[Any], thread: Column[Any]) -> Update:
     """What a reading did not show is removed, since the first reading that did not."""
     unseen = and_(table.c.site == bindparam("of_site"), thread == bindparam("of_id"), table.c.fetched_at < bindparam("at"))
     sooner = or_(table.c.deleted_at.is_(None), table.c.deleted_at > bindparam("at"))
-    return update(table).where(unseen, sooner).values(deleted_at=bindparam("at"))
+    version = case((table.c.deleted_at.is_(None), table.c.version + 1), else_=table.c.version)
+    return update(table).where(unseen, sooner).values(deleted_at=bindparam("at"), version=version)
+
+
+def _to_remove(connection: Connection, table: Table[Any], readings: Iterable[dict[str, Any]]) -> list[Change]:
+    """What `_removed` is going to remove: what is there and was not shown by the newest of the readings, which is stored."""
+    dialect = connection.dialect.name
+    by_site: dict[str, set[str]] = defaultdict(set)
+    for one in readings:
+        by_site[one["of_site"]].add(one["of_id"])
+    row = "post" if table is posts else "comment"
+    return [
+        Change(row, site, id_, thread, version + 1, ChangeKind.DELETED, digest or "", forum)
+        for site, ids in by_site.items()
+        for id_, thread, version, digest, forum in connection.execute(
+            _unseen(table, dialect), {"site": site, "among": listed(sorted(ids), dialect)}
+        )
+    ]
+
+
+@cache
+def _unseen(table: Table[Any], dialect: str) -> Select[*tuple[Any, ...]]:
+    of_posts = table is posts
+    thread = posts.c.id if of_posts else comments.c.post_id
+    last = checks.c.gone_at if of_posts else checks.c.whole_at
+    forum: Any = posts.c.forum_id if of_posts else literal("")
+    return (
+        select(table.c.id, thread, table.c.version, table.c.content_hash, forum)
+        .join_from(table, checks, and_(checks.c.site == table.c.site, checks.c.post_id == thread))
+        .where(table.c.site == bindparam("site"), among(thread, dialect))
+        .where(table.c.fetched_at < last, table.c.deleted_at.is_(None))
+        .order_by(thread, table.c.id)
+    )
 
 
 @cache

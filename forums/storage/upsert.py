@@ -19,8 +19,10 @@ from forums.records.stored import Check, Comment, Forum, Post, RunRow, Scan, Sto
 
 from .bulk import upsert
 from .errors import row_refusal
+from .event_log import append
 from .gaps import find_gaps
 from .posts_and_comments import store_states
+from .row_changes import Change
 from .sites_and_forums import store_forums, store_mentions
 from .tables import comments, crawler_runs, posts, scans
 from .thread_checks import RechecksOf, schedule, store_checks
@@ -48,48 +50,52 @@ def store(connection: Connection, items: Sequence[Stored], rechecks: RechecksOf,
     """Store `items` in the connection's transaction; returns those that the database refused, in no particular order.
 
     `rechecks` says how a site wants its threads to be looked at again; posts and comments that were not there go into `new`.
-    Raises what SQLAlchemy raises when it is the database that failed.
+    What happened to posts and comments is written into `events`. Raises what SQLAlchemy raises when the database failed.
     """
+    changes: list[Change] = []
 
     def store_posts(connection: Connection, items: Sequence[Post]) -> None:
-        added = store_states(connection, posts, items)
+        added = store_states(connection, posts, items, changes)
         new.update((Post, *key) for key in added)
         schedule(connection, added, rechecks)  # a check may have come before its post
 
     def store_comments(connection: Connection, items: Sequence[Comment]) -> None:
-        new.update((Comment, *key) for key in store_states(connection, comments, items))
+        new.update((Comment, *key) for key in store_states(connection, comments, items, changes))
 
     how: dict[type[Stored], _Store] = {  # in this order: checks look at what was seen, gaps at scans
         Forum: store_forums,
         Post: store_posts,
         Comment: store_comments,
         Scan: _store_scans,
-        Check: lambda connection, items: store_checks(connection, items, rechecks),
+        Check: lambda connection, items: store_checks(connection, items, rechecks, changes),
         RunRow: lambda connection, items: store_newest(connection, crawler_runs, items),
     }
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITERS_LOCK})
-    refused = _store(connection, store_mentions, list(enumerate(items)))
+    refused = _store(connection, store_mentions, list(enumerate(items)), changes)
     unmentioned = {one.place for one in refused}
     for kind, act in how.items():
         group = [(place, item) for place, item in enumerate(items) if type(item) is kind and place not in unmentioned]
         if group:
-            refused += _store(connection, act, group)
+            refused += _store(connection, act, group, changes)
+    append(connection, changes)
     return refused
 
 
-def _store(connection: Connection, act: _Store, group: _Group) -> list[Refused]:
+def _store(connection: Connection, act: _Store, group: _Group, changes: list[Change]) -> list[Refused]:
+    before = len(changes)
     try:
         with connection.begin_nested():
             act(connection, [item for _, item in group])
     except (SQLAlchemyError, ValueError, OverflowError, TypeError) as error:
+        del changes[before:]  # they were rolled back
         reason = row_refusal(error)
         if reason is None:
             raise
         if len(group) == 1:
             return [Refused(place=group[0][0], reason=reason)]
         half = len(group) // 2
-        return _store(connection, act, group[:half]) + _store(connection, act, group[half:])
+        return _store(connection, act, group[:half], changes) + _store(connection, act, group[half:], changes)
     return []
 
 

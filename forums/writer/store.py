@@ -20,6 +20,7 @@ from workers.process.item_consumers import FORUM_WRITER, streams_of
 
 from .drain import WriteReport, drain
 from .learn import learn
+from .prune_events import prune_events
 from .published import Lateness
 from .remember import remember
 from .run_history import store_runs
@@ -79,6 +80,7 @@ def store(client: redis.Redis, services: Iterable[str], *, budget_s: float = 10.
             service: drain(stream, database, budget_s=budget_s, after=after, arrived=lambda items: late.count(client, items))
             for service, stream in streams.items()
         }
+        prune_events(database)
         store_runs(client, database)  # last: it must never keep items waiting
         return reports
     except StorageError:

@@ -27,6 +27,9 @@ from forums.storage import (
     sites,
 )
 from forums.storage.due_checks import take_due
+from forums.storage.event_log import changes_of
+from forums.storage.row_changes import Change
+from forums.storage.tables import events
 from tests.support.items import START, at, check, comment, forum, post, scan, wire
 
 
@@ -360,12 +363,30 @@ def histories(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 def facts(database: Database) -> dict[str, list[dict[str, Any]]]:
     """Everything stored, but not what depends on the order: see `merge.py` on the time in `deleted_at`; the next check counts the
-    changes that were found by then.
+    changes that were found by then, and so does a row's version.
     """
     found = {table.name: rows(database, table) for table in TABLES}
     for row in found["posts"] + found["comments"]:
         row["deleted_at"] = row["deleted_at"] is not None
         row.pop("next_check_at", None)
+        del row["version"]
+    return found
+
+
+def told_of(database: Database) -> list[Change]:
+    """All events. What they say of a row last is its state, and its versions have no gap and no repetition."""
+    found = [change for row in rows(database, events) for change in changes_of(row["changes"])]
+    by_row: dict[tuple[str, str, str], list[Change]] = {}
+    for change in found:
+        by_row.setdefault((change.row, change.site, change.id), []).append(change)
+    for table in (posts, comments):
+        for row in rows(database, table):
+            mine = by_row.pop((table.name[:-1], row["site"], row["id"]))
+            assert [change.version for change in mine] == list(range(1, row["version"] + 1))
+            assert mine[-1].hash == row["content_hash"]
+            removals = [change.kind for change in mine if change.kind in ("deleted", "restored")]
+            assert (removals[-1:] == ["deleted"]) == (row["deleted_at"] is not None)
+    assert by_row == {}
     return found
 
 
@@ -390,9 +411,10 @@ def test_order_batches_and_repetition_do_not_matter(database: Database, history:
     in_order = sorted(history, key=lambda item: item.get("fetched_at") or item["finished_at"])
     for item in in_order:
         write(database, item)
-    expected = facts(database)
+    expected, told = facts(database), told_of(database)
     write(database, *in_order)
     assert facts(database) == expected
+    assert told_of(database) == told
     clear(database)
     shuffled = generator.sample(history, len(history)) + generator.choices(history, k=len(history) // 2)
     while shuffled:
@@ -400,3 +422,4 @@ def test_order_batches_and_repetition_do_not_matter(database: Database, history:
         write(database, *shuffled[:cut])
         shuffled = shuffled[cut:]
     assert facts(database) == expected
+    told_of(database)

@@ -29,7 +29,11 @@ def test_what_is_written_is_read_back_exactly(database: Database) -> None:
     del expected["kind"]
     seen = dict.fromkeys(("fetched_at", "first_seen_at", "changed_at"), START + timedelta(minutes=10))
     nulls = dict.fromkeys(("body_html", "edited_at", "deleted_at", "tombstone_at", "checked_at", "next_check_at"))
-    assert stored == expected | seen | nulls | {"sticky": False, "content_hash": content_hash(post()["title"], post()["body"])}
+    assert stored == expected | seen | nulls | {
+        "version": 1,
+        "sticky": False,
+        "content_hash": content_hash(post()["title"], post()["body"]),
+    }
     assert rows(database, comments)[0]["parent_id"] == "c0"
     assert rows(database, scans)[0]["threads"] == 60
 

@@ -29,8 +29,17 @@ from forums.storage.schema import VERSION, mismatch
 from forums.storage.tables import metadata
 
 OWN = {  # columns that no record has: the writer works them out
-    "posts": {"first_seen_at", "content_hash", "changed_at", "deleted_at", "tombstone_at", "checked_at", "next_check_at"},
-    "comments": {"first_seen_at", "content_hash", "changed_at", "deleted_at", "tombstone_at"},
+    "posts": {
+        "first_seen_at",
+        "content_hash",
+        "changed_at",
+        "deleted_at",
+        "tombstone_at",
+        "checked_at",
+        "next_check_at",
+        "version",
+    },
+    "comments": {"first_seen_at", "content_hash", "changed_at", "deleted_at", "tombstone_at", "version"},
     "forums": {"first_seen_at"},
     "scans": set(),
     "checks": {"post_id", "whole_at", "gone_at"},

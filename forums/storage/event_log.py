@@ -1,0 +1,56 @@
+"""The log of what happened to posts and comments, written in the transaction that changed them.
+
+One row for each transaction: 1,000 new comments are one insert. An event is at a position, `<seq>-<place>`: the number of its
+transaction and its place in it. Positions grow in the order of commits, because one writer at a time has the writers' lock, so
+whoever keeps the position of the last event misses none. Texts are not repeated here: `event_reader.py` finds them by their
+hashes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple, Self
+
+import msgspec
+from sqlalchemy import Connection, insert
+
+from redis_components.errors import ConfigError
+
+from .row_changes import Change
+from .tables import events
+
+_CHANGES = msgspec.json.Decoder(list[Change])
+
+
+class Position(NamedTuple):
+    """Where an event is in the log. `Position(7, -1)` is before the first event of transaction 7."""
+
+    seq: int
+    place: int
+
+    def __str__(self) -> str:
+        return f"{self.seq}-{self.place}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Of `7-0`, or `7`: before everything in transaction 7. Raises ConfigError."""
+        seq, dash, place = text.partition("-")
+        if not (seq.isascii() and seq.isdigit() and len(seq) < 19) or (dash and not (place.isascii() and place.isdigit())):
+            raise ConfigError(f"{text!r:.50} is not a position in the event log: write it as 4711 or 4711-3")
+        return cls(int(seq), int(place) if dash else -1)
+
+
+BEGINNING = Position(0, -1)
+
+
+def append(connection: Connection, changes: Sequence[Change]) -> None:
+    """Write down, in the connection's transaction, what it changed; nothing where it changed nothing."""
+    if changes:
+        text = msgspec.json.encode(changes).decode()
+        connection.execute(insert(events), {"stored_at": datetime.now(UTC), "number": len(changes), "changes": text})
+
+
+def changes_of(text: str) -> list[Change]:
+    """What `append` wrote."""
+    return _CHANGES.decode(text)

@@ -1,0 +1,64 @@
+"""What a write changed in posts and comments: one record for each new version of a row. Pure.
+
+A row's version counts its changes, from 1. Where one write changes several things (restored and edited), each has its version, in
+the order of `ChangeKind`. A row that is stored again as it is has no change, so storing a batch twice makes none.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from .content_hash import NO_TEXT
+
+
+class ChangeKind(StrEnum):
+    """What happened to a post or comment."""
+
+    NEW = "new"  # it was not stored before
+    RESTORED = "restored"  # it was removed and is there again
+    MOVED = "moved"  # a post is in another forum
+    EDITED = "edited"  # another text, fetched later; the former one is a revision
+    CORRECTED = "corrected"  # another text of the same moment: the page was read better (`trawl reparse`), nobody edited it
+    DELETED = "deleted"  # its site says that it is removed, or a whole reading of the thread did not show it
+
+
+class Change(NamedTuple):
+    """One version of one row. Stored as a JSON array in this order, so new fields go to the end."""
+
+    row: str  # post or comment
+    site: str
+    id: str
+    thread: str  # id of the post
+    version: int
+    kind: str  # a ChangeKind
+    hash: str  # of its text then; empty: no text was ever seen
+    forum: str = ""  # of a post, then; empty: not known
+
+
+class State(NamedTuple):
+    """What of a row decides whether something happened."""
+
+    hash: str
+    deleted: bool
+    forum: str
+
+
+def kinds_of(before: State | None, after: State, *, kept: bool) -> list[ChangeKind]:
+    """What happened between two states of a row; `before` is None for one that was not stored.
+
+    `kept`: the former text is a revision now, so the new one is a later text and not a better reading of the same moment.
+    """
+    if before is None:
+        first = [ChangeKind.NEW] if after.hash != NO_TEXT else []
+        return [*first, ChangeKind.DELETED] if after.deleted else first
+    found = []
+    if before.deleted and not after.deleted:
+        found.append(ChangeKind.RESTORED)
+    if before.forum and after.forum and before.forum != after.forum:
+        found.append(ChangeKind.MOVED)
+    if before.hash != after.hash:
+        found.append(ChangeKind.EDITED if kept or before.hash == NO_TEXT else ChangeKind.CORRECTED)
+    if after.deleted and not before.deleted:
+        found.append(ChangeKind.DELETED)
+    return found
