@@ -1,0 +1,208 @@
+"""The language of filters: which events somebody wants.
+
+    "price drop" or /rtx ?50\\d0/ and not author:spambot
+    显卡 and (site:demo or forum:12) and type:new
+
+| written            | means                                                                                          |
+|--------------------|------------------------------------------------------------------------------------------------|
+| `word`, `"a b"`    | a keyword in title or text (`words.py`); `word*` its beginning                                 |
+| `/…/`              | a regular expression in title or text, without case; `\\/` for a slash                          |
+| `title:` `text:`   | only there; before a keyword or a regular expression                                           |
+| `author:` `url:`   | a keyword or a regular expression in the author's name, or the address                         |
+| `site:` `forum:` `thread:` `type:` `row:` | exactly this site, id of a forum, of a thread, kind of event, `post` or `comment` |
+| `and` `or` `not`, parentheses | as usual: `not` before `and` before `or`; between two terms `and` may be left out    |
+
+A regular expression that takes longer than 50 ms for one text raises Undecided: a page's author must not be able to hide a post,
+or to stop the others, by what he writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import regex
+
+from forums.storage.event_reader import Event
+from forums.storage.row_changes import ChangeKind
+from redis_components.errors import ConfigError, did_you_mean
+
+from .words import folded, keyword
+
+LONGEST = 4000  # characters of an expression
+DEEPEST = 50  # parentheses and `not`s within one another
+LONGEST_TEXT = 200_000  # characters that are looked at
+REGEX_S = 0.05
+_SEARCHED = ("title", "text", "author", "url")
+_EXACT = ("site", "forum", "thread", "type", "row")
+_VALUES = {"type": tuple(str(kind) for kind in ChangeKind), "row": ("post", "comment")}
+
+
+class Undecided(Exception):
+    """A regular expression took too long for this text."""
+
+
+class Subject:
+    """An event as filters look at it: each text is folded once, when the first keyword asks for it."""
+
+    def __init__(self, event: Event) -> None:
+        self.event = event
+
+    def raw(self, field: str) -> str:
+        """A field's text; of `any`, title and text."""
+        if field == "any":
+            return f"{self.event.title or ''}\n{self.event.text or ''}"[:LONGEST_TEXT]
+        return (getattr(self.event, field) or "")[:LONGEST_TEXT]
+
+    @cached_property
+    def _folded(self) -> dict[str, str]:
+        return {}
+
+    def folded(self, field: str) -> str:
+        """The same without case and width."""
+        if field not in self._folded:
+            self._folded[field] = folded(self.raw(field))
+        return self._folded[field]
+
+
+Matches = Callable[[Subject], bool]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filter:
+    """A parsed expression."""
+
+    text: str
+    _matches: Matches
+
+    def matches(self, subject: Subject) -> bool:
+        """Whether the event is wanted. Raises Undecided."""
+        return self._matches(subject)
+
+
+def parse(text: str) -> Filter:
+    """Raises ConfigError, with the place, for what is not an expression."""
+    if len(text) > LONGEST:
+        raise ConfigError(f"a filter has {LONGEST:,} characters at most, this one {len(text):,}: write several rules")
+    return Filter(text=text, _matches=_Parser(text).whole())
+
+
+_TOKEN = regex.compile(
+    r"""\s*(?:(?P<open>\()|(?P<close>\))
+    |(?P<field>[a-z]+):(?=[^\s)])
+    |"(?P<quoted>(?:[^"\\]|\\.)*)"
+    |/(?P<regex>(?:[^/\\]|\\.)+)/
+    |(?P<word>[^\s()"]+))""",
+    regex.VERBOSE,
+)
+
+
+class _Parser:
+    """Recursive descent; `_depth` bounds it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens: list[tuple[str, str, int]] = []
+        place = 0
+        while text[place:].strip():
+            found = _TOKEN.match(text, place)
+            if found is None:
+                raise self._wrong(place, 'a " is not closed')
+            kind = str(found.lastgroup)
+            value = found[kind]
+            operator = kind == "word" and value.lower() in ("and", "or", "not")
+            self._tokens.append((value.lower() if operator else kind, value, found.start(kind)))
+            place = found.end()
+        self._at = self._depth = 0
+
+    def whole(self) -> Matches:
+        if not self._tokens:
+            raise ConfigError("a filter is empty: write a keyword, for example")
+        result = self._either()
+        if self._at < len(self._tokens):
+            raise self._wrong(self._tokens[self._at][2], "a ( is missing before it")
+        return result
+
+    def _next(self) -> str:
+        return self._tokens[self._at][0] if self._at < len(self._tokens) else "end"
+
+    def _either(self) -> Matches:
+        parts = [self._all()]
+        while self._next() == "or":
+            self._at += 1
+            parts.append(self._all())
+        return parts[0] if len(parts) == 1 else lambda subject: any(part(subject) for part in parts)
+
+    def _all(self) -> Matches:
+        parts = [self._negated()]
+        while self._next() not in ("or", "close", "end"):
+            self._at += self._next() == "and"
+            parts.append(self._negated())
+        return parts[0] if len(parts) == 1 else lambda subject: all(part(subject) for part in parts)
+
+    def _negated(self) -> Matches:
+        kind, value, place = self._tokens[self._at] if self._at < len(self._tokens) else ("end", "", len(self._text))
+        self._at += 1
+        if kind in ("not", "open"):
+            self._depth += 1
+            if self._depth > DEEPEST:
+                raise self._wrong(place, f"more than {DEEPEST} levels")
+            inner = self._negated() if kind == "not" else self._either()
+            if kind == "open" and self._next() != "close":
+                raise self._wrong(place, "this ( is not closed")
+            self._at += kind == "open"
+            self._depth -= 1
+            return (lambda subject: not inner(subject)) if kind == "not" else inner
+        if kind == "field":
+            return self._of_field(value, place)
+        return self._searched("any", kind, value, place)
+
+    def _of_field(self, field: str, place: int) -> Matches:
+        if field not in (*_SEARCHED, *_EXACT):
+            hint = did_you_mean(field, [*_SEARCHED, *_EXACT])
+            raise self._wrong(place, f"there is no field {field}{hint}; to look for a colon, write the whole in quotes")
+        kind, value, at = self._tokens[self._at]
+        self._at += 1
+        if field in _SEARCHED:
+            return self._searched(field, kind, value, at)
+        if kind not in ("word", "quoted"):
+            raise self._wrong(at, f"{field}: needs a word or a text in quotes")
+        wanted = _unescaped(value) if kind == "quoted" else value
+        if field in _VALUES and wanted not in _VALUES[field]:
+            raise self._wrong(at, f"{field} is one of {', '.join(_VALUES[field])}{did_you_mean(wanted, _VALUES[field])}")
+        return lambda subject: getattr(subject.event, field) == wanted
+
+    def _searched(self, field: str, kind: str, value: str, place: int) -> Matches:
+        if kind == "regex":
+            pattern = self._compiled(value, place)
+            return lambda subject: _search(pattern, subject.raw(field))
+        if kind not in ("word", "quoted"):
+            raise self._wrong(place, "a keyword, /…/ or ( is missing here")
+        words = _unescaped(value) if kind == "quoted" else value
+        if not folded(words).strip(" *\t\n"):
+            raise self._wrong(place, "a keyword is empty")
+        found = keyword(words)
+        return lambda subject: found.search(subject.folded(field)) is not None
+
+    def _compiled(self, value: str, place: int) -> Any:
+        try:
+            return regex.compile(value.replace("\\/", "/"), regex.IGNORECASE | regex.FULLCASE)
+        except regex.error as error:
+            raise self._wrong(place, f"the regular expression is wrong: {error}") from None
+
+    def _wrong(self, place: int, what: str) -> ConfigError:
+        shown = self._text[place : place + 30] or "its end"
+        return ConfigError(f"filter {self._text!r:.200}: at {shown!r}: {what}")
+
+
+def _search(pattern: Any, text: str) -> bool:
+    try:
+        return pattern.search(text, timeout=REGEX_S, concurrent=False) is not None
+    except TimeoutError:
+        raise Undecided from None
+
+
+def _unescaped(quoted: str) -> str:
+    return str(regex.sub(r"\\(.)", r"\1", quoted))
