@@ -60,6 +60,7 @@ BEAT = {  # s
     "reconcile_fleet": 2.0,
     "store_items": 1.0,
     "probe_sites": 5.0,
+    "publish_events": 2.0,
     "prune_raw_pages": 3600.0,
 }
 
@@ -208,7 +209,7 @@ task_annotations = {
             "roll_fleet",
             "store_items",
         ),
-        *("probe_sites", "prune_raw_pages"),
+        *("probe_sites", "prune_raw_pages", "publish_events"),
         *("pause_fleet", "drain_fleet", "stop_fleet", "resume_fleet", "pause_site", "drain_site", "resume_site"),
     )
 }

@@ -35,6 +35,7 @@ from .commands import (
     dead,
     doctor,
     dupefilter,
+    events,
     export,
     forget,
     forums,
@@ -55,6 +56,7 @@ from .commands import (
     seed_urls,
     sites,
     status,
+    tail,
     up,
 )
 from .views.output import complain, say
@@ -127,6 +129,8 @@ app.command("forget", rich_help_panel=CHANGE)(forget.forget)
 app.command("dupefilter", rich_help_panel=CHANGE)(dupefilter.dupefilter)
 app.add_typer(schedule.app, name="schedule", rich_help_panel=CHANGE)
 app.add_typer(dead.app, name="dead", rich_help_panel=CHANGE)
+app.command("tail", rich_help_panel=LOOK)(tail.tail)
+app.add_typer(events.app, name="events", rich_help_panel=DATA)
 app.command("export", rich_help_panel=DATA)(export.export)
 app.command("reparse", rich_help_panel=DATA)(reparse.reparse)
 app.add_typer(db.app, name="db", rich_help_panel=DATA)

@@ -67,9 +67,18 @@ class Reading(Variables):
     )
 
 
+def _default_events_file() -> Path:
+    return project_dir() / "events.toml"
+
+
 class Events(Variables):
     """Events"""
 
+    events_file: Annotated[Path, parsed_by(lambda text: text or _default_events_file())] = declare(
+        meaning="who is told of which new, edited and deleted posts ([events.md](events.md))",
+        shown="`events.toml` next to `scrapy.cfg`",
+        factory=_default_events_file,
+    )
     events_days: Whole = declare(
         7,
         "days for which events are kept: an output that is away for longer misses some",

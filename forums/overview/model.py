@@ -155,6 +155,7 @@ class Overview:
     sites: SitesView = field(default_factory=SitesView)
     errors: tuple[ErrorRecord, ...] = ()  # the last ones, newest first
     dead_messages: int | None = None  # of the broker, that no worker could read or run; None: could not be read
+    output_troubles: Mapping[str, str] = field(default_factory=dict)  # output of events -> why it takes nothing now
     another_database: bool = False  # than the one whose threads are remembered
     server: tuple[Finding, ...] = ()  # what is wrong with how Redis keeps what it is given
     foreign: tuple[Foreign, ...] = ()  # records that cannot be read, and keys of another type, each left out

@@ -35,7 +35,7 @@ def problems(view: Overview) -> list[Problem]:
     """All of them; empty for a fleet that is well. What an operator holds on purpose is not a problem."""
     if view.failure is not None:
         return [Problem(what=view.failure, fix="")]
-    parts = (_redis, _beat, _crawlers, _services, _nodes, _items, _roll, _sites, _boards, _dead)
+    parts = (_redis, _beat, _crawlers, _services, _nodes, _items, _roll, _sites, _boards, _outputs, _dead)
     found = [one for part in parts for one in part(view)]
     return sorted(found, key=lambda one: not one.grave)
 
@@ -178,6 +178,11 @@ def _boards(view: Overview) -> Iterator[Problem]:
     if gaps:
         what = f"a gap is open in {_named(one.name for one in gaps)}: threads may be missing until a deeper scan has run"
         yield Problem(what=what, fix="trawl forums", grave=False)
+
+
+def _outputs(view: Overview) -> Iterator[Problem]:
+    for name, why in view.output_troubles.items():
+        yield Problem(what=f"output {name} takes no events, they wait: {why}", fix="trawl events list", grave=False)
 
 
 def _dead(view: Overview) -> Iterator[Problem]:

@@ -17,6 +17,7 @@ import redis
 from forums.state.database_identity import DatabaseNote
 from forums.state.foreign_values import Foreign, find
 from forums.state.forum_states import ForumStates, WatchedForum
+from forums.state.output_troubles import output_troubles
 from forums.state.publication_delays import PublicationDelays
 from forums.state.request_ledger import Ledger, Spent
 from forums.state.services import FORUM_LIST
@@ -45,7 +46,21 @@ from .model import Overview, ServiceView, SitesView
 ERRORS_READ = 10
 MOST_SERVICES = 200  # those of TRAWL_FLEET first; what others write into Redis must not make this endless
 FLEET_PARTS = (
-    *("crawls", "sizes", "crawlers", "errors", "nodes", "pauses", "roll", "autoscaling", "beat", "messages", "database", "slots"),
+    *(
+        "crawls",
+        "sizes",
+        "crawlers",
+        "errors",
+        "nodes",
+        "pauses",
+        "roll",
+        "autoscaling",
+        "beat",
+        "messages",
+        "database",
+        "outputs",
+        "slots",
+    ),
     *("breakers", "drift", "site files", "boards", "requests", "budgets", "delays", "server", "foreign"),
 )
 """The parts of a reading that are not one service."""
@@ -128,6 +143,7 @@ class _Reading:
             sites=self._sites(),
             errors=tuple(self.part("errors", lambda: self._registry.errors(ERRORS_READ)) or []),
             dead_messages=self.part("messages", DeadMessages(client).__len__),
+            output_troubles=self.part("outputs", lambda: output_troubles(client)) or {},
             another_database=self.part("database", DatabaseNote(client).is_another) or False,
             server=server,
             foreign=foreign,

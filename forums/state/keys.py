@@ -81,6 +81,28 @@ class ForumFleetKeys(FleetKeys):
         """
         return f"{self.prefix}:probing"
 
+    def publishing(self) -> str:
+        """STRING with TTL: the one process that publishes events now.
+
+        Written and read by `publish_events`.
+        """
+        return f"{self.prefix}:publishing"
+
+    def output_troubles(self) -> str:
+        """HASH: outputs of the rules file that take nothing now (name -> why, in one line).
+
+        Written by `publish_events`; read by `trawl status`.
+        """
+        return f"{self.prefix}:output_troubles"
+
+    def event_stream(self, output: str) -> str:
+        """STREAM: events of an output of the kind `stream` in the rules file (id = position in the log, `event` -> JSON), as many
+        as its `max_length` says.
+
+        Written by `publish_events`; read by consumer groups outside of Trawl.
+        """
+        return f"{self.prefix}:events:{output}"
+
     def drift(self) -> str:
         """HASH: what pages of each site usually have (`<site>/<kind of page>` -> JSON with the last lots of pages, and what has
         drifted from them); as many as there are site files, times four.
@@ -116,7 +138,10 @@ class ForumFleetKeys(FleetKeys):
 def document() -> str:
     """The part of `docs/redis-keys.md` that speaks of forums."""
     crawl = ForumCrawlKeys(CrawlKeys.for_spider("<spider>", namespace=""))
-    found = [*rows(crawl, ForumCrawlKeys, {}), *rows(ForumFleetKeys(prefix="trawl:fleet"), ForumFleetKeys, {"site": "<site>"})]
+    found = [
+        *rows(crawl, ForumCrawlKeys, {}),
+        *rows(ForumFleetKeys(prefix="trawl:fleet"), ForumFleetKeys, {"site": "<site>", "output": "<output>"}),
+    ]
     return "\n## Keys of the forum application\n\n" + HEAD + "\n".join(found) + "\n"
 
 

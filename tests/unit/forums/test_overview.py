@@ -80,6 +80,7 @@ FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
     "backed up": (fleet(CRAWLER, items=9, max_items=9), "books starts no page: 9 items wait", "REDIS_ITEMS_MAX", True),
     "refused": (fleet(CRAWLER, bad_items=2), "2 items were refused", "trawl dead items books", True),
     "dead": (fleet(CRAWLER, dead=2), "requests were given up and are kept (books 2)", "trawl dead", False),
+    "outputs": (replace(WELL, output_troubles={"shop": "HTTP 503"}), "output shop takes no events", "trawl events list", False),
     "messages": (replace(WELL, dead_messages=2), "2 messages of the broker", "trawl dead messages", True),
     "a roll": (replace(WELL, roll=Roll(id="r", services=("books",), state=RollState.FAILED)), "roll failed", "--abort", True),
     "a site": (replace(WELL, sites=SitesView(breakers={"demo": BROKEN})), "a login page", "resume --site demo --breaker", True),

@@ -1,0 +1,108 @@
+"""`trawl tail`: new, edited and deleted posts as they are stored."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.views.output import complain, say
+
+if TYPE_CHECKING:
+    from forums.storage.event_log import Position
+    from forums.storage.event_reader import Event, EventLog
+
+_LOOK_S = 1.0
+_STEP = 500
+
+
+def tail(
+    match: Annotated[
+        str | None,
+        typer.Option(metavar="FILTER", help="Only what fits this filter, as in a rules file.", show_default=False),
+    ] = None,
+    site: Annotated[str | None, typer.Option(help="Only posts of this site.", show_default=False)] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="WHEN", help="Begin with what was stored then: 2h, 1d, 2026-01-31.", show_default=False),
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow/--no-follow", help="Wait for more, until Ctrl-C.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as one line of JSON, with its whole text.")] = False,
+) -> int:
+    """Show new, edited and deleted posts and comments as they are stored.
+
+    It reads the database, so it works while the fleet is stopped, and any number of people may follow. Events are kept for
+    TRAWL_EVENTS_DAYS.
+
+    **Filters** find keywords in title and text, regular expressions between slashes, and fields: `author:`, `title:`, `text:`,
+    `url:`, `site:`, `forum:`, `thread:`, `type:` (new, edited, corrected, deleted, restored, moved) and `row:` (post, comment);
+    with `and`, `or`, `not` and parentheses.
+
+    **Examples:**
+
+        trawl tail
+        trawl tail --match '(显卡 or /rtx ?50\\d0/) and type:new' --site example
+        trawl tail --since 1d --no-follow --json
+    """
+    from cli.access.database import stored_data
+    from cli.access.names import check_site
+    from cli.access.times import parse_since
+    from forums.events.expression import parse
+    from forums.storage.event_reader import EventLog
+
+    wanted = parse(match) if match is not None else None
+    moment = parse_since(since) if since else None
+    with stored_data() as database:
+        if site is not None:
+            check_site(site, stored=database)
+        log = EventLog(database)
+        after = log.since(moment) if moment else log.end() if follow else log.begin()
+        while True:
+            events = _next(log, after)
+            for event in events:
+                if (site is None or event.site == site) and _fits(wanted, event):
+                    _show(event, as_json)
+            if events:
+                after = events[-1].at
+            elif not follow:
+                return 0
+            else:
+                time.sleep(_LOOK_S)
+
+
+def _next(log: EventLog, after: Position) -> list[Event]:
+    """What comes after; nothing while the database is away."""
+    from forums.storage import StorageError
+
+    try:
+        return log.read(after, _STEP)
+    except StorageError as error:
+        complain(f"{error}; it is tried again")
+        return []
+
+
+def _fits(wanted: object, event: Event) -> bool:
+    from forums.events.expression import Filter, Subject, Undecided
+
+    if not isinstance(wanted, Filter):
+        return True
+    try:
+        return wanted.matches(Subject(event))
+    except Undecided:
+        event.undecided = ["--match"]
+        return True
+
+
+def _show(event: Event, as_json: bool) -> None:
+    import json
+
+    import msgspec
+
+    from cli.views.events import line
+    from cli.views.output import print_json
+
+    if as_json:
+        print_json(json.loads(msgspec.json.encode(event)))
+    else:
+        say(line(event))

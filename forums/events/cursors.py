@@ -1,0 +1,123 @@
+"""How far each output has been told, and what it refused: in the database that holds the events."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, select, update
+
+from forums.storage import Database
+from forums.storage.engine import WRITING
+from forums.storage.event_log import Position
+from forums.storage.event_reader import Event
+from forums.storage.tables import event_dead_letters as dead
+from forums.storage.tables import event_outputs as outputs
+
+MOST_DEAD = 10_000  # of an output; then it waits until somebody looks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cursor:
+    """The state of one output."""
+
+    name: str
+    after: Position  # it was told of everything up to this
+    failures: int = 0
+    retry_at: datetime | None = None
+    error: str | None = None
+    lost: int = 0
+    told_at: datetime | None = None
+
+
+class Cursors:
+    """The tables `event_outputs` and `event_dead_letters` of an open database. Raises StorageError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self) -> dict[str, Cursor]:
+        """By the output's name."""
+        with self._database.translated(), self._database.engine.connect() as connection:
+            return {row.name: _cursor(row) for row in connection.execute(select(outputs).order_by(outputs.c.name))}
+
+    def create(self, name: str, after: Position) -> Cursor:
+        """The cursor of a new output."""
+        now = datetime.now(UTC)
+        row = {"name": name, "seq": after.seq, "place": after.place, "told_at": now, "failures": 0, "lost": 0}
+        with self._writing() as connection:
+            connection.execute(insert(outputs).values(**row))
+        return Cursor(name=name, after=after, told_at=now)
+
+    def advance(self, cursor: Cursor, to: Position, refused: Sequence[tuple[Event, str]] = (), lost: int = 0) -> Cursor | None:
+        """It was told of everything up to `to`, and refused some. None, and nothing is written, where somebody else moved it."""
+        now = datetime.now(UTC)
+        values = {"seq": to.seq, "place": to.place, "told_at": now, "failures": 0, "retry_at": None, "error": None}
+        with self._writing() as connection:
+            moved = connection.execute(
+                update(outputs).where(_is(cursor)).values(**values, lost=outputs.c.lost + lost).returning(outputs.c.lost)
+            ).scalar()
+            if moved is None:
+                return None
+            for event, reason in refused:
+                key = {"output": cursor.name, "seq": event.at.seq, "place": event.at.place}
+                connection.execute(delete(dead).where(and_(*[dead.c[name] == value for name, value in key.items()])))
+                connection.execute(insert(dead).values(**key, failed_at=now, reason=reason))
+        return Cursor(name=cursor.name, after=to, lost=moved, told_at=now)
+
+    def failed(self, cursor: Cursor, reason: str, wait_s: float) -> None:
+        """It took nothing; it is tried again in `wait_s` seconds."""
+        values = {"failures": cursor.failures + 1, "retry_at": datetime.now(UTC) + timedelta(seconds=wait_s), "error": reason}
+        with self._writing() as connection:
+            connection.execute(update(outputs).where(_is(cursor)).values(**values))
+
+    def move(self, name: str, to: Position) -> bool:
+        """Tell it of everything after `to`, at once, also of what it was told before; returns whether it has a cursor."""
+        values = {"seq": to.seq, "place": to.place, "failures": 0, "retry_at": None, "error": None}
+        with self._writing() as connection:
+            return connection.execute(update(outputs).where(outputs.c.name == name).values(**values)).rowcount > 0
+
+    def refused(self, name: str, limit: int = MOST_DEAD) -> list[tuple[Position, datetime, str]]:
+        """What it refused, oldest first: position, when, why."""
+        query = select(dead.c.seq, dead.c.place, dead.c.failed_at, dead.c.reason).where(dead.c.output == name)
+        with self._database.translated(), self._database.engine.connect() as connection:
+            found = connection.execute(query.order_by(dead.c.seq, dead.c.place).limit(limit))
+            return [(Position(seq, place), at, reason) for seq, place, at, reason in found]
+
+    def counts(self) -> dict[str, int]:
+        """How many each output refused."""
+        with self._database.translated(), self._database.engine.connect() as connection:
+            found = connection.execute(select(dead.c.output, func.count()).group_by(dead.c.output))
+            return {row[0]: row[1] for row in found}
+
+    def forget(self, name: str, positions: Collection[Position]) -> None:
+        """These are not refused any more."""
+        with self._writing() as connection:
+            for seq, place in positions:
+                connection.execute(delete(dead).where(dead.c.output == name, dead.c.seq == seq, dead.c.place == place))
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """A connection in a transaction, which is committed at the end."""
+        database = self._database
+        with database.translated(), database.engine.connect().execution_options(**WRITING) as connection, connection.begin():
+            yield connection
+
+
+def _is(cursor: Cursor) -> ColumnElement[bool]:
+    return and_(outputs.c.name == cursor.name, outputs.c.seq == cursor.after.seq, outputs.c.place == cursor.after.place)
+
+
+def _cursor(row: Any) -> Cursor:
+    return Cursor(
+        name=row.name,
+        after=Position(row.seq, row.place),
+        failures=row.failures,
+        retry_at=row.retry_at,
+        error=row.error,
+        lost=row.lost,
+        told_at=row.told_at,
+    )

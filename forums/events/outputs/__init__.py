@@ -1,0 +1,1 @@
+"""Where events go: one file for each kind of output, each with `deliver`."""

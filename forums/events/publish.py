@@ -1,0 +1,163 @@
+"""Telling the outputs of the rules file what happened: the body of the task `publish_events`.
+
+Each output has a cursor in the database. A round reads what is after it, hands over what fits the output's rules, and moves the
+cursor when that was taken. A process that dies in between hands the same events over again, with the same ids: the stream and the
+file know them, a webhook's receiver has to.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+
+import redis
+
+from forums.state.keys import ForumFleetKeys
+from forums.state.output_troubles import note_troubles
+from forums.storage import Database
+from forums.storage.event_log import Position
+from forums.storage.event_reader import Event, EventLog
+from redis_components.embedded import project_dir
+
+from .cursors import MOST_DEAD, Cursor, Cursors
+from .outputs.delivery import NotTaken, Output
+from .rules import FileOptions, Rules, StreamOptions, WebhookOptions
+
+_LOCK_S = 60.0  # longer than a round, with the slowest webhook
+_AT_ONCE = 500  # events read in one step
+_THREADS = 8  # outputs that are told at one time: a slow one delays no other
+_LONGEST_WAIT_S = 300.0
+_SUSPECT_AFTER = 5  # failures with a batch, of a receiver that is there: from then on one event at a time
+_GIVE_UP_AFTER = 20  # failures with a single event, of a receiver that is there: about an hour and a half
+
+logger = logging.getLogger(__name__)
+
+
+class Told(StrEnum):
+    """What became of an output in a round."""
+
+    UP_TO_DATE = "up to date"
+    MORE = "more"  # its time was spent; it goes on in the next round
+    WAITING = "waiting"  # it did not take anything a while ago, and is tried again later
+    FAILED = "failed"  # it did not take anything now
+    MOVED = "moved"  # somebody else moved its cursor meanwhile
+
+
+def publish(database: Database, client: redis.Redis, rules: Rules, *, budget_s: float = 5.0) -> dict[str, Told]:
+    """Tell each output what is new, one process at a time; empty where another process is at it. Raises StorageError and
+    `redis.RedisError`.
+    """
+    if not rules.outputs:
+        return {}
+    lock = client.lock(ForumFleetKeys().publishing(), timeout=_LOCK_S, blocking=False)
+    if not lock.acquire():
+        return {}
+    try:
+        told = _round(database, client, rules, time.monotonic() + budget_s)
+        note_troubles(client, _troubles(Cursors(database).all(), told))
+        return told
+    finally:
+        try:
+            lock.release()
+        except redis.RedisError as error:  # it expires
+            logger.warning("the publisher's lock could not be given back: %s", error)
+
+
+def _round(database: Database, client: redis.Redis, rules: Rules, deadline: float) -> dict[str, Told]:
+    cursors, log = Cursors(database), EventLog(database)
+    known, end, begin = cursors.all(), log.end(), log.begin()
+    told: dict[str, Told] = {}
+    due: dict[str, Cursor] = {}
+    for name, options in rules.outputs.items():
+        cursor = known.get(name) or cursors.create(name, end if options.begin == "now" else begin)
+        if cursor.retry_at is not None and cursor.retry_at > datetime.now(UTC):
+            told[name] = Told.WAITING
+        else:
+            due[name] = cursor
+    if due:
+        with ThreadPoolExecutor(min(_THREADS, len(due))) as pool:
+            running = {
+                name: pool.submit(_tell, cursors, log, rules, cursor, output_of(name, rules, client, end), begin, deadline)
+                for name, cursor in due.items()
+            }
+            told |= {name: one.result() for name, one in running.items()}
+    return told
+
+
+def output_of(name: str, rules: Rules, client: redis.Redis, end: Position) -> Output:
+    """The output of this name. `end` is the position after all events."""
+    from .outputs.file import FileOutput
+    from .outputs.stream import StreamOutput
+    from .outputs.webhook import WebhookOutput
+
+    options = rules.outputs[name]
+    if isinstance(options, StreamOptions):
+        return StreamOutput(client, ForumFleetKeys().event_stream(name), options.max_length, end)
+    if isinstance(options, WebhookOptions):
+        return WebhookOutput(name, options)
+    return FileOutput(file_of(options), end)
+
+
+def file_of(options: FileOptions) -> Path:
+    """Where it is: relative to the project."""
+    return project_dir() / Path(options.path).expanduser()
+
+
+def _tell(
+    cursors: Cursors, log: EventLog, rules: Rules, cursor: Cursor, output: Output, begin: Position, deadline: float
+) -> Told:
+    while True:
+        lost = max(0, begin.seq - cursor.after.seq - 1)
+        if lost:
+            logger.warning("output %s was away for too long: the events of %d transactions are gone", cursor.name, lost)
+        events = log.read(cursor.after, _AT_ONCE)
+        if not events:
+            return Told.UP_TO_DATE
+        step = _hand_over(cursors, rules, cursor, output, events, lost)
+        if isinstance(step, Told):
+            return step
+        cursor = step
+        if time.monotonic() >= deadline:
+            return Told.MORE
+
+
+def _hand_over(cursors: Cursors, rules: Rules, cursor: Cursor, output: Output, events: list[Event], lost: int) -> Cursor | Told:
+    """One step: the cursor after it, or why there is none."""
+    wanted = rules.wanted(rules.outputs[cursor.name], events)
+    if not wanted:
+        return cursors.advance(cursor, events[-1].at, lost=lost) or Told.MOVED
+    try:
+        taken = output.deliver(wanted, single=cursor.failures >= _SUSPECT_AFTER)
+    except NotTaken as error:
+        if error.poison and cursor.failures >= _GIVE_UP_AFTER:
+            refused = [(wanted[0], str(error))]
+            return cursors.advance(cursor, wanted[0].at, refused, lost) or Told.MOVED
+        wait_s = error.retry_after_s or min(2.0**cursor.failures, _LONGEST_WAIT_S)
+        if cursor.failures == 0:
+            logger.warning("output %s takes nothing now, it is tried again: %s", cursor.name, error)
+        cursors.failed(cursor, str(error), wait_s)
+        return Told.FAILED
+    if taken.refused:
+        if cursors.counts().get(cursor.name, 0) + len(taken.refused) > MOST_DEAD:
+            cursors.failed(cursor, f"over {MOST_DEAD:,} events were refused: {taken.refused[0][1]}", _LONGEST_WAIT_S)
+            return Told.FAILED
+        logger.warning("output %s refused %s: %s", cursor.name, taken.refused[0][0].id, taken.refused[0][1])
+    done = wanted[taken.number - 1].at if taken.number < len(wanted) else events[-1].at
+    return cursors.advance(cursor, done, taken.refused, lost) or Told.MOVED
+
+
+def _troubles(known: Mapping[str, Cursor], told: Mapping[str, Told]) -> dict[str, str]:
+    """Why outputs take nothing, which failed more than once."""
+    failing = {name: one for name, one in known.items() if name in told and one.failures > 1}
+    return {name: " ".join((one.error or "no reason is known").split()) for name, one in failing.items()}
+
+
+def waiting(database: Database, rules: Rules) -> Mapping[str, int]:
+    """How many events each output has still to be told of, or to look at."""
+    log, known = EventLog(database), Cursors(database).all()
+    return {name: log.waiting(known[name].after) for name in rules.outputs if name in known}

@@ -1,0 +1,31 @@
+"""Handing over again what an output refused."""
+
+from __future__ import annotations
+
+import redis
+
+from forums.storage.event_reader import EventLog
+
+from .cursors import Cursors
+from .publish import output_of
+from .rules import Rules
+
+
+def redeliver(name: str, rules: Rules, client: redis.Redis, cursors: Cursors, log: EventLog) -> tuple[int, int]:
+    """Hand over what output `name` refused, one event at a time; returns how many it took, and how many are left.
+
+    What is not kept any more is forgotten. Raises NotTaken where the output takes nothing now.
+    """
+    refused = [position for position, _, _ in cursors.refused(name)]
+    events = {event.at: event for event in log.at(refused)}
+    output = output_of(name, rules, client, log.end())
+    taken = left = 0
+    for position in refused:
+        event = events.get(position)
+        if event is not None:
+            if output.deliver(rules.wanted(rules.outputs[name], [event]) or [event]).refused:
+                left += 1
+                continue
+            taken += 1
+        cursors.forget(name, [position])
+    return taken, left

@@ -1,0 +1,180 @@
+"""The rules file (TRAWL_EVENTS_FILE): which events somebody wants, and where they go.
+
+[rules.gpu]
+match = "显卡 or rtx*"
+
+[outputs.shop]
+kind = "webhook"
+url = "https://shop.example.org/posts"
+secret = "${SHOP_SECRET}"
+rules = ["gpu"]
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from forums.environment import Events
+from forums.sites.fault_words import message_of
+from forums.storage.event_reader import Event
+from redis_components.errors import ConfigError, did_you_mean
+from redis_components.names import is_name
+from redis_components.server.variables import variable
+
+from .expression import Filter, Subject, Undecided, parse
+
+_FROM_ENVIRONMENT = re.compile(r"\$\{(\w+)\}")
+_LARGEST = 1 << 20  # bytes of a rules file
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Rule(_Table):
+    match: str
+
+
+class _Output(_Table):
+    rules: tuple[str, ...] = ()  # none: every event
+    begin: Literal["now", "oldest"] = "now"  # of an output that is new: from when on it is told
+
+
+class StreamOptions(_Output):
+    """A Redis stream, for consumer groups."""
+
+    kind: Literal["stream"]
+    max_length: int = Field(10_000, ge=100, le=10_000_000)
+
+
+class WebhookOptions(_Output):
+    """An address that events are posted to."""
+
+    kind: Literal["webhook"]
+    url: Annotated[str, pydantic.StringConstraints(pattern=r"^https?://[^\s/@]+(/\S*)?$")]
+    secret: str
+    batch: int = Field(100, ge=1, le=1000)
+    timeout_s: float = Field(10.0, gt=0, le=30)
+    allow_private: bool = False
+
+
+class FileOptions(_Output):
+    """A file with one JSON object in each line."""
+
+    kind: Literal["file"]
+    path: str = Field(min_length=1)
+
+
+Options = Annotated[StreamOptions | WebhookOptions | FileOptions, Field(discriminator="kind")]
+
+
+class _File(_Table):
+    rules: dict[str, _Rule] = {}
+    outputs: dict[str, Options] = {}
+
+
+class Rules:
+    """The parsed rules file: filters and outputs by name."""
+
+    def __init__(self, filters: dict[str, Filter], outputs: dict[str, StreamOptions | WebhookOptions | FileOptions]) -> None:
+        self.filters = filters
+        self.outputs = outputs
+
+    def wanted(self, output: _Output, events: list[Event]) -> list[Event]:
+        """The events that fit a rule of the output, each with the names of those it fits. One that a rule cannot decide in
+        time is among them, with that rule's name in `undecided`: rather one too many than one too few.
+        """
+        return [event for event in events if self._fits(output, event)]
+
+    def _fits(self, output: _Output, event: Event) -> bool:
+        event.rules, event.undecided = [], []
+        subject = Subject(event)
+        for name in output.rules:
+            try:
+                if self.filters[name].matches(subject):
+                    event.rules.append(name)
+            except Undecided:
+                event.undecided.append(name)
+        return bool(not output.rules or event.rules or event.undecided)
+
+
+_known: dict[Path, tuple[tuple[int, int], Rules]] = {}
+
+
+def load() -> Rules | None:
+    """The rules of TRAWL_EVENTS_FILE; None where there is no such file. Raises ConfigError with what is wrong."""
+    path = Events.read().events_file
+    try:
+        look = path.stat()
+        stamp = look.st_mtime_ns, look.st_size
+        if path in _known and _known[path][0] == stamp:
+            return _known[path][1]
+        if look.st_size > _LARGEST:
+            raise ConfigError(f"{path} has over 1 MiB: this cannot be a rules file")
+        rules = rules_of(path.read_text("utf-8"), str(path))
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None
+    _known[path] = stamp, rules
+    return rules
+
+
+def rules_of(text: str, name: str = "events.toml") -> Rules:
+    """The rules of a text in TOML. Raises ConfigError."""
+    try:
+        found = _File.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{name} is not valid TOML: {error}") from None
+    except ValidationError as error:
+        raise ConfigError("\n".join(f"{name}: {_line(one)}" for one in error.errors())) from None
+    filters = {}
+    for rule, given in found.rules.items():
+        try:
+            filters[rule] = parse(given.match)
+        except ConfigError as error:
+            raise ConfigError(f"{name}: rules.{rule}.match: {error}") from None
+    outputs = {}
+    for output, options in found.outputs.items():
+        place = f"{name}: outputs.{output}"
+        if not is_name(output):
+            raise ConfigError(f"{place}: an output's name has letters, digits, '.', '_', '-'")
+        for rule in options.rules:
+            if rule not in filters:
+                raise ConfigError(f"{place}.rules: there is no rule {rule!r}{did_you_mean(rule, list(filters))}")
+        outputs[output] = _with_secret(options, place) if isinstance(options, WebhookOptions) else options
+    return Rules(filters, outputs)
+
+
+def _with_secret(options: WebhookOptions, place: str) -> WebhookOptions:
+    named = _FROM_ENVIRONMENT.fullmatch(options.secret)
+    if named is None:
+        raise ConfigError(
+            f'{place}.secret: a secret must not stand in the file: write secret = "${{NAME}}" and set NAME in the environment'
+        )
+    value = variable(named[1])
+    if not value or len(value) < 16:
+        raise ConfigError(f"{place}.secret: {named[1]} is not set in the environment, or has fewer than 16 characters")
+    return options.model_copy(update={"secret": value})
+
+
+def _line(found: ErrorDetails) -> str:
+    loc = tuple(part for part in found["loc"] if part not in ("stream", "webhook", "file"))
+    key = ".".join(map(str, loc)) or "the file"
+    if found["type"] == "extra_forbidden":
+        return f"{key}: there is no such key"
+    if found["type"] == "missing":
+        return f"{key} is missing"
+    if found["type"].startswith("union_tag"):
+        return f'{key}.kind: must be "stream", "webhook" or "file"'
+    if loc[-1:] == ("url",):
+        return f"{key}: must be an address without a user's name, as https://example.org/events"
+    value: Any = found["input"]
+    return f"{key}: {message_of(found, loc, None if loc[-1:] == ('secret',) else value)}"

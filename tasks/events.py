@@ -1,0 +1,27 @@
+"""Tasks that tell others what happened."""
+
+from __future__ import annotations
+
+from redis_components.connection import connect
+
+from .app import app
+
+
+@app.task(name="trawl.publish_events")
+def publish_events() -> dict[str, str]:
+    """Tell the outputs of the rules file (TRAWL_EVENTS_FILE) what happened to posts and comments; returns what became of each.
+
+    One at a time: a second one does nothing.
+    """
+    from forums.events.rules import load
+    from forums.state.output_troubles import note_troubles
+
+    client, rules = connect(), load()
+    if rules is None or not rules.outputs:
+        note_troubles(client, {})
+        return {}
+    from forums.events.publish import publish
+    from forums.storage.database import default_url
+    from forums.writer.store import opened
+
+    return {name: told.value for name, told in publish(opened(default_url()), client, rules).items()}

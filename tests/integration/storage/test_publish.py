@@ -1,0 +1,273 @@
+"""Publishing events: none missing and none twice by its id, whoever dies or is away."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from sqlalchemy import update
+
+from forums.events.cursors import Cursors
+from forums.events.publish import Told, publish
+from forums.events.rules import Rules, rules_of
+from forums.state.keys import ForumFleetKeys
+from forums.storage import Database, parse
+from forums.storage.event_log import BEGINNING, Position
+from forums.storage.event_reader import EventLog
+from forums.storage.tables import event_outputs
+from tests.support.items import at, comment, wire
+
+SECRET = "a secret of more than sixteen characters"
+IDS = [f"demo/comment/c{n}@1" for n in range(12)]
+
+
+class Receiver:
+    """A webhook's receiver. `answers` are given first, then 200; `refuses` names an item of which a batch is refused."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+        self.requests: list[tuple[dict[str, str], bytes]] = []
+        self.answers: list[int] = []
+        self.refuses: str | None = None
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                self.send_response(receiver.take(dict(self.headers), body))
+                self.end_headers()
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def take(self, headers: dict[str, str], body: bytes) -> int:
+        self.requests.append((headers, body))
+        events = json.loads(body)["events"]
+        if self.answers:
+            return self.answers.pop(0)
+        if any(event["item"] == self.refuses for event in events):
+            return 422
+        self.events += events
+        return 200
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    one = Receiver()
+    yield one
+    one.server.shutdown()
+    one.server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOOK_SECRET", SECRET)
+
+
+def store(database: Database, first: int, last: int) -> None:
+    items = [parse(wire(comment(id=f"c{n}", body=f"text {n}", fetched_at=at(n)))) for n in range(first, last)]
+    assert database.write(items) == []
+
+
+def hook(url: str, more: str = "") -> str:
+    return f'[outputs.hook]\nkind = "webhook"\nurl = "{url}"\nsecret = "${{HOOK_SECRET}}"\nbegin = "oldest"\nbatch = 4\n{more}\n'
+
+
+def try_now(database: Database) -> None:
+    with database.engine.begin() as connection:
+        connection.execute(update(event_outputs).values(retry_at=None))
+
+
+def test_a_receiver_that_was_away_gets_everything_once_signed(
+    database: Database, redis_client: redis.Redis, receiver: Receiver
+) -> None:
+    rules = rules_of(hook(receiver.url))
+    store(database, 0, 6)
+    assert publish(database, redis_client, rules, budget_s=60) == {"hook": Told.UP_TO_DATE}
+    receiver.answers = [503]
+    store(database, 6, 12)
+    assert publish(database, redis_client, rules, budget_s=60) == {"hook": Told.FAILED}
+    assert publish(database, redis_client, rules, budget_s=60) == {"hook": Told.WAITING}
+    state = Cursors(database).all()["hook"]
+    assert (state.failures, state.error, state.retry_at is not None) == (1, "HTTP 503", True)
+    try_now(database)
+    assert publish(database, redis_client, rules, budget_s=60) == {"hook": Told.UP_TO_DATE}
+    assert [event["id"] for event in receiver.events] == IDS
+    for headers, body in receiver.requests:
+        text = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+        digest = hmac.new(SECRET.encode(), text, hashlib.sha256).digest()
+        assert headers["webhook-signature"] == f"v1,{base64.b64encode(digest).decode()}"
+
+
+def test_what_is_refused_is_a_dead_letter_and_delays_nothing_else(
+    database: Database, redis_client: redis.Redis, receiver: Receiver
+) -> None:
+    receiver.refuses = "c5"
+    store(database, 0, 12)
+    assert publish(database, redis_client, rules_of(hook(receiver.url)), budget_s=60) == {"hook": Told.UP_TO_DATE}
+    assert [event["id"] for event in receiver.events] == [id_ for id_ in IDS if "c5@" not in id_]
+    [(position, _, reason)] = Cursors(database).refused("hook")
+    assert [event.item for event in EventLog(database).at([position])] == ["c5"]
+    assert reason == "HTTP 422"
+
+
+def test_a_receiver_that_always_fails_at_one_event_does_not_hold_up_the_others_for_ever(
+    database: Database, redis_client: redis.Redis, receiver: Receiver
+) -> None:
+    rules = rules_of(hook(receiver.url))
+    store(database, 0, 3)
+    for _ in range(21):
+        receiver.answers = [500]
+        assert publish(database, redis_client, rules, budget_s=60) in ({"hook": Told.FAILED}, {"hook": Told.UP_TO_DATE})
+        try_now(database)
+    assert [event["item"] for event in receiver.events] == ["c1", "c2"]
+    assert len(Cursors(database).refused("hook")) == 1
+
+
+def test_a_name_that_resolves_to_a_private_address_is_refused_unless_allowed(
+    database: Database, redis_client: redis.Redis, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *rest, **more: real("127.0.0.1", *rest, **more))
+    url = receiver.url.replace("127.0.0.1", "hook.example")
+    store(database, 0, 1)
+    assert publish(database, redis_client, rules_of(hook(url))) == {"hook": Told.FAILED}
+    assert "not to a public address" in str(Cursors(database).all()["hook"].error)
+    assert receiver.requests == []
+    try_now(database)
+    assert publish(database, redis_client, rules_of(hook(url, "allow_private = true"))) == {"hook": Told.UP_TO_DATE}
+    assert len(receiver.events) == 1
+
+
+def outputs_of(folder: Path) -> str:
+    return (
+        f'[outputs.file]\nkind = "file"\npath = "{folder}/events.jsonl"\nbegin = "oldest"\n'
+        '[outputs.stream]\nkind = "stream"\nmax_length = 100\nbegin = "oldest"\n'
+    )
+
+
+def in_file(folder: Path) -> list[str]:
+    return [json.loads(line)["id"] for line in (folder / "events.jsonl").read_text("utf-8").splitlines()]
+
+
+def in_stream(client: redis.Redis) -> list[str]:
+    found: Any = client.xrange(ForumFleetKeys().event_stream("stream"))
+    return [fields[b"id"].decode() for _, fields in found]
+
+
+DIES = """
+import os, signal, sys
+from forums.events import cursors
+from forums.events.publish import publish
+from forums.events.rules import rules_of
+from forums.storage import Database, parse
+from redis_components.connection import connect
+from tests.support.items import at, comment, wire
+
+url, redis_url, rules, when = sys.argv[1:]
+die = lambda *args, **kwargs: os.kill(os.getpid(), signal.SIGKILL)
+database = Database.from_url(url).open()
+database.write([parse(wire(comment(id=f"c{n}", body=f"text {n}", fetched_at=at(n)))) for n in range(6)])
+if when == "committed":
+    die()
+cursors.Cursors.advance = die
+publish(database, connect(redis_url), rules_of(rules))
+"""
+
+
+@pytest.mark.parametrize("when", ["committed", "handed over"])
+def test_a_process_that_is_killed_after_the_commit_loses_and_repeats_nothing(
+    database: Database, database_url: str, redis_client: redis.Redis, redis_url: str, tmp_path: Path, when: str
+) -> None:
+    text = outputs_of(tmp_path)
+    died = subprocess.run([sys.executable, "-c", DIES, database_url, redis_url, text, when], timeout=120, check=False)
+    assert died.returncode == -signal.SIGKILL
+    redis_client.delete(ForumFleetKeys().publishing())  # as when it has expired
+    with (tmp_path / "events.jsonl").open("a") as file:
+        file.write('{"id": "half')  # and as when the disk was written in pieces
+    store(database, 0, 12)  # the first six again, as the next writer does
+    assert set(publish(database, redis_client, rules_of(text), budget_s=60).values()) == {Told.UP_TO_DATE}
+    assert in_file(tmp_path) == IDS
+    assert in_stream(redis_client) == IDS
+
+
+def test_a_full_stream_waits_for_its_groups_and_loses_nothing(database: Database, redis_client: redis.Redis) -> None:
+    rules: Rules = rules_of('[outputs.stream]\nkind = "stream"\nmax_length = 100\nbegin = "oldest"')
+    key = ForumFleetKeys().event_stream("stream")
+    for start in range(0, 250, 50):
+        store(database, start, start + 50)
+    redis_client.xgroup_create(key, "shop", id="0", mkstream=True)
+    seen: list[bytes] = []
+    for _ in range(10):
+        publish(database, redis_client, rules, budget_s=60)
+        assert int(redis_client.xlen(key)) <= 100
+        while got := _read(redis_client, key, 30):
+            seen += [fields[b"id"] for _, fields in got]
+            redis_client.xack(key, "shop", *[id_ for id_, _ in got])
+        try_now(database)
+    assert [id_.decode() for id_ in seen] == [f"demo/comment/c{n}@1" for n in range(250)]
+
+
+def _read(client: redis.Redis, key: str, count: int) -> list[Any]:
+    found: Any = client.xreadgroup("shop", "one", {key: ">"}, count=count)
+    return list(found[0][1]) if found else []
+
+
+def test_an_output_takes_what_fits_its_rules_only(database: Database, redis_client: redis.Redis, tmp_path: Path) -> None:
+    text = f'[rules.seven]\nmatch = "7 or 9"\n{outputs_of(tmp_path)}'.replace(
+        '/events.jsonl"\n', '/events.jsonl"\nrules = ["seven"]\n'
+    )
+    store(database, 0, 12)
+    publish(database, redis_client, rules_of(text), budget_s=60)
+    assert in_file(tmp_path) == [IDS[7], IDS[9]]
+    assert json.loads((tmp_path / "events.jsonl").read_text().splitlines()[0])["rules"] == ["seven"]
+    assert in_stream(redis_client) == IDS
+
+
+def test_an_output_that_is_new_is_told_from_now_on(database: Database, redis_client: redis.Redis, tmp_path: Path) -> None:
+    rules = rules_of(outputs_of(tmp_path).replace("oldest", "now"))
+    store(database, 0, 6)
+    publish(database, redis_client, rules, budget_s=60)
+    store(database, 6, 12)
+    publish(database, redis_client, rules, budget_s=60)
+    assert in_file(tmp_path) == IDS[6:]
+
+
+def test_a_file_or_stream_of_another_database_is_left_alone(
+    database: Database, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    store(database, 0, 6)
+    foreign = json.loads('{"id": "x", "position": "999-0", "type": "new", "row": "post", "site": "x", "thread": "1"}')
+    foreign |= {"item": "1", "version": 1, "stored_at": "2026-01-01T00:00:00Z"}
+    (tmp_path / "events.jsonl").write_text(json.dumps(foreign) + "\n")
+    redis_client.xadd(ForumFleetKeys().event_stream("stream"), {"id": "x"}, id="999-0")
+    assert set(publish(database, redis_client, rules_of(outputs_of(tmp_path))).values()) == {Told.FAILED}
+    assert in_file(tmp_path) == ["x"]
+    assert "does not have" in str(Cursors(database).all()["stream"].error)
+
+
+def test_a_cursor_that_was_moved_meanwhile_is_not_moved_again(database: Database) -> None:
+    cursors = Cursors(database)
+    old = cursors.create("hook", BEGINNING)
+    assert cursors.advance(old, Position(3, 0)) is not None
+    assert cursors.advance(old, Position(2, 0)) is None
+    assert cursors.all()["hook"].after == Position(3, 0)
+    assert cursors.move("hook", BEGINNING)
+    assert cursors.all()["hook"].after == BEGINNING

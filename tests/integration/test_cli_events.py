@@ -1,0 +1,96 @@
+"""`trawl tail` and `trawl events` with a real database; the task that publishes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import redis
+
+from forums.events.cursors import Cursors
+from forums.storage import Database, parse
+from forums.storage.event_log import BEGINNING
+from forums.storage.event_reader import EventLog
+from tests.support.items import at, comment, post, wire
+from tests.support.trawl_command import Trawl, commands, one_line
+
+
+@pytest.fixture
+def trawl(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Trawl:
+    """Run a command in this process, with a Redis, a data folder and one site of its own."""
+    monkeypatch.setenv("TRAWL_EVENTS_FILE", str(tmp_path / "events.toml"))
+    monkeypatch.setenv("HOOK_SECRET", "a secret of some length")
+    return commands(redis_url, tmp_path, monkeypatch, capfd)
+
+
+def filled() -> None:
+    hostile = comment(body="click \x1b]0;owned\x07 [red]here[/red] 显卡\nnow", author="\u202emallory", fetched_at=at(2))
+    with Database.from_url() as database:
+        assert database.write([parse(wire(post(title="GPU prices", fetched_at=at(1)))), parse(wire(hostile))]) == []
+
+
+def test_tail_shows_what_fits_and_nothing_that_acts_on_a_terminal(trawl: Trawl) -> None:
+    filled()
+    shown = trawl("tail", "--no-follow", "--match", "显卡").out
+    assert "new comment" in shown
+    assert "[red]here[/red] 显卡 now" in shown
+    assert not {"\x1b", "\x07", "\u202e"} & set(shown)
+    assert "GPU prices" in trawl("tail", "--no-follow", "--match", "row:post").out
+    everything = [json.loads(line) for line in trawl("tail", "--no-follow", "--json", "--since", "1h").out.splitlines()]
+    assert [event["id"] for event in everything] == ["demo/post/p1@1", "demo/comment/c1@1"]
+    assert everything[1]["text"].startswith("click \x1b]0;")  # as it is, escaped by JSON
+    assert trawl("tail", "--no-follow", "--site", "demo", "--match", "not (row:post or row:comment)").out == ""
+
+
+def test_wrong_use_is_one_line_that_names_the_fix(trawl: Trawl, tmp_path: Path) -> None:
+    one_line(trawl("tail", "--no-follow"), 1, "does not exist yet")
+    filled()
+    one_line(trawl("tail", "--no-follow", "--match", "autor:x"), 2, "did you mean 'author'")
+    one_line(trawl("tail", "--no-follow", "--site", "dmeo"), 2, "dmeo")
+    one_line(trawl("events", "list"), 2, "there is no rules file", "TRAWL_EVENTS_FILE")
+    rules = tmp_path / "events.toml"
+    for text, said in (
+        ('[rules.a]\nmatch = "("', "rules.a.match"),
+        ("[outputs.a]\nkind = 'mail'", '"stream", "webhook" or "file"'),
+        ("[outputs.a]\nkind = 'file'\npath = 'x'\nrules = ['b']", "no rule 'b'"),
+        ("[outputs.a]\nkind = 'file'\npath = 'x'\nsize = 3", "outputs.a.size: there is no such key"),
+        ("[outputs.a]\nkind = 'webhook'\nurl = 'https://x.example'\nsecret = 'in the file, long'", "must not stand in the file"),
+        ("[outputs.a]\nkind = 'webhook'\nurl = 'https://x.example'\nsecret = '${NOT_SET}'", "NOT_SET is not set"),
+        ("[outputs.a]\nkind = 'webhook'\nurl = 'ftp://x.example'\nsecret = '${HOOK_SECRET}'", "must be an address"),
+        ("[outputs.a]\nkind = 'stream'\nmax_length = 3", "100 or more"),
+        ("[", "not valid TOML"),
+    ):
+        rules.write_text(text, "utf-8")
+        one_line(trawl("events", "list"), 2, "events.toml", said)
+
+
+def test_outputs_are_listed_replayed_and_told_by_the_task(trawl: Trawl, tmp_path: Path, redis_client: redis.Redis) -> None:
+    from tasks import publish_events
+
+    filled()
+    assert publish_events() == {}
+    (tmp_path / "events.toml").write_text(
+        f'[outputs.log]\nkind = "file"\npath = "{tmp_path}/log.jsonl"\nbegin = "oldest"\n'
+        '[outputs.shop]\nkind = "webhook"\nurl = "http://127.0.0.1:1/"\nsecret = "${HOOK_SECRET}"\nbegin = "oldest"\n',
+        "utf-8",
+    )
+    assert publish_events() == {"log": "up to date", "shop": "failed"}
+    assert len((tmp_path / "log.jsonl").read_text("utf-8").splitlines()) == 2
+    listed = trawl("events", "list")
+    assert listed.code == 1
+    assert [line.split()[:4] for line in listed.out.splitlines()[1:]] == [
+        ["log", "file", "0", "0"],
+        ["shop", "webhook", "2", "0"],
+    ]
+    one_line(trawl("events", "replay", "log", "--since", "1h"), 2, "has each event once")
+    one_line(trawl("events", "replay", "shop"), 2, "--since 2h")
+    one_line(trawl("events", "refused", "shpo"), 2, "did you mean 'shop'")
+    assert "again of 2 events" in trawl("events", "replay", "shop", "--after", "0").out
+    with Database.from_url() as database:
+        cursors = Cursors(database)
+        first = EventLog(database).read(BEGINNING)[0]
+        cursors.advance(cursors.all()["shop"], first.at, [(first, "HTTP 422: \x1b[31mno")])
+    refused = trawl("events", "refused", "shop").out
+    assert f"{first.id}: HTTP 422: \\x1b[31mno" in refused
+    assert trawl("events", "refused", "shop", "--again").code == 1  # nobody listens there
