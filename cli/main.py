@@ -58,6 +58,7 @@ from .commands import (
     status,
     tail,
     up,
+    why,
 )
 from .views.output import complain, say
 
@@ -131,6 +132,7 @@ app.add_typer(schedule.app, name="schedule", rich_help_panel=CHANGE)
 app.add_typer(dead.app, name="dead", rich_help_panel=CHANGE)
 app.command("tail", rich_help_panel=LOOK)(tail.tail)
 app.add_typer(events.app, name="events", rich_help_panel=DATA)
+app.command("why", rich_help_panel=LOOK)(why.why)
 app.command("export", rich_help_panel=DATA)(export.export)
 app.command("reparse", rich_help_panel=DATA)(reparse.reparse)
 app.add_typer(db.app, name="db", rich_help_panel=DATA)

@@ -1,0 +1,56 @@
+"""Which thread of a site an address leads to: the site file's URL templates, read backwards."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote, urlsplit
+
+from forums.sites import Site
+from forums.sites.definition.origins import place_of
+
+_PLACE = re.compile(r"\{(\w+)(:path)?\}")
+_NUMBERS = frozenset({"page", "page0", "offset"})
+
+
+def thread_at(site: Site, url: str) -> str | None:
+    """The id of the thread as the site's list has it; None where the templates do not show it, as with `{url}`."""
+    if place_of(url) not in site.places:
+        return None
+    for page in (site.pages.thread, site.pages.comments):
+        templates = [] if page is None else [page.url, getattr(page, "first_url", None)]
+        for template in filter(None, templates):
+            found = _pattern(str(template)).fullmatch(_target(url))
+            if found and found.groupdict().get("thread"):
+                return unquote(found["thread"])
+    return None
+
+
+def board_at(site: Site, url: str) -> str | None:
+    """The id of the forum whose list is at this address."""
+    page = site.pages.list
+    for template in filter(None, [page.url, page.first_url]):
+        found = _pattern(str(template)).fullmatch(_target(url))
+        if found and found.groupdict().get("forum"):
+            return unquote(found["forum"])
+    return None
+
+
+def _target(url: str) -> str:
+    """Path and query."""
+    parts = urlsplit(url)
+    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    """For the path and query of addresses that the template makes."""
+    if template.startswith(("http://", "https://")):
+        template = re.sub(r"^https?://[^/]*", "", template) or "/"
+    parts, last, named = [], 0, set[str]()
+    for place in _PLACE.finditer(template):
+        parts.append(re.escape(template[last : place.start()]))
+        name, last = place[1], place.end()
+        value = r"\d{1,12}" if name in _NUMBERS else "[^?#]+?" if place[2] else "[^/?&#]+?"
+        parts.append(f"(?:{value})" if name in named else f"(?P<{name}>{value})")
+        named.add(name)
+    parts.append(re.escape(template[last:]))
+    return re.compile("".join(parts))

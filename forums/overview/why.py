@@ -1,0 +1,315 @@
+"""Why a URL is stored, or is not: what Redis, the database and the site files say of it. Only reads; there is no extra trail.
+
+The state of a page is known as long as something holds it: the queue, a lease, the dead letters, the record of its thread, the
+rows that came from it. Of a page that nothing holds, the scan that should have shown it is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import redis
+from sqlalchemy import Select, Table, func, or_, select
+
+from forums.sites import Site, load_all
+from forums.sites.definition.origins import place_of, shown
+from forums.state.services import FORUM_DETAIL, FORUM_LIST
+from forums.state.thread_records import ThreadRecord, look_up
+from forums.storage import Database, checks, comments, posts, revisions
+from redis_components.crawl_admin.find_entries import Entry, Place, Search, find
+from redis_components.fleet.crawl_records import CrawlRecords
+from redis_components.keys import CrawlKeys
+
+from .model import Overview
+from .reader import OverviewReader
+from .thread_address import board_at, thread_at
+
+MOST_ROWS = 5  # of comments that are shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredRow:
+    """A row of the database that came from the page."""
+
+    row: str  # post or comment
+    id: str
+    version: int
+    fetched_at: datetime
+    deleted_at: datetime | None
+    earlier_texts: int
+    shown: str  # the beginning of its title or text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that is known, for people; `state` is a word for programs."""
+
+    state: str
+    said: str
+
+
+@dataclass(kw_only=True)
+class Why:
+    """All that is known of a URL."""
+
+    url: str
+    site: str | None = None
+    thread: str | None = None
+    board: str | None = None
+    findings: list[Finding] = field(default_factory=list)  # the first one says its state now
+    rows: list[StoredRow] = field(default_factory=list)
+    more_rows: int = 0
+    cut: list[str] = field(default_factory=list)  # keys with more entries than were looked at
+
+    def add(self, state: str, said: str) -> None:
+        """One more finding."""
+        self.findings.append(Finding(state=state, said=said))
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything holds the page."""
+        return bool(self.rows) or any(one.state not in _UNKNOWN for one in self.findings)
+
+
+_UNKNOWN = frozenset({"never seen", "no site", "held", "board", "seeding", "wrong file"})
+_FIRST = (Place.LEASED, Place.READY, Place.LATER, Place.PARKED, Place.WAITING, Place.DEAD)
+
+
+def why(client: redis.Redis, database: Database | None, url: str) -> Why:
+    """What is known of `url` now. Raises `redis.RedisError`, StorageError."""
+    found = Why(url=url)
+    sites, wrong = load_all()
+    mine = [one for one in sites if place_of(url) in one.places]
+    for site in mine:  # of several at one place, that which knows the address
+        if (thread := thread_at(site, url)) or board_at(site, url):
+            found.site, found.thread, found.board = site.name, thread, board_at(site, url)
+            break
+    else:
+        found.site = mine[0].name if mine else None
+    row = _row_of(database, found)
+    if row is not None:
+        found.thread, found.board = row
+    _entries(client, found)
+    _record(client, found)
+    _rows(database, found)
+    if found.site is None:
+        _no_site(client, found, sites, list(wrong))
+    else:
+        _seeding(OverviewReader(client).read_sites(found.site), found)
+    if not found.is_known:
+        found.findings.insert(0, Finding(state="never seen", said=_never(found)))
+    return found
+
+
+def _row_of(database: Database | None, found: Why) -> tuple[str, str | None] | None:
+    """Thread and forum, by the address of a stored row."""
+    if database is None or found.site is None:
+        return None
+    of_post = select(posts.c.id, posts.c.forum_id).where(posts.c.site == found.site)
+    known = posts.c.url == found.url if found.thread is None else or_(posts.c.id == found.thread, posts.c.url == found.url)
+    for row in _first(database, of_post.where(known)):
+        return row[0], row[1] or found.board
+    of_comment = select(comments.c.post_id).where(comments.c.site == found.site, comments.c.url == found.url)
+    for row in _first(database, of_comment):
+        return row[0], found.board
+    return None
+
+
+def _first(database: Database, query: Select[*tuple[Any, ...]]) -> Iterator[Any]:
+    with database.translated(), database.engine.connect() as connection:
+        yield from connection.execute(query.limit(1)).all()
+
+
+# Redis
+
+
+def _entries(client: redis.Redis, found: Why) -> None:
+    """Where its request, or the start task of its thread, is."""
+    needles = [found.url.encode()]
+    if found.thread is not None:
+        needles += [f'"{found.thread}"'.encode(), found.thread.encode()]
+    records = CrawlRecords(client)
+    names = dict.fromkeys((FORUM_LIST, FORUM_DETAIL, *records.all()))
+    entries: list[tuple[str, Entry]] = []
+    for name, keys in records.keys_of_all(names).items():
+        search: Search = find(client, keys, needles, partial(_fits, found))
+        entries += [(name, entry) for entry in search.entries]
+        found.cut += search.cut
+    now = _now(client)
+    for name, entry in sorted(entries, key=lambda one: _FIRST.index(one[1].place)):
+        found.add(entry.place.value, _said(name, entry, now, client, records.keys_of(name)))
+
+
+def _fits(found: Why, fields: dict[str, Any]) -> bool:
+    """The same URL, or a page, or the start task, of the same thread."""
+    if found.url in (fields.get("u"), fields.get("url")):
+        return True
+    if found.thread is None:
+        return False
+    if fields.get("site") == found.site and fields.get("post") == found.thread:
+        return True
+    meta = fields.get("t")
+    page = meta.get("page") if isinstance(meta, dict) and meta.get("site") == found.site else None
+    return isinstance(page, dict) and page.get("thread") == found.thread
+
+
+def _now(client: redis.Redis) -> float:
+    seconds, micros = client.time()
+    return float(seconds) + float(micros) / 1e6
+
+
+def _said(service: str, entry: Entry, now: float, client: redis.Redis, keys: CrawlKeys) -> str:
+    what = f"a start task ({entry.fields.get('mode') or 'url'})" if entry.is_task else f"the request for {entry.url}"
+    tried = f"; {entry.attempts} crawlers died with it" if entry.attempts else ""
+    if entry.place is Place.READY:
+        return f"{service}: {what} is ready, {entry.before or 0:,} come first{tried}"
+    if entry.place is Place.LATER:
+        return f"{service}: {what} waits for its time, {_span((entry.at_s or now) - now)} from now{tried}"
+    if entry.place is Place.LEASED:
+        expires = client.zscore(keys.owners(), entry.owner)
+        heard = (
+            "" if expires is None else f", whose leases are taken back in {_span(float(str(expires)) / 1000 - now)} if it is dead"
+        )
+        return f"{service}: {what} is leased by {entry.owner}{heard}{tried}"
+    if entry.place is Place.PARKED:
+        return f"{service}: {what} is set aside while its site is held{tried}"
+    if entry.place is Place.WAITING:
+        place = "" if entry.before is None else f", {entry.before:,} come first"
+        return f"{service}: {what} waits in {entry.key}{place}"
+    return f"{service}: {what} was given up {_span(now - (entry.at_s or now))} ago: {entry.reason} (trawl dead replay)"
+
+
+def _record(client: redis.Redis, found: Why) -> None:
+    """What scans know of its thread."""
+    if found.site is None or found.thread is None:
+        return
+    name = f"{found.site}/{found.thread}"
+    keys = CrawlRecords(client).keys_of(FORUM_DETAIL)
+    record: ThreadRecord | None = look_up(client, keys, [name])[name]
+    if record is None:
+        if client.hexists(keys.start_tokens(), name):
+            found.add("seen", f"a scan has seen thread {name} and made a start task of it; no report of a reading is stored yet")
+        return
+    at = datetime.fromtimestamp(record.hour * 3600, UTC).strftime("%Y-%m-%d %H:00Z")
+    if record.is_gone:
+        found.add("gone", f"thread {name} was gone when it was read last, {at}: its site has no such page any more")
+    else:
+        found.add(
+            "done", f"thread {name} was read last at {at}: {record.comments:,} comments; unchanged lists do not lead to it again"
+        )
+
+
+# the database
+
+
+def _rows(database: Database | None, found: Why) -> None:
+    if database is None or found.site is None:
+        return
+    wanted = or_(posts.c.url == found.url, posts.c.id == (found.thread or ""))
+    found.rows = _stored(database, found.site, "post", posts, posts.c.title, wanted)
+    of_page = comments.c.url == found.url
+    found.rows += _stored(database, found.site, "comment", comments, comments.c.body, of_page)
+    query = select(func.count()).select_from(comments).where(comments.c.site == found.site, of_page)
+    for row in _first(database, query):
+        found.more_rows = max(0, int(row[0]) - MOST_ROWS)
+    if found.thread is not None:
+        check = select(checks).where(checks.c.site == found.site, checks.c.post_id == found.thread)
+        for row in _first(database, check):
+            how = "whole" if row.whole else "not whole"
+            why_not = f" ({row.reason})" if row.reason else ""
+            found.add(
+                "checked", f"last reading ({row.mode}) ended {_at(row.finished_at)}: {row.comments:,} comments, {how}{why_not}"
+            )
+
+
+def _stored(database: Database, site: str, kind: str, table: Table[Any], text: Any, wanted: Any) -> list[StoredRow]:
+    earlier = (
+        select(func.count())
+        .select_from(revisions)
+        .where(revisions.c.site == site, revisions.c.kind == kind, revisions.c.id == table.c.id)
+        .scalar_subquery()
+    )
+    columns = (table.c.id, table.c.version, table.c.fetched_at, table.c.deleted_at, earlier, func.substr(text, 1, 80))
+    query = select(*columns).where(table.c.site == site, wanted).order_by(table.c.id).limit(MOST_ROWS)
+    with database.translated(), database.engine.connect() as connection:
+        return [
+            StoredRow(row=kind, id=id_, version=version, fetched_at=at, deleted_at=gone, earlier_texts=number, shown=begin)
+            for id_, version, at, gone, number, begin in connection.execute(query)
+        ]
+
+
+# what should have led to it
+
+
+def _no_site(client: redis.Redis, found: Why, sites: Sequence[Site], wrong: Sequence[str]) -> None:
+    place, known = shown(place_of(found.url)), ", ".join(one.name for one in sites) or "none"
+    also = f"; the files of {', '.join(wrong)} are wrong (trawl sites check)" if wrong else ""
+    found.add(
+        "no site", f"no site file has {place}, so the forum services refuse it (sites: {known}{also}): add it to `also_allowed`"
+    )
+    for name, record in CrawlRecords(client).all().items():
+        seen = _fingerprint_seen(client, record.keys, found.url)
+        if seen is not None and name not in (FORUM_LIST, FORUM_DETAIL):
+            word = (
+                "has its fingerprint: it was stored once, and is a duplicate"
+                if seen
+                else "does not have its fingerprint: it was never stored"
+            )
+            found.add("duplicate" if seen else "seeding", f"{name}: the dupefilter {word} (as GET, with Scrapy's fingerprints)")
+
+
+def _fingerprint_seen(client: redis.Redis, keys: CrawlKeys, url: str) -> bool | None:
+    """Whether a plain set of fingerprints has it; None for other kinds of dupefilters, which cannot be asked without adding."""
+    if keys.custom_dupefilter or client.type(keys.dupefilter) != b"set":
+        return None
+    from scrapy import Request
+    from scrapy.utils.request import fingerprint
+
+    operands: Any = keys.dupefilter, fingerprint(Request(url))
+    return bool(client.sismember(*operands))
+
+
+def _seeding(view: Overview, found: Why) -> None:
+    """The site's state, and the scans that show its boards."""
+    breaker = view.sites.breakers.get(found.site or "")
+    if breaker is not None:
+        found.add("held", f"site {found.site} is not crawled since {_at(breaker.since)}: {breaker.reason}")
+    boards = [one for one in view.sites.boards if found.board in (None, one.watched.forum)]
+    if not boards:
+        found.add(
+            "seeding", f"no board of site {found.site} was scanned or seeded yet: trawl seed, trawl forums --site {found.site}"
+        )
+    for one in sorted(boards, key=lambda one: one.watched.due_at)[:MOST_ROWS]:
+        scanned = "never scanned" if one.state.scanned_at is None else f"last scanned {_at(one.state.scanned_at)}"
+        reason = f": {one.why}" if one.why else ""
+        found.add("board", f"board {one.name} is {one.word}, {scanned}, due {_at(one.watched.due_at)}{reason}")
+    if len(boards) > MOST_ROWS:
+        found.add("board", f"and {len(boards) - MOST_ROWS:,} more boards: trawl forums --site {found.site}")
+
+
+def _never(found: Why) -> str:
+    if found.site is None:
+        return "nothing in Redis or in the database holds this URL, and no site file names its place"
+    thread = f"thread {found.thread}" if found.thread else "this URL"
+    where = f"board {found.board}" if found.board else "its board (below)"
+    return (
+        f"nothing in Redis or in the database holds {thread}: no scan has shown it. A scan of {where} should; it may stand deeper"
+        f" than scans go (trawl backfill), or the board may not be listed"
+    )
+
+
+def _at(moment: datetime | float) -> str:
+    found = moment if isinstance(moment, datetime) else datetime.fromtimestamp(moment, UTC)
+    return found.strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _span(seconds: float) -> str:
+    size, unit = next(
+        ((size, unit) for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")) if seconds < limit),
+        (86_400, "d"),
+    )
+    return f"{max(0.0, seconds) / size:.0f} {unit}"

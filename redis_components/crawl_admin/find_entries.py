@@ -1,0 +1,249 @@
+"""Looks for single requests and start tasks in all places of a crawl, without changing anything.
+
+Queues have no index by URL, so this reads them, in steps and `MOST` entries of each key at most: for a person who asks, not for a
+loop.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, cast
+
+import msgspec
+import redis
+
+from redis_components.codec import values
+from redis_components.errors import CodecError
+from redis_components.keys import CrawlKeys
+
+from .dead_letters import parse
+
+MOST = 200_000
+"""Entries of one key that are looked at."""
+_STEP = 1000
+_MOST_KEYS = 5000  # lanes, owners and lots
+
+
+class Place(StrEnum):
+    """Where an entry is."""
+
+    READY = "ready"
+    LATER = "later"  # a request that carries a time
+    LEASED = "leased"
+    PARKED = "parked"  # its site is held
+    WAITING = "waiting"  # a start task that no crawler has taken
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One request or start task that was looked for."""
+
+    place: Place
+    fields: dict[str, Any]  # of a request as the codec stores them, of a start task its JSON; {"url": …} for a plain URL
+    is_task: bool
+    key: str
+    before: int | None = None  # entries of that key that come first
+    attempts: int = 0  # of a request: how often a crawler died with it
+    owner: str = ""  # who leased it
+    at_s: float | None = None  # LATER: not before; DEAD: since; epoch s of Redis
+    reason: str = ""  # why it is dead
+
+    @property
+    def url(self) -> str:
+        """Its URL; "" for a start task without one."""
+        return str(self.fields.get("u") or self.fields.get("url") or "")
+
+
+Fits = Callable[[dict[str, Any]], bool]
+"""Whether the fields of an entry are of one that is looked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """What was found, and the keys that have more entries than were looked at."""
+
+    entries: tuple[Entry, ...]
+    cut: tuple[str, ...] = ()
+
+
+def find(client: redis.Redis, keys: CrawlKeys, needles: Sequence[bytes], fits: Fits) -> Search:
+    """The entries that hold one of `needles` in their bytes and whose fields fit. Keys of another type count as empty.
+
+    Raises `redis.RedisError` when Redis does not answer.
+    """
+    looker = _Looker(client, keys, needles, fits)
+    found = [
+        entry
+        for part in (looker.ready, looker.later, looker.leased, looker.parked, looker.waiting, looker.dead)
+        for entry in part()
+    ]
+    return Search(entries=tuple(found), cut=tuple(looker.cut))
+
+
+class _Looker:
+    def __init__(self, client: redis.Redis, keys: CrawlKeys, needles: Sequence[bytes], fits: Fits) -> None:
+        self._client = client
+        self._keys = keys
+        self._needles = needles
+        self._fits = fits
+        self.cut: list[str] = []
+
+    def ready(self) -> Iterator[Entry]:
+        lanes = self._zset(self._keys.lanes(), _MOST_KEYS)
+        names = [member.decode("utf-8", "replace") for _, member, _ in lanes if not member.startswith(b"\1")]
+        for key in (self._keys.ready(), *map(self._keys.lane, names)):
+            for number, member, _ in self._zset(key):
+                if entry := self._request(Place.READY, member, key):
+                    yield replace(entry, before=number)
+
+    def later(self) -> Iterator[Entry]:
+        key = self._keys.later_requests()
+        for _, member, at_ms in self._zset(key):
+            if entry := self._request(Place.LATER, member.partition(b"|")[2], key):
+                yield replace(entry, at_s=at_ms / 1000)
+
+    def leased(self) -> Iterator[Entry]:
+        for _, owner, _ in self._zset(self._keys.owners(), _MOST_KEYS):
+            name = owner.decode("utf-8", "replace")
+            key = self._keys.leases(name)
+            for value in self._hash(key):
+                if entry := self._lease(Place.LEASED, value, key):
+                    yield replace(entry, owner=name)
+
+    def parked(self) -> Iterator[Entry]:
+        for lot in self._hash_names(self._keys.parked()):
+            key = self._keys.parked_lot(lot)
+            for _, value in self._list(key):
+                if entry := self._lease(Place.PARKED, value, key):
+                    yield entry
+
+    def waiting(self) -> Iterator[Entry]:
+        keys = self._keys
+        for key in dict.fromkeys((keys.start_urls, *keys.more_start_urls, keys.fed_tasks, keys.later_tasks(), keys.backlog())):
+            for number, data in self._tasks(key):
+                if entry := self._task(Place.WAITING, data, key):
+                    yield replace(entry, before=number)
+        for key in dict.fromkeys((*keys.turn_keys, keys.fed_turns, keys.later_turns())):
+            for number, member, _ in self._zset(key):
+                if entry := self._task(Place.WAITING, member.partition(b"\0")[2][8:], key):
+                    yield replace(entry, before=number)
+        for value in self._hash(keys.overflow()):
+            if self._may_fit(value) and (entry := self._task(Place.WAITING, _text_of(value), keys.overflow())):
+                yield entry
+
+    def dead(self) -> Iterator[Entry]:
+        key = self._keys.dead()
+        for number, raw in self._list(key):
+            letter = parse(raw, number) if self._may_fit(raw) else None
+            if letter is None:
+                continue
+            make = self._request if values.is_ours(letter.payload) else self._task
+            payload = b"\0" * 9 + letter.payload if values.is_ours(letter.payload) else letter.payload
+            if entry := make(Place.DEAD, payload, key):
+                yield replace(entry, at_s=letter.at_s, reason=letter.reason, attempts=0)
+
+    # entries
+
+    def _may_fit(self, raw: bytes) -> bool:
+        return any(needle in raw for needle in self._needles)
+
+    def _request(self, place: Place, member: bytes, key: str) -> Entry | None:
+        """Of a member: 8 bytes of order, 1 of attempts, payload."""
+        if len(member) < 10 or not self._may_fit(member):
+            return None
+        try:
+            fields = values.loads(member[9:])
+        except CodecError:
+            return None
+        if not self._fits(fields):
+            return None
+        return Entry(place=place, fields=fields, is_task=False, key=key, attempts=struct.unpack_from("B", member, 8)[0])
+
+    def _task(self, place: Place, data: bytes, key: str) -> Entry | None:
+        if not self._may_fit(data):
+            return None
+        try:
+            fields = json.loads(data)
+        except (ValueError, RecursionError):
+            fields = {"url": data.decode("utf-8", "replace").strip()}
+        if not isinstance(fields, dict) or not self._fits(fields):
+            return None
+        return Entry(place=place, fields=fields, is_task=True, key=key)
+
+    def _lease(self, place: Place, value: bytes, key: str) -> Entry | None:
+        """Of `<kind><score>|<member>`, of a start task `<kind><score>|<bytes>|<key><data>` (`lua/lib/leases.lua`)."""
+        if not self._may_fit(value):
+            return None
+        rest = value.partition(b"|")[2]
+        if value[:1] == b"r":
+            return self._request(place, rest, key)
+        size, _, named = rest.partition(b"|")
+        data = named[int(size) :] if size.isdigit() else b""
+        if named[: int(size) if size.isdigit() else 0].endswith(b":turns"):
+            data = data.partition(b"\0")[2][8:]
+        return self._task(place, data, key)
+
+    # keys
+
+    def _tasks(self, key: str) -> Iterator[tuple[int | None, bytes]]:
+        kind = self._client.type(key)
+        if kind == b"list":
+            yield from self._list(key)
+        elif kind == b"zset":
+            yield from ((number, member) for number, member, _ in self._zset(key))
+        elif kind == b"set":
+            for number, member in enumerate(self._client.sscan_iter(key, count=_STEP)):
+                if number >= MOST:
+                    self.cut.append(key)
+                    return
+                yield None, member
+
+    def _list(self, key: str) -> Iterator[tuple[int, bytes]]:
+        if self._client.type(key) != b"list":
+            return
+        for start in range(0, MOST, _STEP):
+            found = cast("list[bytes]", self._client.lrange(key, start, start + _STEP - 1))
+            yield from enumerate(found, start)
+            if len(found) < _STEP:
+                return
+        self.cut.append(key)
+
+    def _zset(self, key: str, most: int = MOST) -> Iterator[tuple[int, bytes, float]]:
+        if self._client.type(key) != b"zset":
+            return
+        for start in range(0, most, _STEP):
+            found: Any = self._client.zrange(key, start, start + _STEP - 1, withscores=True)
+            yield from ((number, member, score) for number, (member, score) in enumerate(found, start))
+            if len(found) < _STEP:
+                return
+        self.cut.append(key)
+
+    def _hash(self, key: str) -> Iterator[bytes]:
+        if self._client.type(key) != b"hash":
+            return
+        for number, (_, value) in enumerate(self._client.hscan_iter(key, count=_STEP)):
+            if number >= MOST:
+                self.cut.append(key)
+                return
+            yield value
+
+    def _hash_names(self, key: str) -> list[str]:
+        if self._client.type(key) != b"hash":
+            return []
+        found = [name for name, _ in zip(self._client.hscan_iter(key, count=_STEP), range(_MOST_KEYS), strict=False)]
+        return [name.decode("utf-8", "replace") for name, _ in cast("list[tuple[bytes, bytes]]", found)]
+
+
+def _text_of(value: bytes) -> bytes:
+    """The text of a task in the overflow: the last element of a msgpack array."""
+    try:
+        found = msgspec.msgpack.decode(value)
+        text = found[-1]
+    except (msgspec.DecodeError, ValueError, LookupError, TypeError, RecursionError):
+        return b""
+    return text if isinstance(text, bytes) else str(text).encode("utf-8", "replace")
