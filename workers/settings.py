@@ -73,7 +73,7 @@ DOWNLOADER_MIDDLEWARES = {
     "forums.sites.http.politeness.Manners": 60,  # the site's pace; before robots.txt is asked (100)
     "forums.sites.http.politeness.SiteHeaders": 950,  # innermost: secrets are for trusted places only, and never in Redis
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,  # the next one in its place
-    "forums.sites.http.robots.RobotsTxt": 100,  # Scrapy's lets pages pass that wait for robots.txt together
+    "redis_components.scrapy_glue.robots.RobotsTxt": 100,  # once for the fleet; Scrapy's lets waiting pages pass
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # a request can switch it off
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,  # the next one in its place
     "workers.crawler.http_client.RedirectWithoutReferer": 600,

@@ -140,13 +140,18 @@ def waits_s(client: redis.Redis, key: str, lane: str, now: float) -> float:
 
 def change(client: redis.Redis, key: str, lane: str, limits: LaneLimits | None) -> None:
     """Set the limits of a lane, or with None remove them and end a wait that its site asked for: what waits in it is sent as if
-    it had none. Every crawler obeys with its next exchange. Raises ConfigError for a name that no lane can have.
+    it had none, or at the rate that its robots.txt asks for. Every crawler obeys with its next exchange. Raises ConfigError for a
+    name that no lane can have.
     """
     if not is_name(lane):
         raise ConfigError(f"{lane!r} is not a site, host or domain: write it without spaces, '@' and '|'")
+    asked = limits is None and client.hexists(f"{key}:{lane}", "robots_rate")
     with client.pipeline() as pipe:
-        if limits is None:
+        if asked:
+            pipe.hset(key, lane, msgspec.json.encode(LaneLimits()))
+        elif limits is None:
             pipe.hdel(key, lane)
+        if limits is None:
             pipe.hdel(f"{key}:{lane}", "until", "step")
         else:
             pipe.hset(key, lane, msgspec.json.encode(limits))

@@ -197,9 +197,9 @@ class CrawlKeys(StartTaskKeys):
 
     def lane_state(self, lane: str) -> str:
         """HASH with TTL: what was leased of a lane: `tat` (token bucket, ms), `until` (ms before which nothing is sent), `step`
-        and `asked` of the last wait, `<window, ms>:<bucket>` -> requests.
+        and `asked` of the last wait, `robots_rate` (1/s, with `robots_of` and `robots_at`), `<window, ms>:<bucket>` -> requests.
 
-        Written and read by `exchange.lua`; read by `trawl limit`.
+        Written and read by `exchange.lua`, the rate by `robots_store.lua`; read by `trawl limit`.
         """
         return f"{self.limits}:{lane}"
 
@@ -209,6 +209,29 @@ class CrawlKeys(StartTaskKeys):
         Written and read by `exchange.lua`; read by `trawl limit`.
         """
         return f"{self.limits}:{lane}:busy"
+
+    def robots(self) -> str:
+        """ZSET: origins (scheme, host, port) whose robots.txt is kept, for all crawls of the namespace. Score = time (Redis, ms)
+        at which it was fetched; at most 20,000, and 64 MiB in all.
+
+        Written and read by `robots_store.lua`.
+        """
+        return f"{self.limits.removesuffix(':limits')}:robots"
+
+    def robots_file(self, origin: str) -> str:
+        """HASH: robots.txt of one origin (`kind`, `body` compressed, `version`, `etag`, `modified`, `rate`, `until`), and the
+        process that fetches it now (`claim`).
+
+        Written by `robots_ask.lua` and `robots_store.lua`; read by crawlers, each file twice a minute while its site is crawled.
+        """
+        return f"{self.robots()}:{origin}"
+
+    def robots_bytes(self) -> str:
+        """STRING: bytes of all these files.
+
+        Written and read by `robots_store.lua`.
+        """
+        return f"{self.robots()}-bytes"
 
     def dead(self) -> str:
         """LIST: DEAD requests and start tasks, as one line of JSON (`at_ms`, `kind`, `reason`, `score`, of a start task

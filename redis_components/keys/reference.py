@@ -9,7 +9,14 @@ from .fleet import FleetKeys
 from .start_tasks import StartTaskKeys
 
 HEAD = "| key | type | content, writers, readers |\n|---|---|---|\n"
-CRAWL_SAMPLES = {"owner": "<owner>", "part": "<part>", "number": "<number>", "lot": "<lot>", "lane": "<lane>"}
+CRAWL_SAMPLES = {
+    "owner": "<owner>",
+    "part": "<part>",
+    "number": "<number>",
+    "lot": "<lot>",
+    "lane": "<lane>",
+    "origin": "<origin>",
+}
 FLEET_SAMPLES = {
     "digest": "<digest>",
     "spider": "<spider>",

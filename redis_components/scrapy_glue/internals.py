@@ -33,6 +33,11 @@ ASSUMES = {
     "StatsCollector.__getattribute__": "wraps methods to warn of a deprecated argument, and does nothing else",
     "MemoryStatsCollector._stats": "the stats of this process, by name",
     "BaseDupeFilter.log": "only warns of itself: a class that does not override it has no log of its filtered requests",
+    "RobotsTxtMiddleware.process_request_2": "refuses a request that the given rules forbid; with None it refuses nothing",
+    "RobotsTxtMiddleware._parserimpl": "the class of ROBOTSTXT_PARSER",
+    "RobotsTxtMiddleware._stats": "the stats of the crawl",
+    "RobotsTxtMiddleware._robotstxt_useragent": "ROBOTSTXT_USER_AGENT; counts more than the request's own header",
+    "RobotsTxtMiddleware._default_useragent": "USER_AGENT",
     "finish_request": "where BaseScheduler has it, the engine calls it where a request leaves `_Slot.inprogress`",
 }
 """What is used -> what is assumed of it."""

@@ -19,10 +19,10 @@ from forums.sites import Site, UnreadablePage
 from forums.sites.dates.reader import DateReader
 from forums.sites.definition.load import load_file
 from forums.sites.definition.selectors import compiled
-from forums.sites.http.robots_size import readable
 from forums.sites.reading import reading_budget
 from forums.sites.reading.converters import part
 from forums.sites.reading.read_page import read_comments, read_list
+from redis_components.frontier.robots_cache import readable
 from tests.attacks.hostile_pages import PAGES
 
 URL = "http://forum.example/viewtopic.php?t=1"

@@ -255,13 +255,26 @@ def test_a_download_slot_takes_its_pace_from_the_settings_of_its_key() -> None:
     assert (slot.concurrency, slot.delay, slot.free_transfer_slots()) == (3, 0.5, 3)
 
 
-@asserts("scrapy", "RobotsTxtMiddleware._parsers", "RobotsTxtMiddleware.robot_parser", "RobotsTxtMiddleware._parse_robots")
-def test_robots_txt_is_asked_for_where_nothing_is_known_of_the_host() -> None:
-    text = source(RobotsTxtMiddleware.robot_parser)
-    assert "if netloc not in self._parsers: self._parsers[netloc] = Deferred()" in text
-    assert "await self._parse_robots(resp, netloc, request)" in text
-    assert "self._parsers[netloc] = None" in source(RobotsTxtMiddleware._robots_error)
-    assert list(inspect.signature(RobotsTxtMiddleware._parse_robots).parameters) == ["self", "response", "netloc", "request"]
+@asserts(
+    "scrapy",
+    "RobotsTxtMiddleware.process_request_2",
+    "RobotsTxtMiddleware._parserimpl",
+    "RobotsTxtMiddleware._stats",
+    "RobotsTxtMiddleware._robotstxt_useragent",
+    "RobotsTxtMiddleware._default_useragent",
+)
+def test_the_rules_of_a_robots_txt_are_applied_to_a_request_by_its_user_agent() -> None:
+    made = Crawler(Spider, Settings({"ROBOTSTXT_OBEY": True, "USER_AGENT": "mine"}))
+    made.stats = MemoryStatsCollector(made)
+    middleware = RobotsTxtMiddleware(made)
+    assert (middleware._default_useragent, middleware._robotstxt_useragent) == ("mine", None)
+    assert middleware._stats is made.stats
+    rules = middleware._parserimpl.from_crawler(made, b"User-agent: mine\nDisallow: /no\nCrawl-delay: 3\nRequest-rate: 1/5\n")
+    assert (rules.crawl_delay("mine"), rules.rp.request_rate("mine")[:2]) == (3.0, (1, 5))
+    middleware.process_request_2(None, Request("http://a/no"))
+    middleware.process_request_2(rules, Request("http://a/no", headers={"User-Agent": "other"}))
+    with pytest.raises(IgnoreRequest):
+        middleware.process_request_2(rules, Request("http://a/no"))
 
 
 @asserts("scrapy", "CookiesMiddleware")

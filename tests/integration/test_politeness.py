@@ -19,7 +19,11 @@ from tests.support.processes import wait_until
 from tests.support.watched_site import Page, WatchedSite
 
 CRAWLERS = 3
-MIDDLEWARES = {"redis_components.scrapy_glue.retry_after.RetryAfterMiddleware": 555}
+MIDDLEWARES = {
+    "redis_components.scrapy_glue.retry_after.RetryAfterMiddleware": 555,
+    "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+    "redis_components.scrapy_glue.robots.RobotsTxt": 100,
+}
 CONCURRENCY = 8
 LATE_S = 1.0
 """Longest time between the lease of a request and its arrival, where the machine has more to do than it can."""
@@ -45,10 +49,10 @@ def limit(client: redis.Redis, crawl: Crawl, limited: LaneLimits) -> None:
     limits.change(client, crawl.keys.limits, crawl.site.removeprefix("http://"), limited)
 
 
-def run(crawl: Crawl, site: WatchedSite, pages: int) -> None:
+def run(crawl: Crawl, site: WatchedSite, pages: int, **settings: object) -> None:
     """Several crawlers fetch so many pages, to the end."""
     for _ in range(CRAWLERS):
-        crawl.start(CONCURRENT_REQUESTS=CONCURRENCY, DOWNLOADER_MIDDLEWARES=json.dumps(MIDDLEWARES))
+        crawl.start(CONCURRENT_REQUESTS=CONCURRENCY, DOWNLOADER_MIDDLEWARES=json.dumps(MIDDLEWARES), **settings)
     crawl.wait_for(CRAWLERS)
     crawl.seed(*(f"{site.url}/{page}" for page in range(pages)))
     crawl.finish(100)
@@ -106,3 +110,25 @@ def test_a_request_with_a_time_is_not_sent_before(crawl: Crawl, site: WatchedSit
     run(crawl, site, 1)
     begun, page = site.times[site.paths().index("/0")], site.times[site.paths().index("/later")]
     assert page - begun >= 2.9
+
+
+def test_robots_txt_is_fetched_once_by_all_crawlers_and_its_delay_is_the_limit_of_the_site(
+    crawl: Crawl, site: WatchedSite, redis_client: redis.Redis
+) -> None:
+    busy = [Page("not now", 503)]
+    rules = "User-agent: *\nDisallow: /1\nCrawl-delay: 0.05\nRequest-rate: 100/1\n"
+
+    def answer(path: str) -> Page:
+        if path == "/robots.txt":
+            return busy.pop() if busy else Page(rules, headers={"ETag": '"7"'})
+        return Page("a page")
+
+    site.answer, site.latency_s = answer, 0.05
+    run(crawl, site, 60, ROBOTSTXT_OBEY=True)
+    asked = Counter(site.paths())
+    assert asked.pop("/robots.txt") == 2, "it was busy when the first crawler asked"
+    assert asked == {f"/{page}": 1 for page in range(60) if not str(page).startswith("1")}
+    assert site.paths()[:2] == ["/robots.txt", "/robots.txt"], "5xx: nothing is allowed"
+    assert site.most_within(2.0) <= 20 * (2 + LATE_S) + 1
+    key = f"{crawl.keys.limits}:{site.url.removeprefix('http://')}"
+    assert redis_client.hget(key, "robots_rate") == b"20.0"

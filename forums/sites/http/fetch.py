@@ -23,10 +23,10 @@ from yarl import URL
 from forums.sites.definition.origins import elsewhere, place_of
 from forums.sites.definition.site import Site
 from redis_components.errors import TrawlError
+from redis_components.frontier.robots_cache import readable
 from workers.process.public_addresses import Allowance, GuardedConnector, PrivateAddress, allowing, private_addresses_allowed
 
 from .politeness import headers_for, user_agent
-from .robots_size import readable
 from .user_agent import USER_AGENT
 
 TIMEOUT_S = 30.0

@@ -10,9 +10,6 @@ if TYPE_CHECKING:
 ASSUMES = {
     "Downloader.per_slot_settings": "read when a download slot is made: its `concurrency` and `delay`",
     "Downloader.slots": "by key; each has `concurrency` and `delay`, which are read at each request",
-    "RobotsTxtMiddleware._parsers": "by host a Deferred while robots.txt is on its way, then its rules or None",
-    "RobotsTxtMiddleware.robot_parser": "asks for robots.txt where `_parsers` has nothing of the host",
-    "RobotsTxtMiddleware._parse_robots": "gets the response, the host and the request",
     "CookiesMiddleware": 'keeps the cookies of a request in the jar that its `meta["cookiejar"]` names',
 }
 """What is used -> what is assumed of it."""

@@ -122,10 +122,12 @@ end
 -- returns the time at which to look at the lane again.
 local function lease_of_lane(ready, limits, lane, now, wanted, lease)
   local state, busy, key = limits .. ':' .. lane, limits .. ':' .. lane .. ':busy', lane_key(ready, lane)
-  local limit, known = limit_of(limits, lane), redis.call('HMGET', state, 'tat', 'until', 'asked')
+  local limit, known = limit_of(limits, lane), redis.call('HMGET', state, 'tat', 'until', 'asked', 'robots_rate', 'robots_at')
   local till = tonumber(known[2] or 0) or 0
   if till > now then return math.min(till, now + LONGEST_LOOK_MS) end
-  if limit.only_asked and (tonumber(known[3] or 0) or 0) < now - PEACE_MS then forget_lane(limits, lane) end
+  local by_robots = (tonumber(known[5] or 0) or 0) > now - STATE_S * 1000 and tonumber(known[4] or nil)
+  if by_robots then limit.rate = math.min(limit.rate or by_robots, by_robots) end -- the slower one counts
+  if limit.only_asked and not by_robots and (tonumber(known[3] or 0) or 0) < now - PEACE_MS then forget_lane(limits, lane) end
   local n, again = wanted, now
   if limit.concurrency then
     redis.call('ZREMRANGEBYSCORE', busy, '-inf', now)

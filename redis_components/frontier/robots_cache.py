@@ -1,0 +1,135 @@
+"""What the fleet knows of robots.txt files: one process fetches each, once a day, and all obey it.
+
+Bounded in Redis: MOST_ORIGINS files of MOST_BYTES in all (compressed); the oldest go first and are fetched again when needed.
+"""
+
+from __future__ import annotations
+
+import zlib
+from enum import StrEnum
+from hashlib import sha1
+from typing import NamedTuple
+
+import redis
+
+from redis_components.keys import CrawlKeys
+from redis_components.server.scripts import script
+
+LARGEST = 512 * 1024
+"""Bytes of a file that are read. RFC 9309, 2.5, asks for at least 500 KiB; 8 MB of rules took 10 s of the reactor's time."""
+KEEP_S = 24 * 3600
+"""For how long a file holds (RFC 9309, 2.4)."""
+FAILED_S = 5
+"""For how long a site is left alone whose robots.txt could not be fetched; doubled each time, half an hour at most."""
+CLAIM_S = 20
+"""How long a process may take to fetch a file, before another one tries."""
+MOST_ORIGINS, MOST_BYTES = 20_000, 64 << 20
+LONGEST_VALIDATOR = 1024
+SLOWEST, FASTEST = 1e-5, 1e4
+"""Requests per second that a file may ask for: from one a day to more than anybody sends."""
+
+
+class FileKind(StrEnum):
+    """What a site said of its rules."""
+
+    RULES = "rules"
+    NONE = "none"
+    """4xx: everything is allowed (RFC 9309, 2.3.1.3)."""
+    UNREACHABLE = "unreachable"
+    """5xx or 429: nothing is allowed for a time (RFC 9309, 2.3.1.4)."""
+
+
+class RobotsFile(NamedTuple):
+    """One file. `body` are the rules, at most LARGEST bytes; `rate` is what they ask for, in requests per second."""
+
+    kind: FileKind
+    body: bytes = b""
+    etag: str = ""
+    modified: str = ""
+    rate: float | None = None
+
+    @property
+    def version(self) -> str:
+        """Another one for other rules."""
+        return sha1(self.kind.encode() + self.body, usedforsecurity=False).hexdigest()
+
+
+class Told(NamedTuple):
+    """What Redis says: `state` is `same`, `known`, `fetch` or `wait` (see `robots_ask.lua`)."""
+
+    state: str
+    seconds: float
+    file: RobotsFile | None
+    failures: int = 0
+    """How often in a row the site answered 5xx or 429."""
+
+
+def readable(body: bytes) -> bytes:
+    """The lines of a robots.txt that are read."""
+    return body if len(body) <= LARGEST else body[:LARGEST].rpartition(b"\n")[0]
+
+
+def rate_of(crawl_delay_s: float | None, requests: int = 0, seconds: int = 0) -> float | None:
+    """Requests per second that a file allows: the slower one of `Crawl-delay` and `Request-rate` (so many requests in so many
+    seconds); None where it says neither.
+    """
+    rates = []
+    if crawl_delay_s is not None and crawl_delay_s > 0:
+        rates.append(1 / crawl_delay_s)
+    if requests > 0 and seconds > 0:
+        rates.append(requests / seconds)
+    return min(max(min(rates), SLOWEST), FASTEST) if rates else None
+
+
+class RobotsCache:
+    """Files in Redis. `claim` names this process. Its methods block, and raise `redis.RedisError`."""
+
+    def __init__(self, client: redis.Redis, keys: CrawlKeys, claim: str) -> None:
+        self._client = client
+        self._keys = keys
+        self._claim = claim
+
+    def ask(self, origin: str, version: str = "") -> Told:
+        """What is known of the file of `origin` (scheme, host and port); `version` is that of the file that the caller has."""
+        args = {"version": version, "claim": self._claim, "claim_ms": CLAIM_S * 1000}
+        state, ms, failures, *fields = script("robots_ask")(self._client, {"record": self._keys.robots_file(origin)}, args)
+        return Told(state.decode(), int(ms) / 1000, _file(*fields), int(failures))
+
+    def store(self, origin: str, file: RobotsFile, lane: str) -> Told:
+        """Keep it for all, and let `lane` ("": none) obey its rate."""
+        keys = self._keys
+        args = {
+            "origin": origin,
+            "kind": file.kind.value,
+            "body": zlib.compress(file.body),
+            "version": file.version,
+            "etag": file.etag if len(file.etag) <= LONGEST_VALIDATOR else "",
+            "modified": file.modified if len(file.modified) <= LONGEST_VALIDATOR else "",
+            "keep_ms": 1000 * (FAILED_S if file.kind is FileKind.UNREACHABLE else KEEP_S),
+            "rate": "" if file.rate is None else repr(file.rate),
+            "lane": lane,
+            "most": MOST_ORIGINS,
+            "most_bytes": MOST_BYTES,
+        }
+        names = {
+            "record": keys.robots_file(origin),
+            "index": keys.robots(),
+            "bytes": keys.robots_bytes(),
+            "limits": keys.all_limits(),
+        }
+        ms, failures = script("robots_store")(self._client, names, args)
+        return Told("known", int(ms) / 1000, file, int(failures))
+
+    def give_up(self, origin: str) -> None:
+        """There was no answer: the next one who needs the file asks for it."""
+        self._client.hdel(self._keys.robots_file(origin), "claim", "claim_until")
+
+
+def _file(kind: bytes, _: bytes, body: bytes, etag: bytes, modified: bytes, rate: bytes) -> RobotsFile | None:
+    """None for a record that is not one of our own: whoever can write to Redis may write anything."""
+    try:
+        rules = zlib.decompressobj().decompress(body, LARGEST) if body else b""
+        number = float(rate) if rate else None
+        return RobotsFile(FileKind(kind.decode()), rules, etag.decode("latin-1"), modified.decode("latin-1"), number)
+    except (ValueError, zlib.error):
+        return None
