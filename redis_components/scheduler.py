@@ -249,6 +249,11 @@ class Scheduler(LoneScheduler):
             return request
         return None
 
+    def lease_of(self, request: Request) -> str:
+        """The id of the lease that `request` itself stands for; "" where it has none."""
+        page = self._pages.get(request) if self._crawler is not None else None
+        return page.lease_id if page is not None and page.request is request else ""
+
     def put_off(self, request: Request) -> bool:
         """When Scrapy is done with `request`, give its lease back, unharmed; False where it has no lease."""
         return self._lanes.put_off(request)

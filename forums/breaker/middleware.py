@@ -74,9 +74,12 @@ class PageBlocked(Exception):
 class BackToTheQueue:
     """Spider middleware: where a callback finds a page blocked, the request that takes its place is what came out of it."""
 
-    def process_spider_exception(self, response: Response, exception: Exception) -> list[Request] | None:  # noqa: ARG002
+    def process_spider_exception(self, response: Response, exception: Exception) -> list[Request] | None:
         """The request of a PageBlocked; None for what is none."""
-        return [exception.again] if isinstance(exception, PageBlocked) else None
+        if not isinstance(exception, PageBlocked):
+            return None
+        response.meta["conditional_forget"] = True  # a wall that does not change is not the page
+        return [exception.again]
 
 
 class ReadPage(Protocol):
@@ -134,7 +137,7 @@ class SiteWatch:
             self._of(site, page).answered()
             if response.status in MISSING and (again := self._doubted(request, site, page, f"HTTP {response.status}")):
                 return again
-            if 200 <= response.status < 300:
+            if 200 <= response.status < 300 and not response.meta.get("unchanged"):
                 request.meta["fetched_at"] = fetched_at = now_in_reading(str(_reading(request).get("started_at", "")))
                 if site.raw.keep_days:
                     self._keep(RawPage.of(response, site.name, _context(request, page), fetched_at))

@@ -9,6 +9,7 @@ import msgspec
 from scrapy import Request
 
 from forums.breaker.middleware import watch_of
+from forums.records.file_digest import file_digest
 from forums.records.start_tasks import NEWEST_FIELDS
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, site_in_use
 from forums.sites.reading import isolated
@@ -53,13 +54,20 @@ def page_request(
     thread: str = "",
     number: int = 1,
     priority: int = 0,
+    conditional: bool | None = None,
     **kwargs: Any,
 ) -> Request:
-    """The request for a page. `kwargs` are for the callback. Each page is asked for whenever somebody asks: no dupefilter."""
-    meta = {
+    """The request for a page. `kwargs` are for the callback. Each page is asked for whenever somebody asks: no dupefilter.
+
+    `conditional`: what its callback may get is a 304 (`redis_components.scrapy_glue.conditional`); False: it gets the whole page,
+    which is remembered to be asked for so; None: it is not remembered.
+    """
+    meta: dict[str, Any] = {
         "site": site.name,  # the name by which `trawl pause --site` knows it, and whose manners it follows
         "page": {"kind": kind, "forum": forum, "thread": thread, "number": number},
     }
+    if conditional is not None:
+        meta |= {"conditional": file_digest(site), "conditional_reload": not conditional, "handle_httpstatus_list": [304]}
     return Request(url, callback=callback, errback=errback, cb_kwargs=kwargs, meta=meta, dont_filter=True, priority=priority)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import redis
@@ -21,6 +21,7 @@ from forums.state import thread_records
 from forums.state.services import FORUM_DETAIL, FORUM_LIST
 from forums.state.thread_records import ThreadRecord
 from redis_components.frontier.messages import Lane
+from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.engine import frontier_of
 from redis_components.scrapy_glue.page_tracker import reason_of
 
@@ -28,6 +29,7 @@ from .base import ForumSpider, page_request, read_page
 from .scan_marks import Marks, read_marks
 from .scan_plan import Change, Listed, PagePlan, ScanState, begun, is_gap, plan_page
 from .thread_reading import page_to_begin
+from .unchanged_list import finished
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 PRIORITIES = {"scan": 10, "index": 8, "deep": 5, "backfill": -10}
 """A scan that has begun ends before the next begins; what is deep does not keep the others waiting."""
 ENDLESS = 1_000_000_000
+T = TypeVar("T")
 AWAY = (redis.ConnectionError, redis.TimeoutError, redis.exceptions.ClusterError)
 
 
@@ -64,9 +67,10 @@ class ForumListSpider(ForumSpider):
             read_all=task.mode == "deep" and task.pages is not None,
             since=moment_of(task.since) if task.since else None,
         )
-        return self._list_page(site, task.forum, site.list_url(task.forum), 1, state)
+        return self._list_page(site, task.forum, site.list_url(task.forum), 1, state, asks=task.mode == "scan")
 
-    def _list_page(self, site: Site, forum: str, url: str, number: int, state: ScanState) -> Request:
+    def _list_page(self, site: Site, forum: str, url: str, number: int, state: ScanState, *, asks: bool = False) -> Request:
+        """`asks`: whether the first page may be answered by "not modified"."""
         return page_request(
             site,
             "list",
@@ -76,6 +80,7 @@ class ForumListSpider(ForumSpider):
             forum=forum,
             number=number,
             priority=PRIORITIES[state.mode],
+            conditional=asks if number == 1 else None,
             scan=msgspec.to_builtins(state),
         )
 
@@ -85,12 +90,16 @@ class ForumListSpider(ForumSpider):
         forum, number = place["forum"], place["number"]
         state = msgspec.convert(scan, ScanState)
         site = site_in_use(response.meta["site"])
+        if is_unchanged(response):
+            yield await self._unchanged(response, site, forum, state)
+            return
         try:
             listing: ListPage = await read_page(self, response)
         except UnreadablePage as error:
             yield self._failed(site.name, forum, state, f"page {number}: {error}")
             return
-        marks, records = await self._known(site.name, forum, listing, is_first=number == 1)
+        marks = await self._in_thread(lambda: self._marks(site.name, forum)) if number == 1 else None
+        records = await self._records(site.name, [thread.id for thread in listing.threads])
         if number == 1:
             state = msgspec.structs.replace(state, marks=marks)
         plan = plan_page(
@@ -126,27 +135,35 @@ class ForumListSpider(ForumSpider):
         name = thread_id(task.site, task.post)
         self.feed(name, task.token or "", encode(task), lane=lane, wide=is_wide(task), site=task.site)
 
-    async def _known(
-        self, site: str, forum: str, listing: ListPage, *, is_first: bool
-    ) -> tuple[Marks | None, dict[str, ThreadRecord | None]]:
-        """The marks of the forum (asked for once in a scan), and the records of these threads. Waits for Redis where it is
-        away.
-        """
-        config = frontier_of(self.crawler).config
-        details, lists, client = config.next_keys, config.keys, self.server
+    async def _unchanged(self, response: Response, site: Site, forum: str, state: ScanState) -> Any:
+        """The report of a scan whose first page has not changed; the request for the whole page where that is not all."""
+        marks = await self._in_thread(lambda: self._marks(site.name, forum))
+        records = await self._records(site.name, [row.id for row in marks.front]) if marks else {}
+        ended = finished(state, marks, records, order=site.pages.list.order, file=file_digest(site))
+        if ended is None and response.meta.get("conditional_reload"):
+            return self._failed(site.name, forum, state, "page 1: HTTP 304 to a request for the whole page")
+        if ended is None:
+            return self._list_page(site, forum, site.list_url(forum), 1, state)
+        return _report(site.name, forum, ended, "complete", "overlap", None)
+
+    def _marks(self, site: str, forum: str) -> Marks | None:
+        return read_marks(self.server, frontier_of(self.crawler).config.keys, f"{site}/{forum}")
+
+    async def _records(self, site: str, threads: list[str]) -> dict[str, ThreadRecord | None]:
+        """What is stored of these threads, by id."""
+        details, ids = frontier_of(self.crawler).config.next_keys, [f"{site}/{thread}" for thread in threads]
         assert details is not None
-        ids = [f"{site}/{thread.id}" for thread in listing.threads]
+        found = await self._in_thread(lambda: thread_records.look_up(self.server, details, ids))
+        return {thread: found[one] for thread, one in zip(threads, ids, strict=True)}
 
-        def ask() -> tuple[Marks | None, dict[str, ThreadRecord | None]]:
-            marks = read_marks(client, lists, f"{site}/{forum}") if is_first else None
-            found = thread_records.look_up(client, details, ids)
-            return marks, {thread.id: found[one] for thread, one in zip(listing.threads, ids, strict=True)}
-
+    @staticmethod
+    async def _in_thread(ask: Callable[[], T]) -> T:
+        """What Redis says. Waits for it where it is away; the frontier says so in the log."""
         pause_s = 0.1
         while True:
             try:
                 return await run_in_thread(ask)  # the reactor never waits for Redis
-            except AWAY:  # the frontier says so in the log
+            except AWAY:
                 await sleep(pause_s)
                 pause_s = min(2.0, 2 * pause_s)
 

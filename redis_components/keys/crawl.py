@@ -233,6 +233,21 @@ class CrawlKeys(StartTaskKeys):
         """
         return f"{self.robots()}-bytes"
 
+    def validators(self) -> str:
+        """HASH with TTL: what sites said to know their pages again by (digest of the URL -> msgpack of `ETag`, `Last-Modified`,
+        digest of the body), at most CONDITIONAL_MAX_URLS with the next one.
+
+        Written by crawlers when pages are settled (`validators_store.lua`); read by them.
+        """
+        return f"{self.requests}:validators"
+
+    def older_validators(self) -> str:
+        """HASH with TTL: the same of pages that were not asked for since.
+
+        Written and read as the key before.
+        """
+        return f"{self.requests}:validators:older"
+
     def dead(self) -> str:
         """LIST: DEAD requests and start tasks, as one line of JSON (`at_ms`, `kind`, `reason`, `score`, of a start task
         `key`) and the payload; kept until replayed or purged.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from scrapy.utils.asyncio import call_later, is_asyncio_available
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 T = TypeVar("T")
+_running: set[Any] = set()
 
 
 async def in_thread(call: Callable[[], T]) -> T:
@@ -28,3 +29,14 @@ async def sleep(seconds: float) -> None:
     done: Deferred[None] = Deferred()
     call_later(seconds, done.callback, None)
     await maybe_deferred_to_future(done)
+
+
+def in_background(work: Coroutine[Any, Any, None]) -> None:
+    """Let `work` run while the crawl goes on; it must not raise."""
+    if is_asyncio_available():
+        import asyncio
+
+        _running.add(task := asyncio.ensure_future(work))  # the loop itself keeps no reference
+        task.add_done_callback(_running.discard)
+    else:
+        Deferred.fromCoroutine(work)

@@ -37,13 +37,14 @@ def retry_after_s(response: Response) -> float | None:
     text = (response.headers.get("Retry-After") or b"").decode("latin-1").strip()
     if text.isascii() and text.isdigit():
         return min(max(float(text[:12]), SHORTEST_S), LONGEST_S)
-    at, now = _date(text), _date((response.headers.get("Date") or b"").decode("latin-1"))
+    at, now = http_date(text), http_date((response.headers.get("Date") or b"").decode("latin-1"))
     if at is None:
         return None
     return min(max(at - (time.time() if now is None else now), SHORTEST_S), LONGEST_S)
 
 
-def _date(text: str) -> float | None:
+def http_date(text: str) -> float | None:
+    """Epoch seconds of a header's date; None for what is none."""
     try:
         date = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):

@@ -23,6 +23,7 @@ MIDDLEWARES = {
     "redis_components.scrapy_glue.retry_after.RetryAfterMiddleware": 555,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
     "redis_components.scrapy_glue.robots.RobotsTxt": 100,
+    "redis_components.scrapy_glue.conditional.ConditionalRequests": 940,
 }
 CONCURRENCY = 8
 LATE_S = 1.0
@@ -132,3 +133,29 @@ def test_robots_txt_is_fetched_once_by_all_crawlers_and_its_delay_is_the_limit_o
     assert site.most_within(2.0) <= 20 * (2 + LATE_S) + 1
     key = f"{crawl.keys.limits}:{site.url.removeprefix('http://')}"
     assert redis_client.hget(key, "robots_rate") == b"20.0"
+
+
+def test_a_page_that_has_not_changed_is_sent_once_and_one_that_was_lost_again(
+    crawl: Crawl, site: WatchedSite, redis_client: redis.Redis
+) -> None:
+    """Page 3 is not understood by the spider, and page 4 has changed meanwhile."""
+    crawl.spider = "broken"
+    crawled: list[int] = []
+
+    def answer(path: str) -> Page:
+        tag = f'"{path}-{len(crawled) if path == "/4" else 0}"'
+        if site.headers_at(path).get("if-none-match") == tag:
+            return Page("", 304, {"ETag": tag})
+        return Page(f"page {path}", headers={"ETag": tag})
+
+    site.answer = answer
+    for _ in range(2):
+        crawl.start(DOWNLOADER_MIDDLEWARES=json.dumps(MIDDLEWARES), CONDITIONAL_REQUESTS=True)
+        crawl.seed(*(f"{site.url}/{page}" for page in range(6)))
+        crawl.finish(100)
+        crawled.append(len(site.asked))
+    again = {path: headers.get("if-none-match") for path, headers in site.asked[6:]}
+    assert again == {f"/{page}": None if page == 3 else f'"/{page}-0"' for page in range(6)}
+    assert sorted(crawl.items()) == [0, 1, 2, 4, 4, 5]
+    assert redis_client.hget(crawl.keys.stats, "conditional/unchanged") == b"4"
+    assert redis_client.hlen(crawl.keys.validators()) == 5

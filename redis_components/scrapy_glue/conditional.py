@@ -1,0 +1,197 @@
+"""Pages that have not changed are answered with 304 and no body: the site is asked with what it said last time.
+
+    DOWNLOADER_MIDDLEWARES = {"redis_components.scrapy_glue.conditional.ConditionalRequests": 940}
+    CONDITIONAL_REQUESTS = True  # or meta["conditional"] = True of single requests
+
+What a page said is remembered when its request is settled: what was found on it is stored then, so that no 304 ever stands for a
+page that was lost with its crawler. A callback that finds a page to be an error says `meta["conditional_forget"] = True`.
+
+A callback gets the 304 where the spider says `handle_httpstatus_list = [304]`; else Scrapy leaves the page out, as every answer
+that is not a page. A page that comes with the same body has `meta["unchanged"]`.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakKeyDictionary
+
+import redis
+from scrapy import Request, signals
+
+from redis_components import connection
+from redis_components.errors import ConfigError
+from redis_components.frontier.validators import Validators, ValidatorStore, name_of
+from redis_components.setting_values import number_of
+
+from .config import keys_of
+from .engine import known_frontier
+from .in_thread import in_background, in_thread
+from .retry_after import http_date
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from redis_components.frontier.outbox import Batch
+    from redis_components.frontier.reply import Reply
+
+MOST_URLS = 100_000
+"""About 15 MB of Redis's memory."""
+_ASKED = ("If-None-Match", "If-Modified-Since")
+
+logger = logging.getLogger(__name__)
+
+
+def is_unchanged(response: Response) -> bool:
+    """Whether a page is what it was when it was last settled."""
+    return response.status == 304 or bool(response.meta.get("unchanged"))
+
+
+def _header(response: Response, name: str) -> str:
+    return (response.headers.get(name) or b"").decode("latin-1").strip()
+
+
+def _modified(response: Response) -> str:
+    """`Last-Modified`, where it is old enough to be sure: the page may change twice in a second (RFC 9110, 8.8.2.2)."""
+    modified, date = http_date(_header(response, "Last-Modified")), http_date(_header(response, "Date"))
+    return _header(response, "Last-Modified") if modified is not None and date is not None and date - modified >= 2 else ""
+
+
+class ConditionalRequests:
+    """Innermost downloader middleware: no copy of a request, as a retry or a redirect is, has what it adds.
+
+    `meta["conditional"]`: True, a text that is another one whenever the page would be read in another way, or False. With
+    `meta["conditional_reload"]` the whole page is asked for, and remembered.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._by_default = crawler.settings.getbool("CONDITIONAL_REQUESTS")
+        self._most = number_of(crawler.settings, "CONDITIONAL_MAX_URLS", MOST_URLS)
+        if not 2 <= self._most <= 100_000_000:
+            raise ConfigError(f"CONDITIONAL_MAX_URLS = {self._most} is out of range: from 2 to 100000000")
+        self._store: ValidatorStore | None = None
+        self._known: WeakKeyDictionary[Request, Validators] = WeakKeyDictionary()  # what is asked with
+        self._found: WeakKeyDictionary[Request, Validators] = WeakKeyDictionary()  # what was answered
+        self._at_work: dict[str, Request] = {}  # by lease
+        self._owner = ""
+        self._settled: dict[bytes, Validators] = {}
+        self._storing = False
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Raises ConfigError."""
+        made = cls(crawler)
+        crawler.signals.connect(made._listen, signals.spider_opened)
+        crawler.signals.connect(made._received, signals.response_received)
+        return made
+
+    def _listen(self) -> None:
+        if (frontier := known_frontier(self._crawler)) is not None:
+            frontier.listeners.applied.append(self._applied)
+
+    async def process_request(self, request: Request) -> None:
+        """Ask with what is known of the page."""
+        request.meta.pop("unchanged", None)  # of an earlier answer
+        name = self._name(request)
+        if name is None or request.meta.get("conditional_reload") or any(header in request.headers for header in _ASKED):
+            return
+        known = await self._from_redis(lambda: self._validators().look_up(name))
+        if known is None:
+            return
+        self._known[request] = known
+        if known.etag:
+            request.headers["If-None-Match"] = known.etag
+        if known.modified:
+            request.headers["If-Modified-Since"] = known.modified
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        """Note what the answer says."""
+        known = self._restored(request)
+        if self._name(request) is None:
+            return response
+        if response.status == 304 and known is not None:
+            self._count("conditional/unchanged")
+            self._found[request] = known
+        elif response.status == 200:
+            self._found[request] = found = Validators.of(_header(response, "ETag"), _modified(response), response.body)
+            if known is not None and known.digest == found.digest:
+                request.meta["unchanged"] = True
+                self._count("conditional/same_body")
+        return response
+
+    def process_exception(self, request: Request, exception: Exception) -> None:  # noqa: ARG002 - so it is called
+        """What is tried again asks again."""
+        self._restored(request)
+
+    def _restored(self, request: Request) -> Validators | None:
+        known = self._known.pop(request, None)
+        if known is not None:
+            for header in _ASKED:
+                request.headers.pop(header, None)
+        return known
+
+    def _received(self, request: Request) -> None:
+        """An answer that no middleware has refused goes to its callback."""
+        if request in self._found and (lease := self._lease(request)):
+            self._at_work[lease] = request
+
+    def _name(self, request: Request) -> bytes | None:
+        wanted: Any = request.meta.get("conditional", self._by_default)
+        if not wanted or request.method != "GET" or request.body:
+            return None
+        return name_of(request.url, wanted if isinstance(wanted, str) else "")
+
+    def _lease(self, request: Request) -> str:
+        lease_of = getattr(self._crawler.engine and self._crawler.engine.scheduler, "lease_of", None)  # of our Scheduler only
+        return str(lease_of(request)) if lease_of is not None else ""
+
+    def _applied(self, batch: Batch, reply: Reply) -> None:  # noqa: ARG002 - the listener's form
+        """An exchange was answered: what it acked is settled."""
+        frontier = known_frontier(self._crawler)
+        if frontier is not None and frontier.owner != self._owner:  # its leases are numbered from the start
+            self._owner, former = frontier.owner, self._owner
+            if former:
+                self._at_work.clear()
+        if not self._at_work:
+            return
+        for lease in batch.acks:
+            if (request := self._at_work.pop(lease, None)) is not None and not request.meta.get("conditional_forget"):
+                self._settle(request)
+        for lease in (*batch.releases, *(burial.id for burial in batch.burials)):
+            self._at_work.pop(lease, None)
+        if self._settled and not self._storing:
+            self._storing = True
+            in_background(self._tell_redis())
+
+    def _settle(self, request: Request) -> None:
+        name, found = self._name(request), self._found.pop(request, None)
+        if name is not None and found is not None:
+            self._settled[name] = found
+
+    async def _tell_redis(self) -> None:
+        while self._settled:
+            settled, self._settled = self._settled, {}
+            await self._from_redis(lambda settled=settled: self._validators().store(settled))  # type: ignore[misc]
+        self._storing = False
+
+    async def _from_redis(self, call: Callable[[], Any]) -> Any:
+        """Without Redis whole pages are asked for."""
+        try:
+            return await in_thread(call)
+        except redis.RedisError as error:
+            logger.debug("no validators from or to Redis: %s", error)
+            return None
+
+    def _count(self, stat: str) -> None:
+        if self._crawler.stats is not None:
+            self._crawler.stats.inc_value(stat)
+
+    def _validators(self) -> ValidatorStore:
+        """In a thread: the first call may have to find the server."""
+        if self._store is None:
+            self._store = ValidatorStore(connection.from_settings(self._crawler.settings), keys_of(self._crawler), self._most)
+        return self._store
