@@ -15,11 +15,14 @@ from forums.scheduling.seeding import seed
 from forums.state.site_breakers import Breakers
 from forums.storage import Database
 from forums.writer.store import store
+from redis_components.keys import CrawlKeys
 from tests.integration.test_site_breaker import BREAKER, SPIDERS, crawlers, items_of, sites
 from tests.support.demo_sites import declare
 from tests.support.processes import wait_until
 
 __all__ = ["sites"]
+
+LISTS = CrawlKeys.for_spider("forum_list")
 
 
 @pytest.mark.parametrize(
@@ -69,3 +72,17 @@ def test_where_every_page_is_404_the_breaker_opens_and_the_mended_file_brings_in
                     return all(one.complete for one in compare(database, forum.truth(), "half"))
 
             wait_until(all_there, lambda: f"all of it is stored: {said()}", 60, every_s=0.5)
+
+            def scanned() -> bool:
+                store(redis_client, SPIDERS)
+                return redis_client.hlen(LISTS.pending()) == 0
+
+            def counted(stat: str) -> int:
+                return int(redis_client.hget(LISTS.stats, stat) or 0)
+
+            wait_until(scanned, lambda: f"the scans are stored: {said()}", 60, every_s=0.5)
+            read, same = counted("sites/half/list/pages"), counted("conditional/same_body")
+            assert set(seed(redis_client, force=True).values()) == {SEEDED}
+            wait_until(scanned, lambda: f"the next ones, too: {said()}", 60, every_s=0.5)
+            wait_until(lambda: counted("conditional/same_body") == same + 4, "four lists have not changed", 20)
+            assert counted("sites/half/list/pages") == read, "and are not read"
