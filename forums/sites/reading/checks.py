@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import re
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
 
+from .page_tree import PageTree
 from .records import SeenPost
 
 _MOST_PICTURES = 0.8  # of the posts of a page
+_HELD = 0.35  # of the words of a page that are not in links: posts that hold so much are not a box at its side
+_NEARLY_ALL = 0.9  # of the words: no post is left out
+_NUMBER = re.compile(r"\d+")
 _FILLED = ("id", "author", "author_url", "published", "edited", "url")
 
 
@@ -46,6 +52,27 @@ def is_complete(posts: Sequence[SeenPost], *, pictures: bool = False) -> bool:
     if pictures and without_text <= _MOST_PICTURES * len(posts):
         without_text = 0
     return bool(posts) and missing + without_text <= 0.1 * len(posts)
+
+
+def has_all_posts(posts: Sequence[SeenPost], tree: PageTree, words: int) -> bool:
+    """Whether these are all posts of a page, without reading it in another way: they hold nearly all of its
+    words, or many, and of each kind of element whose `id` has a post's id in it (`post-12`) there are no more than
+    posts.
+    """
+    held = sum(len(post.text) for post in posts) / words
+    if not _HELD <= held < _NEARLY_ALL:
+        return held >= _HELD
+    ids = {post.id for post in posts if post.id}
+    kinds: Counter[tuple[str, str]] = Counter()
+    told: Counter[tuple[str, str]] = Counter()
+    for tag, attributes in zip(tree.tag, tree.attributes, strict=True):
+        name = attributes.get("id") if attributes else None
+        if name and (number := _NUMBER.search(name)):
+            kind = (tag, _NUMBER.sub("#", name))
+            kinds[kind] += 1
+            told[kind] += number[0] in ids
+    most = max((kinds[kind] for kind, count in told.items() if count > 0.5 * len(ids)), default=0)
+    return 0 < most <= len(posts)
 
 
 def agreement(ours: Sequence[SeenPost], others: Sequence[SeenPost]) -> float:

@@ -1,9 +1,9 @@
 """Reads any page without a site file: what kind it is and, of a thread, its posts.
 
 Readers in layers, each checked: the profile of the software that made the page, marks for search engines (schema.org), and
-what is
-learned from the structure that posts repeat. What passes the checks best is taken; how far the others agree is evidence, and
-where they do not it is said.
+what is learned from the structure that posts repeat. What passes the checks best is taken; how far the others agree is evidence,
+and where they do not it is said. Where a profile reads all that the page can hold of posts, nothing has to be learned: that costs
+most of all (`compare` learns anyway, for the evidence).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 from lxml import etree
 from parsel.selector import create_root_node
 
-from .checks import agreement, completed, grade, is_complete
+from .checks import agreement, completed, grade, has_all_posts, is_complete
 from .html_text import text_of
 from .learned import learn
 from .page_kind import frame_of, kind_of
@@ -39,9 +39,10 @@ _ESCAPED = re.compile(r"<(p|div|blockquote|span|table|ul|ol)\b[^<>]*>.*</\1>", r
 _UNLIKE = 0.4  # agreement of readers whose texts are not the same
 
 
-def read_page(html: str, url: str, *, now: datetime | None = None, profiles: bool = True) -> SeenPage:
+def read_page(html: str, url: str, *, now: datetime | None = None, profiles: bool = True, compare: bool = False) -> SeenPage:
     """What is seen on a page. `now` (aware) is when it was made: relative dates refer to it. `profiles` = False leaves the
-    readers by profile out. Raises NotAPage where it is not HTML, PageTooLarge.
+    readers by profile out; `compare` asks each reader, even where a profile's posts are complete. Raises NotAPage where it is
+    not HTML, PageTooLarge.
     """
     now = now or datetime.now(UTC)
     root = _root(html, url)
@@ -49,8 +50,6 @@ def read_page(html: str, url: str, *, now: datetime | None = None, profiles: boo
     frame = frame_of(tree, root)
     calendar = Calendar(now, frame.language)
     words = max(1, tree.chars[-1] - tree.link_chars[-1])
-    marks = find_marks(tree)
-    learned = learn(tree, calendar, marks)
     found: dict[Reader, tuple[SeenPost, ...]] = {}
     profile = ProfileReader(html, url, root, now) if profiles else None
     software = profile.software if profile else None
@@ -58,8 +57,13 @@ def read_page(html: str, url: str, *, now: datetime | None = None, profiles: boo
         found[Reader.PROFILE] = profile.posts()
     if any(word in html for word in _SCHEMA_WORDS):
         found[Reader.SCHEMA_ORG] = marked_posts(_scripts(root), tree, calendar)
+    learned = None
+    if compare or not _is_enough(found, tree, words):
+        learned = learn(tree, calendar, find_marks(tree))
     if learned is not None:
         found[Reader.LEARNED] = learned.posts
+        if Reader.PROFILE in found:  # a style of its own may show dates where its profile does not look for them
+            found[Reader.PROFILE] = completed(found[Reader.PROFILE], learned.posts)
     grades = {reader: grade(posts, words) for reader, posts in found.items() if posts}
     if learned is not None:
         grades[Reader.LEARNED] = min(grades.get(Reader.LEARNED, 0.0), learned.quality)
@@ -96,6 +100,16 @@ def _root(html: str, url: str) -> Any:
     if root is None:
         raise NotAPage(f"{url}: no HTML: it begins with {html[:60]!r}")
     return root
+
+
+def _is_enough(found: dict[Reader, tuple[SeenPost, ...]], tree: PageTree, words: int) -> bool:
+    """Whether a profile's posts are complete, so that no other reader could be chosen."""
+    posts, marked = found.get(Reader.PROFILE, ()), found.get(Reader.SCHEMA_ORG, ())
+    if len(posts) < 2 or len(marked) > len(posts) or not is_complete(posts):
+        return False
+    if len(marked) == len(posts) and agreement(posts, marked) >= _NEARLY_ALL:
+        return True
+    return has_all_posts(posts, tree, words)
 
 
 def _scripts(root: Any) -> Iterable[str]:

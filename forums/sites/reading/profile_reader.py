@@ -60,7 +60,9 @@ class ProfileReader:
         if page.post is not None:
             post = page.post
             text = post.body or post.title or ""  # a link, or a picture: its title is what was written
-            posts.append(SeenPost(text=text, author=post.author, published=post.created_at, edited=post.edited_at))
+            posts.append(
+                SeenPost(text=text, id=page.post_id, author=post.author, published=post.created_at, edited=post.edited_at)
+            )
         posts += [
             SeenPost(
                 text=comment.body, id=comment.id, author=comment.author, published=comment.created_at, edited=comment.edited_at,

@@ -108,10 +108,13 @@ class ThreadPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommentsPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of comments, with the opening post where it is on it; `total` is the number of comments that the site claims."""
+    """A page of comments, with the opening post where it is on it; `total` is the number of comments that the site claims.
+    `post_id` is the opening post's id among the comments, where it is the first of them.
+    """
 
     comments: tuple[ReadComment, ...]
     post: ReadPost | None = None
+    post_id: str | None = None
     next: str | None = None
     pages: int | None = None
     total: int | None = None
@@ -199,6 +202,7 @@ def read_comments(
     return CommentsPage(
         comments=tuple(comments.values()),
         post=_post(post, thread) if post and (opening is not None or post.get("body") or post.get("deleted")) else None,
+        post_id=opening,
         next=after.next,
         pages=after.pages,
         total=after.total,

@@ -59,6 +59,38 @@ def test_a_reader_that_finds_other_posts_is_named() -> None:
     assert any("schema.org finds 1 post" in note for note in page.notes)
 
 
+def phpbb_page(posts: list[thread_pages.Post], *, unread: str = "") -> str:
+    """phpBB's markup; the post of the id `unread` is of a style that its profile does not know."""
+    rows = "".join(
+        f"""<div id="p{post.id}" class="{"entry" if post.id == unread else "post bg2"}"><dl class="postprofile">
+        <dt><a class="username" href="./memberlist.php?u=7">{post.author}</a></dt></dl>
+        <p class="author">» <time datetime="{post.at.isoformat()}+00:00">then</time></p>
+        <div class="{"words" if post.id == unread else "content"}">{post.text}</div></div>"""
+        for post in posts
+    )
+    head = '<link rel="stylesheet" href="./styles/prosilver/theme/stylesheet.css">'
+    body = f'<div id="page-body"><a href="./viewforum.php?f=2">Lamps</a><h2 class="topic-title"><a>Lamps</a></h2>{rows}</div>'
+    return f"<html lang=en><head>{head}</head><body id=phpbb class='nojs section-viewtopic'>{body}</body></html>"
+
+
+def test_where_a_profile_reads_all_posts_nothing_is_learned_unless_readers_are_compared() -> None:
+    posts = thread_pages.posts()
+    markup = phpbb_page(posts)
+    page = read_page(markup, URL, now=NOW)
+    assert (page.reader, [post.text for post in page.posts], page.agreement) == (
+        Reader.PROFILE, [post.text for post in posts], {},
+    )  # fmt: skip
+    compared = read_page(markup, URL, now=NOW, compare=True)
+    assert compared.posts == page.posts
+    assert compared.agreement == {"learned": 1.0}
+
+
+def test_a_post_that_the_profile_leaves_out_is_noticed() -> None:
+    posts = thread_pages.posts()
+    page = read_page(phpbb_page(posts, unread=posts[2].id), URL, now=NOW)
+    assert "learned" in {*page.agreement, page.reader.value if page.reader else ""}
+
+
 def test_signatures_edits_and_buttons_are_not_text() -> None:
     markup = thread_pages.classes(thread_pages.posts(), "en")
     page = read_page(markup, URL, now=NOW)
