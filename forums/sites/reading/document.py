@@ -173,6 +173,8 @@ class Document:
             text = text_of_elements(elements)
             return text or field.default, self._source(found) if name == "body" else None
         markup = converters.part(field.regex, self._source(found))
+        if markup and len(elements) == len(found) == 1 and elements[0].tag == "pre":
+            markup = f"<pre>{markup}</pre>"  # the lines of a part of preformatted text are lines, too
         return text_of(markup) or field.default, markup if name == "body" else None
 
     def _source(self, found: Found) -> str | None:

@@ -47,6 +47,14 @@ def text_of_elements(elements: Iterable[Any]) -> str | None:
     return writer.text() or None
 
 
+def end_lines(parts: list[str]) -> None:
+    """Take the line ends off the end of a text in parts, where preformatted text ended: a break follows."""
+    while parts and parts[-1].endswith("\n"):
+        parts[-1] = parts[-1].rstrip("\n")
+        if not parts[-1]:
+            parts.pop()
+
+
 class _Writer:
     def __init__(self) -> None:
         self._root: Any = None
@@ -56,7 +64,7 @@ class _Writer:
         self._space = False  # a space that is due, unless a line begins or ends here
 
     def text(self) -> str:
-        return "".join(self._parts)
+        return "".join(self._parts).rstrip("\n")
 
     def line(self) -> None:
         self._breaks = max(self._breaks, 1)
@@ -104,7 +112,9 @@ class _Writer:
         if not text:
             return
         if kept:
-            self._add(text.replace("\r\n", "\n").strip("\n"))
+            lines = text.replace("\r\n", "\n")
+            if lines := lines if self._parts and not self._breaks else lines.lstrip("\n"):
+                self._add(lines)
             return
         words = _SPACES.sub(" ", text)
         if words.startswith(" "):
@@ -116,6 +126,7 @@ class _Writer:
     def _add(self, words: str) -> None:
         if self._parts:
             if self._breaks:
+                end_lines(self._parts)
                 self._parts.append("\n" * min(self._breaks, 2))
             elif self._space:
                 self._parts.append(" ")

@@ -62,7 +62,7 @@ def read_page(html: str, url: str, *, now: datetime | None = None, profiles: boo
         learned = learn(tree, calendar, find_marks(tree))
     if learned is not None:
         found[Reader.LEARNED] = learned.posts
-        if Reader.PROFILE in found:  # a style of its own may show dates where its profile does not look for them
+        if Reader.PROFILE in found:  # a style may show dates where its profile does not look for them
             found[Reader.PROFILE] = completed(found[Reader.PROFILE], learned.posts)
     grades = {reader: grade(posts, words) for reader, posts in found.items() if posts}
     if learned is not None:

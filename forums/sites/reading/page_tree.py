@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from . import class_words
+from .html_text import end_lines
 from .records import PageTooLarge
 
 MOST_ELEMENTS = 100_000
@@ -117,14 +118,16 @@ class PageTree:
                 text = _SPACES.sub(" ", text)
                 if text[0] == " ":
                     gap = max(gap, 1)
-            word = text.strip("\n") if kept else text.strip(" ")
+            word = text.strip(" ") if not kept else text.lstrip("\n") if gap > 1 or not parts else text
             if word:
                 if parts:
+                    if gap > 1:
+                        end_lines(parts)
                     parts.append(_SEPARATORS[gap])
                 parts.append(word)
                 gap = 1 if not kept and text[-1] == " " else 0
             k += 1
-        return "".join(parts)
+        return "".join(parts).rstrip("\n")
 
     def _walk(self, root: Any) -> None:
         tags, parents, ends, firsts, lasts = self.tag, self.parent, self.end, self.first_text, self.last_text
