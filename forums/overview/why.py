@@ -75,6 +75,7 @@ class Why:
         return bool(self.rows) or any(one.state not in _UNKNOWN for one in self.findings)
 
 
+_LIST = "it is a page of a board's list: scans read it, and store the threads that it shows, not the page"
 _UNKNOWN = frozenset({"never seen", "no site", "held", "board", "seeding", "wrong file"})
 _FIRST = (Place.LEASED, Place.READY, Place.LATER, Place.PARKED, Place.WAITING, Place.DEAD)
 
@@ -100,7 +101,9 @@ def why(client: redis.Redis, database: Database | None, url: str) -> Why:
         _no_site(client, found, sites, list(wrong))
     else:
         _seeding(OverviewReader(client).read_sites(found.site), found)
-    if not found.is_known:
+    if found.board is not None and found.thread is None:
+        found.findings.insert(0, Finding(state="list", said=_LIST))
+    elif not found.is_known:
         found.findings.insert(0, Finding(state="never seen", said=_never(found)))
     return found
 
@@ -194,12 +197,12 @@ def _record(client: redis.Redis, found: Why) -> None:
         if client.hexists(keys.start_tokens(), name):
             found.add("seen", f"a scan has seen thread {name} and made a start task of it; no report of a reading is stored yet")
         return
-    at = datetime.fromtimestamp(record.hour * 3600, UTC).strftime("%Y-%m-%d %H:00Z")
+    at = datetime.fromtimestamp(record.hour * 3600, UTC).strftime("%Y-%m-%d, in the hour from %H:00Z")
     if record.is_gone:
         found.add("gone", f"thread {name} was gone when it was read last, {at}: its site has no such page any more")
     else:
         found.add(
-            "done", f"thread {name} was read last at {at}: {record.comments:,} comments; unchanged lists do not lead to it again"
+            "done", f"thread {name} was read last {at}: {record.comments:,} comments; unchanged lists do not lead to it again"
         )
 
 

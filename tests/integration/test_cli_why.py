@@ -67,6 +67,7 @@ def test_a_page_that_nothing_holds_names_the_scan_that_should_show_it(trawl: Tra
     assert "thread 7" in said.out.splitlines()[0]
     assert "never seen: nothing in Redis or in the database holds thread 7" in said.out
     assert "board example/news" in said.out
+    assert "list: it is a page of a board's list" in trawl("why", f"{BASE}/list/news/2").out
 
 
 def test_where_its_request_is(trawl: Trawl, redis_client: redis.Redis) -> None:
