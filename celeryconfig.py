@@ -61,6 +61,7 @@ BEAT = {  # s
     "store_items": 1.0,
     "probe_sites": 5.0,
     "publish_events": 2.0,
+    "notify_alarms": 30.0,
     "prune_raw_pages": 3600.0,
 }
 
@@ -209,7 +210,7 @@ task_annotations = {
             "roll_fleet",
             "store_items",
         ),
-        *("probe_sites", "prune_raw_pages", "publish_events"),
+        *("probe_sites", "prune_raw_pages", "publish_events", "notify_alarms"),
         *("pause_fleet", "drain_fleet", "stop_fleet", "resume_fleet", "pause_site", "drain_site", "resume_site"),
     )
 }

@@ -46,6 +46,7 @@ from .commands import (
     logs,
     migrate,
     nodes,
+    notify,
     read,
     reparse,
     rescan,
@@ -131,6 +132,7 @@ app.command("dupefilter", rich_help_panel=CHANGE)(dupefilter.dupefilter)
 app.add_typer(schedule.app, name="schedule", rich_help_panel=CHANGE)
 app.add_typer(dead.app, name="dead", rich_help_panel=CHANGE)
 app.command("tail", rich_help_panel=LOOK)(tail.tail)
+app.add_typer(notify.app, name="notify", rich_help_panel=LOOK)
 app.add_typer(events.app, name="events", rich_help_panel=DATA)
 app.command("why", rich_help_panel=LOOK)(why.why)
 app.command("export", rich_help_panel=DATA)(export.export)

@@ -7,7 +7,7 @@ seed_forums.delay(["python-help", "announcements"], site="example")
 from .app import app
 from .breakers import probe_sites, prune_raw_pages
 from .crawling import cancel_crawl, crawl_once
-from .events import publish_events
+from .events import notify_alarms, publish_events
 from .fleet import reconcile_fleet, roll_fleet, run_crawler, scale_fleet
 from .holding import drain_fleet, drain_site, pause_fleet, pause_site, resume_fleet, resume_site, stop_fleet
 from .seeding import backfill, recheck_threads, refresh_posts, rescan_forum, seed_forums, seed_urls
@@ -37,6 +37,7 @@ __all__ = [  # noqa: RUF022 - in groups
     "store_items",
     "probe_sites",
     "publish_events",
+    "notify_alarms",
     "prune_raw_pages",
     "recheck_threads",
     # what reconcile_fleet sends

@@ -7,6 +7,23 @@ from redis_components.connection import connect
 from .app import app
 
 
+@app.task(name="trawl.notify_alarms")
+def notify_alarms() -> dict[str, str]:
+    """Tell the outputs with `alarms = true` of what `trawl status` shows; returns what became of each."""
+    from forums.events.rules import NotifyOptions, load
+
+    rules = load()
+    if rules is None or not any(isinstance(one, NotifyOptions) and one.alarms for one in rules.outputs.values()):
+        return {}
+    from forums.events.alarms import Trouble
+    from forums.events.notify import tell_alarms
+    from forums.overview.problems import problems
+    from forums.overview.reader import OverviewReader
+
+    client = connect()
+    return tell_alarms(client, rules, [Trouble(one.what, one.fix) for one in problems(OverviewReader(client).read())])
+
+
 @app.task(name="trawl.publish_events")
 def publish_events() -> dict[str, str]:
     """Tell the outputs of the rules file (TRAWL_EVENTS_FILE) what happened to posts and comments; returns what became of each.

@@ -27,7 +27,7 @@ def list_outputs(as_json: Annotated[bool, typer.Option("--json", help="Print one
     from forums.events.cursors import Cursors
     from forums.storage.event_reader import EventLog
 
-    rules = _rules()
+    rules = rules_file()
     with stored_data() as database:
         log, known, dead = EventLog(database), Cursors(database).all(), Cursors(database).counts()
         rows = []
@@ -70,8 +70,8 @@ def refused(
     from forums.events.cursors import Cursors
     from forums.storage.event_reader import EventLog
 
-    rules = _rules()
-    _check(output, rules)
+    rules = rules_file()
+    check_output(output, rules)
     with stored_data() as database:
         cursors, log = Cursors(database), EventLog(database)
         found = cursors.refused(output, 10_000 if again else limit)
@@ -106,8 +106,8 @@ def replay(
     from forums.storage.event_reader import EventLog
     from redis_components.errors import ConfigError
 
-    rules = _rules()
-    _check(output, rules)
+    rules = rules_file()
+    check_output(output, rules)
     if (since is None) == (after is None):
         raise ConfigError("say from where: either --since 2h or --after 4711-3")
     if rules.outputs[output].kind != "webhook":
@@ -132,7 +132,7 @@ def _again(output: str, rules: Rules, cursors: Cursors, log: EventLog) -> int:
     return int(left > 0)
 
 
-def _rules() -> Rules:
+def rules_file() -> Rules:
     """Raises ConfigError where there is no rules file."""
     from forums.environment import Events
     from forums.events.rules import load
@@ -144,7 +144,7 @@ def _rules() -> Rules:
     return rules
 
 
-def _check(output: str, rules: Rules) -> None:
+def check_output(output: str, rules: Rules) -> None:
     from redis_components.errors import ConfigError, did_you_mean
 
     if output not in rules.outputs:

@@ -27,7 +27,8 @@ _COLOURS = {"trawl": "bold", "worker": "cyan", "beat": "magenta", "flower": "yel
 # What beat starts every few seconds, and ended well: true, and of no interest to anybody.
 _ROUTINE = re.compile(
     # also "Discarding revoked task": on a busy machine one that expired before its turn; the next one does its work
-    r"([Tt]ask:?) trawl\.(store_items|reconcile_fleet|seed_forums|recheck_threads|probe_sites|publish_events|prune_raw_pages)"
+    r"([Tt]ask:?) trawl\.(store_items|reconcile_fleet|seed_forums"
+    r"|recheck_threads|probe_sites|publish_events|notify_alarms|prune_raw_pages)"
     r"\[[\w-]+\]( received| succeeded|$)"
     r"|Inspect method \w+ failed"  # Flower asks before the worker answers, and again soon
 )

@@ -23,10 +23,11 @@ from forums.storage import Database
 from forums.storage.event_log import Position
 from forums.storage.event_reader import Event, EventLog
 from redis_components.embedded import project_dir
+from redis_components.errors import ConfigError
 
 from .cursors import MOST_DEAD, Cursor, Cursors
 from .outputs.delivery import NotTaken, Output
-from .rules import FileOptions, Rules, StreamOptions, WebhookOptions
+from .rules import FileOptions, NotifyOptions, Rules, StreamOptions, WebhookOptions
 
 _LOCK_S = 60.0  # longer than a round, with the slowest webhook
 _AT_ONCE = 500  # events read in one step
@@ -92,6 +93,7 @@ def _round(database: Database, client: redis.Redis, rules: Rules, deadline: floa
 def output_of(name: str, rules: Rules, client: redis.Redis, end: Position) -> Output:
     """The output of this name. `end` is the position after all events."""
     from .outputs.file import FileOutput
+    from .outputs.messages import NotifyOutput
     from .outputs.stream import StreamOutput
     from .outputs.webhook import WebhookOutput
 
@@ -100,6 +102,8 @@ def output_of(name: str, rules: Rules, client: redis.Redis, end: Position) -> Ou
         return StreamOutput(client, ForumFleetKeys().event_stream(name), options.max_length, end)
     if isinstance(options, WebhookOptions):
         return WebhookOutput(name, options)
+    if isinstance(options, NotifyOptions):
+        return NotifyOutput(name, options)
     return FileOutput(file_of(options), end)
 
 
@@ -133,11 +137,12 @@ def _hand_over(cursors: Cursors, rules: Rules, cursor: Cursor, output: Output, e
         return cursors.advance(cursor, events[-1].at, lost=lost) or Told.MOVED
     try:
         taken = output.deliver(wanted, single=cursor.failures >= _SUSPECT_AFTER)
-    except NotTaken as error:
-        if error.poison and cursor.failures >= _GIVE_UP_AFTER:
+    except (NotTaken, ConfigError) as error:
+        poison, asked_s = (error.poison, error.retry_after_s) if isinstance(error, NotTaken) else (False, None)
+        if poison and cursor.failures >= _GIVE_UP_AFTER:
             refused = [(wanted[0], str(error))]
             return cursors.advance(cursor, wanted[0].at, refused, lost) or Told.MOVED
-        wait_s = error.retry_after_s or min(2.0**cursor.failures, _LONGEST_WAIT_S)
+        wait_s = asked_s or min(2.0**cursor.failures, _LONGEST_WAIT_S)
         if cursor.failures == 0:
             logger.warning("output %s takes nothing now, it is tried again: %s", cursor.name, error)
         cursors.failed(cursor, str(error), wait_s)

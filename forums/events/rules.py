@@ -72,7 +72,16 @@ class FileOptions(_Output):
     path: str = Field(min_length=1)
 
 
-Options = Annotated[StreamOptions | WebhookOptions | FileOptions, Field(discriminator="kind")]
+class NotifyOptions(_Output):
+    """A recipient of messages, by its URL of Apprise: of events that fit its rules, and of alarms."""
+
+    kind: Literal["notify"]
+    url: str
+    alarms: bool = False
+
+
+AnyOptions = StreamOptions | WebhookOptions | FileOptions | NotifyOptions
+Options = Annotated[AnyOptions, Field(discriminator="kind")]
 
 
 class _File(_Table):
@@ -83,7 +92,7 @@ class _File(_Table):
 class Rules:
     """The parsed rules file: filters and outputs by name."""
 
-    def __init__(self, filters: dict[str, Filter], outputs: dict[str, StreamOptions | WebhookOptions | FileOptions]) -> None:
+    def __init__(self, filters: dict[str, Filter], outputs: dict[str, AnyOptions]) -> None:
         self.filters = filters
         self.outputs = outputs
 
@@ -102,7 +111,7 @@ class Rules:
                     event.rules.append(name)
             except Undecided:
                 event.undecided.append(name)
-        return bool(not output.rules or event.rules or event.undecided)
+        return bool(event.rules or event.undecided or not (output.rules or isinstance(output, NotifyOptions)))
 
 
 _known: dict[Path, tuple[tuple[int, int], Rules]] = {}
@@ -141,7 +150,7 @@ def rules_of(text: str, name: str = "events.toml") -> Rules:
             filters[rule] = parse(given.match)
         except ConfigError as error:
             raise ConfigError(f"{name}: rules.{rule}.match: {error}") from None
-    outputs = {}
+    outputs: dict[str, AnyOptions] = {}
     for output, options in found.outputs.items():
         place = f"{name}: outputs.{output}"
         if not is_name(output):
@@ -149,31 +158,41 @@ def rules_of(text: str, name: str = "events.toml") -> Rules:
         for rule in options.rules:
             if rule not in filters:
                 raise ConfigError(f"{place}.rules: there is no rule {rule!r}{did_you_mean(rule, list(filters))}")
-        outputs[output] = _with_secret(options, place) if isinstance(options, WebhookOptions) else options
+        outputs[output] = _with_secrets(options, place)
     return Rules(filters, outputs)
 
 
-def _with_secret(options: WebhookOptions, place: str) -> WebhookOptions:
-    named = _FROM_ENVIRONMENT.fullmatch(options.secret)
+def _with_secrets(options: AnyOptions, place: str) -> AnyOptions:
+    if isinstance(options, WebhookOptions):
+        return options.model_copy(update={"secret": _secret(options.secret, f"{place}.secret", least=16)})
+    if isinstance(options, NotifyOptions):  # the URL has a password or token
+        return options.model_copy(update={"url": _secret(options.url, f"{place}.url", least=1)})
+    return options
+
+
+def _secret(written: str, place: str, *, least: int) -> str:
+    """The value of the environment variable that is written as `${NAME}`."""
+    named = _FROM_ENVIRONMENT.fullmatch(written)
+    key = place.rpartition(".")[2]
     if named is None:
         raise ConfigError(
-            f'{place}.secret: a secret must not stand in the file: write secret = "${{NAME}}" and set NAME in the environment'
+            f'{place}: a secret must not stand in the file: write {key} = "${{NAME}}" and set NAME in the environment'
         )
     value = variable(named[1])
-    if not value or len(value) < 16:
-        raise ConfigError(f"{place}.secret: {named[1]} is not set in the environment, or has fewer than 16 characters")
-    return options.model_copy(update={"secret": value})
+    if not value or len(value) < least:
+        raise ConfigError(f"{place}: {named[1]} is not set in the environment, or has fewer than {least} characters")
+    return value
 
 
 def _line(found: ErrorDetails) -> str:
-    loc = tuple(part for part in found["loc"] if part not in ("stream", "webhook", "file"))
+    loc = tuple(part for part in found["loc"] if part not in ("stream", "webhook", "file", "notify"))
     key = ".".join(map(str, loc)) or "the file"
     if found["type"] == "extra_forbidden":
         return f"{key}: there is no such key"
     if found["type"] == "missing":
         return f"{key} is missing"
     if found["type"].startswith("union_tag"):
-        return f'{key}.kind: must be "stream", "webhook" or "file"'
+        return f'{key}.kind: must be "stream", "webhook", "file" or "notify"'
     if loc[-1:] == ("url",):
         return f"{key}: must be an address without a user's name, as https://example.org/events"
     value: Any = found["input"]

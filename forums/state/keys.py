@@ -95,6 +95,13 @@ class ForumFleetKeys(FleetKeys):
         """
         return f"{self.prefix}:output_troubles"
 
+    def alarms(self, output: str) -> str:
+        """STRING: problems that an output with `alarms = true` was told of, or will be (JSON, by what makes them one problem).
+
+        Written and read by `notify_alarms`.
+        """
+        return f"{self.prefix}:alarms:{output}"
+
     def event_stream(self, output: str) -> str:
         """STREAM: events of an output of the kind `stream` in the rules file (id = position in the log, `event` -> JSON), as many
         as its `max_length` says.

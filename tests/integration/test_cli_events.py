@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -52,7 +55,7 @@ def test_wrong_use_is_one_line_that_names_the_fix(trawl: Trawl, tmp_path: Path) 
     rules = tmp_path / "events.toml"
     for text, said in (
         ('[rules.a]\nmatch = "("', "rules.a.match"),
-        ("[outputs.a]\nkind = 'mail'", '"stream", "webhook" or "file"'),
+        ("[outputs.a]\nkind = 'mail'", '"stream", "webhook", "file" or "notify"'),
         ("[outputs.a]\nkind = 'file'\npath = 'x'\nrules = ['b']", "no rule 'b'"),
         ("[outputs.a]\nkind = 'file'\npath = 'x'\nsize = 3", "outputs.a.size: there is no such key"),
         ("[outputs.a]\nkind = 'webhook'\nurl = 'https://x.example'\nsecret = 'in the file, long'", "must not stand in the file"),
@@ -94,3 +97,66 @@ def test_outputs_are_listed_replayed_and_told_by_the_task(trawl: Trawl, tmp_path
     refused = trawl("events", "refused", "shop").out
     assert f"{first.id}: HTTP 422: \\x1b[31mno" in refused
     assert trawl("events", "refused", "shop", "--again").code == 1  # nobody listens there
+
+
+def test_people_are_told_of_events_and_alarms_through_apprise(
+    trawl: Trawl, tmp_path: Path, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from forums.events.alarms import LASTS_S, OVER_S, Alarms
+    from tasks import notify_alarms, publish_events
+
+    filled()
+    with Receiver() as receiver:
+        monkeypatch.setenv("TEAM_URL", f"json://127.0.0.1:{receiver.port}/token")
+        (tmp_path / "events.toml").write_text(
+            '[rules.gpu]\nmatch = "gpu or 显卡"\n'
+            '[outputs.team]\nkind = "notify"\nurl = "${TEAM_URL}"\nrules = ["gpu"]\nalarms = true\nbegin = "oldest"\n',
+            "utf-8",
+        )
+        said = trawl("notify", "test")
+        assert (said.out, said.err[:3000]) == ("team: sent\n", "")
+        assert publish_events() == {"team": "up to date"}
+        assert notify_alarms() == {"team": "quiet"}  # nothing has lasted yet
+        now = Alarms(redis_client).now()
+        monkeypatch.setattr(Alarms, "now", lambda self: now + LASTS_S + 1)
+        assert notify_alarms() == {"team": "told"}
+        assert notify_alarms() == {"team": "quiet"}
+        monkeypatch.setattr(sys.modules["forums.overview.problems"], "problems", lambda view: [])
+        monkeypatch.setattr(Alarms, "now", lambda self: now + 2 * (LASTS_S + OVER_S))
+        assert notify_alarms() == {"team": "told"}
+        titles = [message["title"] for message in receiver.messages]
+        assert titles[:2] == ["Trawl: test", "Trawl: 2 posts for gpu"]
+        assert titles[2].endswith(("problem", "problems"))
+        assert "resolved" in titles[3]
+        assert "click \\x1b]0;owned\\x07 [red]here[/red]" in receiver.messages[1]["message"]
+    assert trawl("notify", "test").code == 1
+    assert "token" not in trawl("notify", "test", "team").out
+    one_line(trawl("notify", "test", "taem"), 2, "did you mean 'team'")
+
+
+class Receiver:
+    """Takes what Apprise posts to `json://`."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, str]] = []
+        messages = self.messages
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                messages.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_port
+
+    def __enter__(self) -> Receiver:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
