@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from forums.overview import Overview
 
@@ -47,12 +48,36 @@ class FleetCollector(Collector):
 
 
 # prometheus-client names every counter `..._total`, as OpenMetrics demands. The five collector_* counters are older than that
-# rule and their names are promised, so their samples are added under the exact name (`add_sample` above), and here the two
-# lines of comment that Prometheus reads the type from get it, too. For the same reason OpenMetrics is never served: in that
-# format such a counter would be an error.
-_LATER_NAME = re.compile(rb"^(# (?:HELP|TYPE) collector_\w+)_total ", re.MULTILINE)
+# rule and their names are promised, so their samples are added under the exact name (`add_sample` above), and the two lines of
+# comment that Prometheus reads the type from get it, too. For the same reason OpenMetrics is never served: in that format such
+# a counter would be an error.
+_OLD_NAMES = "collector_"
+_number: Callable[[float], str] = floatToGoString
+_TO_ESCAPE = re.compile(r'[\\\n"]')
 
 
 def exposition(registry: CollectorRegistry) -> bytes:
-    """The registry in Prometheus's text format 0.0.4 (`CONTENT_TYPE`), with exactly the names in `METRICS`."""
-    return _LATER_NAME.sub(rb"\1 ", generate_latest(registry))
+    """The registry in Prometheus's text format 0.0.4 (`CONTENT_TYPE`), with exactly the names in `METRICS`.
+
+    Not by prometheus-client's `generate_latest`, which checks each label's name again for each sample: with 100 services that
+    is half of its time. A test compares both.
+    """
+    lines: list[str] = []
+    for metric in registry.collect():
+        name = f"{metric.name}_total" if metric.type == "counter" and not metric.name.startswith(_OLD_NAMES) else metric.name
+        text = metric.documentation.replace("\\", r"\\").replace("\n", r"\n")
+        lines.append(f"# HELP {name} {text}\n# TYPE {name} {metric.type}\n")
+        lines += [f"{one.name}{_labels(one.labels)} {_number(one.value)}\n" for one in metric.samples]
+    return "".join(lines).encode()
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    if not labels:
+        return ""
+    return "{" + ",".join([f'{name}="{_escaped(labels[name])}"' for name in sorted(labels)]) + "}"
+
+
+def _escaped(value: str) -> str:
+    if _TO_ESCAPE.search(value) is None:
+        return value
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

@@ -15,6 +15,7 @@ import redis
 from redis_components.frontier import holds
 from redis_components.frontier.holds import BREAKER, FLEET, FLEET_BREAKER, FLEET_SITE, SITE, SPIDER, Hold, HoldKind, parsed
 from redis_components.keys import FleetKeys
+from redis_components.server.replies import as_bytes
 from redis_components.server.stored_values import answers_of
 
 from .crawl_records import CrawlRecords
@@ -85,8 +86,12 @@ class FleetHolds:
     def all(self, services: Iterable[str]) -> list[Held]:
         """Everything that is held in the fleet and in the crawls of these services, what concerns most of it first."""
         found = [held for name, hold in sorted(self.fields().items()) if (held := _held_in_fleet(name, hold))]
-        for service, keys in CrawlRecords(self._client, self._keys).keys_of_all(services).items():
-            entries = holds.read(self._client, keys)
+        crawls = CrawlRecords(self._client, self._keys).keys_of_all(services)
+        pipe = self._client.pipeline(transaction=False)
+        for keys in crawls.values():
+            pipe.hgetall(keys.holds())
+        for service, fields in zip(crawls, answers_of(pipe), strict=True):
+            entries = parsed({as_bytes(name): as_bytes(raw) for name, raw in (fields or {}).items()})
             found += [held for name, hold in sorted(entries.items()) if (held := _held_in_crawl(service, name, hold))]
         return sorted(found, key=lambda held: (bool(held.service), bool(held.site), held.service, held.slot or 0))
 

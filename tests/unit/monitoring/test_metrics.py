@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from forums.overview import BoardView, Overview, ServiceView, SitesView
@@ -116,6 +116,15 @@ def viewed(
 
 
 VIEW = viewed(CRAWLER)
+
+
+def test_the_text_is_that_of_the_library() -> None:
+    named = replace(VIEW.services[0], name='a "quoted" \\ name\nof two lines')
+    for view in (VIEW, replace(VIEW, services=(named,))):
+        registry = CollectorRegistry()
+        registry.register(FleetCollector(lambda view=view: view))
+        theirs = re.sub(rb"(?m)^(# (?:HELP|TYPE) collector_\w+)_total ", rb"\1 ", generate_latest(registry))
+        assert exposition(registry) == theirs
 
 
 def _text(reading: Overview) -> str:
