@@ -61,7 +61,7 @@ class WebhookOptions(_Output):
     url: Annotated[str, pydantic.StringConstraints(pattern=r"^https?://[^\s/@]+(/\S*)?$")]
     secret: str
     batch: int = Field(100, ge=1, le=1000)
-    timeout_s: float = Field(10.0, gt=0, le=30)
+    timeout_s: float = Field(10.0, gt=0, le=15)  # so that a round ends before its task's time limit
     allow_private: bool = False
 
 

@@ -34,6 +34,7 @@ _REFUSALS = frozenset(
     {400, 406, 409, 410, 411, 413, 414, 415, 422, 431, 451}
 )  # of this batch; other 4xx are of the configuration
 _LONGEST_WAIT_S = 3600.0
+_PATIENCE_S = 10.0  # for looking for the event that is refused
 _SHOWN = 200  # characters of an answer
 
 
@@ -45,7 +46,10 @@ class WebhookOutput:
         self._options = options
 
     def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
-        """Post a batch; where it is refused, half of it, until what is refused stands alone."""
+        """Post a batch; where it is refused, half of it, until what is refused stands alone. A slow receiver gets it at once: the
+        round has to end before its task's time limit, or nothing of it would count.
+        """
+        begun = time.monotonic()
         size = 1 if single else min(len(events), self._options.batch)
         while True:
             reason = asyncio.run(self._post(events[:size]))
@@ -53,7 +57,7 @@ class WebhookOutput:
                 return Taken(number=size)
             if size == 1:
                 return Taken(number=1, refused=[(events[0], reason)])
-            size = (size + 1) // 2
+            size = (size + 1) // 2 if time.monotonic() - begun < _PATIENCE_S else 1
 
     async def _post(self, events: Sequence[Event]) -> str | None:
         """None where they are taken, else why they are refused for good. Raises NotTaken."""
