@@ -142,13 +142,13 @@ def _is_sure(found: list[_Weighed]) -> bool:
 
 def _weighed(response: TextResponse, root: Any = None) -> list[_Weighed]:
     """The profiles that a page has marks of, the heaviest first."""
-    page = PageMarks(response, root)
+    page = _Page(PageMarks(response, root), _plain_marks(layers.PROFILES))
     found = []
     for name, table in _tables(layers.PROFILES):
-        if not any(_has(page, mark) for mark in (*table.sure, *table.marks) if not mark.startswith("script ")):
+        if not any(page.has(mark) for mark in (*table.sure, *table.marks) if not mark.startswith("script ")):
             continue  # scripts are long, and decide nothing alone
-        sure, marks = (tuple(mark for mark in given if _has(page, mark)) for given in (table.sure, table.marks))
-        if any(_has(page, mark) for mark in table.never) or not all(_has(page, mark) for mark in table.needs):
+        sure, marks = (tuple(mark for mark in given if page.has(mark)) for given in (table.sure, table.marks))
+        if any(page.has(mark) for mark in table.never) or not all(page.has(mark) for mark in table.needs):
             continue
         found.append(
             _Weighed(
@@ -157,10 +157,39 @@ def _weighed(response: TextResponse, root: Any = None) -> list[_Weighed]:
                 weight=2 * len(sure) + len(marks),
                 marks=(*sure, *marks),
                 table=table,
-                page=page,
+                page=page.marks,
             )
         )
     return sorted(found, key=lambda one: (-one.weight, -one.table.rank, one.profile))
+
+
+class _Page:
+    """Which marks of profiles a page has: of the plain ones all at once, each expression once, when it is asked for."""
+
+    def __init__(self, marks: PageMarks, plain: dict[str, dict[str, str]]) -> None:
+        self.marks = marks
+        self._known = {mark: False for of_kind in plain.values() for mark in of_kind.values()}
+        for kind, of_kind in plain.items():
+            self._known.update((of_kind[text], True) for text in of_kind.keys() & marks.of(kind))
+
+    def has(self, mark: str) -> bool:
+        known = self._known.get(mark)
+        if known is None:
+            kind, _, pattern = _compiled(mark)
+            known = self._known[mark] = pattern.search(self.marks.lines(kind)) is not None
+        return known
+
+
+@lru_cache(maxsize=2)
+def _plain_marks(folder: Path) -> dict[str, dict[str, str]]:
+    """For each kind, the marks of the profiles that are a text, by that text."""
+    found: dict[str, dict[str, str]] = {}
+    for _, table in _tables(folder):
+        for mark in (*table.sure, *table.marks, *table.never, *table.needs):
+            kind, text, _ = _compiled(mark)
+            if text:
+                found.setdefault(kind, {})[text] = mark
+    return found
 
 
 @lru_cache(maxsize=2)
@@ -169,11 +198,6 @@ def _tables(folder: Path) -> tuple[tuple[str, Recognise], ...]:
     names = sorted(path.stem for path in folder.glob("*.toml"))
     tables = ((name, Recognise.model_validate(layers.profile_table(name).get("recognise", {}))) for name in names)
     return tuple((name, table) for name, table in tables if table.sure or table.marks)
-
-
-def _has(page: PageMarks, mark: str) -> bool:
-    kind, literal, pattern = _compiled(mark)
-    return literal in page.of(kind) if literal else pattern.search(page.lines(kind)) is not None
 
 
 def _version(table: Recognise, page: PageMarks) -> str | None:
