@@ -60,9 +60,8 @@ class ProfileReader:
         if page.post is not None:
             post = page.post
             text = post.body or post.title or ""  # a link, or a picture: its title is what was written
-            posts.append(
-                SeenPost(text=text, id=page.post_id, author=post.author, published=post.created_at, edited=post.edited_at)
-            )
+            own_id = None if any(comment.id == page.post_id for comment in page.comments) else page.post_id
+            posts.append(SeenPost(text=text, id=own_id, author=post.author, published=post.created_at, edited=post.edited_at))
         posts += [
             SeenPost(
                 text=comment.body, id=comment.id, author=comment.author, published=comment.created_at, edited=comment.edited_at,

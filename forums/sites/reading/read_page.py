@@ -190,7 +190,7 @@ def read_comments(
             opening = values["id"]
             post = values | {"id": thread} | {name: value for name, value in (post or {}).items() if value is not None}
             continue
-        if values["id"] is None or values["id"] in comments or values["id"] == opening:
+        if values["id"] is None or values["id"] in comments:
             continue
         place_in_thread = None if before is None else before + index + (0 if page.first_is_post else 1)
         within = None if row.parent_id == opening else row.parent_id

@@ -1,0 +1,96 @@
+"""What `trawl read --batch` costs for a page, beside its parse: `python -m benchmarks.forums.any_page [--pages FOLDER]`.
+
+Milliseconds of CPU for a page of posts, read without a site file: the software is recognised, its profile reads the posts, and
+the rest is learned where those are not complete. Without `--pages` the pages are the fixtures of profiles with 25 rows; with it,
+they are the `.html` files of a folder, or the `.json` files with `html` and `url`. A round parses and reads each page once, in
+random order; the ratio is taken within a round. *Compared* is the same with every reader asked (`trawl read` of one page).
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from lxml import etree
+from parsel.selector import create_root_node
+
+from benchmarks.forums.reading import page_of, site_of
+from benchmarks.peers.by_hand import READERS
+from benchmarks.support.report import BenchmarkFailed, Report, options
+from benchmarks.support.rounds import Figures, Rounds
+from forums.sites.reading.page_reader import read_page
+
+PARSE, READ, COMPARED = "parse", "read", "compared"
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+Page = tuple[str, str]
+
+
+def main() -> None:
+    """Measure and tell."""
+    parser = options(__doc__, rounds=7)
+    parser.add_argument("--pages", type=Path, help="folder of saved pages (default: fixtures of profiles)")
+    parser.add_argument("--rows", type=int, default=25, help="rows of a fixture's page (default: %(default)s)")
+    chosen = parser.parse_args()
+    pages = saved(chosen.pages) if chosen.pages else fixtures(chosen.rows)
+    for markup, url in pages:
+        read_page(markup, url, now=NOW)  # the first page of a form of dates asks dateparser
+    played = Rounds.play(chosen.rounds, [PARSE, READ, COMPARED], lambda name: run(name, pages))
+    report = Report(title="Reading any page", method=" ".join((__doc__ or "").split("\n\n", 2)[1].split()))
+    rows = []
+    for name in (PARSE, READ, COMPARED):
+        ratio = played.ratio(name, PARSE, ms) if name != PARSE else 1.0
+        slowest = statistics.median(one[name]["slowest"] for one in played.played)
+        rows.append([name, len(pages), played.median(name, ms), ratio, slowest])
+    report.table(["what", "pages", "median page, ms", "÷ parse", "slowest page, ms"], rows)
+    report.figures["rounds"] = played.played
+    report.tell(chosen)
+
+
+def run(name: str, pages: list[Page]) -> Figures:
+    """The median and the slowest of the pages."""
+    taken = []
+    for markup, url in random.sample(pages, len(pages)):
+        begun = time.process_time()
+        if name == PARSE:
+            create_root_node(markup, etree.HTMLParser)
+        else:
+            read_page(markup, url, now=NOW, compare=name == COMPARED)
+        taken.append((time.process_time() - begun) * 1e3)
+    return {"ms": statistics.median(taken), "slowest": max(taken)}
+
+
+def ms(figures: Figures) -> float:
+    """Milliseconds for the median page."""
+    return float(figures["ms"])
+
+
+def fixtures(rows: int) -> list[Page]:
+    """The thread pages of profiles that the other benchmark of reading has, with so many rows."""
+    pages = []
+    with tempfile.TemporaryDirectory() as folder:
+        for profile, stem in READERS:
+            page = page_of(site_of(profile, Path(folder)), profile, stem, rows, 0)
+            if not stem.startswith("list") and b"<html" in page.body[:2000]:
+                pages.append((page.text, page.url))
+    return pages
+
+
+def saved(folder: Path) -> list[Page]:
+    """The pages in a folder. Raises BenchmarkFailed where there are none."""
+    pages = [(file.read_text("utf-8", "replace"), f"https://forum.example/{file.name}") for file in sorted(folder.glob("*.html"))]
+    for file in sorted(folder.glob("*.json")):
+        page = json.loads(file.read_text("utf-8"))
+        if isinstance(page, dict) and "html" in page:
+            pages.append((page["html"], page.get("url") or f"https://forum.example/{file.name}"))
+    if not pages:
+        raise BenchmarkFailed(f'{folder}: has no .html files, nor .json files with "html" and "url"')
+    return pages
+
+
+if __name__ == "__main__":
+    main()
