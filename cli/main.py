@@ -42,6 +42,7 @@ from .commands import (
     history,
     hold,
     init,
+    lanes,
     limit,
     logs,
     migrate,
@@ -112,6 +113,7 @@ app.command("scale", rich_help_panel=RUN)(scale.scale)
 app.command("autoscale", rich_help_panel=RUN)(autoscale.autoscale)
 app.command("roll", rich_help_panel=RUN)(roll.roll)
 app.command("limit", rich_help_panel=RUN)(limit.limit)
+app.command("lanes", rich_help_panel=RUN)(lanes.lanes)
 app.command("pause", rich_help_panel=RUN)(hold.pause)
 app.command("drain", rich_help_panel=RUN)(hold.drain)
 app.command("stop", rich_help_panel=RUN)(hold.stop)

@@ -80,7 +80,7 @@ def _show(client: redis.Redis, key: str, only: str | None, as_json: bool) -> Non
 
     now = server_time(client)
     found = {lane: one for lane, one in limits.read(client, key).items() if only in (None, lane)}
-    rows = [_row(lane, one, limits.waits_s(client, key, lane, now)) for lane, one in found.items()]
+    rows = [_row(lane, one, limits.state_of(client, key, lane, now).left_alone_s) for lane, one in found.items()]
     if as_json:
         print_json(rows)
         return

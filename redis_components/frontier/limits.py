@@ -7,7 +7,7 @@ parent domains, the first that has limits. Limits hold for all crawls of a names
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import msgspec
 import redis
@@ -22,6 +22,7 @@ VERSION = "version"
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 LONGEST_WINDOW_MS = 2 * DAY_MS
 LONGEST_NAME = 255
+_ASKED = ("until", "step", "refusals", "slowed", "slowed_at", "slowed_top")
 _domain_of = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
 
 
@@ -132,10 +133,46 @@ def read(client: redis.Redis, key: str) -> dict[str, LaneLimits]:
     return found
 
 
-def waits_s(client: redis.Redis, key: str, lane: str, now: float) -> float:
-    """For how long the site of a lane is left alone because it asked for it, at `now` (epoch s of Redis); 0.0: it is not."""
-    until: Any = client.hget(f"{key}:{lane}", "until")
-    return max(0.0, int(until) / 1000 - now) if until and until.isdigit() else 0.0
+class LaneState(NamedTuple):
+    """What a lane has to obey at a moment, in addition to its limits."""
+
+    left_alone_s: float
+    """Its site asked for it; 0.0: it did not."""
+    refusals: int
+    """By 429 or 503, without half an hour of peace between."""
+    refused_s: float
+    """Since when."""
+    slowed: float | None
+    """Requests per second to which complaints have lowered it; None: there were none lately."""
+    robots: float | None
+    """Requests per second that its robots.txt asks for."""
+
+
+_STATE = ("until", "asked", "refusals", "refused_since", "slowed", "slowed_at", "slowed_top", "robots_rate", "robots_at")
+PEACE_S, RECOVERY_S = 1800, 120
+"""As in `lib/pacing.lua`."""
+
+
+def state_of(client: redis.Redis, key: str, lane: str, now: float) -> LaneState:
+    """The state of a lane at `now` (epoch s of Redis); a value that is not a number counts as none."""
+    values: Any = client.hmget(f"{key}:{lane}", _STATE)
+    until, asked, refusals, since, slowed, slowed_at, top, robots, robots_at = map(_number, values)
+    is_refusing = max(until, asked) / 1000 > now - PEACE_S
+    is_slowed = slowed > 0 and slowed_at / 1000 > now - PEACE_S
+    return LaneState(
+        left_alone_s=max(0.0, until / 1000 - now),
+        refusals=int(refusals) if is_refusing else 0,
+        refused_s=max(0.0, now - since / 1000) if is_refusing and since else 0.0,
+        slowed=slowed + max(0.0, now - slowed_at / 1000) * top / RECOVERY_S if is_slowed else None,
+        robots=robots if robots > 0 and robots_at / 1000 > now - 2 * DAY_MS / 1000 else None,
+    )
+
+
+def _number(value: bytes | None) -> float:
+    try:
+        return float(value or 0)
+    except ValueError:
+        return 0.0
 
 
 def change(client: redis.Redis, key: str, lane: str, limits: LaneLimits | None) -> None:
@@ -152,7 +189,7 @@ def change(client: redis.Redis, key: str, lane: str, limits: LaneLimits | None) 
         elif limits is None:
             pipe.hdel(key, lane)
         if limits is None:
-            pipe.hdel(f"{key}:{lane}", "until", "step")
+            pipe.hdel(f"{key}:{lane}", *_ASKED)
         else:
             pipe.hset(key, lane, msgspec.json.encode(limits))
         pipe.hincrby(key, VERSION, 1)

@@ -10,21 +10,32 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import OrderedDict
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Self
 
+from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, ResponseDataLossError
+from scrapy.utils.httpobj import urlparse_cached
+
 from redis_components.frontier.limits import default_lane
+from redis_components.frontier.site_pulse import SitePulse
 
 from .engine import known_frontier
 from .internals import NotNow
+from .rate_limit_headers import used_up_s
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+    from redis_components.frontier.frontier import Frontier
+
 LONGEST_S = 86_400.0
+MOST_SITES = 1000
+"""Of which a process knows how fast they answer."""
+_COMPLAINTS = (DownloadTimeoutError, DownloadFailedError, ResponseDataLossError, ConnectionResetError)
 SHORTEST_S = 1.0
 
 logger = logging.getLogger(__name__)
@@ -53,10 +64,15 @@ def http_date(text: str) -> float | None:
 
 
 class RetryAfterMiddleware:
-    """Downloader middleware, outside of decompression and inside of Scrapy's RetryMiddleware."""
+    """Downloader middleware, outside of decompression and inside of Scrapy's RetryMiddleware.
+
+    Also tells all crawlers to send less to a site that complains: by 429 and 503, by answers that do not come in time or break
+    off, or take far longer than before. `RateLimit` headers that say that nothing is left stop the site as 429 does.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
+        self._pulses: OrderedDict[str, SitePulse] = OrderedDict()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -65,21 +81,60 @@ class RetryAfterMiddleware:
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Raises NotNow where the request waits in the frontier."""
-        if response.status not in (429, 503):
+        pulse = self._pulse(request)
+        is_slow = pulse.answered(time.monotonic(), float(request.meta.get("download_latency", 0.0)))
+        refused, used_up = response.status in (429, 503), used_up_s(response.headers)
+        if not (refused or is_slow or used_up is not None):
             return response
-        asked_s = retry_after_s(response)
-        frontier = known_frontier(self._crawler)
+        frontier, lane = known_frontier(self._crawler), self._lane(request)
         put_off = getattr(self._crawler.engine and self._crawler.engine.scheduler, "put_off", None)  # of our Scheduler only
-        if frontier is None or put_off is None or (response.status == 503 and asked_s is None):
+        if frontier is None or put_off is None or not lane:
             return response
-        lane = frontier.limits.lane_of(request.meta, request.url) or default_lane(request.meta, request.url)
-        if not lane:
+        rate = pulse.rate(time.monotonic())
+        asked_s = retry_after_s(response) or used_up
+        if response.status == 503 and asked_s is None:
+            is_slow = True
+        elif refused or used_up is not None:
+            self._leave_alone(frontier, lane, response.status, asked_s or 0.0, rate if refused else 0.0)
+            if refused and put_off(request):
+                raise NotNow(f"{lane} asks to be left alone")
             return response
-        for_how_long = "the next while" if asked_s is None else f"{asked_s:g} s"
-        logger.info("HTTP %d: %s is left alone for %s", response.status, lane, for_how_long)
-        frontier.wait(lane, asked_s or 0.0)
+        if is_slow:
+            self._slow_down(frontier, lane, rate)
+        return response
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        """An answer that did not come in time, or broke off."""
+        if not isinstance(exception, _COMPLAINTS):
+            return
+        pulse, now = self._pulse(request), time.monotonic()
+        pulse.failed(now)
+        if (frontier := known_frontier(self._crawler)) is not None and (lane := self._lane(request)):
+            self._slow_down(frontier, lane, pulse.rate(now))
+
+    def _leave_alone(self, frontier: Frontier, lane: str, status: int, asked_s: float, rate: float) -> None:
+        for_how_long = f"{asked_s:g} s" if asked_s else "the next while"
+        logger.info("HTTP %d: %s is left alone for %s", status, lane, for_how_long)
+        frontier.wait(lane, asked_s, rate=rate)
+        self._count(f"scheduler/left_alone/{status}")
+
+    def _slow_down(self, frontier: Frontier, lane: str, rate: float) -> None:
+        frontier.slow_down(lane, rate)
+        self._count("scheduler/slowed_down")
+
+    def _lane(self, request: Request) -> str:
+        frontier = known_frontier(self._crawler)
+        known = frontier.limits.lane_of(request.meta, request.url) if frontier is not None else ""
+        return known or default_lane(request.meta, request.url)
+
+    def _pulse(self, request: Request) -> SitePulse:
+        netloc = urlparse_cached(request).netloc
+        if (pulse := self._pulses.get(netloc)) is None:
+            pulse = self._pulses[netloc] = SitePulse()
+            if len(self._pulses) > MOST_SITES:
+                self._pulses.popitem(last=False)
+        return pulse
+
+    def _count(self, stat: str) -> None:
         if self._crawler.stats is not None:
-            self._crawler.stats.inc_value(f"scheduler/left_alone/{response.status}")
-        if not put_off(request):
-            return response
-        raise NotNow(f"{lane} asks to be left alone")
+            self._crawler.stats.inc_value(stat)

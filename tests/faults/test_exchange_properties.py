@@ -1,6 +1,6 @@
 """Random interleavings of several owners with crashes, lost replies, lost requests, pauses, a Redis out of memory, a Redis
 that forgets its last moments (the next time older ones still), an operator who holds the crawl or some of its sites,
-and sites that have limits or ask to be left alone.
+and sites that have limits, ask to be left alone, answer badly, or ask for a delay in their robots.txt.
 
 The crawl is a tree: node n leads to 2n and 2n+1, each node has one item and a priority. Some further nodes come from start tasks,
 in two keys; half of the items go into a list of their own.
@@ -36,6 +36,7 @@ from redis_components.frontier import holds, limits
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.frontier.limits import LaneLimits
 from redis_components.frontier.messages import KeyedItem, NewRequest, StatChange, score_of
+from redis_components.frontier.robots_cache import FileKind, RobotsCache, RobotsFile
 from tests.support import owner
 from tests.support.redis_server import RedisServer
 
@@ -267,6 +268,15 @@ class Exchanges(RuleBasedStateMachine):
     def ask_to_be_left_alone(self, process: int, site: str) -> None:
         self.crawlers[process].frontier.wait(site, 0.01)
 
+    @rule(process=PROCESSES, site=st.sampled_from(["1", "2"]))
+    def answer_worse_than_before(self, process: int, site: str) -> None:
+        self.crawlers[process].frontier.slow_down(site, 300)
+
+    @rule(site=st.sampled_from(["1", "2"]), rate=st.sampled_from([300.0, None]))
+    def ask_for_a_delay_in_robots_txt(self, site: str, rate: float | None) -> None:
+        with suppress(redis.RedisError):  # out of memory: whoever fetched the file goes by it alone
+            RobotsCache(self.client, KEYS, "any").store(f"http://{site}", RobotsFile(FileKind.RULES, rate=rate), site)
+
     @rule(full=st.booleans())
     def memory(self, full: bool) -> None:
         self.client.config_set("maxmemory", 1 if full else 0)
@@ -346,16 +356,21 @@ class Exchanges(RuleBasedStateMachine):
         assert max(running.values(), default=1) == 1, f"leased twice: {running}"
         self.states.append({key: self.client.dump(key) for key in self.client.keys("*")})
 
+    def remove_limits(self) -> None:
+        for site in ("0", "1", "2"):
+            self.client.delete(KEYS.lane_state(site))
+            limits.change(self.client, KEYS.limits, site, None)
+            self.client.zadd(KEYS.lanes(), {site: 0}, xx=True)  # it is looked at again within 5 s
+
     def teardown(self) -> None:
         """The faults stop; now everything has to be done."""
         if not hasattr(self, "crawlers"):
             return
         self.client.config_set("maxmemory", 0)
         holds.change(self.client, KEYS, dict.fromkeys(HOLDS))
-        for site in ("0", "1", "2"):
-            limits.change(self.client, KEYS.limits, site, None)
-            self.client.zadd(KEYS.lanes(), {site: 0}, xx=True)  # it is looked at again within 5 s
-        for _ in range(400):
+        for turn in range(400):
+            if turn < 20:  # what crawlers have not told yet slows a lane once more: by this clock its requests would all be late
+                self.remove_limits()
             for crawler in self.crawlers:
                 crawler.start_one()
                 crawler.finish_one()

@@ -16,10 +16,12 @@ from cli.main import main
 from forums.scheduling.site_limits import BY_FILE, say_limits
 from forums.sites import load_all
 from redis_components.errors import ConfigError
+from redis_components.fleet.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.frontier import limits
 from redis_components.frontier.limits import DAY_MS, HOUR_MS, KnownLimits, LaneLimits, default_lane
-from redis_components.keys import limits_key
+from redis_components.keys import CrawlKeys, limits_key
 from redis_components.scrapy_glue.retry_after import retry_after_s
+from redis_components.server.replies import server_time
 
 Trawl = Callable[..., tuple[int, str, str]]
 SITE = 'profile = "generic"\nbase_url = "http://127.0.0.1:1"\nforums = ["a"]\n'
@@ -45,6 +47,41 @@ def test_an_operator_sets_shows_and_removes_the_limits_of_a_site(redis_client: r
     assert (stored.rate, stored.concurrency, stored.quotas) == (3, 4, ((600, HOUR_MS),))
     assert "example.org" in trawl("limit", "example.org")[1]
     assert trawl("limit", "example.org", "--remove")[:2] == (0, "no site is limited\n")
+
+
+def test_what_a_lane_may_do_now_and_why_is_shown(redis_client: redis.Redis, trawl: Trawl) -> None:
+    assert trawl("lanes")[1] == "no site is limited\n"
+    key, keys, now_ms = limits_key(), CrawlKeys.for_spider("forum_list"), server_time(redis_client) * 1000
+    CrawlRecords(redis_client).write(CrawlRecord(spider="forum_list", keys=keys))
+    states: dict[str, dict[str, float | str]] = {
+        "limited": {},
+        "slow": {"slowed": 1, "slowed_at": now_ms, "slowed_top": 0.001},
+        "robots": {"robots_rate": 0.5, "robots_at": now_ms},
+        "refuses": {"until": now_ms + 90_000, "asked": now_ms, "refusals": 12, "refused_since": now_ms - 3_600_000},
+        "odd": {"until": "x", "slowed": "y"},
+    }
+    for lane, state in states.items():
+        limits.change(
+            redis_client, key, lane, LaneLimits(rate=2, concurrency=3, by="ops@host") if lane != "odd" else LaneLimits()
+        )
+        for field, value in state.items():
+            redis_client.hset(f"{key}:{lane}", field, value)
+    redis_client.zadd(keys.lane("slow"), {"a": 0, "b": 0})
+    redis_client.zadd(keys.lanes(), {"slow": now_ms + 5000})
+    redis_client.zadd(keys.lane_busy("limited"), {"one": now_ms + 10**6, "forgotten": 1})
+    shown = {one["site"]: one for one in json.loads(trawl("lanes", "--json")[1])}
+    assert {name: (one["state"], one["why"]) for name, one in shown.items()} == {
+        "limited": ("limited", "ops@host"),
+        "slow": ("slowed", "the site answered badly"),
+        "robots": ("limited", "robots.txt"),
+        "refuses": ("left alone", "refused 12 times in 60 min"),
+        "odd": ("free", ""),
+    }
+    assert (shown["slow"]["waiting"], shown["limited"]["at_work"], shown["robots"]["rate_now"]) == (2, 1, 0.5)
+    assert 0 < shown["slow"]["next_s"] <= 5
+    code, out, _ = trawl("lanes")
+    assert (code, out.count("\n")) == (0, 6)
+    assert all(len(line.rstrip()) <= 80 for line in out.splitlines()), out
 
 
 @pytest.mark.parametrize(

@@ -268,3 +268,77 @@ def test_start_tasks_of_a_site_whose_lane_is_full_wait(redis_client: redis.Redis
     while (task := one.frontier.take_task()) is not None:
         found.append(task.data)
     assert found == [b'{"site":"b"}']
+
+
+def slowed(client: redis.Redis) -> float:
+    return float(client.hget(KEYS.lane_state(LANE), "slowed") or 0)
+
+
+def age(client: redis.Redis, seconds: float) -> None:
+    """As if the last complaint were so much longer ago."""
+    client.hincrby(KEYS.lane_state(LANE), "slowed_at", -round(seconds * 1000))
+
+
+def test_a_site_that_complains_gets_less_from_all_processes_once_for_each_moment(
+    redis_client: redis.Redis, crawler: Callable[..., Owner]
+) -> None:
+    one, other = crawler("one"), crawler("other")
+    one.frontier.slow_down(LANE, 10)
+    one.clock.advance(0.05)
+    assert slowed(redis_client) == pytest.approx(0.7 * 2 * 10), "two processes send as much"
+    other.frontier.slow_down(LANE, 10)
+    other.clock.advance(1.1)
+    assert slowed(redis_client) == pytest.approx(14)
+    assert LANE in one.frontier.limits.lanes | other.frontier.limits.lanes
+    for _ in range(60):
+        age(redis_client, 2)
+        one.frontier.slow_down(LANE, 10)
+        one.clock.advance(0.05)
+    assert slowed(redis_client) <= 1, "as long as it complains"
+    assert slowed(redis_client) >= 0.2, "and never to a stop: for that it has Retry-After"
+
+
+def test_a_site_that_complained_is_sent_more_until_it_complains_or_half_an_hour_is_over(
+    redis_client: redis.Redis, crawler: Callable[..., Owner]
+) -> None:
+    one = crawler("one")
+    one.frontier.slow_down(LANE, 1)
+    one.clock.advance(0.05)
+    began = redis_ms(redis_client)
+    store(one, 100)
+    told = len(taken(one, 0.3)) + len(one.frontier._timed)
+    assert told <= 1 + 0.8 * (redis_ms(redis_client) - began + 400) / 1000
+    age(redis_client, 36)
+    one.frontier.slow_down(LANE, 1)
+    one.clock.advance(0.05)
+    assert slowed(redis_client) == pytest.approx(0.7 * (0.7 + 36 / 120), rel=0.05)
+    age(redis_client, 1801)
+    redis_client.zadd(KEYS.lanes(), {LANE: 0})
+    assert len(taken(one, 1)) > 20, "as before"
+    assert LANE not in limits.read(redis_client, KEYS.limits)
+
+
+def test_a_limit_that_is_lower_counts_and_its_removal_forgets_complaints(
+    redis_client: redis.Redis, crawler: Callable[..., Owner]
+) -> None:
+    limit(redis_client, rate=2)
+    one = crawler("one")
+    one.frontier.slow_down(LANE, 50)
+    one.clock.advance(0.05)
+    assert slowed(redis_client) == pytest.approx(1.4)
+    limits.change(redis_client, KEYS.limits, LANE, None)
+    assert redis_client.hgetall(KEYS.lane_state(LANE)) == {}
+
+
+def test_refusals_without_peace_are_counted(redis_client: redis.Redis, crawler: Callable[..., Owner]) -> None:
+    one, state = crawler("one"), KEYS.lane_state(LANE)
+    for expected in (1, 2, 3):
+        for _ in range(3):
+            one.frontier.wait(LANE, 5, rate=1)
+        one.clock.advance(0.05)
+        assert redis_client.hget(state, "refusals") == b"%d" % expected
+        redis_client.hset(state, "until", redis_ms(redis_client) - 1)
+    redis_client.hset(state, mapping={"until": 1, "asked": 1})
+    one.frontier.wait(LANE, 5)
+    one.clock.advance(0.05)
+    assert redis_client.hget(state, "refusals") == b"1"

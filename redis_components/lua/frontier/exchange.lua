@@ -265,7 +265,7 @@ local function apply()
   ack_told(x)
   release_told(x)
   shelve_told(x)
-  keep_off_told(x, limits)
+  keep_off_told(x, limits, owners)
   park_told(x, lots, lot_keys)
   bury_told(x)
   for _, change in ipairs(message.stats) do change_stat(stats, own_stats, change[1], change[2], change[3]) end

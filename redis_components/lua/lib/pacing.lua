@@ -7,6 +7,7 @@ local STATE_S = 172800
 local MOST_FIELDS = 400
 local LONGEST_LOOK_MS = 5000 -- between two looks at a lane that waits: an operator may have changed its limits
 local BUCKETS = 60
+local SLOWER, SLOWEST, ONE_COMPLAINT_MS, RECOVERY_S = 0.7, 0.2, 2000, 120 -- see `slow_down`
 local FIRST_WAIT_MS, LONGEST_WAIT_MS, PEACE_MS = 60000, 86400000, 1800000
 
 -- Where a request belongs whose lane is '' or not.
@@ -34,12 +35,43 @@ local function wake_later(ready, now)
   end
 end
 
+-- Whoever does not know the lane, or its limits as they are, has to learn of it.
+local function tell_limits(limits, lane, now)
+  redis.pcall('HSETNX', limits, lane, '{}')
+  local version = redis.pcall('HINCRBY', limits, 'version', 1)
+  if type(version) == 'table' then redis.pcall('HSET', limits, 'version', now) end -- a foreign value
+end
+
+-- The rate to which complaints have lowered a lane: `slowed` at `slowed_at`, and since then more by a 120th of `slowed_top` each second, for half an hour; nil
+-- where there were none.
+local function slowed_rate(known, now)
+  local rate, at, top = tonumber(known[1] or nil), tonumber(known[2] or nil), tonumber(known[3] or nil)
+  if not rate or not at or not top or at < now - PEACE_MS then return nil end
+  return rate + math.max(0, now - at) / 1000 * top / RECOVERY_S
+end
+
+-- A site complained: by 429 or 503, by an answer that did not come, or by one that took far longer than before. Its rate is multiplied by 0.7, once in two
+-- seconds, however many processes say so; `rate` is what all of them sent to it, where it has no limit yet. It recovers without anybody's help.
+local function slow_down(limits, lane, rate, now)
+  local state = limits .. ':' .. lane
+  local known = redis.call('HMGET', state, 'slowed', 'slowed_at', 'slowed_top')
+  local slowed = slowed_rate(known, now)
+  if slowed and now - (tonumber(known[2]) or 0) < ONE_COMPLAINT_MS then return end
+  local own = tonumber(string.match(redis.pcall('HGET', limits, lane) or '', '"rate":([%d.e+-]+)') or nil)
+  local from = math.min(slowed or rate, own or math.huge)
+  local top = math.max(from, slowed and (tonumber(known[3]) or 0) * 0.9 or 0)
+  redis.call('HSET', state, 'slowed', string.format('%.4f', math.max(from * SLOWER, math.min(SLOWEST, from))), 'slowed_at', now, 'slowed_top', string.format('%.4f', top))
+  redis.call('EXPIRE', state, STATE_S)
+  if redis.pcall('HEXISTS', limits, lane) ~= 1 then tell_limits(limits, lane, now) end
+end
+
 -- The site of a lane wants to be left alone for `ms`; with 0 it did not say for how long: 60 s, doubled each time until it was at peace for half an hour, with
--- jitter. What several processes say of one moment counts once. Whoever does not know the lane has to learn of it.
+-- jitter. What several processes say of one moment counts once. `refusals` are those of a time without half an hour of peace, which began at `refused_since`.
 local function keep_off(limits, lane, ms, now)
   local state = limits .. ':' .. lane
-  local known = redis.call('HMGET', state, 'until', 'step', 'asked')
+  local known = redis.call('HMGET', state, 'until', 'step', 'asked', 'refusals')
   local till, step, asked = tonumber(known[1] or 0) or 0, tonumber(known[2] or 0) or 0, tonumber(known[3] or 0) or 0
+  local at_peace = math.max(asked, till) < now - PEACE_MS
   if ms == 0 then
     if till > now then return end
     if asked < now - PEACE_MS - FIRST_WAIT_MS * 2 ^ step then step = 0 end
@@ -47,11 +79,11 @@ local function keep_off(limits, lane, ms, now)
     ms = math.floor(math.min(FIRST_WAIT_MS * 2 ^ step, LONGEST_WAIT_MS) * jitter)
     step = math.min(step + 1, 20)
   end
+  if at_peace then redis.call('HSET', state, 'refusals', 0, 'refused_since', now) end
+  if till <= now then redis.call('HINCRBY', state, 'refusals', 1) end
   redis.call('HSET', state, 'until', math.max(till, now + math.min(ms, LONGEST_WAIT_MS)), 'step', step, 'asked', now)
   redis.call('EXPIRE', state, STATE_S)
-  redis.pcall('HSETNX', limits, lane, '{}')
-  local version = redis.pcall('HINCRBY', limits, 'version', 1)
-  if type(version) == 'table' then redis.pcall('HSET', limits, 'version', now) end -- a foreign value
+  tell_limits(limits, lane, now)
 end
 
 -- How many requests may be leased before `ahead`, how far apart they are (ms), and from when on (ms): by the rate a token bucket of `burst`, kept as the time at
@@ -122,12 +154,14 @@ end
 -- returns the time at which to look at the lane again.
 local function lease_of_lane(ready, limits, lane, now, wanted, lease)
   local state, busy, key = limits .. ':' .. lane, limits .. ':' .. lane .. ':busy', lane_key(ready, lane)
-  local limit, known = limit_of(limits, lane), redis.call('HMGET', state, 'tat', 'until', 'asked', 'robots_rate', 'robots_at')
+  local limit, known = limit_of(limits, lane), redis.call('HMGET', state, 'tat', 'until', 'asked', 'robots_rate', 'robots_at', 'slowed', 'slowed_at', 'slowed_top')
   local till = tonumber(known[2] or 0) or 0
   if till > now then return math.min(till, now + LONGEST_LOOK_MS) end
   local by_robots = (tonumber(known[5] or 0) or 0) > now - STATE_S * 1000 and tonumber(known[4] or nil)
   if by_robots then limit.rate = math.min(limit.rate or by_robots, by_robots) end -- the slower one counts
-  if limit.only_asked and not by_robots and (tonumber(known[3] or 0) or 0) < now - PEACE_MS then forget_lane(limits, lane) end
+  local by_complaints = slowed_rate({ known[6], known[7], known[8] }, now)
+  if by_complaints then limit.rate = math.min(limit.rate or by_complaints, by_complaints) end
+  if limit.only_asked and not by_robots and not by_complaints and (tonumber(known[3] or 0) or 0) < now - PEACE_MS then forget_lane(limits, lane) end
   local n, again = wanted, now
   if limit.concurrency then
     redis.call('ZREMRANGEBYSCORE', busy, '-inf', now)

@@ -39,9 +39,12 @@ local function shelve_told(x)
   end
 end
 
--- Sites have asked to be left alone for a time.
-local function keep_off_told(x, limits)
-  for _, one in ipairs(x.message.waits or {}) do keep_off(limits, one[1], one[2], x.now) end
+-- Sites have complained, or asked to be left alone for a time. `owners` processes send what the teller does, so far as it knows.
+local function keep_off_told(x, limits, owners)
+  for _, one in ipairs(x.message.waits or {}) do
+    if one[2] >= 0 then keep_off(limits, one[1], one[2], x.now) end
+    if one[3] > 0 then slow_down(limits, one[1], one[3] * math.max(1, redis.call('ZCARD', owners)), x.now) end
+  end
 end
 
 -- f

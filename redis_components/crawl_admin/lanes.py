@@ -1,0 +1,90 @@
+"""What each lane may do now and why: the sites that have limits, that asked to be left alone, or that answered badly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import redis
+
+from redis_components.frontier.limits import LaneLimits, LaneState, read, state_of
+from redis_components.keys import CrawlKeys
+
+
+class LaneCondition(StrEnum):
+    """Why requests of a lane are not sent as fast as they come."""
+
+    LEFT_ALONE = "left alone"  # its site asked for it
+    SLOWED = "slowed"  # its site complained, and is sent less for a while
+    LIMITED = "limited"  # by an operator, the site file or robots.txt
+    FREE = "free"  # none of these; it is forgotten soon
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneView:
+    """One lane at one moment."""
+
+    lane: str
+    limits: LaneLimits
+    state: LaneState
+    rate_now: float | None
+    """Requests per second: the slowest of the limit, robots.txt and complaints; None: no limit."""
+    at_work: int | None
+    """Requests at work, where there is a limit of them."""
+    waiting: int
+    """Requests that wait in the lane, of all crawls that were looked at."""
+    next_s: float | None
+    """In how many seconds one of them may be leased; None where none waits."""
+
+    @property
+    def condition(self) -> LaneCondition:
+        """The strongest reason first."""
+        if self.state.left_alone_s > 0:
+            return LaneCondition.LEFT_ALONE
+        if self.state.slowed is not None and self.rate_now == self.state.slowed:
+            return LaneCondition.SLOWED
+        limited = self.rate_now is not None or self.limits.concurrency is not None or self.limits.quotas
+        return LaneCondition.LIMITED if limited else LaneCondition.FREE
+
+    @property
+    def why(self) -> str:
+        """One line for an operator."""
+        state = self.state
+        if state.refusals > 1 and state.refused_s >= 1:
+            return f"refused {state.refusals} times in {state.refused_s / 60:.0f} min"
+        if state.left_alone_s > 0:
+            return "the site asked for it"
+        if self.condition is LaneCondition.SLOWED:
+            return "the site answered badly"
+        if state.robots is not None and self.rate_now == state.robots:
+            return "robots.txt"
+        return self.limits.by
+
+
+def look(client: redis.Redis, limits_key: str, crawls: Iterable[CrawlKeys], now: float) -> list[LaneView]:
+    """All lanes at `now` (epoch s of Redis), by name. Raises `redis.RedisError`."""
+    keys = list(crawls)
+    return [_view(client, limits_key, keys, lane, limited, now) for lane, limited in read(client, limits_key).items()]
+
+
+def _view(client: redis.Redis, limits_key: str, crawls: list[CrawlKeys], lane: str, limited: LaneLimits, now: float) -> LaneView:
+    state = state_of(client, limits_key, lane, now)
+    rates = [rate for rate in (limited.rate, state.slowed, state.robots) if rate is not None]
+    with client.pipeline(transaction=False) as pipe:
+        for one in crawls:
+            pipe.zcard(one.lane(lane))
+            pipe.zscore(one.lanes(), lane)
+        pipe.zcount(f"{limits_key}:{lane}:busy", now * 1000, "+inf")
+        *found, busy = pipe.execute()
+    due: list[Any] = [score for score in found[1::2] if score is not None]
+    return LaneView(
+        lane=lane,
+        limits=limited,
+        state=state,
+        rate_now=min(rates, default=None),
+        at_work=busy if limited.concurrency is not None else None,
+        waiting=sum(found[::2]),
+        next_s=max(0.0, min(due) / 1000 - now) if due else None,
+    )
