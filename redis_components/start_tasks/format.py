@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from redis_components.errors import BadStartTask
+
+LONGEST_DELAY_S = 10 * 365 * 86_400
 
 
 class StartTask(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -24,6 +26,7 @@ class StartTask(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     meta: dict[str, Any] = {}
     cb_kwargs: dict[str, Any] = {}
     priority: int = 0
+    delay_s: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_DELAY_S)] = 0.0
     callback: str | None = None
     errback: str | None = None
     dont_filter: bool = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -25,7 +26,7 @@ def request_of(task: StartTask, spider: Spider) -> Request:
         "url": task.url,
         "headers": task.headers,
         "cookies": task.cookies,
-        "meta": task.meta,
+        "meta": {"not_before": time.time() + task.delay_s} | task.meta if task.delay_s else task.meta,
         "cb_kwargs": task.cb_kwargs,
         "priority": task.priority,
         "callback": _method(spider, task.callback, "callback"),

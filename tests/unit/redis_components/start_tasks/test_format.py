@@ -74,6 +74,13 @@ def test_every_field_reaches_the_request() -> None:
     assert (request.dont_filter, request.encoding, request.flags) == (False, "latin-1", ["slow"])
 
 
+def test_a_delay_is_a_time_before_which_the_request_is_not_leased(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: 1000.0)
+    assert request_of(read(task(delay_s=0.5, meta={"a": 1})), BOOKS).meta == {"not_before": 1000.5, "a": 1}
+    assert request_of(read(task(delay_s=60, meta={"not_before": 7})), BOOKS).meta == {"not_before": 7}
+    assert "not_before" not in request_of(read(task(delay_s=0)), BOOKS).meta
+
+
 def test_data_of_a_form_is_sent_as_a_form() -> None:
     posted = request_of(read(task(formdata={"a": "1", "b": ["2", "3"]})), BOOKS)
     assert (posted.method, posted.body) == ("POST", b"a=1&b=2&b=3")
@@ -108,6 +115,7 @@ def test_what_is_neither_url_nor_object_is_refused(data: bytes) -> None:
         ({"colour": "red"}, r"unknown field 'colour'; known are url, method, .*, flags \(data of a form goes into 'formdata'\)"),
         ({"url": None}, "field 'url': expected `str`, got `null`"),
         ({"url": "127.0.0.1"}, "field 'url': '127.0.0.1' has no scheme, such as https://"),
+        ({"delay_s": -1}, "field 'delay_s': expected `float` >= 0.0"),
         ({"priority": "5"}, "field 'priority': expected `int`, got `str`; write it without quotes"),
         ({"priority": 0.5}, "field 'priority': expected `int`, got `float`"),
         ({"dont_filter": "yes"}, "field 'dont_filter': expected `bool`, got `str`; write it without quotes"),
