@@ -27,6 +27,10 @@ def new(
     allow_private: Annotated[
         bool, typer.Option("--allow-private", help="Allow a private address, for a forum in your own network.")
     ] = False,
+    contact: Annotated[
+        str | None,
+        typer.Option(metavar="EMAIL|URL", help="How the site's operator reaches you; sent as User-Agent.", show_default=False),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Write a site file for a forum: detect its software and list its forums.
@@ -36,13 +40,13 @@ def new(
 
     **Examples:**
 
-        trawl sites new https://forum.example.org/
+        trawl sites new https://forum.example.org/ --contact you@example.org
         trawl sites new https://forum.example.org/board/ --name books --profile phpbb
     """
     from .sites_new import write
 
     manners = {"obey_robots": not ignore_robots, "allow_private": allow_private}
-    return write(url, name, profile, force=force, as_json=as_json, **manners)
+    return write(url, name, profile, force=force, as_json=as_json, contact=contact, **manners)
 
 
 @app.command("check")

@@ -28,6 +28,12 @@ _INDEX_PAGES = 20  # most pages of an index
 _SHOWN = 20  # forums in the table
 
 
+NO_CONTACT = (
+    "Warning: the site sees a User-Agent that does not say who you are. Name an address at which its operator can reach you:"
+    " --contact you@example.org, or User-Agent under [headers] in the file."
+)
+
+
 def write(
     url: str,
     name: str | None,
@@ -37,11 +43,13 @@ def write(
     obey_robots: bool,
     allow_private: bool,
     as_json: bool,
+    contact: str | None = None,
 ) -> int:
     """Look at the page, write the file, say what was found."""
     from forums.sites import sites_dir
     from forums.sites.discovery.draft_file import name_of, text_of
-    from forums.sites.http.fetch import is_web_address
+    from forums.sites.http.fetch import is_this_machine, is_web_address
+    from forums.sites.http.user_agent import agent_with
 
     if not is_web_address(url):
         raise ConfigError(f"{url!r} is not the URL of a web page: write http://… or https://…")
@@ -51,7 +59,10 @@ def write(
     path = below(sites_dir(), f"{name}.toml")
     if path.exists() and not force:
         raise ConfigError(f"{path} exists: choose another --name, or overwrite it with --force")
-    draft, guess, shown = asyncio.run(_look(url, name, profile, obey_robots=obey_robots, allow_private=allow_private))
+    agent = agent_with(contact) if contact is not None else None
+    draft, guess, shown = asyncio.run(
+        _look(url, name, profile, obey_robots=obey_robots, allow_private=allow_private, agent=agent)
+    )
     if not draft.forums and profile is None:
         raise TrawlError(
             f"no forum was found at {url} ({draft.software}), so nothing is written: give the URL of a list of threads, or "
@@ -80,6 +91,8 @@ def write(
         _say(path, draft, guess)
         _show(shown)
         say(f"Next: trawl sites check {draft.name} --live")
+    if agent is None and not is_this_machine(draft.base_url):
+        say(NO_CONTACT, stderr=True)
     return 0
 
 
@@ -91,7 +104,7 @@ class Shown(NamedTuple):
 
 
 async def _look(
-    url: str, name: str, profile: str | None, *, obey_robots: bool, allow_private: bool
+    url: str, name: str, profile: str | None, *, obey_robots: bool, allow_private: bool, agent: str | None
 ) -> tuple[Draft, Guess | None, Shown]:
     from forums.sites.definition import layers
     from forums.sites.discovery.draft_file import Draft
@@ -99,10 +112,11 @@ async def _look(
     from forums.sites.discovery.recognise import base_of, guesses
     from forums.sites.discovery.wrapper import wrapper_of
     from forums.sites.http.fetch import Visitor
+    from forums.sites.http.user_agent import USER_AGENT
 
     if profile is not None and profile not in (names := layers.profile_names()):
         raise ConfigError(f"--profile {profile} is unknown: write one of {', '.join(names)}{did_you_mean(profile, names)}")
-    async with Visitor(obey_robots=obey_robots, allow_private=allow_private) as visitor:
+    async with Visitor(obey_robots=obey_robots, allow_private=allow_private, agent=agent or USER_AGENT) as visitor:
         response = await visitor.get(url)
         if response.status != 200:
             raise TrawlError(f"{url} answers with status {response.status}: give the URL of a public page")
@@ -132,6 +146,7 @@ async def _look(
             can_discover=can_discover,
             obey_robots=obey_robots,
             allow_private=allow_private,
+            agent=agent,
             wrapper=wrapper,
         )
         return draft, guess, await _preview(draft, explorer, visitor)

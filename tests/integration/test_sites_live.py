@@ -21,6 +21,7 @@ from demo.forum.process import ForumProcess
 from forums.records.start_tasks import PostTask, encode
 from forums.sites import load_site
 from forums.sites.http.fetch import MAX_BYTES, FetchFailed, fetch
+from forums.sites.http.politeness import user_agent
 from redis_components.keys import CrawlKeys
 from tests.support.unknown_forums import FORUMS, UnknownForum
 
@@ -170,7 +171,9 @@ def trawl(sites: Path, capfd: pytest.CaptureFixture[str]) -> Trawl:
     return run
 
 
-def test_a_new_site_of_known_software_is_written_listed_and_shown(server: Server, sites: Path, trawl: Trawl) -> None:
+def test_a_new_site_of_known_software_is_written_listed_and_shown(
+    server: Server, sites: Path, trawl: Trawl, monkeypatch: pytest.MonkeyPatch
+) -> None:
     index = (ROOT / "tests/fixtures/forums/phpbb/index.html").read_bytes()
     server.pages |= {"/board/": (200, {}, index), "/board/index.php": (200, {}, index)}
     code, out, err = trawl("new", f"{server.url}/board/", "--name", "garden", "--json")
@@ -186,6 +189,16 @@ def test_a_new_site_of_known_software_is_written_listed_and_shown(server: Server
     code, out, err = trawl("new", f"{server.url}/board/", "--name", "strange", "--profile", "generic")
     assert (code, "follow its comments" in out) == (0, True)
     assert 'profile = "generic"' in (sites / "strange.toml").read_text()
+
+    code, _, err = trawl("new", f"{server.url}/board/", "--name", "named", "--contact", "ops@example.org")
+    assert (code, err) == (0, "")
+    assert {headers["User-Agent"] for _, headers, _ in server.asked[-2:]} == {"trawl/0.1 (+ops@example.org)"}
+    assert user_agent(load_site("named")) == "trawl/0.1 (+ops@example.org)"
+    code, _, err = trawl("new", f"{server.url}/board/", "--name", "other", "--contact", 'me"\n[x]')
+    assert (code, "is neither an e-mail address nor a URL" in err) == (2, True)
+    monkeypatch.setattr("forums.sites.http.fetch.is_this_machine", lambda url: False)
+    code, _, err = trawl("new", f"{server.url}/board/", "--name", "unnamed")
+    assert (code, err.startswith("Warning: "), "--contact" in err) == (0, True, True)
 
     server.pages |= {
         "/rubbish": (200, {}, bytes(range(256)) * 40),

@@ -55,6 +55,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     can_discover: bool = False
     obey_robots: bool = True
     allow_private: bool = False
+    agent: str | None = None
+    """User-Agent with a contact."""
     wrapper: Any = None
 
 
@@ -80,7 +82,8 @@ def text_of(draft: Draft) -> str:
     if wrapper:
         lines += _times(wrapper)
     robots = "" if draft.obey_robots else "obey_robots = false           # robots.txt forbids it: ask the site's owners\n"
-    parts = [head, *lines, _forums(draft), _OPTIONS, robots]
+    named = f"\n[headers]\nUser-Agent = {json.dumps(draft.agent)}\n" if draft.agent else ""
+    parts = [head, *lines, _forums(draft), _OPTIONS, robots, named]
     if wrapper:
         parts += [_LEARNED.format(name=draft.name), *_missing(wrapper), *_pages(wrapper.pages)]
     elif draft.profile is None:

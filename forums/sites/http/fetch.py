@@ -40,6 +40,11 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _Answer = tuple[int, CIMultiDictProxy[str], bytes]
 
 
+def is_this_machine(url: str) -> bool:
+    """Whether a URL leads to this machine by name."""
+    return (place_of(url)[1] or "") in _THIS_MACHINE
+
+
 class FetchFailed(TrawlError):
     """A page could not be fetched; the message names its URL and the reason."""
 
@@ -63,7 +68,10 @@ class Visitor:
     names that resolve to them need `allow_private`.
     """
 
-    def __init__(self, site: Site | None = None, *, obey_robots: bool = True, allow_private: bool = False) -> None:
+    def __init__(
+        self, site: Site | None = None, *, obey_robots: bool = True, allow_private: bool = False, agent: str = USER_AGENT
+    ) -> None:
+        self._default_agent = agent
         self._obey_robots = site.politeness.obey_robots if site else obey_robots
         self._site = site
         self._robots: dict[str, Protego | None] = {}
@@ -77,7 +85,7 @@ class Visitor:
         jar = aiohttp.DummyCookieJar()  # what a site sets is of no use for reading
         connector = GuardedConnector()
         self._session = aiohttp.ClientSession(
-            connector=connector, timeout=timeout, cookie_jar=jar, headers={"User-Agent": USER_AGENT}
+            connector=connector, timeout=timeout, cookie_jar=jar, headers={"User-Agent": self._default_agent}
         )
         return self
 
@@ -120,7 +128,7 @@ class Visitor:
         return rules is None or bool(rules.can_fetch(url, self._agent()))
 
     def _agent(self) -> str:
-        return (user_agent(self._site) if self._site else None) or USER_AGENT
+        return (user_agent(self._site) if self._site else None) or self._default_agent
 
     def _headers(self, url: str) -> dict[str, str]:
         return (headers_for(self._site, url) if self._site else {}) or {"User-Agent": self._agent()}
