@@ -23,6 +23,7 @@ ENV PATH=/opt/trawl/bin:$PATH \
     PYTHONPATH=/opt/trawl/lib/python3.12/site-packages/trawl_fleet \
     PYTHONUNBUFFERED=1 \
     TRAWL_DATA_DIR=/data \
+    TRAWL_HEALTH_DIR=/dev/shm/trawl \
     TRAWL_SITES_DIR=/app/sites
 # /data belongs to the user: a new volume that is mounted there takes its owner over.
 RUN useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin trawl \
@@ -30,7 +31,9 @@ RUN useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin 
 COPY --from=build /opt/trawl /opt/trawl
 WORKDIR /app
 COPY scrapy.cfg ./
+COPY workers/process/health_check.py ./health.py
 COPY sites ./sites
 USER trawl
-# No HEALTHCHECK here: what healthy means depends on the role, so docker-compose.yml has one for each service.
+# Of the command below. Another role has another argument: docker-compose.yml has one for each service.
+HEALTHCHECK --interval=15s --timeout=10s --start-period=60s CMD ["python", "-I", "-S", "/app/health.py", "/dev/shm/trawl/worker"]
 CMD ["celery", "-A", "tasks", "worker"]

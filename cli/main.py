@@ -39,6 +39,7 @@ from .commands import (
     export,
     forget,
     forums,
+    health,
     history,
     hold,
     init,
@@ -124,6 +125,7 @@ app.command("forums", rich_help_panel=LOOK)(forums.forums)
 app.command("nodes", rich_help_panel=LOOK)(nodes.nodes)
 app.command("logs", rich_help_panel=LOOK)(logs.logs)
 app.command("history", rich_help_panel=LOOK)(history.history)
+app.command("health", rich_help_panel=LOOK)(health.health)
 app.command("doctor", rich_help_panel=LOOK)(doctor.doctor)
 app.command("seed", rich_help_panel=CHANGE)(seed.seed)
 app.command("seed-urls", rich_help_panel=CHANGE)(seed_urls.seed_urls)

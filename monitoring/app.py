@@ -29,7 +29,8 @@ _PAGE_HEADERS = {
 
 
 def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK) -> FastAPI:
-    """`/metrics` for Prometheus, `/healthz` for whoever restarts things, `/readyz` for whoever watches, `/` for people.
+    """`/metrics` for Prometheus, `/livez` and (with Redis) `/healthz` for whoever restarts things, `/readyz` for whoever
+    watches, `/` for people.
 
     Only for requests that name one of `hosts`. The routes are plain functions, so each runs in a thread. Redis is read
     once a second at most, whoever asks how often.
@@ -44,6 +45,11 @@ def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK) -> FastAPI:
     def metrics() -> Response:
         """200 also when Redis is away: `trawl_redis_up 0` says so, a failed scrape would say that the exporter is down."""
         return Response(exposition(registry), headers={"Content-Type": CONTENT_TYPE})
+
+    @app.get("/livez")
+    async def live() -> PlainTextResponse:
+        """200 `ok`, from the event loop itself and without Redis: for a health check, which may restart this process."""
+        return PlainTextResponse("ok\n")
 
     @app.get("/healthz")
     def health() -> PlainTextResponse:

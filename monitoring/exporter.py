@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hosts = allowed_hosts() | {options.host.lower()}
         source = Source(redis_url(), options.spiders)
         with _listen(options.host, options.port) as listener:
-            sys.stdout.write(f"exporter at {_url(listener)} (/metrics, /healthz, /readyz), reading {source.name}\n")
+            sys.stdout.write(f"exporter at {_url(listener)} (/metrics, /livez, /healthz, /readyz), reading {source.name}\n")
             sys.stdout.flush()
             serve(create_app(source, hosts=hosts), listener)
     except TrawlError as error:

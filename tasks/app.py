@@ -17,6 +17,7 @@ from workers.node.preload import load_ahead
 
 from .base import FleetTask, is_told_elsewhere
 from .fleet_settings import celeryconfig
+from .node_health import HealthStep, LoopStep
 from .node_step import NodeStep
 from .program_start import CHECK_OPTION
 from .refusing_broker import RefusingBroker
@@ -26,8 +27,8 @@ from .routing import CONTROL
 app = Celery("trawl", task_cls=FleetTask, amqp="tasks.guarded_transport:AMQP", control="tasks.guarded_worker:Control")
 app.config_from_object(celeryconfig)  # a setting is read when it is needed: importing tasks opens nothing
 app.user_options["preload"].add(CHECK_OPTION)
-app.steps["worker"].add(NodeStep)
-app.steps["consumer"].add(RefusingBroker)
+app.steps["worker"].update((NodeStep, HealthStep))
+app.steps["consumer"].update((RefusingBroker, LoopStep))
 
 
 @worker_init.connect

@@ -35,6 +35,7 @@ from redis_components.server import health
 from redis_components.server.stored_values import is_foreign
 from redis_components.server.url import impatient
 from workers.node.clock_skew import complaint, off_by
+from workers.process.status_file import Condition, StatusFile
 
 from .due import expires_s, needs_anchor, next_due
 from .flower import ROUND_HEADER
@@ -45,6 +46,7 @@ ANSWER_S = 2.0  # longest wait for Redis; well below the time that the lock live
 RENEW_S = 1.0  # how often the leader renews, and how often the others look
 HEALTH_S = 15.0  # how often the leader looks at how Redis is set up
 KEYS_NAMED = 5  # in one line of the log
+STATUS_S = 5.0  # how often the status file is written
 READ_S = 2.0  # how often the leader reads what was changed about the schedule
 
 logger = get_logger("celery.beat")
@@ -70,9 +72,16 @@ class LeaderScheduler(Scheduler):
         self._findings: dict[str, str] = {}  # what was said about the server, by name
         self._broker: Any = None
         self._trouble: dict[str, str] = {}  # what is away ("Redis", "the broker") -> what was said about it
+        self._status, self._status_at = StatusFile("beat"), 0.0
+        self._status.begin()
 
     def tick(self, *_: Any, **__: Any) -> float:
         """One look: renew, or ask to lead; send what is due. Returns seconds until the next one."""
+        wait_s = self._look()
+        self._say_how_it_is()
+        return wait_s
+
+    def _look(self) -> float:
         try:
             asked_at = time.time()
             standing = self._beats.lead(self._owner)
@@ -99,7 +108,16 @@ class LeaderScheduler(Scheduler):
                     logger.info("beat: gave up the lead")
             self._token = None
             self._drop_broker()
+            self._status.end()
         super().close()
+
+    def _say_how_it_is(self) -> None:
+        """In the status file, which the health check reads."""
+        if time.monotonic() >= self._status_at:
+            self._status_at = time.monotonic() + STATUS_S
+            role = "it leads" if self._token is not None else f"it waits; {self._leader or 'none'} leads"
+            away = "; ".join(f"{what}: {said}" for what, said in self._trouble.items())
+            self._status.write(Condition.WAITS if away else Condition.OK, away or role)
 
     def _compare(self, off_s: float) -> None:
         """A beat that is behind sends messages that no worker takes; one that is ahead does no harm."""

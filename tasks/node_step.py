@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,11 +16,13 @@ from celery.signals import worker_shutdown
 from click import ClickException
 
 from redis_components.connection import connect
+from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.fleet.nodes import NodeRecord, Nodes
 from redis_components.fleet.registry import Registry
 from redis_components.names import node_name
 from workers.logs.nonblocking import never_wait
+from workers.node.health import folder_fault
 from workers.node.heartbeat import NodeBeat
 from workers.node.host import NODE
 
@@ -50,6 +53,7 @@ class NodeStep(bootsteps.StartStopStep):
         if services_of([*named]):
             queues.select_add(node_queue(worker.hostname))
         self._beat: NodeBeat | None = None
+        self._fault: str | None = None
 
     def start(self, worker: Any) -> None:
         NODE.drain.clear()
@@ -57,15 +61,28 @@ class NodeStep(bootsteps.StartStopStep):
             client = connect()
             registry = Registry(client)
             report = partial(registry.report_error, worker.hostname)
-            self._beat = NodeBeat(
-                Nodes(client), lambda: node_record(worker), before=NODE.room(worker.hostname).end_strays, report=report
-            )
+            room = NODE.room(worker.hostname)
+
+            def before() -> None:
+                room.end_strays()
+                self._tell_fault(report)
+
+            self._beat = NodeBeat(Nodes(client), lambda: node_record(worker), before=before, report=report)
             self._beat.start()
             # The step itself is stopped before the pool; a node is gone when its crawlers are.
             worker_shutdown.connect(self._say_goodbye, weak=False)
         if pool_kind(worker) != "prefork":  # supervisors are threads of this process then
             never_wait()
         instead_of_soft_shutdown(worker, lambda: drain(worker))  # nobody would tell the crawlers
+
+    def _tell_fault(self, report: Callable[[str], object]) -> None:
+        """Say once that crawlers could not write, and once that they can again."""
+        before, self._fault = self._fault, folder_fault(data_dir())
+        if self._fault and self._fault != before:
+            logger.error("this node starts no crawlers: %s", self._fault)
+            report(f"it starts no crawlers: {self._fault}")
+        elif before and not self._fault:
+            logger.warning("this node starts crawlers again")
 
     def close(self, worker: Any) -> None:  # noqa: ARG002 - the form of a step
         """SIGTERM, SIGQUIT, Ctrl-C, or an error that the worker cannot survive."""
@@ -87,7 +104,7 @@ def node_record(worker: Any) -> NodeRecord:
     return NodeRecord(
         name=worker.hostname,
         services=services_of([*worker.app.amqp.queues.consume_from]),
-        capacity=NODE.crawlers,
+        capacity=0 if folder_fault(data_dir()) else NODE.crawlers,  # no launch is sent where crawlers cannot write
         taken=hosted("trawl.run_crawler"),
         draining=NODE.drain.is_set(),
     )

@@ -14,7 +14,8 @@ from redis_components.embedded import redis_url
 from redis_components.server.namespace import fleet_namespace
 from redis_components.server.variables import load_env_file
 
-from .environment.variables import Crawlers
+from .environment.machine import container_bytes, memory_share_mb
+from .environment.variables import Crawlers, Fleet
 
 load_env_file()  # `scrapy crawl` is a program, too
 _VARIABLES = Crawlers.read()
@@ -93,8 +94,10 @@ EXTENSIONS_BASE = {name: at for name, at in default_settings.EXTENSIONS_BASE.ite
 MEMUSAGE_ENABLED = False  # it reads ru_maxrss, which a child inherits from its parent; the two limits below look at the process
 
 # Limits of one crawler process (`workers/crawler/limits.py`). It needs 80 MiB, and with 32 large pages in flight some hundred.
-CRAWLER_MEMORY_SOFT_MB = 1024  # it has a leak: its pages are finished, a fresh process takes over
-CRAWLER_MEMORY_HARD_MB = 2048  # it grows too fast for that: it is ended before the kernel ends something else on the node
+# 1024 and 2048, in a container with a memory limit each crawler's share of that, so that one number sets both.
+CRAWLER_MEMORY_HARD_MB = memory_share_mb(Fleet.read().node_crawlers, container_bytes())  # it is ended at once, before the kernel
+# ends something else on the node.
+CRAWLER_MEMORY_SOFT_MB = min(1024, CRAWLER_MEMORY_HARD_MB * 3 // 4)  # a leak: its pages are finished, a fresh process takes over
 
 # Logs: one line per event that an operator acts on.
 LOG_LEVEL = _VARIABLES.log_level

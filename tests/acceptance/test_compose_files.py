@@ -23,6 +23,7 @@ from flower.options import default_options
 from forums.sites import load_site
 from tests.support import compose_file
 from tests.support.compose_file import ROOT, ComposeService, MissingVariable
+from workers.environment.machine import LEAST_SHARE_MB, WORKER_MB, memory_share_mb
 from workers.environment.values import parse_fleet
 from workers.process.shutdown_times import container_s
 
@@ -68,8 +69,6 @@ def test_every_variable_that_a_service_gets_is_read_by_somebody() -> None:
             continue
         if name.startswith("FLOWER_"):
             assert name.removeprefix("FLOWER_").lower() in default_options, name
-        elif name == "TRAWL_NODE":
-            assert all("$TRAWL_NODE@" in service.healthcheck[2] for service in WORKERS.values())
         else:
             assert any(name in source for source in sources), f"nobody reads {name}"
 
@@ -111,10 +110,14 @@ def test_every_queue_has_exactly_one_service_that_works_on_it() -> None:
     assert queues == sorted(json.loads(asked.stdout))
 
 
-def test_each_worker_is_asked_for_its_health_under_its_own_name() -> None:
-    for name, service in WORKERS.items():
-        node = service.command[service.command.index("-n") + 1]
-        assert node == f"{service.environment['TRAWL_NODE']}@%h", name
+def test_workers_and_beats_are_well_by_the_status_files_that_they_write() -> None:
+    folder = compose_file.image_environment()["TRAWL_HEALTH_DIR"]
+    for name, service in {**WORKERS, "beat": SERVICES["beat"]}.items():
+        role = "beat" if name == "beat" else "worker"
+        assert service.healthcheck == ("python", "-I", "-S", "/app/health.py", f"{folder}/{role}"), name
+    final = compose_file.instructions()[-1]
+    assert ("COPY", "workers/process/health_check.py ./health.py") in final
+    assert [rest for name, rest in final if name == "HEALTHCHECK" and f"{folder}/worker" in rest]
 
 
 def test_a_service_with_a_port_is_asked_for_its_health_there() -> None:
@@ -135,6 +138,7 @@ def test_ports_are_published_on_this_machine_only_and_redis_not_at_all() -> None
 def test_the_demos_site_is_where_the_forum_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAWL_SITES_DIR", str(ROOT / "demo" / "sites"))
     monkeypatch.setenv("TRAWL_DEMO_URL", SERVICES["worker-list"].environment["TRAWL_DEMO_URL"])
+    assert len(load_site("demo").forums) == int(SERVICES["forum"].option("--forums") or 0)
     assert str(load_site("demo").base_url) == f"http://forum:{SERVICES['forum'].option('--port')}/"
     assert SERVICES["forum"].raw["profiles"] == ["demo"]
 
@@ -154,6 +158,28 @@ def test_every_service_comes_back_has_an_init_and_waits_for_redis() -> None:
         assert service.raw["init"] is True, name
         if name not in ("redis", "forum"):
             assert service.raw["depends_on"] == {"redis": {"condition": "service_healthy"}}, name
+
+
+def test_a_beat_and_flower_have_as_much_time_and_no_container_may_take_the_whole_machine() -> None:
+    for name, service in OURS.items():
+        assert service.raw["stop_grace_period"] == WORKERS["worker-list"].raw["stop_grace_period"], name
+        assert service.raw["read_only"] is True, name
+        assert service.raw["tmpfs"] == ["/tmp"], name
+        assert service.raw["mem_limit"], name
+        assert service.raw["pids_limit"], name
+
+
+def test_the_limits_of_crawlers_follow_from_that_of_their_container() -> None:
+    for name in ("worker-list", "worker-detail"):
+        service = WORKERS[name]
+        crawlers = int(service.environment["TRAWL_NODE_CRAWLERS"])
+        assert str(crawlers) == service.option("--concurrency")
+        memory = int(service.raw["mem_limit"].removesuffix("g")) << 30
+        share = memory_share_mb(crawlers, memory)
+        assert LEAST_SHARE_MB < share < 2048, name
+        assert crawlers * share + WORKER_MB <= memory >> 20, name
+    assert memory_share_mb(4, None) == 2048
+    assert memory_share_mb(4, 512 << 20) == LEAST_SHARE_MB
 
 
 def test_redis_keeps_its_data_and_forgets_nothing_when_it_is_full() -> None:

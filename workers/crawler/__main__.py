@@ -36,7 +36,7 @@ from workers.logs.rotate_own import OwnLog
 from workers.logs.slot_log import SlotLog
 from workers.process import page_at_work
 from workers.process.exit_kinds import ExitKind
-from workers.process.memory import leave_on_memory_error
+from workers.process.memory import leave_on_memory_error, offer_to_oom_killer
 from workers.process.options import CrawlerOptions, parse
 from workers.process.redis_check import reach_redis
 
@@ -62,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> ExitKind:
     options = parse(arguments)
     signals = StopSignals()
     signals.listen()
+    offer_to_oom_killer()
     if options.parent:
         Parent(options.parent).bind()
     safe_records()  # pages, URLs and exceptions of others are in what is logged

@@ -10,6 +10,8 @@ import psutil
 
 PER_CORE = 4  # crawlers: each waits for sites and Redis most of the time
 CRAWLER_BYTES = 256 * 1024 * 1024  # a forum crawler takes 120 to 200 MB; CRAWLER_MEMORY_SOFT_MB is where it is replaced
+WORKER_MB = 400  # Celery's main process and its pool, measured: 215 to 312 MB
+LEAST_SHARE_MB = 384
 MOST_SPARE = 16  # places that are made without being asked for: each costs a process of 30 MB from the start
 _CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
@@ -33,6 +35,22 @@ def memory_bytes() -> int:
 def crawlers_in_memory(memory: int) -> int:
     """How many crawlers fit into so many bytes; at least one."""
     return max(1, memory // CRAWLER_BYTES)
+
+
+def container_bytes() -> int | None:
+    """Memory that this container may use; None where there is no limit below the machine's memory."""
+    limit = memory_bytes()
+    return limit if limit < psutil.virtual_memory().total else None
+
+
+def memory_share_mb(crawlers: int, memory: int | None, *, most: int = 2048) -> int:
+    """MiB after which one of so many crawlers in a container of `memory` bytes is ended; `most` where it has no limit.
+
+    So one that grows ends before the kernel has to end a process of the container. At least `LEAST_SHARE_MB`.
+    """
+    if memory is None:
+        return most
+    return min(most, max(LEAST_SHARE_MB, ((memory >> 20) - WORKER_MB) // max(1, crawlers)))
 
 
 def places(cores: int, memory: int) -> int:

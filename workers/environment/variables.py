@@ -20,6 +20,10 @@ _UPPER = BeforeValidator(lambda text: text.upper() if isinstance(text, str) else
 _LEVELS = "DEBUG, INFO, WARNING, ERROR, CRITICAL"
 
 
+def _health_dir(text: object) -> Path:
+    return Path(str(text)).expanduser().absolute() if text else data_dir() / "run" / "health"
+
+
 class Frontier(Variables):
     """Redis and folders; the frontier reads these without the fleet, too"""
 
@@ -42,6 +46,16 @@ class Frontier(Variables):
         None,
         "file with more variables, one `NAME=value` a line, for all that are not set; empty: none ([below](#files))",
         shown="`.env` next to `scrapy.cfg`",
+    )
+
+
+class Health(Variables):
+    """Health checks"""
+
+    health_dir: Annotated[Path, parsed_by(_health_dir)] = declare(
+        meaning="status files of workers and beats, which `trawl health` reads; on a file system in memory it costs no disk",
+        shown="`run/health` in the data folder",
+        factory=lambda: _health_dir(""),
     )
 
 
@@ -70,8 +84,8 @@ class Fleet(Variables):
     )
     shutdown_grace: Number = declare(
         10.0,
-        "s that pages in flight get when crawlers are told to stop; workers wait 10 s longer, containers should wait twice as"
-        " long as a worker ([deployment.md](deployment.md#stopping-and-updating))",
+        "s that pages in flight get when crawlers are told to stop; workers wait 10 s longer, containers should wait three"
+        " times as long ([deployment.md](deployment.md#stopping-and-updating))",
         rule="must be a number of seconds from 0 to 3600",
         ge=0,
         le=3600,
@@ -173,9 +187,11 @@ class Compose(Variables):
     redis_password: Secret | None = declare(None, "password of the service `redis`; nothing starts without it", shown="required")
     list_room: str | None = declare("2", "crawlers that one `worker-list` may host")
     detail_room: str | None = declare("4", "crawlers that one `worker-detail` may host")
-    stop_grace: str | None = declare("40s", "from SIGTERM to SIGKILL of a worker's container; 2 · (TRAWL_SHUTDOWN_GRACE + 10) s")
-    node: str | None = declare(None, "first part of a worker's name, for its health check", shown="set for each service")
+    stop_grace: str | None = declare("60s", "from SIGTERM to SIGKILL of a container; 3 · (TRAWL_SHUTDOWN_GRACE + 10) s")
+    list_memory: str | None = declare("2g", "most memory of a `worker-list`; crawlers get shares of it (`workers/settings.py`)")
+    detail_memory: str | None = declare("3g", "the same of a `worker-detail`")
+    control_memory: str | None = declare("2g", "the same of `worker-control`")
     tag: str | None = declare("latest", "of the image `trawl`")
 
 
-GROUPS: tuple[type[Variables], ...] = (Frontier, Fleet, Crawlers, Logs, FleetApplication, Exporter, Flower, Tool)
+GROUPS: tuple[type[Variables], ...] = (Frontier, Fleet, Health, Crawlers, Logs, FleetApplication, Exporter, Flower, Tool)

@@ -73,7 +73,7 @@ class NodeCapacity:
 def _end_stray(path: Path) -> None:
     try:
         pid = int(path.read_text() or 0)
-    except FileNotFoundError:
+    except (OSError, ValueError):  # none yet, or none that can be read
         return
     if pid and _is_stray(pid):
         logger.warning("crawler %d was frozen when its supervisor died; killing it", pid)

@@ -21,6 +21,7 @@ from workers.supervision.supervisor import Supervisor, SupervisorConfig, Surroun
 
 from .capacity import NodeCapacity
 from .drain_flag import DrainFlag
+from .health import FailedStarts, folder_fault
 
 HELD = "held"  # another process has the slot: this launch came twice
 FULL = "full"  # this node has no place left: another one, or a later launch, will do it
@@ -35,6 +36,7 @@ class Node:
 
     def __init__(self) -> None:
         self.drain = DrainFlag()
+        self.failed_starts = FailedStarts()
         self.crawlers = 1  # how many it may host
         self.once = 1  # how many small crawls (`crawl_once`) it may run at one time
 
@@ -62,6 +64,9 @@ class Node:
         client = connect()
         registry = Registry(client)
         registry.clear_launch(spider, number)
+        if fault := folder_fault(data_dir()):
+            registry.report_error(name, f"it starts no crawlers: {fault}")
+            return FULL
         with self.room(name).place() as place:
             if registry.is_held(spider, number):
                 return HELD
@@ -78,6 +83,7 @@ class Node:
                 node=name,
                 draining=self.drain.is_set,
                 on_launch=place.note,
+                on_start=self.failed_starts.note,
                 on_record=on_record,
                 on_run=Runs(client).add,
                 expire_owner=lambda spider, owner, why: expire_owner(client, keys_in(client, spider), owner, why),

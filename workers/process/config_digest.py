@@ -24,7 +24,8 @@ from workers.application import application
 
 _VARIABLES = ("TRAWL_", "SCRAPY_")
 _OF_ONE_NODE = frozenset(
-    f"TRAWL_{name}" for name in ("DATA_DIR", "ENV", "FLOWER_AUTH", "NODE", "NODE_CRAWLERS", "REDIS_BIN", "SITES_DIR")
+    f"TRAWL_{name}"
+    for name in ("DATA_DIR", "ENV", "FLOWER_AUTH", "HEALTH_DIR", "NODE", "NODE_CRAWLERS", "REDIS_BIN", "SITES_DIR")
 )
 _KINDS = frozenset({".py", ".lua", ".toml", ".cfg"})
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+OOM_SCORE = 500  # of -1000 to 1000; programs have 0
 SLACK_BYTES = 256 * 1024 * 1024  # address space of threads' stacks and the like that is never touched
 
 
@@ -25,6 +26,16 @@ def cap(hard_bytes: int) -> None:
     limit, (_, most) = info.data + room, resource.getrlimit(resource.RLIMIT_DATA)
     with suppress(ValueError, OSError):  # more than who started us allows: that holds already
         resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
+
+
+def offer_to_oom_killer(score: int = OOM_SCORE, file: Path = Path("/proc/self/oom_score_adj")) -> None:
+    """Have the kernel, when memory runs out, end this process before others: its worker would take all its crawlers along.
+
+    Raises the score only, which needs no privilege; one that is higher already stays. Nothing where there is no such file.
+    """
+    with suppress(OSError, ValueError):
+        if int(file.read_text()) < score:
+            file.write_text(str(score))
 
 
 def leave_on_memory_error(leave: Callable[[], None]) -> None:

@@ -33,5 +33,5 @@ def node_s(grace_s: float) -> float:
 
 
 def container_s(grace_s: float) -> float:
-    """From SIGTERM to SIGKILL of a worker's container; twice, since both a warm and a soft shutdown may come before."""
-    return 2 * node_s(grace_s)
+    """From SIGTERM to SIGKILL of a container: a warm and a soft shutdown may come before, and the machine may be busy."""
+    return 3 * node_s(grace_s)

@@ -88,6 +88,14 @@ class LaunchedCrawler:
         """Its resident memory in bytes, read from outside: it may be too busy growing to say so."""
         return resident(self.pid) if self.poll() is None else 0
 
+    def cpu_s(self) -> float:
+        """Seconds of CPU time that it has used, read from outside; 0.0 when it is gone."""
+        try:
+            used = psutil.Process(self.pid).cpu_times()
+        except psutil.Error:
+            return 0.0
+        return float(used.user + used.system)
+
     def terminate(self) -> None:
         """SIGTERM: finish the pages in flight. Only to the crawler, which ends its own children as it sees fit."""
         if self.poll() is None:

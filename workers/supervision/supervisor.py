@@ -61,7 +61,7 @@ class SupervisorConfig:
     node_grace_s: float = SHUTDOWN_GRACE_S  # of crawlers, that this node counts with when it is shut down itself
     margin_s: float = MARGIN_S  # from the end of the crawler's own SHUTDOWN_GRACE to SIGKILL
     silence_s: float = 7.0  # of a crawler's main thread (three missed words) until it is killed: frozen, or stuck in C code
-    start_s: float = 60.0  # the same before its first word: a cold disk can be slow
+    start_s: float = 60.0  # before its first word: s without CPU time, or s of CPU time (`StartProgress`)
     period_s: float = PERIOD_S  # between renewals of the slot
     restarts: RestartPolicy = field(default_factory=RestartPolicy)
 
@@ -72,6 +72,7 @@ class Surroundings:
 
     draining: Callable[[], bool] = lambda: False  # whether this node is being shut down
     on_launch: Callable[[int], object] = lambda _: None  # told each crawler's pid
+    on_start: Callable[[bool], object] = lambda _: None  # told whether a crawler came to its first word
     on_record: Callable[[CrawlerRecord], None] = lambda _: None  # told each new record, in another thread; never raises
     on_run: Callable[[Run], object] = lambda _: None  # told when a crawler began and ended, in another thread; may fail for Redis
     expire_owner: Callable[[str, str, str], object] = lambda _spider, _owner, _why: None  # take back leases of one that died (e)
@@ -187,7 +188,10 @@ class Supervisor:
     def _one_life(self) -> Exit | None:
         """From one crawler's launch to its end; None when that end was our doing."""
         killed = oom_kills()
-        crawler = self._crawler = self._launch()
+        try:
+            crawler = self._crawler = self._launch()
+        except OSError as error:  # a full disk, a read-only folder, no more processes: it may pass
+            return self._not_launched(error)
         watch = Watch(crawler, silence_s=self._config.silence_s, start_s=self._config.start_s)
         while (code := crawler.poll()) is None:
             if self._verdict():
@@ -205,8 +209,18 @@ class Supervisor:
             return self._bury(crawler, code, ExitKind.OUT_OF_MEMORY, "by the kernel")
         return self._bury(crawler, code)
 
+    def _not_launched(self, error: OSError) -> Exit:
+        where = f" ({error.filename})" if error.filename else ""
+        reason = f"it could not be launched: {error.strerror or error}{where}"
+        end = Exit.of(ExitKind.CRASHED.exit_code, lived_s=0.0, reason=reason)
+        self._ledger.buries(end)
+        self._around.on_start(False)
+        return end
+
     def _hear(self, record: CrawlerRecord, terms: Terms) -> None:
         first, self._record = self._record is not None, None  # it speaks for itself
+        if first:
+            self._around.on_start(True)
         self._news = record
         self._book.heard(record)
         if first and terms.grace_s > self._config.node_grace_s:
@@ -269,6 +283,8 @@ class Supervisor:
         self._crawler = None
         self._ledger.buries(end)
         if not end.kind.clean:
+            if crawler.record is None and end.kind is not ExitKind.REFUSED:
+                self._around.on_start(False)
             owner = self._owner(start=self._starts - 1)
             over = end.over(blamed) if blamed else ""
             self._heartbeat.errand(lambda: self._around.expire_owner(self._slot.spider, owner, over))

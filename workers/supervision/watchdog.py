@@ -10,27 +10,51 @@ from workers.process.exit_kinds import ExitKind
 from .launcher import LaunchedCrawler
 
 TICK_S = 0.1  # how often a crawler is looked at
-WEIGH_S = 1.0  # how often its memory is read
+WEIGH_S = 1.0  # how often its memory and its CPU time are read
+PROGRESS_CPU_S = 0.5  # a start that uses less than this in `start_s` waits for something that does not come
+
+
+class StartProgress:
+    """Whether a crawler that has said nothing yet still starts. Pure.
+
+    A busy machine makes a start long, and killing those that start makes it busier: not the wall clock counts, but CPU time. A
+    start takes 2 s of it. It hangs when it gets none for `limit_s`, or has used more than `limit_s` of it.
+    """
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._cpu_s = self._at_s = 0.0
+
+    def hangs(self, *, silent_s: float, cpu_s: float) -> bool:
+        """`silent_s` since its launch; `cpu_s` that it has used since then."""
+        if cpu_s - self._cpu_s >= PROGRESS_CPU_S:
+            self._cpu_s, self._at_s = cpu_s, silent_s
+        return silent_s - self._at_s > self._limit_s or cpu_s > self._limit_s
 
 
 class Watch:
-    """Of one crawler. One that has said nothing for `silence_s` (before its first word `start_s`) is in trouble."""
+    """Of one crawler. One that has said nothing for `silence_s` is in trouble; before its first word `StartProgress` decides."""
 
     def __init__(self, crawler: LaunchedCrawler, *, silence_s: float, start_s: float) -> None:
         self._crawler = crawler
         self._silence_s = silence_s
-        self._start_s = start_s
+        self._start = StartProgress(start_s)
         self._weigh_at = 0.0
 
     def trouble(self) -> tuple[ExitKind, str] | None:
         """Why it has to be killed, and a sentence for people."""
         crawler = self._crawler
-        silent = crawler.silent_s > (self._silence_s if crawler.record else self._start_s)
-        # A silent one is weighed before it is called hung: what it grew by may be why it is silent.
-        if crawler.terms.memory_hard_bytes and (silent or time.monotonic() >= self._weigh_at):
+        look = time.monotonic() >= self._weigh_at
+        if look:
             self._weigh_at = time.monotonic() + WEIGH_S
-            if (resident := crawler.resident()) > crawler.terms.memory_hard_bytes:
-                return ExitKind.OUT_OF_MEMORY, f"it had {resident >> 20} MiB of memory"
+        if crawler.record:
+            silent = crawler.silent_s > self._silence_s
+        else:
+            silent = look and self._start.hangs(silent_s=crawler.silent_s, cpu_s=crawler.cpu_s())
+        # A silent one is weighed before it is called hung: what it grew by may be why it is silent.
+        most = crawler.terms.memory_hard_bytes
+        if most and (silent or look) and (resident := crawler.resident()) > most:
+            return ExitKind.OUT_OF_MEMORY, f"it had {resident >> 20} MiB of memory"
         if silent:
             return ExitKind.HUNG, f"it said nothing for {crawler.silent_s:.0f} s"
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from workers.process.memory import oom_kills, resident
+from workers.process.memory import OOM_SCORE, offer_to_oom_killer, oom_kills, resident
 
 
 def test_the_container_is_asked_first_then_the_machine(tmp_path: Path) -> None:
@@ -22,3 +22,12 @@ def test_a_kernel_that_does_not_say_is_no_error(tmp_path: Path) -> None:
 
 def test_a_process_that_is_gone_has_no_memory() -> None:
     assert resident(2**22 + 1) == 0
+
+
+def test_a_crawler_raises_its_score_for_the_oom_killer_and_never_lowers_it(tmp_path: Path) -> None:
+    file = tmp_path / "oom_score_adj"
+    for before, after in ((0, OOM_SCORE), (900, 900), (-500, OOM_SCORE)):
+        file.write_text(f"{before}\n")
+        offer_to_oom_killer(file=file)
+        assert int(file.read_text()) == after
+    offer_to_oom_killer(file=tmp_path / "none")

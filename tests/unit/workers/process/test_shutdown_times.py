@@ -9,7 +9,7 @@ from workers.process.shutdown_times import RELEASE_TIMEOUT_S, container_s, node_
 
 
 def test_every_wait_follows_from_that_of_a_crawler(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (shutdown_grace(), supervisor_s(10), node_s(10), container_s(10)) == (10, 13, 20, 40)
+    assert (shutdown_grace(), supervisor_s(10), node_s(10), container_s(10)) == (10, 13, 20, 60)
     monkeypatch.setenv("TRAWL_SHUTDOWN_GRACE", "60")
     for grace_s in (0.0, shutdown_grace(), 3600.0):
         released_s = supervisor_s(grace_s) + RELEASE_TIMEOUT_S

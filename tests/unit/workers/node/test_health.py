@@ -1,0 +1,47 @@
+"""A node's condition, from what is seen of its worker, and what is wrong with a data folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from workers.node.health import LOOP_LIMIT_S, MOST_FAILED_STARTS, FailedStarts, NodeLook, condition, folder_fault
+from workers.process.status_file import Condition
+
+WELL = {"connected": True, "loop_silent_s": 1.0, "folder_fault": None, "failed_starts": 0}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, Condition.OK),
+        ({"loop_silent_s": LOOP_LIMIT_S - 1}, Condition.OK),
+        ({"loop_silent_s": LOOP_LIMIT_S + 1}, Condition.BROKEN),
+        ({"connected": False, "loop_silent_s": 10 * LOOP_LIMIT_S}, Condition.WAITS),
+        ({"failed_starts": MOST_FAILED_STARTS - 1}, Condition.OK),
+        ({"failed_starts": MOST_FAILED_STARTS}, Condition.BROKEN),
+        ({"connected": False, "folder_fault": "read-only"}, Condition.BROKEN),
+    ],
+)
+def test_a_node_is_broken_when_its_loop_stands_or_no_crawler_can_start(change: dict[str, object], expected: Condition) -> None:
+    assert condition(NodeLook(**{**WELL, **change}))[0] is expected  # type: ignore[arg-type]
+
+
+def test_failed_starts_are_counted_in_a_row() -> None:
+    starts = FailedStarts()
+    for _ in range(300):
+        starts.note(False)
+    assert starts.in_a_row == 255
+    starts.note(True)
+    assert starts.in_a_row == 0
+
+
+def test_a_data_folder_that_is_a_file_or_another_users_is_a_fault(tmp_path: Path) -> None:
+    assert folder_fault(tmp_path / "made" / "later") is None
+    (tmp_path / "file").write_text("")
+    assert "is not a folder" in (folder_fault(tmp_path / "file" / "data") or "")
+    if os.geteuid():  # root may write everywhere
+        (tmp_path / "locked").mkdir(mode=0o500)
+        assert "change its owner" in (folder_fault(tmp_path / "locked" / "data") or "")

@@ -1,0 +1,125 @@
+"""The health of a node: says in its status file whether its worker can run tasks and start crawlers.
+
+A thread of the worker's main process looks every few seconds. What it looks at: the worker's event loop, which ticks while it is
+connected to the broker; the data folder, without which no crawler starts; crawlers that died before their first word.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from workers.process import freeze_detection
+from workers.process.status_file import Condition, StatusFile
+
+LOOK_S = 5.0
+LOOP_LIMIT_S = 180.0  # a loop that waits for Redis in the middle of a call is let go by its timeouts long before
+MOST_FAILED_STARTS = 5  # in a row, of all crawlers of the node
+FULL_BYTES = 1024 * 1024  # less than this is a full disk: no crawler can write its log
+
+
+class FailedStarts:
+    """How many crawlers of this node in a row ended before their first word: shared with its pool by fork."""
+
+    def __init__(self) -> None:
+        self._count = mmap.mmap(-1, 1)
+
+    def note(self, started: bool) -> None:
+        """One has said its first word, or has ended before it."""
+        self._count[0] = 0 if started else min(255, self._count[0] + 1)
+
+    @property
+    def in_a_row(self) -> int:
+        return self._count[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeLook:
+    """What is seen of a worker at one time."""
+
+    connected: bool  # to the broker
+    loop_silent_s: float  # since its event loop ticked
+    folder_fault: str | None  # why crawlers could not write
+    failed_starts: int = 0
+    hosted: int = 0  # crawlers that it hosts
+
+
+def condition(look: NodeLook) -> tuple[Condition, str]:
+    """The verdict, for the status file. Pure."""
+    if look.folder_fault:
+        return Condition.BROKEN, look.folder_fault
+    if look.failed_starts >= MOST_FAILED_STARTS:
+        return Condition.BROKEN, f"{look.failed_starts} crawlers in a row ended before their first word; see trawl status"
+    if not look.connected:
+        return Condition.WAITS, f"it waits for the broker; it hosts {look.hosted} crawlers"
+    if look.loop_silent_s > LOOP_LIMIT_S:
+        return Condition.BROKEN, f"its event loop has stood still for {look.loop_silent_s:.0f} s"
+    return Condition.OK, f"it hosts {look.hosted} crawlers"
+
+
+def folder_fault(folder: Path) -> str | None:
+    """Why a crawler could not write below the data folder, and what to do; None where it could. Costs no write."""
+    place = next((one for one in (folder, *folder.parents) if one.exists()), folder)
+    if not place.is_dir():
+        return f"{place} is not a folder: set TRAWL_DATA_DIR to one that can be written"
+    if not os.access(place, os.W_OK | os.X_OK):
+        try:
+            read_only = bool(os.statvfs(place).f_flag & os.ST_RDONLY)
+        except OSError as error:
+            return f"the data folder {folder} cannot be used: {error.strerror}"
+        if read_only:
+            return f"the data folder {folder} is on a read-only file system: mount a volume or a tmpfs there (TRAWL_DATA_DIR)"
+        return f"the data folder {folder} cannot be written by user {os.geteuid()}: change its owner, or TRAWL_DATA_DIR"
+    free = os.statvfs(place)
+    if free.f_blocks and free.f_bavail * free.f_frsize < FULL_BYTES:
+        return f"the disk of the data folder {folder} is full: {os.strerror(errno.ENOSPC)}"
+    return None
+
+
+class NodeHealth:
+    """Writes the status file of a worker, from `start` to `stop`."""
+
+    def __init__(self, file: StatusFile, folder: Path, *, failed_starts: FailedStarts, hosted: Callable[[], int]) -> None:
+        self._file, self._folder = file, folder
+        self._failed_starts, self._hosted = failed_starts, hosted
+        self._connected = False
+        self._loop_at = time.monotonic()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="health", daemon=True)
+
+    def start(self) -> None:
+        self._file.begin()
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self._file.end()
+
+    def connected(self, connected: bool) -> None:
+        """The worker has connected to the broker, or lost it."""
+        self._connected, self._loop_at = connected, time.monotonic()
+
+    def tick(self) -> None:
+        """Called by the worker's event loop."""
+        self._loop_at = time.monotonic()
+
+    def look(self) -> NodeLook:
+        return NodeLook(
+            connected=self._connected,
+            loop_silent_s=time.monotonic() - self._loop_at,
+            folder_fault=folder_fault(self._folder),
+            failed_starts=self._failed_starts.in_a_row,
+            hosted=self._hosted(),
+        )
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            self._file.write(*condition(self.look()))
+            self._loop_at += freeze_detection.sleep(LOOK_S)
+        self._file.end()

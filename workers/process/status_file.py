@@ -1,0 +1,76 @@
+"""The status file of a long-running process, which its health check reads (`workers.process.health_check`).
+
+`FOLDER/ROLE@HOST.PID` holds one line: epoch s, after how many seconds of silence the process counts as dead, state, words.
+FOLDER is TRAWL_HEALTH_DIR. The line is padded and written in place, so that it can be written on a full disk, too.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+
+from redis_components.embedded.private_files import FILE, private_folder
+from workers.environment.variables import Health
+
+LIMIT_S = 60.0
+LINE_BYTES = 512
+
+
+class Condition(StrEnum):
+    """What a process says about itself."""
+
+    OK = "ok"
+    WAITS = "waits"  # for something that is not its own, such as Redis: a restart would not help
+    BROKEN = "broken"  # it cannot do its job, and a restart, or a restart elsewhere, may help
+
+
+class StatusFile:
+    """Of this process, in the role `worker` or `beat`. Nothing here raises: a process works without its file, too."""
+
+    def __init__(self, role: str, folder: Path | None = None, *, limit_s: float = LIMIT_S) -> None:
+        self._role = role
+        self._folder = folder or Health.read().health_dir
+        self._limit_s = limit_s
+        self._pid = os.getpid()
+        self._path = self._folder / f"{role}@{os.uname().nodename}.{self._pid}"
+
+    def begin(self) -> None:
+        """Remove what dead processes of this role have left, and say that this one starts."""
+        mine = f"{self._role}@{os.uname().nodename}."
+        with suppress(OSError):
+            for path in self._folder.iterdir():
+                if path.name.startswith(mine) and not _lives(path.name.rpartition(".")[2]):
+                    path.unlink(missing_ok=True)
+        self.write(Condition.OK, "it starts")
+
+    def write(self, condition: Condition, words: str) -> None:
+        """Say it now; a process that was forked from this one says nothing."""
+        if os.getpid() != self._pid:
+            return
+        line = f"{time.time():.1f} {self._limit_s:g} {condition} {' '.join(words.split())}".encode()[: LINE_BYTES - 1]
+        with suppress(OSError):
+            private_folder(self._folder)
+            fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE)
+            try:
+                os.pwrite(fd, line.ljust(LINE_BYTES - 1) + b"\n", 0)
+            finally:
+                os.close(fd)
+
+    def end(self) -> None:
+        """It has ended as it should."""
+        if os.getpid() == self._pid:
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
+
+
+def _lives(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError, OverflowError):
+        return False
+    return True
