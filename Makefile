@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-fast test-servers lint test-scrapy-redis try-scrapy test-real-forums chaos deaths fuzz living bench peers format docs clean
+.PHONY: help install demo test test-all test-fast test-servers lint test-scrapy-redis try-scrapy test-real-forums chaos deaths fuzz living bench peers format docs stack clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ docs: $(STAMP) ## Write the generated parts of docs/ again
 	@$(BIN)/python -m forums.sites.reference > docs/site-keys.md
 	@$(BIN)/python -m forums.storage.reference > docs/database.md
 	@$(BIN)/python -m cli.views.environment docs/settings.md
+
+stack: $(STAMP) ## Write deploy/stack.yml, for Docker Swarm, from docker-compose.yml
+	@$(BIN)/python -m tests.support.stack_file > deploy/stack.yml
 
 clean: ## Remove .venv and caches (not data/)
 	rm -rf $(VENV) .venv-peers .venv-servers .venv-try-scrapy .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info

@@ -191,6 +191,7 @@ class Compose(Variables):
     list_memory: str | None = declare("2g", "most memory of a `worker-list`; crawlers get shares of it (`workers/settings.py`)")
     detail_memory: str | None = declare("3g", "the same of a `worker-detail`")
     control_memory: str | None = declare("2g", "the same of `worker-control`")
+    image: str | None = declare("trawl", "name of the image in `deploy/stack.yml`, with the registry before it")
     tag: str | None = declare("latest", "of the image `trawl`")
 
 

@@ -1,0 +1,75 @@
+"""deploy/stack.yml from docker-compose.yml: what `docker stack deploy` takes of it. `make stack` writes it.
+
+Swarm refuses what Compose allows (`depends_on` with conditions, ports as text, `profiles`, `name`), ignores other things, and
+publishes every port on all addresses: ports of the loopback are left out. A test compares the file with this.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import yaml
+
+from tests.support.compose_file import ROOT
+
+FILE = ROOT / "deploy/stack.yml"
+HEADER = """\
+# The fleet for Docker Swarm, made from docker-compose.yml by `make stack`; docs/deployment.md says how to use it.
+#
+#   set -a; . ./.env; set +a
+#   docker stack deploy --with-registry-auth -c deploy/stack.yml trawl
+#
+# No port is published: Swarm would publish Flower and exporter on every address of every node. Put a proxy with TLS and a
+# login into the stack's network, or publish them in mode host behind a firewall.
+"""
+_LEFT_OUT = ("build", "depends_on", "restart", "profiles", "ports", "mem_limit", "pids_limit", "security_opt")
+_STATEFUL = ("redis", "worker-control")  # two of them at one time would share their data
+
+
+def stack() -> dict[str, Any]:
+    """The whole document."""
+    raw = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    services = {name: _service(name, service) for name, service in raw["services"].items() if "profiles" not in service}
+    return {"version": "3.9", "services": services, "volumes": raw["volumes"]}
+
+
+def text() -> str:
+    return HEADER + yaml.dump(stack(), Dumper=_Plain, sort_keys=False, width=1000)
+
+
+def _service(name: str, compose: dict[str, Any]) -> dict[str, Any]:
+    service = {key: value for key, value in compose.items() if key not in _LEFT_OUT}
+    service["image"] = compose["image"].replace("trawl:", "${TRAWL_IMAGE:-trawl}:")
+    if "healthcheck" in service:
+        service["healthcheck"] = {key: value for key, value in service["healthcheck"].items() if key != "start_interval"}
+    if "volumes" in service:
+        service["volumes"] = [
+            volume.replace(":-./sites}", ":?the folder of site files, the same on every node}") for volume in service["volumes"]
+        ]
+    stateful = name in _STATEFUL
+    limits = {"memory": compose["mem_limit"]} if "mem_limit" in compose else {}
+    limits |= {"pids": compose["pids_limit"]} if "pids_limit" in compose else {}
+    service["deploy"] = {
+        "replicas": compose.get("deploy", {}).get("replicas", 1),
+        **({"placement": {"constraints": ["node.labels.trawl.data == true"]}} if stateful else {}),
+        "restart_policy": {"condition": "any", "delay": "2s"},
+        "update_config": {
+            "parallelism": 1,
+            "order": "stop-first" if stateful else "start-first",
+            "failure_action": "rollback",
+            "monitor": "30s",
+        },
+        "rollback_config": {"parallelism": 1, "order": "stop-first" if stateful else "start-first"},
+        **({"resources": {"limits": limits}} if limits else {}),
+    }
+    return service
+
+
+class _Plain(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+if __name__ == "__main__":
+    sys.stdout.write(text())

@@ -1,0 +1,70 @@
+"""`trawl systemd`: units that systemd itself accepts."""
+
+from __future__ import annotations
+
+import getpass
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cli.main import main
+from cli.processes.systemd_units import Host, units
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = workers.settings\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRAWL_REDIS_URL", "redis://127.0.0.1:6379/0")
+    monkeypatch.setenv("TRAWL_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("TRAWL_SHUTDOWN_GRACE", "20")
+    return tmp_path
+
+
+def test_the_units_stop_gently_write_nowhere_else_and_hold_no_password(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = project / "units"
+    folder.mkdir()
+    assert main(["systemd", "--write", str(folder)]) == 0
+    assert {path.name for path in folder.iterdir()} == {
+        *(f"trawl-{role}.service" for role in ("worker", "beat", "flower", "exporter")),
+        "trawl.target",
+    }
+    worker = (folder / "trawl-worker.service").read_text()
+    for line in ("KillMode=mixed", "OOMPolicy=continue", "TimeoutStopSec=90", f"ReadWritePaths={project}/data"):
+        assert f"\n{line}\n" in worker
+    assert "--hostname" not in worker
+    assert "trawl-beat.service" in (folder / "trawl.target").read_text()
+    assert "BASIC_AUTH" not in "".join(path.read_text() for path in folder.iterdir())
+    capsys.readouterr()
+    assert main(["systemd"]) == 0
+    assert worker in capsys.readouterr().out
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd-analyze")
+def test_systemd_accepts_them(project: Path) -> None:
+    folder = project / "with space $and 100%"
+    folder.mkdir()
+    commands = {role: ["/bin/echo", role, f"--conf={folder}/x"] for role in ("worker", "beat", "flower", "exporter")}
+    host = Host(project=folder, data=folder / "data", user=getpass.getuser(), stop_s=60, commands=commands)
+    for name, content in units(host).items():
+        (folder / name).write_text(content)
+    done = subprocess.run(
+        ["systemd-analyze", "verify", *map(str, sorted(folder.glob("trawl*")))],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    ours = [line for line in (done.stdout + done.stderr).splitlines() if "trawl" in line]
+    assert ours == [], done.stderr
+
+
+def test_without_a_redis_it_says_what_to_set(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("TRAWL_REDIS_URL")
+    assert main(["systemd"]) == 2
+    assert "TRAWL_REDIS_URL is not set" in capsys.readouterr().err
