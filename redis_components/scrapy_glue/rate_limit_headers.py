@@ -21,6 +21,8 @@ def used_up_s(headers: Headers, now: float | None = None) -> float | None:
     """For how many seconds nothing is left of the site's limit, between one second and a day; None where something is, or where
     no header can be read. With several policies in one header the one that lasts longest counts.
     """
+    if not any(b"Rate" in name for name in headers):  # their names are in title case; most sites send none of these
+        return None
     waits = [*_structured(_text(headers, "RateLimit"))]
     for prefix in _PREFIXES:
         remaining, reset = (_number(_text(headers, prefix + name)) for name in ("Remaining", "Reset"))
