@@ -29,6 +29,7 @@ from redis_components.server.variables import load_env_file
 
 from .commands import (
     autoscale,
+    capacity,
     config,
     crawl,
     db,
@@ -146,6 +147,7 @@ app.add_typer(db.app, name="db", rich_help_panel=DATA)
 app.add_typer(migrate.app, name="migrate", rich_help_panel=DATA)
 app.command("init", rich_help_panel=SITES)(init.init)
 app.add_typer(sites.app, name="sites", rich_help_panel=SITES)
+app.command("capacity", rich_help_panel=SITES)(capacity.capacity)
 app.command("systemd", rich_help_panel=SITES)(systemd.systemd)
 app.command("read", rich_help_panel=SITES)(read.read)
 app.add_typer(config.app, name="config", rich_help_panel=SITES)

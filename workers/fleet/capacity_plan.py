@@ -1,0 +1,91 @@
+"""What a fleet needs, from the operator's numbers and measured constants. Pure.
+
+Each constant names the file of `benchmarks/results/` where it was measured, on two cores with Python 3.11; a test compares them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+# benchmarks/results/crawl_speed.md, "trawl 0 ms"
+PAGES_PER_CORE_S = 900.0  # fetch, frontier and a page that is hardly read: 1.1 ms of CPU
+REDIS_COMMANDS_PER_PAGE = 9.4
+REDIS_CPU_PER_PAGE_S = 42e-6
+# benchmarks/results/reading.md: the dearest of the JSON and of the HTML pages there
+READ_PAGE_S = {"json": 1.1e-3, "html": 7.4e-3}
+# benchmarks/results/supervision.md: of a minute, "all commands"
+REDIS_COMMANDS_OF_FLEET_S = 3_804 / 60
+REDIS_COMMANDS_PER_CRAWLER_S = 14_784 / 60
+# benchmarks/results/memory.md
+BYTES_PER_QUEUED = 219
+BYTES_PER_SEEN = 39.9
+# docs/settings.md, TRAWL_THREAD_RECORDS
+BYTES_PER_THREAD = 100
+# benchmarks/results/writer_rows.md, "whole drain, fresh" (SQLite)
+ROWS_PER_S = 26_396
+# Docker containers of the demo fleet, 2026-11-22: a crawler 105 MiB more, a worker 215 to 312 MiB, the others together 300 MiB
+CRAWLER_MIB = 128
+WORKER_MIB = 312
+OTHERS_MIB = 300
+
+CONCURRENCY = 32  # workers/settings.py: CONCURRENT_REQUESTS
+PLANNED = 0.6  # of a core, and of a crawler's concurrency: the rest is for bursts and for a node that is away
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demand:
+    """What the operator wants."""
+
+    pages_per_s: float
+    latency_s: float = 0.5  # of a page, from request to answer
+    kind: str = "html"  # of the pages: json, html
+    rows_per_page: float = 10.0
+    queued: int = 0  # most requests that wait at one time
+    seen: int = 0  # URLs that the dupefilter holds
+    threads: int = 0  # threads whose state is remembered
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What it takes; memory in MiB."""
+
+    crawlers: int
+    cores: float
+    nodes_mib: int
+    redis_mib: int
+    redis_commands_per_s: float
+    redis_core: float
+    rows_per_s: float
+    writer: float  # share of what one writer stores into SQLite
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What one Redis, or one writer, cannot do."""
+        found = []
+        if self.redis_core > PLANNED:
+            found.append("one Redis is too slow: split the sites into jobs with a Redis each (TRAWL_NAMESPACE, a fleet for each)")
+        if self.writer > PLANNED:
+            found.append("one writer is too slow: fewer rows for each page, or PostgreSQL on faster disks")
+        return tuple(found)
+
+
+def plan(demand: Demand) -> Plan:
+    """The resources for a demand. Raises KeyError for another kind of page."""
+    page_s = 1 / PAGES_PER_CORE_S + READ_PAGE_S[demand.kind]
+    cores = demand.pages_per_s * page_s / PLANNED
+    by_latency = demand.pages_per_s * demand.latency_s / (CONCURRENCY * PLANNED)
+    crawlers = max(1, math.ceil(cores), math.ceil(by_latency))  # a crawler uses one core at most
+    redis = demand.queued * BYTES_PER_QUEUED + demand.seen * BYTES_PER_SEEN + demand.threads * BYTES_PER_THREAD
+    commands = REDIS_COMMANDS_OF_FLEET_S + crawlers * REDIS_COMMANDS_PER_CRAWLER_S + demand.pages_per_s * REDIS_COMMANDS_PER_PAGE
+    rows = demand.pages_per_s * demand.rows_per_page
+    return Plan(
+        crawlers=crawlers,
+        cores=cores,
+        nodes_mib=crawlers * CRAWLER_MIB + WORKER_MIB + OTHERS_MIB,
+        redis_mib=math.ceil(redis * 1.5 / 2**20) + 64,  # an append-only file is rewritten by a fork, which copies what changes
+        redis_commands_per_s=commands,
+        redis_core=demand.pages_per_s * REDIS_CPU_PER_PAGE_S + crawlers * 0.139 / 60 + 0.256 / 60,
+        rows_per_s=rows,
+        writer=rows / ROWS_PER_S,
+    )
