@@ -50,6 +50,7 @@ from .commands import (
     migrate,
     nodes,
     notify,
+    query,
     read,
     reparse,
     rescan,
@@ -142,6 +143,8 @@ app.add_typer(notify.app, name="notify", rich_help_panel=LOOK)
 app.add_typer(events.app, name="events", rich_help_panel=DATA)
 app.command("why", rich_help_panel=LOOK)(why.why)
 app.command("export", rich_help_panel=DATA)(export.export)
+app.command("query", rich_help_panel=DATA)(query.query)
+app.command("sql", rich_help_panel=DATA)(query.sql)
 app.command("reparse", rich_help_panel=DATA)(reparse.reparse)
 app.add_typer(db.app, name="db", rich_help_panel=DATA)
 app.add_typer(migrate.app, name="migrate", rich_help_panel=DATA)

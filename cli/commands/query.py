@@ -1,0 +1,89 @@
+"""`trawl query` and `trawl sql`: look into what is stored."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from cli.views.output import complain, say
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON for each row.")]
+
+
+def query(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Words that a post or comment has, all of them.")],
+    site: Annotated[str | None, typer.Option(metavar="NAME", help="Only of this site.", show_default=False)] = None,
+    limit: Annotated[int, typer.Option(metavar="N", help="Most rows.", min=1, max=10_000)] = 20,
+    as_json: AsJson = False,
+) -> int:
+    """Search stored posts and comments, the newest first.
+
+    Words are found anywhere in title and text, so Chinese needs no spaces; ASCII letters match in either case. What was
+    removed on its site is left out. The whole database is read: some seconds for a million rows. Exit code 1: nothing was found.
+
+    **Examples:**
+
+        trawl query "redis timeout"
+        trawl query 队列 --site demo --json
+    """
+    from cli.access.database import stored_data
+    from cli.views.output import print_json
+    from forums.storage.search import search
+
+    with stored_data() as database:
+        hits = search(database, text, site=site, limit=limit)
+    for hit in hits:
+        if as_json:
+            print_json(asdict(hit) | {"created_at": hit.created_at.isoformat() if hit.created_at else None})
+            continue
+        day = f"{hit.created_at:%Y-%m-%d}" if hit.created_at else "no date"
+        say(
+            f"{hit.site}  {hit.kind} {hit.id}  {day}  {hit.author or ''}".rstrip(),
+            f"  {hit.title or hit.excerpt}",
+            f"  {hit.url}",
+        )
+        if hit.title:
+            say(f"  {hit.excerpt}")
+    if not hits and not as_json:
+        complain("nothing stored has all of these words")
+    return 0 if hits else 1
+
+
+def sql(
+    statement: Annotated[str, typer.Argument(metavar="SELECT", help="One statement that reads.")],
+    limit: Annotated[int, typer.Option(metavar="N", help="Most rows.", min=1, max=1_000_000)] = 1000,
+    as_json: AsJson = False,
+) -> int:
+    """Run one SQL statement on the stored data. It can read only; tables and columns: docs/database.md.
+
+    Prints a line of column names, then the rows, with tabs between values.
+
+    **Examples:**
+
+        trawl sql "SELECT site, count(*) FROM posts GROUP BY site"
+        trawl sql "SELECT title FROM posts ORDER BY created_at DESC" --limit 5 --json
+    """
+    from cli.access.database import stored_data
+    from cli.views.output import print_json
+    from forums.storage.search import read_sql
+
+    with stored_data() as database:
+        names, rows = read_sql(database, statement, limit=limit + 1)
+    more, rows = len(rows) > limit, rows[:limit]
+    if as_json:
+        for row in rows:
+            print_json(dict(zip(names, map(_plain, row), strict=True)))
+    else:
+        say("\t".join(names), *("\t".join(" ".join(str(_plain(value)).split()) for value in row) for row in rows))
+    if more:
+        complain(f"there are more than {limit:,} rows: --limit N prints more")
+    return 0
+
+
+def _plain(value: Any) -> Any:
+    """For JSON and for people: null is empty among tabs."""
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    return value.hex() if isinstance(value, bytes) else str(value)
