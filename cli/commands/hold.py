@@ -145,7 +145,7 @@ def resume(
             if not nodes.undrain(node):
                 _check_node(node, [one.name for one in nodes.all()])
         return _show_node(node, as_json, draining=False)
-    target = _target(services, site, whole)
+    target = _target(services, site, whole, "resume")
     if breaker and (target.services or target.slots or not target.site):
         from redis_components.errors import ConfigError
 
@@ -185,7 +185,7 @@ def _hold(
     from redis_components.server.replies import server_time
     from workers.fleet import holds
 
-    target = _target(services, site, whole)
+    target = _target(services, site, whole, word.value)
     with redis_client() as client:
         held = holds.hold(client, target, word, reason=reason, at_once=at_once)
         if word is HoldKind.STOP and Beats(client).look(server_time(client)).stalled:
@@ -194,10 +194,22 @@ def _hold(
     return 0
 
 
-def _target(services: list[str] | None, site: str | None, whole: bool) -> Target:
+_TO_ADD = {
+    "pause": "a service (trawl pause forum_detail), --site NAME, or --all for the whole fleet",
+    "drain": "a service (trawl drain forum_detail), --site NAME, --node NAME, or --all for the whole fleet",
+    "stop": "a service (trawl stop forum_detail), a slot (forum_detail/2), or --all for the whole fleet",
+    "resume": "what is held: a service (trawl resume forum_detail), --site NAME, --node NAME, or --all; trawl status lists it",
+}
+
+
+def _target(services: list[str] | None, site: str | None, whole: bool, command: str) -> Target:
     """Raises ConfigError for what names nothing, or two things."""
     from cli.access.targets import parse_target
+    from redis_components.errors import ConfigError
     from workers.fleet.holds import Target
+
+    if not (services or site or whole):
+        raise ConfigError(f"trawl {command} did nothing, because nothing was named: add {_TO_ADD[command]}")
 
     named = [parse_target(text) for text in services or ()]
     return Target(

@@ -114,7 +114,7 @@ def read_sql(database: Database, statement: str, *, limit: int) -> tuple[list[st
 
 @contextmanager
 def _reading(connection: Connection) -> Iterator[None]:
-    """Let this connection read only, whatever the statement says."""
+    """Let this connection read only, for every statement."""
     if connection.dialect.name != "sqlite":
         connection.exec_driver_sql("SET TRANSACTION READ ONLY")
         yield

@@ -255,7 +255,8 @@ def test_a_command_that_names_nothing_does_not_hit_the_whole_fleet(trawl: Trawl,
     for command in ("pause", "drain", "stop", "resume"):
         code, _, err = trawl(command)
         assert code == 2
-        assert err.startswith("trawl: say what: one or more services, --site NAME, or --all")
+        assert err.startswith(f"trawl: trawl {command} did nothing, because nothing was named: add ")
+        assert f"trawl {command} forum_detail" in err
     assert said(redis_client) == []
 
 

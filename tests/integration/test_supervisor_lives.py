@@ -206,6 +206,15 @@ def test_a_crawler_that_dies_again_and_again_is_given_up_with_its_last_words(act
     assert any("given up after 2 failures in a row" in error.what for error in stage.registry.errors())
 
 
+def test_a_crawler_that_cannot_be_launched_is_backed_off_and_given_up_with_the_reason(act: Act, tmp_path: Path) -> None:
+    (tmp_path / "crawler.log").symlink_to(tmp_path / "gone" / "crawler.log")  # as a data folder that went away
+    with act() as stage:
+        wait_until(lambda: stage.verdict is Verdict.CRASH_LOOPING, lambda: str(stage.registry.errors()))
+        said = [one.what for one in stage.registry.errors()]
+        assert len(said) == 2, "each is told once"
+        assert all("it could not be launched: No such file or directory" in one for one in said)
+
+
 def test_a_crawler_that_cannot_run_as_configured_is_not_tried_again(act: Act) -> None:
     with act(spider="nix") as stage:
         wait_until(lambda: stage.verdict is Verdict.REFUSED, stage.said)
