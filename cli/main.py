@@ -29,6 +29,7 @@ from redis_components.server.variables import load_env_file
 
 from .commands import (
     autoscale,
+    backup,
     capacity,
     config,
     crawl,
@@ -54,6 +55,7 @@ from .commands import (
     read,
     reparse,
     rescan,
+    restore,
     roll,
     scale,
     schedule,
@@ -146,6 +148,8 @@ app.command("export", rich_help_panel=DATA)(export.export)
 app.command("query", rich_help_panel=DATA)(query.query)
 app.command("sql", rich_help_panel=DATA)(query.sql)
 app.command("reparse", rich_help_panel=DATA)(reparse.reparse)
+app.command("backup", rich_help_panel=DATA)(backup.backup)
+app.command("restore", rich_help_panel=DATA)(restore.restore)
 app.add_typer(db.app, name="db", rich_help_panel=DATA)
 app.add_typer(migrate.app, name="migrate", rich_help_panel=DATA)
 app.command("init", rich_help_panel=SITES)(init.init)

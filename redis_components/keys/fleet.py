@@ -197,6 +197,14 @@ class FleetKeys:
         """
         return f"{self.prefix}:writable"
 
+    def backup_copy(self, word: str, number: int | str) -> str:
+        """HASH, LIST, SET, STRING, ZSET with TTL: a copy of one key as it was at one instant, for `trawl backup`, which removes
+        it once it is read; or what `trawl restore` has read of a file, until all of it takes its place at once.
+
+        Written and read by these two.
+        """
+        return f"{self.prefix}:backup:{word}:{number}"
+
     def orders(self) -> str:
         """HASH: what the holder of a slot shall do (`spider/number` -> `<token>|<word>|<reason>`); it counts for that token only.
 

@@ -1,0 +1,151 @@
+"""Making a backup of a fleet, and putting one back: Redis's keys of one instant, then the database.
+
+In this order: an item that moved from Redis into the database in between is in both copies and stored once, by its natural key.
+In the other order it would be in neither. Back it goes in the other order, for the same reason.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from redis_components.backup.archive import FORMAT, MANIFEST, SUMS, Parts, Writer, members, records, verified
+from redis_components.backup.key_names import KeyNames, key_names
+from redis_components.backup.snapshot import BackupError, read, snapshot
+from redis_components.server.namespace import fleet_namespace
+
+if TYPE_CHECKING:
+    import redis
+
+    from forums.storage import Database
+
+_COPIED = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saved:
+    """What is in a backup."""
+
+    file: str
+    bytes: int
+    keys: int
+    database: bool
+    elsewhere: tuple[str, ...]
+    """Services whose frontier is in another Redis, and not in the backup."""
+
+
+def file_for(place: Path) -> Path:
+    """`place`, or a file in it named by namespace and time where it is a folder."""
+    if not place.is_dir():
+        return place
+    namespace = "".join(sign for sign in fleet_namespace() if sign.isalnum() or sign in "-_") or "fleet"
+    return place / f"trawl-{namespace}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.backup"
+
+
+def make(client: redis.Redis, services: Collection[str], database: Database, target: Path) -> Saved:
+    """Write a backup. Raises BackupError, StorageError, OSError; there is no file at `target` then, or the former one."""
+    from forums.storage.copying import copy_name, copy_to
+    from redis_components import __version__
+
+    names = key_names(client, services)
+    with tempfile.TemporaryDirectory(prefix=".trawl-backup-", dir=target.parent) as folder, Writer(target) as writer:
+        with snapshot(client, names) as copies:
+            manifest = {
+                "format": FORMAT,
+                "trawl": __version__,
+                "namespace": fleet_namespace(),
+                "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+                "keys": len(copies),
+                "services": sorted(services),
+            }
+            writer.add(MANIFEST, json.dumps(manifest).encode())
+            parts = Parts(writer)
+            for one, values in read(client, copies):
+                parts.add(one.key, one.kind, one.left_ms, values)
+            parts.flush()
+        copy = Path(folder) / "database"
+        there = copy_to(database, copy)
+        if there:
+            writer.add_file(copy_name(database), copy)
+    return Saved(file=str(target), bytes=target.stat().st_size, keys=len(copies), database=there, elsewhere=names.elsewhere)
+
+
+def put_back(client: redis.Redis, services: Collection[str], database: Database, source: Path, *, force: bool) -> dict[str, Any]:
+    """Restore a backup; returns what was in it. Everything is read and checked before anything is replaced.
+
+    Raises BackupError, StorageError, OSError: nothing is changed then, but where Redis fails in the last step the database is
+    restored already; the same command again completes it.
+    """
+    from forums.storage.copying import check, copy_from
+    from redis_components.backup.staging import Staging
+
+    manifest = verified(source)
+    if manifest.get("namespace") != fleet_namespace():
+        raise BackupError(f"{source} is of namespace {manifest.get('namespace')!r:.200}: name it with trawl --namespace")
+    names = key_names(client, services)
+    if not force:
+        _refuse_to_overwrite(client, names, database)
+    staging = Staging(client)
+    with tempfile.TemporaryDirectory(prefix="trawl-restore-") as folder:
+        try:
+            copy = _load(source, staging, Path(folder) / "database")
+            if copy:
+                check(Path(folder) / "database", copy, database)
+            names = _with_crawls_of(staging, names)
+            if foreign := staging.foreign(names):
+                raise BackupError(f"{source}: key {foreign[0]!r:.100} does not belong to this fleet")
+            staging.renew()
+            if copy:
+                copy_from(database, Path(folder) / "database")
+                staging.renew()
+            staging.swap(names)
+        finally:
+            staging.discard()
+    return manifest | {"keys": staging.keys, "database": bool(copy)}
+
+
+def _load(source: Path, staging: Any, copy: Path) -> str:
+    """Into Redis under other names, and the database into a file; returns the name of that member, "" where there is none."""
+    from redis_components.embedded.private_files import private_file
+
+    found = ""
+    with members(source) as every:
+        for name, size, content in every:
+            if name.startswith("redis/"):
+                staging.load(records(content, size))
+            elif name.startswith("database."):
+                found = name
+                private_file(copy)
+                with copy.open("wb") as file:
+                    while part := content.read(_COPIED):
+                        file.write(part)
+            elif name not in (MANIFEST, SUMS):
+                raise BackupError(f"{source} has {name[:100]!r}, which this Trawl does not know")
+    return found
+
+
+def _with_crawls_of(staging: Any, names: KeyNames) -> KeyNames:
+    """The names with those of the crawls that the backup knows: after a loss this Redis has no records of crawls."""
+    return names.with_records(staging.hash_of(names.crawl_records()))
+
+
+def _refuse_to_overwrite(client: redis.Redis, names: KeyNames, database: Database) -> None:
+    from forums.storage.copying import has_posts
+    from redis_components.fleet.nodes import Nodes
+    from redis_components.server.replies import server_time
+
+    now = server_time(client)
+    if running := [node.name for node in Nodes(client).all() if node.alive(now)]:
+        raise BackupError(f"the fleet is running ({', '.join(running)[:200]}): stop it first, or use --force")
+    crawls = {
+        key.encode() for crawl in names.crawls for key in (crawl.ready(), crawl.lanes(), crawl.item_stream(), crawl.start_tasks())
+    }
+    if any(client.exists(key) for key in crawls):
+        raise BackupError("Redis has requests, start tasks or items of this fleet: --force replaces them")
+    if has_posts(database):
+        raise BackupError(f"database {database.name} has posts: --force replaces everything in it")

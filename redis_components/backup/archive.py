@@ -1,0 +1,173 @@
+"""The file of a backup: a tar of small members, each with its SHA-256, written and read in one pass.
+
+| member              | content                                                                    |
+|---------------------|----------------------------------------------------------------------------|
+| `manifest.json`     | version of the format, namespace, time, what is in it                      |
+| `redis/0000001` ... | keys in MessagePack: `[[key, kind, time to live in ms or -1, values], ...]` |
+| `database.sqlite`, `database.pg` | a copy of the database                                        |
+| `SHA256SUMS`        | the sum of each member before it; a file without it was cut off            |
+
+No member is ever written to a path that the file names.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import tarfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+import msgspec
+
+from redis_components.embedded.private_files import FILE
+
+from .snapshot import BackupError
+
+SUMS = "SHA256SUMS"
+MANIFEST = "manifest.json"
+FORMAT = 1
+PART_BYTES = 1 << 20
+MOST_PART_BYTES = 1 << 30  # one element of Redis has at most 512 MiB
+MOST_SUMS_BYTES = 1 << 26
+_READ = 1 << 20
+
+
+class Writer:
+    """Writes a backup next to `path`, and puts it there when the block ends without an error. Raises OSError, BackupError."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+        self._sums: list[str] = []
+
+    def __enter__(self) -> Self:
+        handle = os.open(self._unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE)
+        self._file = os.fdopen(handle, "wb")
+        self._packed = gzip.GzipFile(filename="", fileobj=self._file, mode="wb", compresslevel=1)
+        self._tar = tarfile.open(fileobj=self._packed, mode="w|")
+        return self
+
+    def add(self, name: str, content: bytes) -> None:
+        """One member."""
+        self._add(name, len(content), io.BytesIO(content), hashlib.sha256(content).hexdigest())
+
+    def add_file(self, name: str, file: Path) -> None:
+        """One member from a file."""
+        with file.open("rb") as content:
+            total = hashlib.file_digest(content, "sha256").hexdigest()
+            content.seek(0)
+            self._add(name, file.stat().st_size, content, total)
+
+    def _add(self, name: str, size: int, content: IO[bytes], total: str) -> None:
+        info = tarfile.TarInfo(name)
+        info.size, info.mode = size, FILE
+        self._tar.addfile(info, content)
+        self._sums.append(f"{total}  {name}\n")
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if kind is None:
+                self.add(SUMS, "".join(self._sums).encode())
+                self._tar.close()
+                self._packed.close()
+                self._file.flush()
+                os.fsync(self._file.fileno())
+                self._unfinished.replace(self.path)
+        finally:
+            self._packed.close()
+            self._file.close()
+            self._unfinished.unlink(missing_ok=True)
+
+
+class Parts:
+    """Gathers portions of keys into members of about a mebibyte."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._records: list[Any] = []
+        self._size = self._number = 0
+
+    def add(self, key: bytes, kind: str, left_ms: int, values: list[Any]) -> None:
+        """One portion of one key."""
+        self._records.append((key, kind, left_ms, values))
+        self._size += 64 + sum(len(value) if isinstance(value, bytes) else 9 for value in values)
+        if self._size >= PART_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was gathered."""
+        if self._records:
+            self._number += 1
+            self._writer.add(f"redis/{self._number:07}", msgspec.msgpack.encode(self._records))
+        self._records, self._size = [], 0
+
+
+@contextmanager
+def members(path: Path) -> Iterator[Iterator[tuple[str, int, IO[bytes]]]]:
+    """Name, size and content of each member, in their order; a content can be read until the next one is asked for.
+
+    Raises BackupError for what is not a backup, or is damaged.
+    """
+    try:
+        with tarfile.open(path, mode="r|gz") as tar:
+            yield _members(tar, path)
+    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise BackupError(f"{path}: {error.strerror}") from error
+        raise BackupError(f"{path} is not a backup of Trawl, or is damaged: {error}") from error
+
+
+def _members(tar: tarfile.TarFile, path: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
+    for info in tar:
+        content = tar.extractfile(info) if info.isreg() else None
+        if content is None:
+            raise BackupError(f"{path}: {info.name[:100]!r} is not a file: this is not a backup of Trawl")
+        yield info.name, info.size, content
+
+
+def records(content: IO[bytes], size: int) -> list[tuple[bytes, str, int, list[Any]]]:
+    """The portions in one member. Raises BackupError."""
+    if size > MOST_PART_BYTES:
+        raise BackupError(f"a part of {size:,} bytes is larger than Redis can have")
+    try:
+        return msgspec.msgpack.decode(content.read(), type=list[tuple[bytes, str, int, list[bytes | float]]])
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise BackupError(f"a part cannot be read: {error}") from error
+
+
+def verified(path: Path) -> dict[str, Any]:
+    """Read the whole file once, compare every sum, and return the manifest. Raises BackupError."""
+    sums: list[str] = []
+    manifest = said = b""
+    with members(path) as found:
+        for name, size, content in found:
+            if said:
+                raise BackupError(f"{path}: something follows its sums: it was changed")
+            if name in (SUMS, MANIFEST) and size > MOST_SUMS_BYTES:
+                raise BackupError(f"{path}: {name} has {size:,} bytes")
+            if name == SUMS:
+                said = content.read()
+                continue
+            total = hashlib.sha256()
+            while part := content.read(_READ):
+                total.update(part)
+                manifest += part if name == MANIFEST else b""
+            sums.append(f"{total.hexdigest()}  {name}\n")
+    if not said:
+        raise BackupError(f"{path} was cut off: it has no sums")
+    if said != "".join(sums).encode():
+        raise BackupError(f"{path} is damaged: a sum differs")
+    try:
+        known: dict[str, Any] = msgspec.json.decode(manifest, type=dict)
+    except msgspec.MsgspecError as error:
+        raise BackupError(f"{path}: its manifest cannot be read: {error}") from error
+    if known.get("format") != FORMAT:
+        raise BackupError(f"{path} has format {known.get('format')!r:.40}, this Trawl reads {FORMAT}: use the Trawl that made it")
+    return known

@@ -1,0 +1,153 @@
+"""All keys of a fleet as of one instant, while it works: copied inside Redis by one transaction, then read at leisure.
+
+A request moves between keys with each exchange. Keys that were read one after the other could miss it in all of them, and then
+it would be lost; the transaction sees it in exactly one. The copies carry a TTL: of a backup that was killed nothing stays.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import redis
+
+from redis_components.errors import TrawlError
+from redis_components.keys import FleetKeys
+from redis_components.server.replies import as_text
+
+from .key_names import KeyNames
+from .values import DUMPED, KINDS, Values, in_lots, portions
+
+KEPT_MS = 900_000
+RENEWED_S = 60.0
+TRIES = 10  # a crawler that begins or ends between looking and copying makes or removes a key
+AT_ONCE = 500  # keys for each round trip
+
+
+class BackupError(TrawlError):
+    """A backup that cannot be made or read; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copied:
+    """One key, and where its copy is."""
+
+    key: bytes
+    copy: str
+    kind: str
+    left_ms: int  # time to live when it was copied; -1: it has none
+
+
+@contextmanager
+def snapshot(client: redis.Redis, names: KeyNames) -> Iterator[list[Copied]]:
+    """Copies of every key of the fleet, of one instant; they are removed at the end of the block.
+
+    Locks and marks of living processes (strings with a TTL) are left out. Raises BackupError where Redis has no room for the
+    copies or keys change too quickly, `redis.RedisError`.
+    """
+    word = secrets.token_hex(6)
+    keys: list[bytes] = []
+    try:
+        implied: set[bytes] = set()
+        for _ in range(TRIES):
+            keys = list({*names.found(client), *implied})
+            _check_room(client, keys)
+            copied, implied = _copy(client, names, keys, word)
+            if implied <= set(keys):
+                break
+            _remove(client, word, len(keys))
+        else:
+            raise BackupError("crawlers begin and end so quickly that no instant could be copied: try again")
+        yield [one for one in copied if one.kind != "none" and not (one.kind == "string" and one.left_ms >= 0)]
+    finally:
+        _remove(client, word, len(keys))
+
+
+def read(client: redis.Redis, copies: list[Copied]) -> Iterator[tuple[Copied, Values]]:
+    """The values of the copies, in portions; each copy is removed when it is read.
+
+    Raises BackupError when a copy is gone, which an evicting Redis does, `redis.RedisError`.
+    """
+    renewed = time.monotonic()
+    for number, one in enumerate(copies):
+        kind = one.kind if one.kind in KINDS else DUMPED
+        for values in portions(client, one.copy, kind):
+            yield Copied(key=one.key, copy=one.copy, kind=kind, left_ms=one.left_ms), values
+            if time.monotonic() - renewed > RENEWED_S:
+                renewed = time.monotonic()
+                _renew(client, copies[number:])
+        if not client.unlink(one.copy):
+            raise BackupError(f"the copy of {as_text(one.key)} was gone before it was read: does Redis evict keys?")
+
+
+def _copy(client: redis.Redis, names: KeyNames, keys: list[bytes], word: str) -> tuple[list[Copied], set[bytes]]:
+    """What was copied, and the keys whose names follow from others, as they were at that instant."""
+    copies = [FleetKeys().backup_copy(word, number) for number in range(len(keys))]
+    with client.pipeline(transaction=True) as pipe:
+        for key, copy in zip(keys, copies, strict=True):
+            pipe.copy(key, copy)  # type: ignore[arg-type]  # redis-py's types know text only
+            pipe.pttl(key)
+            pipe.pexpire(copy, KEPT_MS)
+        for crawl in names.crawls:
+            pipe.zrange(crawl.owners(), 0, -1)
+            pipe.zrange(crawl.lanes(), 0, -1)
+            pipe.hkeys(crawl.parked())
+        said: list[Any] = pipe.execute()
+    kinds: list[str] = []
+    for some in in_lots(copies, AT_ONCE):
+        with client.pipeline(transaction=False) as pipe:
+            for copy in some:
+                pipe.type(copy)
+            kinds += map(as_text, pipe.execute())
+    copied = [
+        Copied(key=key, copy=copy, kind=kind, left_ms=left_ms)
+        for key, copy, kind, left_ms in zip(keys, copies, kinds, said[1 : 3 * len(keys) : 3], strict=True)
+    ]
+    return copied, _implied(names, said[3 * len(keys) :])
+
+
+def _implied(names: KeyNames, said: list[Any]) -> set[bytes]:
+    """The keys of leases, lanes and lots that owners, lanes and counts speak of."""
+    found: list[str] = []
+    for number, crawl in enumerate(names.crawls):
+        owners, lanes, lots = said[3 * number : 3 * number + 3]
+        found += [crawl.leases(as_text(owner)) for owner in owners]
+        found += [crawl.lane(as_text(lane)) for lane in lanes]
+        found += [crawl.parked_lot(as_text(lot)) for lot in lots]
+    return {key.encode() for key in found}
+
+
+def _check_room(client: redis.Redis, keys: list[bytes]) -> None:
+    """Raise BackupError where the copies would not fit below `maxmemory`."""
+    memory = client.info("memory")
+    most = int(memory.get("maxmemory", 0))
+    if not most:
+        return
+    need = 0
+    for some in in_lots(keys, AT_ONCE):
+        with client.pipeline(transaction=False) as pipe:
+            for key in some:
+                pipe.memory_usage(key)
+            need += sum(int(one or 0) for one in pipe.execute())
+    if (used := int(memory["used_memory"])) + need > most:
+        raise BackupError(
+            f"Redis uses {used:,} of maxmemory {most:,} bytes, a copy of the fleet's keys needs {need:,} more for the time of the"
+            " backup: raise maxmemory"
+        )
+
+
+def _renew(client: redis.Redis, copies: list[Copied]) -> None:
+    for some in in_lots(copies, AT_ONCE):
+        with client.pipeline(transaction=False) as pipe:
+            for one in some:
+                pipe.pexpire(one.copy, KEPT_MS)
+            pipe.execute()
+
+
+def _remove(client: redis.Redis, word: str, count: int) -> None:
+    for some in in_lots(range(count), AT_ONCE):
+        client.unlink(*(FleetKeys().backup_copy(word, number) for number in some))
