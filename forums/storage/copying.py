@@ -21,6 +21,7 @@ from redis_components.embedded.private_files import private_file, private_folder
 from .database import Database
 from .engine import LOCK_WAIT_S, sqlite_file
 from .errors import StorageError, masked, storage_error
+from .operator_states import operator_states
 from .tables import metadata, posts
 
 SQLITE, POSTGRESQL = "database.sqlite", "database.pg"
@@ -113,7 +114,7 @@ def _translated(url: URL) -> Iterator[None]:
 def _tables(database: Database) -> list[str]:
     with database.translated(), database.engine.connect() as connection:
         there = set(inspect(connection).get_table_names())
-    ours = sorted(there & (set(metadata.tables) | {"alembic_version", "operator_state"}))
+    ours = sorted(there & (set(metadata.tables) | {"alembic_version", operator_states.name}))
     return [f"--table={name}" for name in ours]
 
 

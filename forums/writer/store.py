@@ -20,6 +20,7 @@ from workers.process.item_consumers import FORUM_WRITER, streams_of
 
 from .drain import WriteReport, drain
 from .learn import learn
+from .operator_state import keep_operator_state
 from .prune_events import prune_events
 from .published import Lateness
 from .remember import remember
@@ -63,7 +64,7 @@ def store(client: redis.Redis, services: Iterable[str], *, budget_s: float = 10.
     `services` are those of the fleet; of services that it does not name any more the rest is drained, too. Raises StorageError;
     nothing is lost then.
     """
-    url = default_url()
+    url, services = default_url(), list(services)
 
     def after(items: Sequence[Item]) -> None:
         remember(client, items)
@@ -81,7 +82,8 @@ def store(client: redis.Redis, services: Iterable[str], *, budget_s: float = 10.
             for service, stream in streams.items()
         }
         prune_events(database)
-        store_runs(client, database)  # last: it must never keep items waiting
+        store_runs(client, database)  # last, as what follows: they must never keep items waiting
+        keep_operator_state(client, database, services)
         return reports
     except StorageError:
         forget(url)
