@@ -337,7 +337,12 @@ def test_another_database_is_told_once_in_the_log_and_in_the_status_until_its_th
     assert "trawl forget --all" in trawl("status").out
     assert stored_in("one") == [False, False]
     assert stored_in("two") == [True, True]
-    trawl("forget", "--all")
+    refused = trawl("forget", "--all")
+    assert refused.code == 2
+    assert "every thread of every site" in refused.err
+    assert "add --yes" in refused.err
+    assert stored_in("two") == [False, True]
+    trawl("forget", "--all", "--yes")
     assert stored_in("two") == [False, False]
     for name in ("one", "two"):
         forget(f"sqlite:///{tmp_path}/{name}.sqlite")
