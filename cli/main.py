@@ -28,6 +28,7 @@ from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.variables import load_env_file
 
 from .commands import (
+    acl,
     autoscale,
     backup,
     capacity,
@@ -157,6 +158,7 @@ app.add_typer(sites.app, name="sites", rich_help_panel=SITES)
 app.command("capacity", rich_help_panel=SITES)(capacity.capacity)
 app.command("systemd", rich_help_panel=SITES)(systemd.systemd)
 app.command("read", rich_help_panel=SITES)(read.read)
+app.command("acl", rich_help_panel=SITES)(acl.acl)
 app.add_typer(config.app, name="config", rich_help_panel=SITES)
 
 

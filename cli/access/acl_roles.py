@@ -1,0 +1,118 @@
+"""Redis users for the processes of one fleet, each with the keys and commands that it needs.
+
+Keys come from their one declaration. Commands are Redis's categories without the dangerous ones: nobody gets FLUSHALL, KEYS,
+CONFIG, SHUTDOWN, DEBUG, REPLICAOF, MIGRATE or ACL. A script runs with the rights of its caller, so a role without `@write`
+changes nothing through EVALSHA either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from forums.state.keys import ForumFleetKeys
+from redis_components.errors import ConfigError
+from redis_components.keys import CrawlKeys
+from redis_components.server.namespace import fleet_namespace
+
+_ANY = "*"
+_READ = ("+@read", "+@connection", "+@transaction", "+time", "+eval", "+evalsha", "+script|load", "+script|exists")
+_WRITE = (*_READ, "+@write")
+_SAFE = ("-@dangerous", "+info", "+client|setinfo", "-@admin")
+_CELERY = ("_kombu.*", "control*", "*.pidbox", "celery*", "unacked*", "*.reply.celery.pidbox")
+"""Keys of the broker that whoever sends a task, or a command of remote control, touches; the namespace stands before each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Role:
+    """One user: key patterns with the namespace, channel patterns, and commands as ACL SETUSER takes them."""
+
+    name: str
+    purpose: str
+    keys: tuple[str, ...]
+    channels: tuple[str, ...] = ()
+    commands: tuple[str, ...]
+
+    def rules(self, password: str) -> list[str]:
+        """The rules of ACL SETUSER, the password as its SHA-256 or in the clear, with the sign before it."""
+        channels = [f"&{channel}" for channel in self.channels]
+        keys = [f"~{key}" for key in self.keys]
+        return ["reset", "on", password, "resetchannels", *keys, *channels, "-@all", *self.commands, *_SAFE]
+
+
+def roles(crawls: Iterable[CrawlKeys]) -> list[Role]:
+    """The users of the fleet of this namespace, whose services have these crawls.
+
+    Raises ConfigError without a namespace: Celery's keys cannot be told from others' then.
+    """
+    namespace = fleet_namespace()
+    if not namespace:
+        raise ConfigError("users need a namespace, which all keys of the fleet begin with: set TRAWL_NAMESPACE")
+    within = f"{_literal(namespace)}:"
+    every = (f"{within}{_ANY}",)
+    celery = tuple(f"{within}{key}" for key in _CELERY)
+    of_crawls = tuple(dict.fromkeys(pattern for keys in crawls for pattern in _of_crawl(keys)))
+    fleet = _fleet_patterns()
+    sent = (f"{within}{_ANY}",)
+    heard = (_ANY,)  # kombu subscribes by patterns, which have to stand in the rules letter by letter, and hold the database
+    return [
+        Role(
+            name="crawler",
+            purpose="scrapy crawl: the frontier, limits, and what a process says of itself",
+            keys=(*of_crawls, *fleet["crawler"]),
+            commands=_WRITE,
+        ),
+        Role(
+            name="worker",
+            purpose="celery worker, and the crawlers that it starts, which inherit its environment",
+            keys=every,
+            channels=heard,
+            commands=(*_WRITE, "+@pubsub"),
+        ),
+        Role(
+            name="beat",
+            purpose="celery beat: its lock, its rounds, and sending tasks",
+            keys=(*celery, *fleet["beat"]),
+            channels=sent,
+            commands=(*_WRITE, "+publish"),
+        ),
+        Role(name="exporter", purpose="metrics and status page; changes nothing", keys=every, commands=_READ),
+        Role(
+            name="flower",
+            purpose="Flower: events, remote control and results of Celery; no queue of pages",
+            keys=celery,
+            channels=heard,
+            commands=(*_WRITE, "+@pubsub"),
+        ),
+        Role(name="cli-read", purpose="trawl status, forums, nodes, doctor; changes nothing", keys=every, commands=_READ),
+        Role(
+            name="cli-admin",
+            purpose="every trawl command",
+            keys=every,
+            channels=sent,
+            commands=(*_WRITE, "+@pubsub"),
+        ),
+    ]
+
+
+def _of_crawl(keys: CrawlKeys) -> list[str]:
+    bases = (keys.requests, keys.dupefilter, keys.start_urls, *keys.more_start_urls, keys.items, keys.stats, keys.limits)
+    return [pattern for base in bases for pattern in (_literal(base), f"{_literal(base)}:{_ANY}")]
+
+
+def _fleet_patterns() -> dict[str, list[str]]:
+    fleet = ForumFleetKeys()
+    crawler = [
+        *(fleet.crawlers(), fleet.crawls(), fleet.errors(), fleet.runs(), fleet.orders(), fleet.fences(), fleet.holds()),
+        *(fleet.breakers(), fleet.wrong_sites()),
+    ]
+    beat = [
+        *(fleet.beat_leader(), fleet.beats(), fleet.beat_runs(), fleet.fences(), fleet.schedule(), fleet.errors()),
+    ]
+    slots = [f"{_literal(fleet.slot('', 0)[: -len('/0')])}{_ANY}", f"{_literal(fleet.met(''))}{_ANY}"]
+    return {"crawler": [*map(_literal, crawler), *slots], "beat": [*map(_literal, beat)]}
+
+
+def _literal(text: str) -> str:
+    """A pattern that stands for the text itself."""
+    return "".join(f"\\{sign}" if sign in "*?[]^-\\" else sign for sign in text)

@@ -1,0 +1,171 @@
+"""Each process of a fleet under a Redis user of its own: it works to the end, and is refused what it does not need."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from cli.access.acl_roles import Role, roles
+from demo.forum.process import ForumProcess
+from forums.scheduling.seeding import seed
+from redis_components.keys import CrawlKeys, FleetKeys
+from tests.integration.test_forum_crawl import ROOT, crawl
+from tests.support.fleet import ToyFleet
+from tests.support.processes import wait_until
+from tests.support.redis_server import RedisServer
+from tests.support.trawl_command import Trawl, commands, one_line
+
+JOB = "job42"
+READERS = ("exporter", "cli-read")
+
+
+def made(monkeypatch: pytest.MonkeyPatch, *services: str) -> dict[str, Role]:
+    monkeypatch.setenv("TRAWL_NAMESPACE", JOB)
+    return {role.name: role for role in roles(CrawlKeys.for_spider(service) for service in services)}
+
+
+def as_user(server: RedisServer, admin: redis.Redis, role: Role) -> redis.Redis:
+    admin.execute_command("ACL", "SETUSER", role.name, *role.rules(">marked"))
+    return redis.Redis(port=server.port, username=role.name, password="marked")
+
+
+REFUSED = (
+    ("FLUSHALL",),
+    ("FLUSHDB",),
+    ("KEYS", "*"),
+    ("CONFIG", "GET", "*"),
+    ("CONFIG", "SET", "dir", "/tmp"),
+    ("ACL", "LIST"),
+    ("SHUTDOWN",),
+    ("REPLICAOF", "NO", "ONE"),
+    ("MODULE", "LIST"),
+    ("CLIENT", "LIST"),
+    ("MONITOR",),
+    ("SCRIPT", "FLUSH"),
+    ("GET", "other:key"),
+    ("SET", "other:key", "1"),
+    ("EVAL", "return redis.call('FLUSHALL')", "0"),
+    ("EVAL", "return redis.call('SET', 'other:key', 1)", "0"),
+)
+
+
+def test_no_role_may_do_what_no_process_needs_and_readers_change_nothing(
+    redis_server: RedisServer, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = made(monkeypatch, "toy")
+    sizes = FleetKeys().desired()
+    try:
+        for role in found.values():
+            client = as_user(redis_server, redis_client, role)
+            for command in REFUSED:
+                refused(client, *command)
+            if role.name in READERS:
+                assert client.hgetall(sizes) == {}
+                refused(client, "HSET", sizes, "toy", "9")
+                refused(client, "EVAL", f"return redis.call('HSET', '{sizes}', 'toy', '9')", "1", sizes)
+            if role.name in ("crawler", "beat", "flower"):
+                refused(client, "HSET", sizes, "toy", "9")
+            if role.name in ("beat", "flower"):
+                refused(client, "RPUSH", CrawlKeys.for_spider("toy").start_tasks(), "http://elsewhere.example/")
+            client.close()
+    finally:
+        redis_client.execute_command("ACL", "DELUSER", *found)
+
+
+def refused(client: redis.Redis, *command: str) -> None:
+    with pytest.raises(redis.ResponseError) as error:
+        client.execute_command(*command)
+    assert re.search("NOPERM|permission|can't run this command|ACL failure", str(error.value)), command
+
+
+@pytest.mark.usefixtures("no_process_left")
+def test_a_fleet_whose_processes_have_a_user_each_comes_up_scales_and_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = made(monkeypatch, "toy")
+    with ToyFleet(tmp_path, "toy=1", TRAWL_NAMESPACE=JOB) as fleet:
+        admin = fleet.redis.client()
+        for role in found.values():
+            as_user(fleet.redis, admin, role).close()
+
+        def become(name: str) -> None:
+            fleet.environment["TRAWL_REDIS_URL"] = f"redis://{name}:marked@127.0.0.1:{fleet.redis.port}/0"
+
+        become("beat")
+        fleet.beat()
+        become("worker")
+        fleet.node()
+        fleet.wait_whole("toy/0", timeout_s=60)
+        become("cli-admin")
+        assert fleet.ask("scale_fleet.delay(toy=2).get(timeout=20)") == "{'toy': 2}"
+        fleet.wait_whole("toy/0", "toy/1", timeout_s=60)
+        become("cli-read")
+        shown = fleet.run("import sys; from cli.main import main; sys.exit(main(['status', '--json']))")
+        assert json.loads(shown)["crawlers"]
+        assert "refuses a command to this user" in fleet.run(
+            "import sys; from cli.main import main; sys.exit(main(['scale', 'toy=5']))"
+        )
+        wait_until(lambda: fleet.registry.desired() == {"toy": 2}, lambda: "nothing was changed", 10)
+        for command in ("doctor", "nodes", "limit", "forums"):
+            fleet.run(f"from cli.main import main; main(['{command}', '--json'])")
+        assert {(entry["username"], entry["object"]) for entry in denied(admin)} == {("cli-read", "hset")}, "no other was denied"
+
+
+@pytest.mark.usefixtures("no_process_left")
+def test_a_crawler_with_its_own_user_crawls_a_forum_to_the_end(
+    redis_server: RedisServer, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = ("forum_list", "forum_detail")
+    role = made(monkeypatch, *services)["crawler"]
+    as_user(redis_server, redis_client, role).close()
+    redis_client.acl_log_reset()
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(ROOT / "demo" / "sites"))
+    try:
+        with ForumProcess(seed=3, forums=2, threads=8, comments=3) as forum:
+            monkeypatch.setenv("TRAWL_DEMO_URL", forum.url)
+            forum.control(error_rate=0.05)
+            seed(redis_client, site="demo")
+            crawl(f"redis://crawler:marked@127.0.0.1:{redis_server.port}/0", forum, *services)
+            truth = forum.truth()
+        items = redis_client.lrange(CrawlKeys.for_spider("forum_detail").item_stream(), 0, 10_000)
+        assert {item["id"] for item in map(json.loads, items) if item["kind"] == "comment"} == set(truth["comments"])
+        assert denied(redis_client) == []
+    finally:
+        redis_client.execute_command("ACL", "DELUSER", "crawler")
+
+
+def denied(admin: redis.Redis) -> list[dict[str, Any]]:
+    return [{key: str(value) for key, value in entry.items()} for entry in admin.acl_log()]
+
+
+@pytest.fixture
+def trawl(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Trawl:
+    """Commands with a Redis of their own."""
+    return commands(redis_url, tmp_path, monkeypatch, capfd)
+
+
+def test_the_users_that_the_command_prints_can_log_in_with_the_passwords_of_the_file(
+    trawl: Trawl, redis_server: RedisServer, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_line(trawl("acl"), 2, "TRAWL_NAMESPACE")
+    monkeypatch.setenv("TRAWL_NAMESPACE", JOB)
+    file = tmp_path / "users"
+    said = trawl("acl", "--passwords", str(file))
+    assert said.code == 0, said.err
+    assert file.stat().st_mode & 0o777 == 0o600
+    passwords = dict(line.split() for line in file.read_text().splitlines())
+    assert not [secret for secret in passwords.values() if secret in said.out], "printed is what tells nobody the password"
+    try:
+        for line in said.out.splitlines():
+            redis_client.execute_command(*line.split())
+        for name, password in passwords.items():
+            with redis.Redis(port=redis_server.port, username=name, password=password) as client:
+                assert client.execute_command("ECHO", name) == name.encode()
+    finally:
+        redis_client.execute_command("ACL", "DELUSER", *passwords)
+    one_line(trawl("acl", "--passwords", str(file)), 2, str(file), "does not exist yet")
