@@ -27,8 +27,10 @@ from redis_components import __version__
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.variables import load_env_file
 
+from .access.changing import changes
 from .commands import (
     acl,
+    audit,
     autoscale,
     backup,
     capacity,
@@ -132,6 +134,7 @@ app.command("nodes", rich_help_panel=LOOK)(nodes.nodes)
 app.command("logs", rich_help_panel=LOOK)(logs.logs)
 app.command("history", rich_help_panel=LOOK)(history.history)
 app.command("health", rich_help_panel=LOOK)(health.health)
+app.command("audit", rich_help_panel=LOOK)(audit.audit)
 app.command("doctor", rich_help_panel=LOOK)(doctor.doctor)
 app.command("seed", rich_help_panel=CHANGE)(seed.seed)
 app.command("seed-urls", rich_help_panel=CHANGE)(seed_urls.seed_urls)
@@ -163,10 +166,23 @@ app.add_typer(config.app, name="config", rich_help_panel=SITES)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code. `arguments` without the program's name, None for this process's own."""
+    """Run one command; returns the exit code. `arguments` without the program's name, None for this process's own.
+
+    Commands that change something leave a line in the audit, also where they fail.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    code = _run(given)
+    if changes(given):
+        from .access.audit import record
+
+        record(given, code)
+    return code
+
+
+def _run(arguments: list[str]) -> int:
     try:
         load_env_file()
-        code = _command()(list(arguments) if arguments is not None else None, prog_name="trawl", standalone_mode=False)
+        code = _command()(arguments, prog_name="trawl", standalone_mode=False)
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit):  # the latter is how typer ends when a pipe breaks
         # `trawl export | head`: the reader has enough. What is left in the buffer must not fail again when Python ends.

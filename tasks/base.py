@@ -16,6 +16,7 @@ from redis_components.fleet.registry import Registry
 from redis_components.fleet.schedules import Schedules
 from workers.node.host import GivenUp
 
+from .audit import audited
 from .celery_internals import gave_up_on_results
 from .flower import ROUND_HEADER
 
@@ -55,7 +56,9 @@ class FleetTask(Task):
             if not Schedules(connect()).begin(name, token, due):
                 logger.info("%s: this round of %s was started already", self.name, name)
                 return None
-        return super().__call__(*args, **kwargs)
+            return super().__call__(*args, **kwargs)
+        with audited(self, args, kwargs):
+            return super().__call__(*args, **kwargs)
 
     def apply_async(self, *args: Any, **kwargs: Any) -> Any:
         """Send it. Raises NotSent, after a second or a few, where the broker or the results' Redis is away or refuses."""

@@ -197,6 +197,13 @@ class FleetKeys:
         """
         return f"{self.prefix}:writable"
 
+    def audit(self) -> str:
+        """STREAM: who changed what, when and from where (`act` -> JSON), about the last 10,000 acts.
+
+        Written by commands and tasks that change something; read by `trawl audit`.
+        """
+        return f"{self.prefix}:audit"
+
     def operator_mark(self) -> str:
         """STRING: the time (ISO 8601) since which the operator's state in Redis is the one that the database has a copy of. Where
         it is missing, Redis has lost that state, and gets it back.

@@ -13,6 +13,7 @@ import redis
 from cli.access.acl_roles import Role, roles
 from demo.forum.process import ForumProcess
 from forums.scheduling.seeding import seed
+from redis_components.fleet.audit import latest
 from redis_components.keys import CrawlKeys, FleetKeys
 from tests.integration.test_forum_crawl import ROOT, crawl
 from tests.support.fleet import ToyFleet
@@ -104,6 +105,9 @@ def test_a_fleet_whose_processes_have_a_user_each_comes_up_scales_and_is_seen(
         become("cli-admin")
         assert fleet.ask("scale_fleet.delay(toy=2).get(timeout=20)") == "{'toy': 2}"
         fleet.wait_whole("toy/0", "toy/1", timeout_s=60)
+        (act,) = latest(admin, 10)  # what beat sends is not an operator's
+        assert (act.what, act.outcome) == (("trawl.scale_fleet", "toy=2"), "done")
+        assert "@" in act.by
         become("cli-read")
         shown = fleet.run("import sys; from cli.main import main; sys.exit(main(['status', '--json']))")
         assert json.loads(shown)["crawlers"]
@@ -113,7 +117,10 @@ def test_a_fleet_whose_processes_have_a_user_each_comes_up_scales_and_is_seen(
         wait_until(lambda: fleet.registry.desired() == {"toy": 2}, lambda: "nothing was changed", 10)
         for command in ("doctor", "nodes", "limit", "forums"):
             fleet.run(f"from cli.main import main; main(['{command}', '--json'])")
-        assert {(entry["username"], entry["object"]) for entry in denied(admin)} == {("cli-read", "hset")}, "no other was denied"
+        assert {(entry["username"], entry["object"]) for entry in denied(admin)} == {
+            ("cli-read", "hset"),
+            ("cli-read", "xadd"),  # the attempt is in the file of the audit
+        }
 
 
 @pytest.mark.usefixtures("no_process_left")

@@ -1,0 +1,35 @@
+"""Which commands change something, by their words; cheap to import, for every command asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+CHANGING = {
+    *("up", "scale", "roll", "pause", "drain", "stop", "resume", "crawl", "seed", "seed-urls", "rescan", "backfill", "forget"),
+    *("autoscale", "limit", "dupefilter", "reparse", "restore", "backup"),
+    *("schedule set", "schedule enable", "schedule disable", "schedule remove", "schedule run"),
+    *("dead replay", "dead purge", "dead items", "dead messages", "migrate scrapy-redis", "db upgrade"),
+}
+"""`backup` changes nothing, but takes everything with it."""
+_SHOWS_WITHOUT_OPTIONS = {"autoscale", "limit", "dupefilter", "dead items", "dead messages"}
+_WITH_OPTION = {"doctor": "--repair"}
+_NO_CHANGE = {"--json", "-h", "--help"}
+
+
+def changes(arguments: Sequence[str]) -> bool:
+    """Whether the command with these arguments may change something."""
+    words = _without_namespace(arguments)
+    if not words or {"-h", "--help"} & set(words):
+        return False
+    for count in (2, 1):
+        name = " ".join(words[:count])
+        if len(words) >= count and name in CHANGING:
+            return name not in _SHOWS_WITHOUT_OPTIONS or bool(set(words[count:]) - _NO_CHANGE)
+    return _WITH_OPTION.get(words[0], "") in words
+
+
+def _without_namespace(arguments: Sequence[str]) -> list[str]:
+    words = list(arguments)
+    while words and words[0].startswith("--namespace"):
+        words = words[1 if "=" in words[0] else 2 :]
+    return words

@@ -1,0 +1,53 @@
+"""The audit of a fleet: who changed what, when and from where. A bounded stream in Redis, the same for commands and tasks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import redis
+
+from redis_components.keys import FleetKeys
+from redis_components.server.printable import in_one_line
+from redis_components.server.stored_records import JsonRecord
+from redis_components.server.stored_values import Epoch
+from redis_components.server.url import masked
+
+KEPT = 10_000
+_LONGEST = 200  # characters of one argument
+_SECRET = re.compile(r"((?:^|[\w-])*(?:pass|secret|token|auth|cookie|key|credential)[\w-]*\s*[=:]).+", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Act(JsonRecord):
+    """One change, or the attempt of one."""
+
+    at: Epoch
+    by: str  # user@host, or the process that sent a task
+    what: tuple[str, ...]  # command or task and its arguments, secrets masked
+    outcome: str = ""  # `done`, `exit code 2`; "" where it is not known
+    origin: str = ""  # the address of an SSH session
+
+
+def without_secrets(arguments: Iterable[object]) -> tuple[str, ...]:
+    """Arguments as they may be kept: no password of a URL, and no value of what is named like a secret."""
+    return tuple(
+        in_one_line(_SECRET.sub(r"\1***", masked(text) if "://" in text else text))[:_LONGEST] for text in map(str, arguments)
+    )
+
+
+def append(client: redis.Redis, act: Act) -> None:
+    """Add an act. Raises `redis.RedisError`."""
+    client.xadd(FleetKeys().audit(), {"act": act.to_json()}, maxlen=KEPT, approximate=True)
+
+
+def latest(client: redis.Redis, limit: int) -> list[Act]:
+    """The last acts, the newest first; what cannot be read is left out. Raises `redis.RedisError`."""
+    found = []
+    for _, fields in client.xrevrange(FleetKeys().audit(), count=limit) or ():
+        try:
+            found.append(Act.from_json((fields or {})[b"act"]))
+        except (ValueError, KeyError):
+            continue
+    return found

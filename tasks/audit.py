@@ -1,0 +1,44 @@
+"""Tasks by which somebody changes something, in the audit of the fleet; what beat sends and what keeps the fleet going is not."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import redis
+
+from redis_components.connection import connect
+from redis_components.fleet.audit import Act, append, without_secrets
+from workers.fleet.holds import who
+
+logger = logging.getLogger(__name__)
+
+OF_OPERATORS = frozenset(
+    f"trawl.{name}"
+    for name in (
+        *("scale_fleet", "roll_fleet", "pause_fleet", "drain_fleet", "stop_fleet", "resume_fleet"),
+        *("pause_site", "drain_site", "resume_site", "crawl_once"),
+        *("seed_forums", "rescan_forum", "refresh_posts", "backfill", "seed_urls"),
+    )
+)
+
+
+@contextmanager
+def audited(task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[None]:
+    """Write down that this task ran, when it is one of an operator's, and what came of it. `task`: a bound Celery task."""
+    outcome = "failed"
+    try:
+        yield
+        outcome = "done"
+    finally:
+        if task.name in OF_OPERATORS:
+            given = (*args, *(f"{name}={value}" for name, value in kwargs.items()))
+            by = str(getattr(task.request, "origin", None) or who())  # `gen123@host` of who sent it; itself where it was called
+            act = Act(at=time.time(), by=by[:200], what=(task.name, *without_secrets(given[:20])), outcome=outcome)
+            try:
+                append(connect(), act)
+            except redis.RedisError as error:
+                logger.warning("the audit does not have %s by %s, %s: %s", task.name, act.by, outcome, error)

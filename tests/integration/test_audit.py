@@ -1,0 +1,78 @@
+"""Every command that changes something is in the audit, without secrets; what only looks is not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import redis
+
+from cli.access.changing import CHANGING, changes
+from cli.main import _command
+from redis_components.fleet.audit import without_secrets
+from redis_components.keys import FleetKeys
+from tests.support.trawl_command import Trawl, commands
+
+
+@pytest.fixture
+def trawl(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Trawl:
+    """Commands with a Redis and a data folder of their own."""
+    return commands(redis_url, tmp_path, monkeypatch, capfd)
+
+
+def test_who_changed_what_is_kept_in_redis_and_in_a_file_and_a_refused_attempt_too(
+    trawl: Trawl, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSH_CLIENT", "192.0.2.7 50000 22")
+    assert trawl("audit").out == "nothing was changed yet\n"
+    assert trawl("scale", "forum_detail=4").code == 0
+    assert trawl("scale", "nobody=4").code == 2
+    for look in (("status", "--json"), ("limit", "--json"), ("doctor", "--json"), ("scale", "--help")):
+        trawl(*look)
+    acts = [json.loads(line) for line in trawl("audit", "--json").out.splitlines()]
+    assert [(act["what"], act["outcome"], act["origin"]) for act in acts] == [
+        (["scale", "nobody=4"], "exit code 2", "192.0.2.7"),
+        (["scale", "forum_detail=4"], "done", "192.0.2.7"),
+    ]
+    assert "@" in acts[0]["by"]
+    file = tmp_path / "data" / "audit.jsonl"
+    assert [json.loads(line) for line in file.read_text().splitlines()] == acts[::-1]
+    assert file.stat().st_mode & 0o777 == 0o600
+    redis_client.xadd(FleetKeys().audit(), {"act": "no act"})
+    assert "forum_detail=4" in trawl("audit").out, "one entry that cannot be read hides no other"
+
+
+def test_a_command_without_redis_is_in_the_file(trawl: Trawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAWL_REDIS_URL", "redis://127.0.0.1:1")
+    assert trawl("scale", "forum_detail=4").code == 1
+    assert "exit code 1" in (tmp_path / "data" / "audit.jsonl").read_text()
+
+
+def test_secrets_are_masked_and_lines_stay_lines() -> None:
+    given = (
+        "redis://u:marked@h/0",
+        "password=marked",
+        "api_key=marked",
+        "--auth-token=marked",
+        "Cookie: marked",
+        "a\nb",
+        "plain=1",
+    )
+    kept = without_secrets(given)
+    assert "marked" not in " ".join(kept)
+    assert kept[-1] == "plain=1"
+    assert "\n" not in "".join(kept)
+
+
+def test_every_changing_command_exists_and_options_before_it_do_not_hide_it() -> None:
+    known = set(_command().commands) | {
+        f"{name} {under}" for name, group in _command().commands.items() for under in getattr(group, "commands", {})
+    }
+    assert CHANGING - known == set()
+    assert changes(["--namespace", "job7", "scale", "a=1"])
+    assert changes(["--namespace=job7", "dead", "purge", "--yes"])
+    assert changes(["doctor", "--repair"])
+    assert not changes([])
+    assert not changes(["schedule", "list"])
+    assert not changes(["limit", "--json"])
