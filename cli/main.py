@@ -64,6 +64,7 @@ from .commands import (
     schedule,
     seed,
     seed_urls,
+    services,
     sites,
     status,
     systemd,
@@ -118,6 +119,7 @@ def trawl(
 RUN, LOOK, CHANGE, DATA, SITES = "Run the fleet", "Look", "Change what is crawled", "Data", "Sites and set-up"
 
 app.command("up", rich_help_panel=RUN)(up.up)
+app.add_typer(services.app, name="services", rich_help_panel=RUN)
 app.command("scale", rich_help_panel=RUN)(scale.scale)
 app.command("autoscale", rich_help_panel=RUN)(autoscale.autoscale)
 app.command("roll", rich_help_panel=RUN)(roll.roll)

@@ -21,6 +21,7 @@ from redis_components.errors import ConfigError, TrawlError
 from redis_components.fleet.nodes import NodeRecord, Nodes
 from redis_components.fleet.registry import Registry
 from redis_components.names import node_name
+from workers.fleet.sizes import declared_fleet, default_fleet
 from workers.logs.nonblocking import never_wait
 from workers.node.health import folder_fault
 from workers.node.heartbeat import NodeBeat
@@ -28,7 +29,7 @@ from workers.node.host import NODE
 
 from .celery_internals import check_internals, hosted, instead_of_soft_shutdown, pool_kind
 from .fleet_settings import celeryconfig
-from .routing import CONTROL, node_queue, services_of
+from .routing import CONTROL, SERVICE_PREFIX, node_queue, services_of
 
 logger = logging.getLogger(__name__)
 
@@ -103,11 +104,19 @@ def node_record(worker: Any) -> NodeRecord:
     """What this node is at the moment."""
     return NodeRecord(
         name=worker.hostname,
-        services=services_of([*worker.app.amqp.queues.consume_from]),
+        services=served(worker),
         capacity=0 if folder_fault(data_dir()) else NODE.crawlers,  # no launch is sent where crawlers cannot write
         taken=hosted("trawl.run_crawler"),
         draining=NODE.drain.is_set(),
     )
+
+
+def served(worker: Any) -> tuple[str, ...]:
+    """The services whose queues it consumes; of a worker without -Q those that were declared since its start, too."""
+    queues = services_of([*worker.app.amqp.queues.consume_from])
+    if {f"{SERVICE_PREFIX}{service}" for service in default_fleet()} - set(worker.app.amqp.queues.consume_from):
+        return queues  # it was started with -Q
+    return tuple(sorted({*queues, *declared_fleet(connect())}))
 
 
 def check_pool(pool: str, processes: int, queues: set[str]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from redis_components.connection import connect
-from workers.fleet.sizes import default_fleet
+from workers.fleet.sizes import declared_fleet
 
 from .app import app
 
@@ -19,4 +19,5 @@ def store_items() -> dict[str, dict[str, Any]]:
     """
     from forums.writer.store import store
 
-    return {service: asdict(report) for service, report in store(connect(), default_fleet()).items()}
+    client = connect()
+    return {service: asdict(report) for service, report in store(client, declared_fleet(client)).items()}

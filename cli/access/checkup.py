@@ -99,9 +99,9 @@ def _foreign(client: redis.Redis, *, repair: bool) -> Iterator[Verdict]:
     from forums.state.foreign_values import find, set_aside
     from redis_components.fleet.registry import Registry
     from redis_components.keys import FleetKeys
-    from workers.fleet.sizes import default_fleet
+    from workers.fleet.sizes import declared_fleet
 
-    services = dict.fromkeys((*default_fleet(), *Registry(client).desired()))
+    services = dict.fromkeys((*declared_fleet(client), *Registry(client).desired()))
     found = find(client, services, threads=True)
     if not found:
         yield Verdict(what="data", state="ok", said="everything in the fleet's keys can be read")

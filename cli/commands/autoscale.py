@@ -60,7 +60,7 @@ def autoscale(
         if service is not None and given:
             before = autoscaling.all().get(service)
             policy = _changed(service, before.policy if before else None, min=least, max=most, target_s=target)
-            autoscaling.set(service, check_policy(service, policy))
+            autoscaling.set(service, check_policy(service, policy, desired))
         found = autoscaling.all()
         lacking = lack_of_room(client, largest_fleet(desired, autoscaling), {service}) if service and given else []
     for line in lacking:

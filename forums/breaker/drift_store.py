@@ -11,7 +11,7 @@ from forums.state.keys import ForumFleetKeys
 from redis_components.fleet.crawl_records import CrawlRecords
 from redis_components.server.replies import as_bytes, as_text
 from redis_components.server.scripts import script
-from workers.fleet.sizes import default_fleet
+from workers.fleet.sizes import declared_fleet
 
 from .drift import Drift, Totals, broken, forgiven, observe
 
@@ -89,6 +89,6 @@ def read_drift(raw: bytes) -> Drift:
 
 
 def _stats(client: redis.Redis) -> list[dict[str, str]]:
-    crawls = CrawlRecords(client).keys_of_all(default_fleet())
+    crawls = CrawlRecords(client).keys_of_all(declared_fleet(client))
     found = [client.hgetall(keys.stats_hash()) for keys in crawls.values()]
     return [{as_text(name): as_text(value) for name, value in one.items()} for one in found]

@@ -19,7 +19,7 @@ from redis_components.fleet.holds import FleetHolds
 from redis_components.fleet.registry import Registry
 from redis_components.frontier.holds import BREAKER, Hold, HoldKind
 from redis_components.server.replies import server_time
-from workers.fleet.sizes import default_fleet
+from workers.fleet.sizes import declared_fleet
 
 REMEMBERED_S = 86_400.0
 """A breaker that closed is remembered so long; one that opens again goes on with its back-off."""
@@ -132,13 +132,13 @@ def after_probe(breaker: Breaker, found: str | None, options: BreakerOptions, no
 def _hold(client: redis.Redis, breakers: Mapping[str, Breaker]) -> None:
     fleet = FleetHolds(client)
     fleet.change({BREAKER + site: _as_hold(breaker) for site, breaker in breakers.items()})
-    fleet.spread(default_fleet())
+    fleet.spread(declared_fleet(client))
 
 
 def _let_go(client: redis.Redis, sites: Iterable[str]) -> None:
     fleet = FleetHolds(client)
     fleet.change(dict.fromkeys(BREAKER + site for site in sites))
-    fleet.spread(default_fleet())
+    fleet.spread(declared_fleet(client))
 
 
 def _as_hold(breaker: Breaker) -> Hold:

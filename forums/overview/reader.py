@@ -37,7 +37,7 @@ from redis_components.keys import CrawlKeys
 from redis_components.server import health
 from redis_components.server.health import Finding
 from workers.fleet.holds import why_not_seeded
-from workers.fleet.sizes import default_fleet
+from workers.fleet.sizes import declared_fleet
 from workers.process.stat_metrics import readable_metrics
 
 from .boards import BoardView
@@ -85,7 +85,7 @@ class OverviewReader:
 
     def read(self) -> Overview:
         """Raises `redis.RedisError` when Redis does not answer, ConfigError for a wrong TRAWL_FLEET."""
-        declared = dict(default_fleet() if self._services is None else self._services)
+        declared = dict(declared_fleet(self._client) if self._services is None else self._services)
         return _Reading(self._client, declared).overview(self._find)
 
     def read_sites(self, site: str | None = None) -> Overview:

@@ -23,6 +23,7 @@ from redis_components.fleet.registry import crawler_of, size_of
 from redis_components.fleet.rolls import Roll
 from redis_components.fleet.runs import Run
 from redis_components.fleet.schedules import StoredEntry, round_of
+from redis_components.fleet.services import service_record_of
 from redis_components.frontier.holds import VERSION, Hold
 from redis_components.keys import CrawlKeys
 from redis_components.server.replies import as_bytes, as_text, server_time
@@ -116,6 +117,7 @@ def _types(fleet: ForumFleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, tupl
         *(fleet.autoscale(), fleet.holds(), fleet.breakers(), fleet.database(), fleet.wrong_sites(), fleet.drift()),
         fleet.delays(),
         *(fleet.beat_runs(), fleet.beat_begun(), fleet.schedule(), fleet.budgets(), fleet.orders(), fleet.crawls()),
+        fleet.services(),
     )
     types: dict[str, tuple[str, ...]] = {**dict.fromkeys(hashes, HASH), fleet.beat_leader(): STRING, fleet.probing(): STRING}
     types |= {fleet.beats(): ZSET, fleet.errors(): LIST, fleet.runs(): LIST}
@@ -164,6 +166,7 @@ def _hashes(
         fleet.fences(): lambda _, raw: whole(raw),
         fleet.crawlers(): crawler_of,
         fleet.crawls(): crawl_record_of,
+        fleet.services(): service_record_of,
         fleet.nodes(): node_of,
         fleet.drained_nodes(): lambda _, raw: number(raw),
         fleet.roll(): lambda _, raw: Roll.from_json(raw),

@@ -60,7 +60,7 @@ class Registry:
     """Everything that workers, crawlers and operators agree on. Methods raise `redis.RedisError` when Redis does not answer."""
 
     def __init__(self, client: redis.Redis, keys: FleetKeys | None = None, *, slot_ttl_s: float = SLOT_TTL_S) -> None:
-        self._client = client
+        self._client = self.client = client
         self._keys = keys or FleetKeys()
         self._ttl_ms = round(slot_ttl_s * 1000)
         self.slot_ttl_s = slot_ttl_s

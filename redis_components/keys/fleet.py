@@ -51,6 +51,14 @@ class FleetKeys:
         """
         return f"{self.prefix}:crawls"
 
+    def services(self) -> str:
+        """HASH: services that were declared at run time (name -> JSON with spider, project, size, arguments, settings), over
+        those of the file and of TRAWL_FLEET.
+
+        Written by `trawl services add` and `remove`; read by nodes, supervisors and `reconcile_fleet`.
+        """
+        return f"{self.prefix}:services"
+
     def met(self, word: str) -> str:
         """STRING with TTL: a word by which a crawler finds out whether its own Redis is the fleet's.
 

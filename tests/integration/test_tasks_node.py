@@ -55,7 +55,7 @@ def test_a_node_answers_while_it_crawls(fleet: ToyFleet) -> None:
 
     assert fleet.ask("run_crawler.delay('toy', 0).get(timeout=10)") == "held"
     assert fleet.ask("run_crawler.delay('toy_two', 0).get(timeout=10)") == "full"
-    assert "unknown service 'nix'; TRAWL_FLEET names toy, toy_two" in fleet.ask("scale_fleet.delay(nix=1).get(timeout=10)")
+    assert "unknown service 'nix'; the fleet has toy, toy_two" in fleet.ask("scale_fleet.delay(nix=1).get(timeout=10)")
     assert "ConfigError: forums = 'f1'" in fleet.ask("seed_forums.delay('f1').get(timeout=10)")
     assert "unknown site 'nowhere'" in fleet.ask("refresh_posts.delay(['p1'], 'nowhere').get(timeout=10)")
     errors = {error.where: error.what for error in fleet.registry.errors()}

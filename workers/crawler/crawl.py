@@ -34,6 +34,7 @@ from workers.process.item_consumers import consumer_of
 
 from . import scrapy_internals
 from .crawl_record import CrawlPlace, place_of
+from .service_spider import ServiceSpider
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -250,10 +251,12 @@ def make_crawl(
     *,
     owner: str = "",
     keep_items: int = 0,
+    service: ServiceSpider = ServiceSpider(),  # noqa: B008 - frozen
     adapt: Callable[[Settings, type[Spider]], None] = as_it_is,
 ) -> Crawl:
     """Install the reactor that the settings name, if there is none, and find the spider. Raises ConfigError for an unknown one.
 
+    `service`: what the service declares of its spider.
     `owner`: id under which the frontier keeps its leases; "": a new one. `keep_items`: how many items to keep. `adapt` may
     change the settings once the spider is known.
 
@@ -266,11 +269,13 @@ def make_crawl(
         logger.exception("a module of SPIDER_MODULES cannot be imported")
         raise ConfigError(f"the spiders cannot be imported: {type(error).__name__}: {error}") from error
     try:
-        found = runner.spider_loader.load(spider)
+        found = service.named(spider, runner.spider_loader.load(service.loads or spider))
     except KeyError:
         names = runner.spider_loader.list()
         known = ", ".join(sorted(names)) or "none; is this the folder of scrapy.cfg?"
-        raise ConfigError(f"unknown spider {spider!r}; there are: {known}{did_you_mean(spider, names)}") from None
+        raise ConfigError(
+            f"unknown spider {service.loads or spider!r}; there are: {known}{did_you_mean(service.loads or spider, names)}"
+        ) from None
     consumer_of(found)  # one that does not exist is said before anything is crawled
     adapt(settings, found)
     return Crawl(runner, found, arguments, owner=owner, keep_items=keep_items)

@@ -43,6 +43,7 @@ from .fleet_redis import Elsewhere, find, hand_over, warn
 from .isolated import crawl_alone
 from .limits import CrawlerLimits
 from .parent_death import Parent
+from .service_spider import ServiceSpider
 
 TICK_S = 0.1  # how often the main thread looks at everything
 WATCHDOG_S = 7.0
@@ -95,7 +96,11 @@ class CrawlerProcess:
         self._period_s = number_of(settings, "HEARTBEAT_INTERVAL", PERIOD_S)
         self._limits = CrawlerLimits.of(settings)
         self._url, self._elsewhere = redis_url(), Elsewhere()
-        self._crawl = make_crawl(settings, options.spider, options.arguments, owner=options.owner, adapt=self._adapt)
+        start_key = options.settings.get("REDIS_START_URLS_KEY", "") if options.slot else ""
+        service = ServiceSpider(loads=options.loads, consumer=options.consumer, start_key=start_key)
+        self._crawl = make_crawl(
+            settings, options.spider, options.arguments, service=service, owner=options.owner, adapt=self._adapt
+        )
         self._lease_s = number_of(settings, "SCHEDULER_OWNER_TTL", FrontierConfig.ttl_s)
         self._frozen_s = 0.0
         self._ticked_at = time.monotonic()

@@ -74,6 +74,12 @@ class Fleet(Variables):
         shown=f"`{DEFAULT_FLEET}`",
         factory=lambda: parse_fleet(DEFAULT_FLEET),
     )
+    services: Annotated[Path | None, EmptyIsNone] = declare(
+        None,
+        "file that declares services with their project, arguments and limits ([services.md](services.md#declaring-services));"
+        " over `TRAWL_FLEET`, under `trawl services add`",
+        shown="`services.toml` next to `scrapy.cfg`, if there is one",
+    )
     node_crawlers: Whole = declare(
         meaning="crawlers that one worker may host",
         rule=f"the crawlers of one node are a whole number from 1 to {MOST_SLOTS}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 import redis
@@ -16,14 +16,13 @@ from redis_components.fleet.registry import CrawlerState, Registry, SlotView
 from workers.environment.values import check_size
 
 from .autoscale_policy import Sample, autoscale
-from .sizes import default_fleet, unknown_service
+from .sizes import unknown_service
 
 MIN_TARGET_S, MAX_TARGET_S = 1.0, 7 * 86_400.0
 
 
-def check_policy(service: str, policy: Policy) -> Policy:
-    """The policy, if it can be one. Raises ConfigError."""
-    services = default_fleet()
+def check_policy(service: str, policy: Policy, services: Collection[str]) -> Policy:
+    """The policy, if it can be one of these services. Raises ConfigError."""
     if service not in services:
         raise unknown_service(service, services)
     check_size(f"{service} --min", policy.min)

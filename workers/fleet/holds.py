@@ -27,7 +27,7 @@ from redis_components.frontier.holds import BREAKER, FLEET, SITE, SPIDER, Hold, 
 from redis_components.server.replies import server_time
 from workers.application import application
 
-from .sizes import default_fleet, desired_fleet
+from .sizes import declared_fleet, desired_fleet
 
 _SITE = re.compile(r"[^\s\x00-\x1f/]{1,253}")
 _HOST = re.compile(r".*[.:].*|localhost", re.DOTALL)
@@ -59,7 +59,7 @@ class Target:
         """The same with a site's name as crawlers know it. Raises ConfigError for a service, slot or site that does not exist;
         what is `held` exists, or did so.
         """
-        services = {*default_fleet(), *(one.service for one in held)}
+        services = {*declared_fleet(client), *(one.service for one in held)}
         strange = [name for name in self.services if name not in services and not _has_crawl(client, name)]
         strange += [slot_name(name, number) for name, number in self.slots if name not in services]
         if strange:
@@ -67,7 +67,8 @@ class Target:
             raise ConfigError(f"unknown service {strange[0]!r}: TRAWL_FLEET names {known}")
         if not self.site or self.site in {one.site for one in held}:
             return self
-        return replace(self, site=_known_site(self.site, anything=any(name not in default_fleet() for name in self.services)))
+        fleet = declared_fleet(client)
+        return replace(self, site=_known_site(self.site, anything=any(name not in fleet for name in self.services)))
 
 
 def who() -> str:
@@ -86,7 +87,7 @@ def hold(
 
     Raises ConfigError for what does not exist or cannot be held so; nothing is changed then.
     """
-    _check_word(target, word)
+    _check_word(client, target, word)
     target = target.checked(client)
     _check_slots(client, target)
     new = Hold(word=word, at=server_time(client), by=by or who(), reason=" ".join(reason.split()), at_once=at_once)
@@ -117,11 +118,11 @@ def _check_slots(client: redis.Redis, target: Target) -> None:
 
 def overview(client: redis.Redis, more: Iterable[str] = ()) -> list[Held]:
     """Everything that is held in the fleet, and in the crawls of `more` spiders, the widest first."""
-    return FleetHolds(client).all(dict.fromkeys((*default_fleet(), *more)))
+    return FleetHolds(client).all(dict.fromkeys((*declared_fleet(client), *more)))
 
 
 def _change(client: redis.Redis, target: Target, new: Hold | None) -> None:
-    fleet, services = FleetHolds(client), list(default_fleet())
+    fleet, services = FleetHolds(client), list(declared_fleet(client))
     is_stop = new is not None and new.word is HoldKind.STOP
     if target.whole and not target.site:
         changes: dict[str, Hold | None] = {FLEET: new}
@@ -185,11 +186,11 @@ def _has_crawl(client: redis.Redis, spider: str) -> bool:
     return bool(client.exists(keys.counters()))
 
 
-def _check_word(target: Target, word: HoldKind) -> None:
+def _check_word(client: redis.Redis, target: Target, word: HoldKind) -> None:
     if word is HoldKind.STOP and target.site:
         raise ConfigError("crawlers serve all sites, so a site cannot be stopped: pause or drain it")
-    if word is HoldKind.STOP and (strange := [name for name in target.services if name not in default_fleet()]):
-        hint = did_you_mean(strange[0], default_fleet())
+    if word is HoldKind.STOP and (strange := [name for name in target.services if name not in declared_fleet(client)]):
+        hint = did_you_mean(strange[0], declared_fleet(client))
         raise ConfigError(
             f"{strange[0]!r} is not a service of this fleet, which cannot stop its crawlers: pause it instead{hint}"
         )

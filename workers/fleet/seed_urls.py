@@ -13,7 +13,7 @@ from redis_components.keys import CrawlKeys
 from redis_components.start_tasks.pushing import Pushed, push_urls
 
 from .holds import refuse_if_draining
-from .sizes import default_fleet
+from .sizes import declared_fleet
 
 
 def seed_urls(
@@ -36,7 +36,7 @@ def seed_urls(
 
 def _keys_of(client: redis.Redis, service: str) -> CrawlKeys:
     record = CrawlRecords(client).of(service)
-    if record is None and service not in (fleet := default_fleet()):
+    if record is None and service not in (fleet := declared_fleet(client)):
         raise unknown_name("service", service, fleet)
     if record is not None and record.redis:
         raise ConfigError(f"the crawlers of {service} work with {record.redis}, not with the fleet's Redis: seed them there")

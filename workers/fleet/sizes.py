@@ -1,22 +1,45 @@
 """The fleet's services and the size that each should have.
 
-A service is a spider. `TRAWL_FLEET` names the services and their size until somebody scales them; what was scaled is in Redis.
+A service is a spider. `TRAWL_FLEET`, a file of services and `trawl services add` declare services and their size until somebody
+scales them; what was scaled is in Redis. Of several declarations of one name, the one at run time wins, then the file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import redis
+
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.fleet.autoscaling import Autoscaling
 from redis_components.fleet.registry import Registry
+from redis_components.fleet.services import ServiceRecord, Services
+from redis_components.names import MOST_SLOTS, is_name
+from redis_components.server.variables import variable
 from workers.environment.values import check_size
 from workers.environment.variables import Fleet
 
+from .service_file import services_in_file
+
 
 def default_fleet() -> dict[str, int]:
-    """The services with their size until somebody scales them, from `TRAWL_FLEET`. Raises ConfigError."""
-    return dict(Fleet.read().fleet)
+    """The services that each node knows without Redis, with their size until somebody scales them. Raises ConfigError.
+
+    They are those of `TRAWL_FLEET` and of the file; where there is a file, `TRAWL_FLEET` has no default.
+    """
+    in_file = {name: one.size for name, one in services_in_file().items()}
+    short = Fleet.read().fleet
+    return {**short, **in_file} if variable("TRAWL_FLEET") or not in_file else in_file
+
+
+def declared_fleet(client: redis.Redis) -> dict[str, int]:
+    """The same with the services that were declared at run time. Raises ConfigError and `redis.RedisError`."""
+    return default_fleet() | {name: one.size for name, one in Services(client).all().items() if is_name(name)}
+
+
+def service_in(client: redis.Redis, service: str) -> ServiceRecord | None:
+    """How a service is declared; None for one of `TRAWL_FLEET` alone. Raises ConfigError and `redis.RedisError`."""
+    return Services(client).of(service) or services_in_file().get(service)
 
 
 def node_crawlers() -> int:
@@ -25,19 +48,20 @@ def node_crawlers() -> int:
 
     Each takes a pool process of the worker (30 MB) and, while it runs, a crawler process. Raises ConfigError.
     """
-    return Fleet.read().node_crawlers
+    crawlers = Fleet.read().node_crawlers
+    return crawlers if variable("TRAWL_NODE_CRAWLERS") else min(max(crawlers, sum(default_fleet().values())), MOST_SLOTS)
 
 
 def desired_fleet(registry: Registry) -> dict[str, int]:
-    """What is desired now: the default, over it what somebody has scaled. A service that `TRAWL_FLEET` does not name has none."""
+    """What is desired now: as declared, over it what somebody has scaled. A service that nobody declares has none."""
     scaled = registry.desired()
-    return {service: scaled.get(service, n) for service, n in default_fleet().items()}
+    return {service: scaled.get(service, n) for service, n in declared_fleet(registry.client).items()}
 
 
 def unknown_service(service: str, known: Iterable[str]) -> ConfigError:
     """The error for a service that the fleet does not have."""
     names = sorted(known)
-    return ConfigError(f"unknown service {service!r}; TRAWL_FLEET names {', '.join(names)}{did_you_mean(service, names)}")
+    return ConfigError(f"unknown service {service!r}; the fleet has {', '.join(names)}{did_you_mean(service, names)}")
 
 
 def largest_fleet(desired: Mapping[str, int], autoscaling: Autoscaling) -> dict[str, int]:
@@ -51,7 +75,7 @@ def scale(registry: Registry, autoscaling: Autoscaling, sizes: Mapping[str, int]
 
     Raises ConfigError, also for a service that sizes itself: it would undo what was set.
     """
-    services = default_fleet()
+    services = declared_fleet(registry.client)
     for service, size in sizes.items():
         if service not in services:
             raise unknown_service(service, services)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from redis_components.connection import connect
@@ -14,6 +15,7 @@ from redis_components.fleet.nodes import Nodes
 from redis_components.fleet.registry import CrawlerRecord, Registry
 from redis_components.fleet.runs import Runs
 from redis_components.names import node_name, service_name, slot_number
+from workers.fleet.declared_options import as_declared
 from workers.process.options import CrawlerOptions
 from workers.process.page_at_work import PageAtWork
 from workers.process.shutdown_times import shutdown_grace
@@ -79,8 +81,10 @@ class Node:
             slot = registry.acquire(spider, number, name)
             if slot is None:
                 return HELD
+            declared = partial(as_declared, client)
             surroundings = Surroundings(
                 node=name,
+                declared=declared,
                 draining=self.drain.is_set,
                 on_launch=place.note,
                 on_start=self.failed_starts.note,
@@ -91,7 +95,7 @@ class Node:
                 before=registry.crawler(spider, number),
             )
             config = SupervisorConfig(node_grace_s=shutdown_grace())
-            options = CrawlerOptions(spider=spider)
+            options = declared(CrawlerOptions(spider=spider))
             supervisor = Supervisor(slot, registry, options=options, config=config, surroundings=surroundings)
             verdict = supervisor.run()
             if (last := supervisor.last) and last.state.given_up:

@@ -18,6 +18,8 @@ from .config_digest import settings_module
 FORUM_WRITER = "forum_writer"
 """Stores forum records in the database (`forums.writer.drain`)."""
 CONSUMERS = (FORUM_WRITER,)
+NO_CONSUMER = "none"
+"""Of a service: nothing of the fleet takes its items, even if its spider declares one."""
 _TRAWLS_PROJECT = "workers.settings"
 _FORUM_SPIDERS = ("forum_list", "forum_detail")
 

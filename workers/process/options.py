@@ -20,6 +20,9 @@ class CrawlerOptions:
     spider: str
     arguments: dict[str, str] = field(default_factory=dict)  # of the spider
     settings: dict[str, str] = field(default_factory=dict)  # Scrapy's
+    loads: str = ""  # the spider in its project, where the service has another name
+    consumer: str = ""  # of its items, where the service declares it
+    project: str = ""  # its settings module, in SCRAPY_SETTINGS_MODULE of its process; "": the one that is there
     alone: bool = False  # an ordinary spider crawls apart from the project's shared frontier
     slot: Slot | None = None  # None: started by hand
     node: str = ""  # the worker that supervises it
@@ -36,6 +39,7 @@ class CrawlerOptions:
         if self.slot:
             line += ["--slot", str(self.slot.number), "--token", str(self.slot.token)]
         optional = {"node": self.node, "parent": self.parent, "pulse-fd": self.pulse_fd, "page-fd": self.page_fd}
+        optional |= {"loads": self.loads, "consumer": self.consumer}
         optional |= {"owner": self.owner, "log-file": self.log_file}
         line += [f"--{name}={value}" for name, value in optional.items() if value not in (None, "")]
         if self.alone:
@@ -63,6 +67,8 @@ def parse(arguments: Sequence[str] | None = None) -> CrawlerOptions:
         spider=given.spider,
         arguments=dict(given.a),
         settings=dict(given.s),
+        loads=given.loads,
+        consumer=given.consumer,
         alone=given.alone,
         slot=slot,
         node=given.node,
@@ -80,6 +86,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("spider", metavar="SPIDER", help="name of the spider; `scrapy list` shows them")
     parser.add_argument("-a", metavar="NAME=VALUE", type=_pair, action="append", default=[], help="argument of the spider")
     parser.add_argument("-s", metavar="NAME=VALUE", type=_pair, action="append", default=[], help="a Scrapy setting")
+    parser.add_argument("--loads", default="", metavar="NAME", help="the spider's name in its project, where SPIDER is another")
+    parser.add_argument(
+        "--consumer", default="", metavar="NAME", help="consumer of its items, instead of the one that the spider declares"
+    )
     parser.add_argument("--alone", action="store_true", help="run an ordinary spider with a queue in memory")
     parser.add_argument("--slot", metavar="N", type=int, help="number of the slot that this crawler fills (supervised crawlers)")
     parser.add_argument("--token", metavar="T", type=int, help="fencing token of the slot")

@@ -141,6 +141,7 @@ def launch(options: CrawlerOptions, log: SlotLog) -> LaunchedCrawler:
             stdout=log_fd,
             stderr=log_fd,
             pass_fds=(write_fd, page.descriptor),
+            env={**os.environ, "SCRAPY_SETTINGS_MODULE": options.project} if options.project else None,
             start_new_session=True,  # Ctrl-C in the worker's terminal is for the worker; it tells its crawlers itself
         )
     except OSError:

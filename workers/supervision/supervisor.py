@@ -15,9 +15,11 @@ import random
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from redis_components.errors import ConfigError
 from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry, Renewal, Slot, SlotCommand, SlotCommandKind
 from redis_components.fleet.runs import Run
 from workers.logs.slot_log import SlotLog
@@ -77,6 +79,7 @@ class Surroundings:
     on_run: Callable[[Run], object] = lambda _: None  # told when a crawler began and ended, in another thread; may fail for Redis
     expire_owner: Callable[[str, str, str], object] = lambda _spider, _owner, _why: None  # take back leases of one that died (e)
     on_deadly_page: Callable[[PageAtWork, str], object] = lambda _page, _what: None  # told what a crawler hung or died over
+    declared: Callable[[CrawlerOptions], CrawlerOptions] = lambda options: options  # as the service is declared now; asks Redis
     config: Callable[[], str] = config_digest  # digest of what a crawler that is launched now is configured with
     before: CrawlerRecord | None = None  # the slot's last record
     node: str = ""
@@ -338,6 +341,8 @@ class Supervisor:
 
     def _beat(self) -> Renewal:
         """In the heartbeat's thread."""
+        with suppress(ConfigError):  # a file that is being edited: the crawler runs as it was declared before
+            self._options = self._around.declared(self._options)  # before an order to reload can come
         answer = self._registry.renew(self._slot, self._record)
         news, self._news = self._news, None
         if news:

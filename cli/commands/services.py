@@ -1,0 +1,202 @@
+"""`trawl services`: what each service of the fleet is; declared, changed and checked while the fleet runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.views.output import complain, say
+
+if TYPE_CHECKING:
+    import redis
+
+    from redis_components.fleet.services import ServiceRecord
+
+app = typer.Typer(no_args_is_help=True, help="Declare services: any Scrapy project's spiders.")
+Name = Annotated[str, typer.Argument(metavar="SERVICE", help="Name of the service.", show_default=False)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print it as one line of JSON.")]
+Pairs = Annotated[list[str] | None, typer.Option("-a", metavar="NAME=VALUE", help="Argument of the spider.")]
+Settings = Annotated[list[str] | None, typer.Option("-s", metavar="NAME=VALUE", help="A Scrapy setting that differs.")]
+
+
+@app.command("list")
+def list_services(as_json: AsJson = False) -> int:
+    """List the fleet's services and where each is declared."""
+    from cli.access.redis import redis_client
+    from cli.views.output import console, plain_table, print_json
+
+    with redis_client() as client:
+        rows = _rows(client)
+    if as_json:
+        print_json(rows)
+        return 0
+    table = plain_table("SERVICE", "SIZE", "SPIDER", "PROJECT", "CONSUMER", "DECLARED IN")
+    for name, row in rows.items():
+        table.add_row(name, str(row["size"]), row["spider"], row["project"] or "-", row["consumer"] or "-", row["declared"])
+    console().print(table)
+    return 0
+
+
+@app.command()
+def show(name: Name, as_json: AsJson = False) -> int:
+    """Show how a service is declared."""
+    from cli.access.redis import redis_client
+    from cli.views.output import print_json
+    from redis_components.errors import unknown_name
+
+    with redis_client() as client:
+        rows = _rows(client)
+    if name not in rows:
+        raise unknown_name("service", name, rows)
+    if as_json:
+        print_json({"service": name, **rows[name]})
+    else:
+        say(*(f"{field}: {value}" for field, value in {"service": name, **rows[name]}.items() if value not in ("", None, {})))
+    return 0
+
+
+@app.command()
+def add(
+    name: Name,
+    spider: Annotated[str, typer.Option(metavar="NAME", help="The spider; by default the service's name.")] = "",
+    project: Annotated[str, typer.Option(metavar="MODULE", help="Module of the project's Scrapy settings.")] = "",
+    size: Annotated[int, typer.Option(metavar="N", help="Number of crawlers.")] = 1,
+    arguments: Pairs = None,
+    settings: Settings = None,
+    memory_soft_mb: Annotated[float | None, typer.Option(metavar="MB", help="Replace a crawler above it, gracefully.")] = None,
+    memory_hard_mb: Annotated[float | None, typer.Option(metavar="MB", help="A crawler cannot have more.")] = None,
+    max_age: Annotated[float | None, typer.Option(metavar="S", help="Replace a crawler after it.")] = None,
+    max_pages: Annotated[int | None, typer.Option(metavar="N", help="Replace a crawler after it.")] = None,
+    start_key: Annotated[str, typer.Option(metavar="KEY", help="Redis key of the start tasks.")] = "",
+    items_key: Annotated[str, typer.Option(metavar="KEY", help="Redis key of the item stream.")] = "",
+    consumer: Annotated[str, typer.Option(metavar="TARGET", help="none, forum_writer, or a target of trawl consume.")] = "",
+    as_json: AsJson = False,
+) -> int:
+    """Declare a service, or declare it differently, for all nodes. It replaces what a file or TRAWL_FLEET says of it.
+
+    Crawlers that run go on as they are; `trawl roll SERVICE` replaces them.
+
+    **Examples:**
+
+        trawl services add books --project shop.settings --size 2
+        trawl services add news-de --spider news --project shop.settings -a language=de
+    """
+    from cli.access.redis import redis_client
+    from cli.views.output import print_json
+    from redis_components.fleet.services import Services
+    from workers.fleet.service_file import check_service
+
+    given = {
+        "spider": spider,
+        "project": project,
+        "size": size,
+        "arguments": _pairs("-a", arguments),
+        "settings": _pairs("-s", settings),
+        "memory_soft_mb": memory_soft_mb,
+        "memory_hard_mb": memory_hard_mb,
+        "max_age": max_age,
+        "max_pages": max_pages,
+        "start_key": start_key,
+        "items_key": items_key,
+        "consumer": consumer,
+    }
+    record = check_service(name, given, name)
+    with redis_client() as client:
+        services = Services(client)
+        before = services.of(name)
+        services.declare(name, record)
+    if as_json:
+        print_json({"service": name, **_row(name, record, "run time")})
+    elif before:
+        say(f"{name}: declared differently; trawl roll {name} replaces crawlers that run")
+    else:
+        say(f"{name}: declared, {record.size} crawlers; trawl services check {name} says whether it can crawl")
+    return 0
+
+
+@app.command()
+def remove(name: Name, as_json: AsJson = False) -> int:
+    """Forget what `trawl services add` declared. A service of a file or TRAWL_FLEET is what it says there again."""
+    from cli.access.redis import redis_client
+    from cli.views.output import print_json
+    from redis_components.errors import ConfigError, unknown_name
+    from redis_components.fleet.services import Services
+
+    with redis_client() as client:
+        rows = _rows(client)
+        if name not in rows:
+            raise unknown_name("service", name, rows)
+        if not Services(client).remove(name):
+            raise ConfigError(
+                f"{name} is declared in {rows[name]['declared']}: remove it there, or stop it: trawl scale {name}=0"
+            )
+        left = _rows(client).get(name)
+    if as_json:
+        print_json({"service": name, "removed": left is None})
+    else:
+        where = f"as declared in {left['declared']}" if left else "removed; its crawlers end, its queue and items stay"
+        say(f"{name}: {where}")
+    return 0
+
+
+@app.command()
+def check(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Services; by default all.")] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Load project and spider of each service on this machine, and say what is wrong."""
+    from cli.access.redis import redis_client
+    from cli.views.output import print_json
+    from redis_components.errors import unknown_name
+    from workers.fleet.service_check import check as check_one
+
+    with redis_client() as client:
+        rows = _rows(client)
+        for name in names or ():
+            if name not in rows:
+                raise unknown_name("service", name, rows)
+        found = {name: check_one(client, name) for name in names or rows}
+    if as_json:
+        print_json({name: asdict(one) for name, one in found.items()})
+    for name, one in () if as_json else found.items():
+        if one.wrong:
+            complain(f"{name}: {one.wrong}")
+        else:
+            say(f"{name}: can crawl")
+        for warning in one.warnings:
+            complain(f"{name}: {warning}")
+    return 1 if any(one.wrong for one in found.values()) else 0
+
+
+def _rows(client: redis.Redis) -> dict[str, dict[str, Any]]:
+    """How each service is declared, and where; of several declarations the one that counts."""
+    from redis_components.fleet.services import ServiceRecord, Services
+    from workers.fleet.service_file import service_file, services_in_file
+    from workers.fleet.sizes import default_fleet
+
+    found = {name: _row(name, ServiceRecord(size=size), "TRAWL_FLEET") for name, size in default_fleet().items()}
+    found |= {name: _row(name, record, str(service_file())) for name, record in services_in_file().items()}
+    found |= {name: _row(name, record, "run time") for name, record in Services(client).all().items()}
+    return dict(sorted(found.items()))
+
+
+def _row(name: str, record: ServiceRecord, declared: str) -> dict[str, Any]:
+    from redis_components.server.url import masked
+
+    shown = asdict(record) | {"spider": record.spider or name, "declared": declared}
+    return shown | {"consumer": masked(record.consumer) if "://" in record.consumer else record.consumer}
+
+
+def _pairs(option: str, words: Iterable[str] | None) -> dict[str, str]:
+    from redis_components.errors import ConfigError
+
+    found = {}
+    for word in words or ():
+        name, equals, value = word.partition("=")
+        if not (name and equals):
+            raise ConfigError(f"{option} {word!r} is not of the form NAME=VALUE")
+        found[name] = value
+    return found

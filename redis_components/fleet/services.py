@@ -1,0 +1,92 @@
+"""Services as they are declared: which spider of which project runs, and with what. Those that were declared at run time are in
+Redis, so that every node sees them; `workers.fleet.service_file` reads those of a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import msgspec
+import redis
+
+from redis_components.keys import FleetKeys
+from redis_components.server.stored_records import JsonRecord, RecordStore
+from redis_components.server.stored_values import Size, decoded
+
+Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceRecord(JsonRecord):
+    """What a service is. Every field may be left out."""
+
+    spider: str = ""
+    """Name of the spider in its project; "": the service's name. The crawl's keys are named after the service."""
+    project: str = ""
+    """Module of the project's Scrapy settings, as in SCRAPY_SETTINGS_MODULE; "": the node's own project."""
+    size: Size = 1
+    """Crawlers, until `trawl scale` says otherwise."""
+    arguments: dict[str, Any] = field(default_factory=dict)
+    """Of the spider, as with `-a`."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Scrapy settings that differ from the project's, as with `-s`."""
+    memory_soft_mb: Positive | None = None
+    memory_hard_mb: Positive | None = None
+    max_age: Positive | None = None
+    """Seconds after which a crawler is replaced."""
+    max_pages: Annotated[int, msgspec.Meta(gt=0, le=10**12)] | None = None
+    """Pages after which a crawler is replaced."""
+    start_key: str = ""
+    items_key: str = ""
+    consumer: str = ""
+    """`none`, `forum_writer`, or where `trawl consume` writes the items; "": what the spider declares."""
+
+    def scrapy_settings(self) -> dict[str, str]:
+        """The settings of its crawlers, as texts of a command line."""
+        limits = {
+            "CRAWLER_MEMORY_SOFT_MB": self.memory_soft_mb,
+            "CRAWLER_MEMORY_HARD_MB": self.memory_hard_mb,
+            "CRAWLER_MAX_AGE": self.max_age,
+            "CRAWLER_MAX_PAGES": self.max_pages,
+            "REDIS_START_URLS_KEY": self.start_key or None,
+            "REDIS_ITEMS_KEY": self.items_key or None,
+        }
+        named = {name: value for name, value in limits.items() if value is not None}
+        return as_texts({**named, **self.settings})
+
+
+class Services:
+    """The services that were declared at run time. Methods raise `redis.RedisError` when Redis does not answer."""
+
+    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
+        self._client = client
+        self._key = (keys or FleetKeys()).services()
+        self._store = RecordStore(client, self._key, ServiceRecord)
+
+    def all(self) -> dict[str, ServiceRecord]:
+        """By name; what cannot be read is left out."""
+        return self._store.all()
+
+    def of(self, service: str) -> ServiceRecord | None:
+        """One of them; None where there is none that can be read."""
+        return self._store.get(service)
+
+    def declare(self, service: str, record: ServiceRecord) -> None:
+        """Declare a service, or declare it differently."""
+        self._client.hset(self._key, service, record.to_json())
+
+    def remove(self, service: str) -> bool:
+        """Forget a declaration; False where there was none. Its queue and items stay."""
+        return bool(self._client.hdel(self._key, service))
+
+
+def as_texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """Values as a command line has them: texts as they are, everything else as JSON."""
+    return {name: one if isinstance(one, str) else msgspec.json.encode(one).decode() for name, one in values.items()}
+
+
+def service_record_of(name: str, raw: bytes) -> ServiceRecord:  # noqa: ARG001 - the form of what reads a field
+    """A declared service. Raises ValueError."""
+    return decoded(raw, ServiceRecord)

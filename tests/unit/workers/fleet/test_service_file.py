@@ -1,0 +1,87 @@
+"""Services as a file declares them: what is read, and what is said about a wrong file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import redis
+
+from redis_components.errors import ConfigError
+from redis_components.fleet.registry import Registry
+from redis_components.fleet.services import ServiceRecord, Services
+from workers.fleet.declared_options import as_declared
+from workers.fleet.service_file import read_services
+from workers.fleet.sizes import default_fleet, desired_fleet
+from workers.process.options import CrawlerOptions, parse
+
+BOOKS = '[services.books]\nproject = "shop.settings"\nspider = "shop_books"\nsize = 3\n'
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "services.toml"
+    monkeypatch.setenv("TRAWL_SERVICES", str(path))
+    for name in ("TRAWL_FLEET", "TRAWL_NODE_CRAWLERS"):
+        monkeypatch.delenv(name, raising=False)
+    path.write_text(BOOKS)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[services.books", "is not TOML"),
+        ("[service.books]", "service: unknown; .*did you mean 'services'"),
+        ("services = 3", r"each service is a table \[services.NAME\]"),
+        ("[services.books]\nspidr = 'x'", "services.books.spidr: unknown; .*did you mean 'spider'"),
+        ("[services.books]\nsize = 'two'", "services.books.size: expected `int`"),
+        ("[services.books]\nsize = 1001", "services.books.size: expected `int` <= 1000"),
+        ("[services.books]\nmemory_soft_mb = -1", "services.books.memory_soft_mb: expected `float` > 0"),
+        ("[services.books]\nmemory_soft_mb = 9\nmemory_hard_mb = 5", "memory_soft_mb: 9 is more than memory_hard_mb, 5"),
+        ("[services.books]\nproject = 'shop/settings.py'", "services.books.project: .* is not a module"),
+        ("[services.books]\nconsumer = 'forum_writr'", "services.books.consumer: .*did you mean 'forum_writer'"),
+        ("[services.'a b']\nsize = 1", "cannot be the name of a service"),
+    ],
+)
+def test_a_wrong_file_is_one_line_with_file_key_and_fix(file: Path, text: str, said: str) -> None:
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=f"^{file}: .*{said}"):
+        read_services(file)
+
+
+def test_a_named_file_that_is_missing_is_said(file: Path) -> None:
+    file.unlink()
+    with pytest.raises(ConfigError, match=r"TRAWL_SERVICES=.* there is no such file"):
+        default_fleet()
+
+
+def test_run_time_wins_over_the_file_and_the_file_over_trawl_fleet(
+    file: Path, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry, services = Registry(redis_client), Services(redis_client)
+    assert desired_fleet(registry) == {"books": 3}
+    monkeypatch.setenv("TRAWL_FLEET", "books=9,notes=40")
+    assert desired_fleet(registry) == {"books": 3, "notes": 40}
+    services.declare("books", ServiceRecord(size=2))
+    services.declare("late", ServiceRecord(spider="books"))
+    assert desired_fleet(registry) == {"books": 2, "notes": 40, "late": 1}
+    registry.set_desired("late", 5)
+    assert desired_fleet(registry)["late"] == 5, "what was scaled wins over every declaration"
+    assert services.remove("late")
+    assert not services.remove("late")
+    assert desired_fleet(registry) == {"books": 2, "notes": 40}
+
+
+def test_a_crawler_is_launched_as_declared(file: Path, redis_client: redis.Redis) -> None:
+    file.write_text(
+        f'{BOOKS}arguments = {{ category = "x", deep = true }}\nsettings = {{ DOWNLOAD_DELAY = 0.5 }}\nmax_pages = 100\n'
+        'consumer = "jsonl:books.jsonl"\nstart_key = "feed"\n'
+    )
+    options = as_declared(redis_client, CrawlerOptions(spider="books"))
+    assert (options.project, options.loads, options.consumer) == ("shop.settings", "shop_books", "none")
+    assert options.arguments == {"category": "x", "deep": "true"}
+    assert options.settings == {"CRAWLER_MAX_PAGES": "100", "REDIS_START_URLS_KEY": "feed", "DOWNLOAD_DELAY": "0.5"}
+    line = options.to_arguments()
+    assert parse(line).to_arguments() == line
+    assert as_declared(redis_client, CrawlerOptions(spider="other")) == CrawlerOptions(spider="other")

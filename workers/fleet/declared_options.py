@@ -1,0 +1,31 @@
+"""What a crawler is launched with, as its service is declared at the moment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import redis
+
+from redis_components.fleet.services import ServiceRecord, as_texts
+from workers.process.item_consumers import CONSUMERS, NO_CONSUMER
+from workers.process.options import CrawlerOptions
+
+from .sizes import service_in
+
+
+def as_declared(client: redis.Redis, options: CrawlerOptions) -> CrawlerOptions:
+    """The options of a crawler of `options.spider`, a service. Raises ConfigError and `redis.RedisError`."""
+    record = service_in(client, options.spider) or ServiceRecord()
+    return replace(
+        options,
+        arguments=as_texts(record.arguments),
+        settings=record.scrapy_settings(),
+        loads=record.spider if record.spider != options.spider else "",
+        project=record.project,
+        consumer=consumer_word(record),
+    )
+
+
+def consumer_word(record: ServiceRecord) -> str:
+    """What the crawler is told: a consumer of the fleet, or that none of them may touch the items; "": as the spider says."""
+    return record.consumer if record.consumer in ("", *CONSUMERS) else NO_CONSUMER

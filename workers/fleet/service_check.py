@@ -1,0 +1,47 @@
+"""Checks a service in a child process: importing a project may do anything, and must not do it here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass, field
+
+import redis
+
+from redis_components.server.replies import as_text
+from workers.process.options import CrawlerOptions
+from workers.process.run_module import own_module
+
+from .declared_options import as_declared
+
+CHECK_S = 120.0
+"""For importing a project on a busy machine."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """What was found out about a service."""
+
+    wrong: str = ""
+    """One line; "": it can crawl."""
+    warnings: list[str] = field(default_factory=list)
+
+
+def check(client: redis.Redis, service: str) -> Checked:
+    """Load project and spider as a crawler would. Raises ConfigError and `redis.RedisError`."""
+    options = as_declared(client, CrawlerOptions(spider=service))
+    environment = {**os.environ, **({"SCRAPY_SETTINGS_MODULE": options.project} if options.project else {})}
+    command = own_module("workers.crawler.check_service", *options.to_arguments())
+    try:
+        done = subprocess.run(
+            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=CHECK_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return Checked(wrong=f"importing its project takes longer than {CHECK_S:g} s")
+    try:
+        found = json.loads(done.stdout.splitlines()[-1])
+        return Checked(wrong=str(found["wrong"]), warnings=[str(one) for one in found["warnings"]])
+    except (IndexError, ValueError, KeyError, TypeError):
+        last = as_text(done.stderr).strip().splitlines()[-1:] or ["it said nothing"]
+        return Checked(wrong=f"its project ended the process that loaded it (exit code {done.returncode}): {last[0]}")
