@@ -35,6 +35,7 @@ from .commands import (
     backup,
     capacity,
     config,
+    consume,
     crawl,
     db,
     dead,
@@ -48,6 +49,7 @@ from .commands import (
     history,
     hold,
     init,
+    items,
     lanes,
     limit,
     logs,
@@ -153,6 +155,8 @@ app.command("why", rich_help_panel=LOOK)(why.why)
 app.command("export", rich_help_panel=DATA)(export.export)
 app.command("query", rich_help_panel=DATA)(query.query)
 app.command("sql", rich_help_panel=DATA)(query.sql)
+app.command("consume", rich_help_panel=DATA)(consume.consume)
+app.command("items", rich_help_panel=LOOK)(items.items)
 app.command("reparse", rich_help_panel=DATA)(reparse.reparse)
 app.command("backup", rich_help_panel=DATA)(backup.backup)
 app.command("restore", rich_help_panel=DATA)(restore.restore)

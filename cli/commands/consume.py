@@ -1,0 +1,105 @@
+"""`trawl consume`: a service's items into files, a database, or to an HTTP address."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.views.output import complain, counted, say
+
+if TYPE_CHECKING:
+    import redis
+
+    from redis_components.keys import CrawlKeys
+    from workers.consumers.sink import Sink
+    from workers.process.item_targets import Target
+
+MIB = 1024 * 1024
+
+
+def consume(
+    service: Annotated[str, typer.Argument(help="The service whose items are taken.", show_default=False)],
+    to: Annotated[str, typer.Option("--to", metavar="TARGET", help="By default the consumer that the service declares.")] = "",
+    key: Annotated[str, typer.Option(metavar="FIELD", help="Field by which a row of a database is found and replaced.")] = "",
+    table: Annotated[str, typer.Option(metavar="NAME", help="Table of a database; by default the service's name.")] = "",
+    max_mb: Annotated[float, typer.Option(metavar="MIB", help="Size from which a file is rotated; 0: none.", min=0)] = 100.0,
+    max_age: Annotated[float, typer.Option(metavar="S", help="Age at which a file is rotated; 0: none.", min=0)] = 0.0,
+    once: Annotated[bool, typer.Option("--once", help="End when no items wait.")] = False,
+) -> int:
+    """Take a service's items out of Redis until Ctrl-C or SIGTERM. Each arrives at least once; what is killed loses none.
+
+    TARGET is `jsonl:PATH`, `csv:PATH`, `http://…`, or a database such as `sqlite:///books.sqlite`. Several may run for one
+    service: one takes items, the others take over when it dies.
+
+    **Examples:**
+
+        trawl consume books --to jsonl:data/books.jsonl
+        trawl consume books --to postgresql+psycopg://user@host/shop --key url
+    """
+    from cli.access.redis import redis_client
+    from cli.processes.interrupts import Interrupts
+    from redis_components.crawl_admin.item_stream import ItemStream
+    from workers.consumers.consume import consume as move
+
+    interrupts = Interrupts()
+    with redis_client() as client:
+        keys, target = _stream_of(client, service), _target(client, service, to)
+        sink = _sink(target, key=key, table=table or service, max_bytes=int(max_mb * MIB), max_age_s=max_age)
+        interrupts.listen()
+        stream = ItemStream(client, keys)
+        done = move(stream, sink, stopped=lambda: interrupts.asked, once=once, tell=lambda line: complain(f"{service}: {line}"))
+    say(f"{service}: {counted(done.items, 'item')} taken{f', {done.refused:,} refused' if done.refused else ''}")
+    if done.refused:
+        complain(f"trawl dead items {service} shows what was refused, and why")
+    return 0
+
+
+def _stream_of(client: redis.Redis, service: str) -> CrawlKeys:
+    """The keys of its crawl. Raises ConfigError for one that is not there, elsewhere, or another consumer's."""
+    from cli.access.names import check_spiders
+    from redis_components.errors import ConfigError
+    from redis_components.fleet.crawl_records import CrawlRecords
+    from redis_components.keys import CrawlKeys
+
+    check_spiders(client, [service])
+    record = CrawlRecords(client).of(service)
+    if record and record.redis:
+        raise ConfigError(f"the crawlers of {service} work with {record.redis}, not with the fleet's Redis: consume them there")
+    if record and record.consumer:
+        raise ConfigError(f"the items of {service} are taken by {record.consumer}: declare another consumer to take them here")
+    return record.keys if record else CrawlKeys.for_spider(service)
+
+
+def _target(client: redis.Redis, service: str, to: str) -> Target:
+    from redis_components.errors import ConfigError
+    from workers.fleet.sizes import service_in
+    from workers.process.item_targets import FORMS, is_target, parse_target
+
+    if to:
+        return parse_target(to)
+    record = service_in(client, service)
+    if record is None or not is_target(record.consumer):
+        raise ConfigError(f"{service} declares no consumer: say --to {FORMS}")
+    return parse_target(record.consumer)
+
+
+def _sink(target: Target, *, key: str, table: str, max_bytes: int, max_age_s: float) -> Sink:
+    from redis_components.errors import ConfigError
+    from workers.consumers.database_rows import DatabaseRows
+    from workers.consumers.files import CsvRows, JsonLines
+    from workers.consumers.http_post import HttpPost
+    from workers.process.item_targets import TargetKind
+
+    if key and target.kind is not TargetKind.DATABASE:
+        raise ConfigError(f"--key is for databases: {target.kind} only appends")
+    match target.kind:
+        case TargetKind.JSONL:
+            return JsonLines(Path(target.place), max_bytes=max_bytes, max_age_s=max_age_s)
+        case TargetKind.CSV:
+            return CsvRows(Path(target.place), max_bytes=max_bytes, max_age_s=max_age_s)
+        case TargetKind.DATABASE:
+            return DatabaseRows(target.place, table, key)
+        case TargetKind.HTTP:
+            return HttpPost(target.place)

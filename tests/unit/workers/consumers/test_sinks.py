@@ -1,0 +1,155 @@
+"""Where items go: what each place keeps, what it refuses, and what becomes of the half-written end of a killed process."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from redis_components.errors import ConfigError
+from workers.consumers.database_rows import DatabaseRows
+from workers.consumers.files import CsvRows, JsonLines, whole_rows
+from workers.consumers.http_post import HttpPost
+from workers.consumers.sink import Item, SinkUnavailable
+from workers.process.item_targets import TargetKind, parse_target
+
+
+def batch(*values: Any) -> list[Item]:
+    return [Item(place, value) for place, value in enumerate(values)]
+
+
+def test_lines_follow_what_was_whole(tmp_path: Path) -> None:
+    path = tmp_path / "new folder" / "books.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(b'{"n":1}\n{"n":2')
+    sink = JsonLines(path)
+    assert sink.write(batch({"n": 2}, "text\nof two lines", {"ü": None})) == {}
+    with pytest.raises(ConfigError, match="written by another process"):
+        JsonLines(path)
+    sink.close()
+    assert [json.loads(line) for line in path.read_text("utf-8").splitlines()] == [
+        {"n": 1},
+        {"n": 2},
+        "text\nof two lines",
+        {"ü": None},
+    ]
+
+
+def test_a_large_file_and_an_old_one_are_rotated(tmp_path: Path) -> None:
+    sink = JsonLines(tmp_path / "books.jsonl", max_bytes=10)
+    for number in range(3):
+        sink.write(batch({"number": number}))
+    sink.close()
+    old = JsonLines(tmp_path / "books.jsonl", max_age_s=1e-9)
+    old.write(batch({"number": 3}))
+    old.tick()
+    old.close()
+    files = sorted(tmp_path.glob("books-*.jsonl"))
+    assert sorted(json.loads(file.read_text())["number"] for file in files) == [0, 1, 2, 3]
+    assert (tmp_path / "books.jsonl").read_bytes() == b""
+
+
+def test_rows_have_a_header_and_new_fields_begin_a_new_file(tmp_path: Path) -> None:
+    path = tmp_path / "books.csv"
+    sink = CsvRows(path)
+    assert sink.write(batch({"a": 'two\n"lines"', "b": [1]}, 7, {"a": 2})).keys() == {1}
+    sink.write(batch({"c": 3}))
+    sink.close()
+    [old] = tmp_path.glob("books-*.csv")
+    assert list(csv.DictReader(io.StringIO(old.read_text()))) == [{"a": 'two\n"lines"', "b": "[1]"}, {"a": "2", "b": ""}]
+    again = CsvRows(path)
+    again.write(batch({"b": 5}))
+    again.close()
+    assert list(csv.DictReader(io.StringIO(path.read_text()))) == [{"a": "", "b": "", "c": "3"}, {"a": "", "b": "5", "c": ""}]
+
+
+@pytest.mark.parametrize(
+    ("content", "whole"),
+    [(b"", 0), (b"a,b\n", 4), (b"a,b\nc", 4), (b'a\n"x\ny', 2), (b'a\n"x\n""y"\n', 10), (b'"a', 0), (b'a\n"x"\n"y', 6)],
+)
+def test_the_whole_rows_of_a_torn_file(content: bytes, whole: int) -> None:
+    assert whole_rows(content) == whole
+
+
+def test_a_table_is_made_widened_and_replaced_by_key(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'books.sqlite'}"
+    sink = DatabaseRows(url, "books", "url")
+    refused = sink.write(batch({"url": "a", "pages": 1}, {"pages": 2}, [], {"url": "b", "pages": "many"}))
+    assert refused == {
+        1: "it has no field 'url', by which rows are found",
+        2: "it is not an object with fields, so it cannot be a row",
+        3: "pages = 'many': its column holds whole numbers",
+    }
+    sink.write(batch({"url": "a", "pages": 3, "tags": ["x"]}, {"url": "b", "in stock": True}, {"url": "c"}))
+    sink.write(batch({"url": "c"}))
+    sink.close()
+    with sa.create_engine(url, poolclass=sa.NullPool).connect() as connection:
+        rows = connection.execute(sa.text('select url, pages, tags, "in stock" from books order by url')).all()
+    assert [tuple(row) for row in rows] == [("a", 3, '["x"]', None), ("b", None, None, 1), ("c", None, None, None)]
+
+
+def test_a_table_without_that_key_and_a_wrong_database_are_said(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'books.sqlite'}"
+    with closing(DatabaseRows(url, "books")) as sink:
+        sink.write(batch({"url": "a"}, {"url": "a"}))
+    with closing(DatabaseRows(url, "books", "url")) as keyed, pytest.raises(ConfigError, match="the column url of books is not"):
+        keyed.write(batch({"url": "a"}))
+    with pytest.raises(SinkUnavailable, match="unable to open"):
+        DatabaseRows("sqlite:////no/such/folder/x", "books").write(batch({"url": "a"}))
+
+
+@contextmanager
+def server(*answers: int) -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
+    """An HTTP server that gives these answers in turn, and what it was sent."""
+    got: list[tuple[str, bytes]] = []
+    left = list(answers)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append((self.headers.get("Authorization", ""), self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(left.pop(0))
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as one:
+        thread = Thread(target=one.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"127.0.0.1:{one.server_port}", got
+        one.shutdown()
+        thread.join()
+
+
+def test_a_post_counts_when_it_was_taken() -> None:
+    with server(204, 503, 302, 404) as (host, got):
+        sink = HttpPost(f"http://me:s%40crt@{host}/in")
+        assert sink.write(batch({"n": 1}, {"n": 2})) == {}
+        assert got == [("Basic bWU6c0BjcnQ=", b'{"n":1}\n{"n":2}\n')]
+        with pytest.raises(SinkUnavailable, match="answers 503"):
+            sink.write(batch(1))
+        for code in (302, 404):
+            with pytest.raises(ConfigError, match=f"answers {code}.*no item was taken") as error:
+                sink.write(batch(1))
+            assert "crt" not in str(error.value)
+    with pytest.raises(SinkUnavailable, match="cannot be reached"):
+        sink.write(batch(1))
+
+
+def test_targets_are_texts() -> None:
+    assert parse_target("jsonl:a b.jsonl").place == "a b.jsonl"
+    assert parse_target("https://x.example/in").kind is TargetKind.HTTP
+    assert parse_target("postgresql+psycopg://u:p@h/d").kind is TargetKind.DATABASE
+    for wrong in ("jsnl:x", "csv:", "http:/x", "books.jsonl", "redis://u:secret@h"):
+        with pytest.raises(ConfigError, match="is not a target: write jsonl:PATH") as error:
+            parse_target(wrong)
+        assert "secret" not in str(error.value)

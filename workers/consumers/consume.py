@@ -1,0 +1,99 @@
+"""Moves a service's items out of Redis, for as long as it is wanted: read in place, keep, and only then remove.
+
+One consumer at a time has the stream; others wait and take over when it dies (its lock lives `LOCK_S`). A consumer that is killed
+loses nothing: what it had read is still in the stream, and what it had written but not removed is written again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+import redis
+
+from redis_components.crawl_admin.item_stream import ItemStream, Lock, Refusal, Settled, new_token
+
+from .sink import Item, Sink, SinkUnavailable
+
+BATCH = 500
+POLL_S = 0.2
+AGAIN_S = 1.0
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(kw_only=True)
+class Consumed:
+    """What a consumer has done up to now."""
+
+    items: int = 0
+    refused: int = 0
+
+
+def consume(
+    stream: ItemStream,
+    sink: Sink,
+    *,
+    stopped: Callable[[], bool],
+    once: bool = False,
+    tell: Callable[[str], object] = logger.info,
+) -> Consumed:
+    """Move items until `stopped`; with `once` until there are none. `tell` gets a line when something changes.
+
+    Raises TrawlError for what somebody has to mend. A Redis or a place that is away is waited for, also with `once`.
+    """
+    done, token, tick_at, said = Consumed(), new_token(), 0.0, ""
+    try:
+        while not stopped():
+            try:
+                lock = stream.lock(token)
+                moved = 0 if lock is Lock.BUSY else _batch(stream, sink, token, done)
+                now = "another consumer takes its items; this one waits for its turn" if lock is Lock.BUSY else ""
+                if once and not moved and lock is not Lock.BUSY:
+                    break
+                pause = 0.0 if moved else POLL_S
+            except (SinkUnavailable, redis.ConnectionError, redis.TimeoutError) as error:
+                now, pause, moved = f"{error}; trying again, nothing is lost", AGAIN_S, 0
+            if now != said:
+                tell(now or "going on")
+                said = now
+            if not moved and time.monotonic() >= tick_at:
+                sink.tick()
+                tick_at = time.monotonic() + AGAIN_S
+            _sleep(pause, stopped)
+    finally:
+        try:
+            stream.unlock(token)
+        except redis.RedisError:
+            logger.debug("the lock of %s runs out", stream.keys.items)
+        sink.close()
+    return done
+
+
+def _batch(stream: ItemStream, sink: Sink, token: str, done: Consumed) -> int:
+    """Move one batch; how many items it had."""
+    payloads = stream.peek(BATCH)
+    if not payloads:
+        return 0
+    items, refused = [], dict[int, str]()
+    for place, payload in enumerate(payloads):
+        try:
+            items.append(Item(place, msgspec.json.decode(payload)))
+        except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
+            refused[place] = "it is not JSON: REDIS_ITEMS_SERIALIZER writes something else"
+    if items:
+        refused |= sink.write(items)
+    bad = [Refusal(place, reason) for place, reason in sorted(refused.items())]
+    if stream.settle(token, len(payloads), bad, []) is Settled.SETTLED:
+        done.items += len(payloads) - len(bad)
+        done.refused += len(bad)
+    return len(payloads)
+
+
+def _sleep(seconds: float, stopped: Callable[[], bool]) -> None:
+    until = time.monotonic() + seconds
+    while not stopped() and (left := until - time.monotonic()) > 0:
+        time.sleep(min(left, POLL_S))

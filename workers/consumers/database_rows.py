@@ -1,0 +1,196 @@
+"""Items as rows of a table that is made from their fields, in any database that SQLAlchemy knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql, postgresql, sqlite
+
+from redis_components.errors import ConfigError
+from redis_components.server.url import masked
+
+from .sink import Item, SinkUnavailable, as_cell, as_row
+
+MOST_COLUMNS = 200
+LONGEST_NAME = 60
+KEY_CHARS = 500  # of a key in MySQL, which cannot index a text of any length
+_KINDS: dict[type, Any] = {bool: sa.Boolean, int: sa.BigInteger, float: sa.Float}
+_INT64 = 2**63
+
+
+class DatabaseRows:
+    """Writes items to `table`. With `key`, an item replaces the fields of the row that has the same value there."""
+
+    def __init__(self, url: str, table: str, key: str = "") -> None:
+        self._shown, self._name, self._key = masked(url), table, key
+        try:
+            self._engine = sa.create_engine(url, pool_pre_ping=True)
+        except (sa.exc.ArgumentError, ImportError) as error:
+            raise ConfigError(f"{self._shown}: {error}: correct the URL, or install the database's driver") from None
+        self._table: sa.Table | None = None
+
+    def write(self, items: Sequence[Item]) -> dict[int, str]:
+        """Store them in one transaction."""
+        refused: dict[int, str] = {}
+        rows = {one.place: row for one in items if (row := self._row(one, refused))}
+        if not rows:
+            return refused
+        try:
+            with self._engine.begin() as connection:
+                table = self._table_for(connection, rows)
+                ready = self._fitting(table, rows, refused)
+                self._insert(connection, table, ready, refused)
+        except (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError) as error:
+            self._table = None
+            raise SinkUnavailable(f"{self._shown}: {_said(error)}") from None
+        except sa.exc.SQLAlchemyError as error:
+            raise ConfigError(f"{self._shown}, table {self._name}: {_said(error)}") from None
+        return refused
+
+    def tick(self) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._engine.dispose()
+
+    def _row(self, item: Item, refused: dict[int, str]) -> dict[str, Any] | None:
+        try:
+            row = {name: as_cell(value) for name, value in as_row(item).items()}
+        except ValueError as error:
+            refused[item.place] = str(error)
+            return None
+        if self._key and row.get(self._key) is None:
+            refused[item.place] = f"it has no field {self._key!r}, by which rows are found"
+        elif wrong := [name for name in row if not 0 < len(name) <= LONGEST_NAME or "\0" in name]:
+            refused[item.place] = f"the field {wrong[0]!r:.80} cannot be a column: names have 1 to {LONGEST_NAME} characters"
+        else:
+            return row
+        return None
+
+    def _table_for(self, connection: sa.Connection, rows: Mapping[int, Mapping[str, Any]]) -> sa.Table:
+        """The table with a column for each field, made or widened where need be, up to `MOST_COLUMNS`."""
+        if self._table is None and sa.inspect(connection).has_table(self._name):
+            self._table = sa.Table(self._name, sa.MetaData(), autoload_with=connection)
+            self._check_key(connection)
+        known = {one.name.lower() for one in self._table.columns} if self._table is not None else set[str]()
+        new: dict[str, sa.Column[Any]] = {}
+        for row in rows.values():
+            for name, value in row.items():
+                if name.lower() not in known and len(known) < MOST_COLUMNS and value is not None:
+                    known.add(name.lower())
+                    new[name] = self._column(name, value)
+        if self._table is None:
+            if self._key and self._key not in new:
+                new = {self._key: self._column(self._key, next(iter(rows.values()))[self._key]), **new}
+            self._table = sa.Table(self._name, sa.MetaData(), *new.values())
+            self._table.create(connection)
+        elif new:
+            quote = connection.dialect.identifier_preparer
+            for name, column in new.items():
+                kind = column.type.compile(connection.dialect)
+                connection.execute(sa.text(f"ALTER TABLE {quote.quote(self._name)} ADD COLUMN {quote.quote(name)} {kind}"))
+            self._table = sa.Table(self._name, sa.MetaData(), autoload_with=connection)
+        return self._table
+
+    def _column(self, name: str, value: Any) -> sa.Column[Any]:
+        kind = _KINDS.get(type(value), sa.Text)
+        if kind is sa.Text and name == self._key and self._engine.dialect.name in ("mysql", "mariadb"):
+            kind = sa.String(KEY_CHARS)
+        return sa.Column(name, kind, primary_key=name == self._key, autoincrement=False)
+
+    def _check_key(self, connection: sa.Connection) -> None:
+        if not self._key:
+            return
+        look = sa.inspect(connection)
+        unique = [look.get_pk_constraint(self._name)["constrained_columns"]]
+        unique += [one["column_names"] for one in look.get_unique_constraints(self._name)]
+        unique += [[str(name) for name in one["column_names"]] for one in look.get_indexes(self._name) if one["unique"]]
+        if [self._key] not in unique:
+            self._table = None
+            raise ConfigError(f"{self._shown}: the column {self._key} of {self._name} is not unique: make a unique index of it")
+
+    def _fitting(
+        self, table: sa.Table, rows: Mapping[int, Mapping[str, Any]], refused: dict[int, str]
+    ) -> list[tuple[int, dict[str, Any]]]:
+        """Rows whose values have the types of their columns."""
+        columns = {name.lower(): column for name, column in table.columns.items()}
+        found = []
+        for place, row in rows.items():
+            try:
+                fitting = {
+                    columns[n.lower()].name: _fit(n, v, columns[n.lower()]) for n, v in row.items() if n.lower() in columns
+                }
+                if left := [n for n, v in row.items() if v is not None and n.lower() not in columns]:
+                    raise ValueError(f"the table has {MOST_COLUMNS} columns already, and none for the field {left[0]!r:.80}")
+                found.append((place, fitting))
+            except ValueError as error:
+                refused[place] = str(error)
+        return found
+
+    def _insert(
+        self, connection: sa.Connection, table: sa.Table, rows: list[tuple[int, dict[str, Any]]], refused: dict[int, str]
+    ) -> None:
+        for place, row in rows:
+            if not row:
+                refused[place] = "none of its fields has a value"
+        full = [(place, row) for place, row in rows if row]
+        for _, group in groupby(full, key=lambda one: list(one[1])):  # rows with the same fields; their order stays
+            self._insert_alike(connection, table, list(group), refused)
+
+    def _insert_alike(
+        self, connection: sa.Connection, table: sa.Table, rows: list[tuple[int, dict[str, Any]]], refused: dict[int, str]
+    ) -> None:
+        """All at once; where the database refuses one of them, each alone."""
+        try:
+            with connection.begin_nested():
+                connection.execute(self._statement(table, rows[0][1]), [row for _, row in rows])
+        except (sa.exc.DataError, sa.exc.IntegrityError) as error:
+            if len(rows) == 1:
+                refused[rows[0][0]] = _said(error)
+                return
+            for one in rows:
+                self._insert_alike(connection, table, [one], refused)
+
+    def _statement(self, table: sa.Table, row: Mapping[str, Any]) -> Any:
+        others = [name for name in row if name != self._key]
+        if not self._key:
+            return sa.insert(table)
+        match self._engine.dialect.name:
+            case "postgresql" | "sqlite" as name:
+                made: Any = (postgresql.insert if name == "postgresql" else sqlite.insert)(table)
+                if not others:
+                    return made.on_conflict_do_nothing(index_elements=[self._key])
+                return made.on_conflict_do_update(index_elements=[self._key], set_={n: made.excluded[n] for n in others})
+            case "mysql" | "mariadb":
+                into = mysql.insert(table)
+                return into.on_duplicate_key_update({n: into.inserted[n] for n in others or [self._key]})
+            case name:
+                raise ConfigError(
+                    f"--key: {name} has no upsert that Trawl knows: leave it out, or take PostgreSQL, MySQL or SQLite"
+                )
+
+
+def _fit(name: str, value: Any, column: sa.Column[Any]) -> Any:
+    """The value as its column holds it. Raises ValueError."""
+    kind = column.type
+    if value is None:
+        return None
+    if isinstance(kind, sa.String):
+        return (value if isinstance(value, str) else str(value)).replace("\0", "\ufffd")
+    is_number = isinstance(value, int | float)
+    if isinstance(kind, sa.Boolean) and not isinstance(value, bool):
+        raise ValueError(f"{name} = {value!r:.80}: its column holds true or false")
+    if isinstance(kind, sa.Integer) and not (isinstance(value, int) and -_INT64 <= value < _INT64):
+        raise ValueError(f"{name} = {value!r:.80}: its column holds whole numbers")
+    if isinstance(kind, sa.Numeric | sa.Float) and not is_number:
+        raise ValueError(f"{name} = {value!r:.80}: its column holds numbers")
+    return value
+
+
+def _said(error: Exception) -> str:
+    """What the driver says, in one line, without the statement and its values."""
+    return " ".join(str(getattr(error, "orig", None) or error).split())[:300]

@@ -1,0 +1,101 @@
+"""A file that only grows by whole records, is renamed when it is large or old, and belongs to one process."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from redis_components.errors import ConfigError
+
+from .sink import SinkUnavailable
+
+Ends = Callable[[bytes], int]
+"""How many bytes of a file are whole records."""
+
+
+class RotatedFile:
+    """Appends records to `path`. What a process that was killed left half written is cut off: it is still in Redis.
+
+    `max_bytes` and `max_age_s` (since it was opened; 0: no limit) are when it becomes `<name>-<time>.<ending>`.
+    """
+
+    def __init__(self, path: Path, whole: Ends, *, max_bytes: int, max_age_s: float) -> None:
+        self.path = path
+        self._whole = whole
+        self._max_bytes = max_bytes
+        self._max_age_s = max_age_s
+        self._fd = -1
+        self._opened_at = 0.0
+        self._open()
+
+    @property
+    def size(self) -> int:
+        """Bytes in the present file."""
+        return os.fstat(self._fd).st_size
+
+    def append(self, records: bytes) -> None:
+        """Write them and wait until the disk has them. Raises SinkUnavailable; then none of them is in the file."""
+        before = self.size
+        try:
+            left = memoryview(records)
+            while left:
+                left = left[os.write(self._fd, left) :]
+            os.fsync(self._fd)
+        except OSError as error:
+            os.ftruncate(self._fd, before)
+            raise SinkUnavailable(f"{self.path} cannot be written: {error.strerror}") from error
+
+    def rotate_if_due(self) -> bool:
+        """Begin another file where this one is large or old enough; whether it did."""
+        age_s = time.monotonic() - self._opened_at
+        if not self.size or not (0 < self._max_bytes <= self.size or 0 < self._max_age_s <= age_s):
+            return False
+        self.rotate()
+        return True
+
+    def rotate(self) -> None:
+        """Rename the present file and begin another one."""
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        number = 0
+        while (old := self.path.with_name(f"{self.path.stem}-{stamp}.{number:03}{self.path.suffix}")).exists():
+            number += 1
+        try:
+            self.path.rename(old)
+        except OSError as error:
+            raise SinkUnavailable(f"{self.path} cannot be renamed: {error.strerror}") from error
+        self.close()
+        self._open()
+
+    def close(self) -> None:
+        """Leave it to others."""
+        os.close(self._fd)
+
+    def _open(self) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise ConfigError(f"{self.path} cannot be opened: {error.strerror}: name a file that this user may write") from None
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._fd)
+            raise ConfigError(f"{self.path} is written by another process: give each consumer its own file") from None
+        self._keep_name()
+        self._opened_at = time.monotonic()
+        content = self.path.read_bytes()
+        whole = self._whole(content)
+        if whole < len(content):
+            os.ftruncate(self._fd, whole)
+
+    def _keep_name(self) -> None:
+        """Have the disk know the file by its name: `fsync` of the file alone does not promise that."""
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

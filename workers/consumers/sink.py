@@ -1,0 +1,58 @@
+"""What a place for items has to do: keep a batch, for good, before it returns. Each item may come twice, none may be lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from redis_components.errors import TrawlError
+
+
+class SinkUnavailable(TrawlError):
+    """The place does not take items at the moment; they stay in Redis, and it is tried again."""
+
+
+class Item(NamedTuple):
+    """One item of a batch."""
+
+    place: int
+    """In the batch, from 0."""
+    value: Any
+    """As decoded from JSON."""
+
+
+class Sink(Protocol):
+    """A place for items. Not for two threads."""
+
+    def write(self, items: Sequence[Item]) -> dict[int, str]:
+        """Keep all of them, so that a power failure does not lose them; returns why some cannot be kept, by their place.
+
+        Raises SinkUnavailable where it may work later, another TrawlError where somebody has to mend something.
+        """
+
+    def tick(self) -> None:
+        """Called about once a second, also without items."""
+
+    def close(self) -> None:
+        """No more items come."""
+
+
+def to_line(value: Any) -> bytes:
+    """A value as one line of JSON."""
+    return msgspec.json.encode(value) + b"\n"
+
+
+def as_row(item: Item) -> dict[str, Any]:
+    """The fields of an item. Raises ValueError with the reason for one that has none."""
+    if not isinstance(item.value, dict):
+        raise ValueError("it is not an object with fields, so it cannot be a row")
+    if not item.value:
+        raise ValueError("it has no fields")
+    return item.value
+
+
+def as_cell(value: Any) -> Any:
+    """A value that a cell can hold: lists and objects become JSON."""
+    return msgspec.json.encode(value).decode() if isinstance(value, list | dict) else value
