@@ -96,3 +96,13 @@ def test_the_task_feeds_a_spider_with_its_own_key_and_unique_ones_are_fetched_on
         wait_until(lambda: not fleet.redis.client().exists("notes.taskqueue"), fleet.said)
         fetched = [json.loads(item)["url"] for item in fleet.redis.client().lrange("notes.results", 0, -1)]
         assert len(set(fetched)) == len(fetched) == 30
+
+
+def test_a_service_that_has_not_begun_is_seeded_by_its_declared_start_key(
+    trawl: Trawl, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    assert trawl("services", "add", "late", "--start-key", "feed:%(name)s").code == 0
+    file = tmp_path / "urls.txt"
+    file.write_text("http://a.example/1\n")
+    assert trawl("seed-urls", "late", str(file)).code == 0
+    assert redis_client.lrange("feed:late", 0, -1) == [b"http://a.example/1"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import redis
@@ -10,10 +11,12 @@ import redis
 from redis_components.errors import ConfigError, unknown_name
 from redis_components.fleet.crawl_records import CrawlRecords
 from redis_components.keys import CrawlKeys
+from redis_components.keys.crawl import filled
+from redis_components.server.namespace import fleet_namespace, prefixed
 from redis_components.start_tasks.pushing import Pushed, push_urls
 
 from .holds import refuse_if_draining
-from .sizes import declared_fleet
+from .sizes import declared_fleet, service_in
 
 
 def seed_urls(
@@ -40,4 +43,9 @@ def _keys_of(client: redis.Redis, service: str) -> CrawlKeys:
         raise unknown_name("service", service, fleet)
     if record is not None and record.redis:
         raise ConfigError(f"the crawlers of {service} work with {record.redis}, not with the fleet's Redis: seed them there")
-    return record.keys if record else CrawlKeys.for_spider(service)
+    if record:
+        return record.keys
+    keys, declared = CrawlKeys.for_spider(service), service_in(client, service)
+    if declared is None or not declared.start_key:
+        return keys
+    return replace(keys, start_urls=prefixed(filled(declared.start_key, service), fleet_namespace()))
