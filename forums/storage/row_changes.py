@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+import msgspec
+
 from .content_hash import NO_TEXT
 
 
@@ -23,7 +25,7 @@ class ChangeKind(StrEnum):
     DELETED = "deleted"  # its site says that it is removed, or a whole reading of the thread did not show it
 
 
-class Change(NamedTuple):
+class Change(msgspec.Struct, array_like=True, frozen=True, gc=False):  # gc: a thousand in each batch set off the collector
     """One version of one row. Stored as a JSON array in this order, so new fields go to the end."""
 
     row: str  # post or comment
