@@ -57,8 +57,8 @@ chaos: $(STAMP) ## Ten minutes of random deaths while a living forum is crawled;
 	@CHAOS_SECONDS=$${CHAOS_SECONDS:-600} DEATHS=all $(BIN)/python -m pytest -q -s tests/faults/test_chaos.py tests/faults/test_deaths.py
 	@EXCHANGES=$${EXCHANGES:-1000} $(BIN)/python -m pytest -q tests/faults/test_exchange_properties.py
 
-fuzz: $(STAMP) ## Look for a page that costs more than its size, with other examples each time (MINUTES=5)
-	@FUZZ_MINUTES=$(or $(MINUTES),5) $(BIN)/python -m pytest -q tests/attacks/test_reading_fuzzed.py
+fuzz: $(STAMP) ## Look for pages that cost more than their size, and bytes that a reader does not refuse, with other examples each time (MINUTES=5 a target)
+	@FUZZ_MINUTES=$(or $(MINUTES),5) $(BIN)/python -m pytest -q tests/attacks/test_reading_fuzzed.py tests/unit/redis_components/test_fuzzed_records.py
 
 deaths: $(STAMP) ## Each way to die, of a crawler, a Redis, a fleet, and what it costs, into benchmarks/results/ (about 45 minutes)
 	@$(BIN)/python -m benchmarks kill_table deaths
