@@ -1,4 +1,4 @@
-"""Version 4: rows have versions, and each transaction that changes some writes down which (docs/decisions/0043-events.md).
+"""Version 4: rows have versions, and each transaction that changes some writes down which (docs/decisions/0041-events.md).
 
 Rows that are stored already are of version 0: nothing was said of them yet.
 """
