@@ -45,6 +45,10 @@ class SiteHealth:
         self._first: dict[str, int] = {}  # pages that were blocked -> good ones before that
         self._last: deque[bool] = deque(maxlen=WINDOW)  # True: blocked
 
+    def is_settling(self, now: float) -> bool:
+        """Whether it opened the breaker so lately that the hold may not have reached every process."""
+        return now - self.opened_at < SETTLING_S
+
     def answered(self) -> None:
         """Anything that is an answer, such as a page or a 404."""
         self.stumbles = 0
@@ -53,7 +57,7 @@ class SiteHealth:
         """A try that failed and is made again: no answer, or a busy site. Whether the site is held from now on: a site that hangs
         would take the time of all others until the tries of each page are spent.
         """
-        if now - self.opened_at < SETTLING_S:
+        if self.is_settling(now):
             return False
         self.stumbles += 1
         if not options.enabled or self.stumbles < STUMBLES * options.in_a_row:
@@ -79,7 +83,7 @@ class SiteHealth:
         others_are_well = self._goods > self._note(url)
         if blocks >= MOST_TURNS * options.attempts:
             return Step.GIVE_UP
-        if held or now - self.opened_at < SETTLING_S:
+        if held or self.is_settling(now):
             return Step.AGAIN
         self.in_a_row += 1
         self.pages.add(url)

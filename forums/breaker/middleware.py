@@ -36,6 +36,7 @@ from .deadly_pages import open_for_page
 from .health import SiteHealth, Step
 from .missing_pages import MissingPages, should_exist
 from .open_in_background import in_background
+from .sent_again import BLOCKED, first_url, sent_again
 from .state import open_breaker
 
 if TYPE_CHECKING:
@@ -46,9 +47,7 @@ if TYPE_CHECKING:
     from forums.sites.reading.read_page import FieldCount
 
 MISSING = frozenset({404, 410})
-BLOCKED = "blocked"
 """In `meta`: how many times this page was blocked."""
-_OF_ONE_FETCH = ("retry_times", "redirect_times", "redirect_ttl", "redirect_urls", "redirect_reasons", "fetched_at")
 
 logger = logging.getLogger(__name__)
 
@@ -223,7 +222,7 @@ class SiteWatch:
         self._inc_value(f"sites/{site.name}/{page['kind']}/blocked/{Cause.DRIFT}")
         if step is Step.OPEN:
             self._open(request, site, page, BlockVerdict(cause=Cause.DRIFT, reason=missing.reason(page["kind"], what)))
-        return _again(request, blocks + 1)
+        return sent_again(request, blocks + 1, waits=missing.is_settling(time.monotonic()))
 
     def _missing_of(self, site: Site, kind: str) -> MissingPages:
         return self._missing.get((site.name, kind)) or self._missing.setdefault((site.name, kind), MissingPages())
@@ -251,17 +250,17 @@ class SiteWatch:
         """It will be tried again; where the site is held, or is from now on, it waits for that and not counted."""
         self._inc_value(f"sites/{site.name}/{page['kind']}/stumbled/{found.cause}")
         if self._is_held(site):
-            return _again(request, request.meta.get(BLOCKED, 0))
+            return sent_again(request, request.meta.get(BLOCKED, 0), waits=True)
         if self._of(site, page).stumbled(site.breaker, now=time.monotonic()):
             self._open(request, site, page, found)
-            return _again(request, request.meta.get(BLOCKED, 0))
+            return sent_again(request, request.meta.get(BLOCKED, 0), waits=True)
         return None
 
     def _blocked(self, request: Request, site: Site, page: Mapping[str, Any], found: BlockVerdict) -> Request:
         blocks = request.meta.get(BLOCKED, 0) + 1
         self._inc_value(f"sites/{site.name}/{page['kind']}/blocked/{found.cause}")
         health, is_held = self._of(site, page), self._is_held(site)
-        url = _first_url(request) if found.cause is Cause.ELSEWHERE else request.url  # many pages may lead to one
+        url = first_url(request) if found.cause is Cause.ELSEWHERE else request.url  # many pages may lead to one
         step = health.bad(found, url, blocks, site.breaker, held=is_held, now=time.monotonic())
         if step in (Step.GIVE_UP, Step.PRIVATE):
             reason = f"blocked {blocks} times, at last by {found.reason}"
@@ -270,7 +269,7 @@ class SiteWatch:
             self._open(request, site, page, found)
         else:
             logger.info("%s: blocked (%s), back to the queue: %s", site.name, found.reason, request.url)
-        return _again(request, blocks)
+        return sent_again(request, blocks, waits=health.is_settling(time.monotonic()))
 
     def _is_held(self, site: Site) -> bool:
         if scheduler_of(self._crawler) is None:
@@ -305,19 +304,6 @@ class SiteWatch:
 def watch_of(crawler: Crawler | None) -> SiteWatch | None:
     """The watch of a crawl; None where the settings have none."""
     return None if crawler is None else _watches.get(crawler)
-
-
-def _again(request: Request, blocks: int) -> Request:
-    """The same request, as it was before it was sent, behind what waits for the same reason."""
-    meta = {name: value for name, value in request.meta.items() if name not in _OF_ONE_FETCH}
-    first = _first_url(request)
-    return request.replace(url=first, meta={**meta, BLOCKED: blocks}, dont_filter=True, priority=request.priority - 1)
-
-
-def _first_url(request: Request) -> str:
-    """The URL that was asked for, before redirects."""
-    urls = request.meta.get("redirect_urls")
-    return urls[0] if isinstance(urls, list) and urls and isinstance(urls[0], str) else request.url
 
 
 def _asked(request: Request | None) -> tuple[Site, dict[str, Any]] | None:

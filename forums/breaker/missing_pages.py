@@ -32,6 +32,10 @@ class MissingPages:
         self._opened_by = ""  # the site file's digest then
         self._count = 0  # pages that opened it
 
+    def is_settling(self, now: float) -> bool:
+        """Whether it opened the breaker so lately that the hold may not have reached every process."""
+        return now - self._opened_at < SETTLING_S
+
     def good(self) -> None:
         """A page of this kind was there."""
         self._goods += 1
@@ -47,7 +51,7 @@ class MissingPages:
         """
         if not options.enabled or blocks >= MOST_TURNS * options.attempts:
             return None
-        if held or now - self._opened_at < SETTLING_S:
+        if held or self.is_settling(now):
             return Step.AGAIN
         if self._opened_by == file and now - self._opened_at < BELIEVED_S:
             return None

@@ -1,0 +1,34 @@
+"""A page that is asked for once more: as before it was sent, and not before a hold can have reached its crawler."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from scrapy import Request
+
+from forums.breaker.health import SETTLING_S
+from forums.breaker.missing_pages import MissingPages
+from forums.breaker.sent_again import BLOCKED, WAIT_S, sent_again
+from forums.sites.definition.breaker_options import BreakerOptions
+
+
+def test_it_is_the_request_as_it_was_before_it_was_sent() -> None:
+    sent = Request(
+        "http://b.example/wall", meta={"redirect_urls": ["http://a.example/1"], "retry_times": 2, "page": {"kind": "x"}}
+    )
+    again = sent_again(sent, 3)
+    assert (again.url, again.meta, again.priority) == ("http://a.example/1", {"page": {"kind": "x"}, BLOCKED: 3}, -1)
+
+
+def test_it_waits_where_its_site_is_held_from_now_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forums.breaker.sent_again.time", SimpleNamespace(time=lambda: 1000.0))
+    assert sent_again(Request("http://a.example/1"), 1, waits=True).meta["not_before"] == 1000.0 + WAIT_S
+    assert "not_before" not in sent_again(Request("http://a.example/1"), 1).meta
+
+
+def test_what_opened_the_breaker_is_settling_until_the_hold_is_everywhere() -> None:
+    pages, options = MissingPages(), BreakerOptions(in_a_row=1)
+    for url in ("/1", "/2"):
+        pages.step(url, 0, "v1", options, is_check=False, held=False, now=100.0)
+    assert (pages.is_settling(100.0), pages.is_settling(100.0 + SETTLING_S)) == (True, False)
