@@ -9,17 +9,19 @@ CHANGING = {
     *("autoscale", "limit", "dupefilter", "reparse", "restore", "backup"),
     *("schedule set", "schedule enable", "schedule disable", "schedule remove", "schedule run"),
     *("dead replay", "dead purge", "dead items", "dead messages", "migrate scrapy-redis", "db upgrade"),
+    *("services add", "services remove", "consume", "events replay"),
 }
 """`backup` changes nothing, but takes everything with it."""
 _SHOWS_WITHOUT_OPTIONS = {"autoscale", "limit", "dupefilter", "dead items", "dead messages"}
 _WITH_OPTION = {"doctor": "--repair"}
 _NO_CHANGE = {"--json", "-h", "--help"}
+_ONLY_SAYS = {"-h", "--help", "--dry-run"}
 
 
 def changes(arguments: Sequence[str]) -> bool:
     """Whether the command with these arguments may change something."""
     words = _without_namespace(arguments)
-    if not words or {"-h", "--help"} & set(words):
+    if not words or _ONLY_SAYS & set(words):
         return False
     for count in (2, 1):
         name = " ".join(words[:count])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
 import redis
 from scrapy import Request
 
@@ -18,6 +19,8 @@ from tests.support.link_spiders import LinksSpider
 from tests.support.owner import Owner
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
+
+pytestmark = pytest.mark.usefixtures("redis_client")  # empty at the start: a hold that a failed test left would stop the next one
 
 QUIET_S = 1.0  # for so long nothing more comes
 BUSY_MACHINE_S = 8.0  # promised are 2 s: benchmarks/fleet/holds.py measures; here it is enough that it falls silent
@@ -55,7 +58,7 @@ def each_page_once(run: Crawl) -> None:
 def test_a_paused_crawl_falls_silent_and_goes_on_where_it_was_also_with_other_crawlers(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
-    with crawl(redis_server.url, tmp_path, pages=150, latency_s=0.1) as run:
+    with crawl(redis_server.url, tmp_path, pages=400, latency_s=0.1) as run:
         run.seed()
         first = [run.start(**SLOW), run.start(**SLOW)]
         reach(run, 40)
@@ -79,7 +82,7 @@ def test_a_paused_crawl_falls_silent_and_goes_on_where_it_was_also_with_other_cr
 
 def test_a_paused_site_falls_silent_and_the_others_go_on(redis_server: RedisServer, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    with crawl(redis_server.url, tmp_path, pages=120, latency_s=0.1) as run, link_site(tmp_path / "other", pages=200) as other:
+    with crawl(redis_server.url, tmp_path, pages=400, latency_s=0.1) as run, link_site(tmp_path / "other", pages=200) as other:
         site = run.site.removeprefix("http://")
         run.seed(f"{run.site}/1")
         crawlers = [run.start(**SLOW), run.start(**SLOW)]

@@ -14,6 +14,7 @@ from redis_components.fleet.registry import Registry
 from redis_components.fleet.schedules import Schedules, StoredEntry
 from tasks.base import is_told_elsewhere
 from tests.integration.test_cli_up import TRAWL, Up, environment
+from tests.support.contents import contents
 from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
 
@@ -33,7 +34,7 @@ def test_nonsense_is_refused_before_anything_starts(url: str, environment: dict[
         assert "TRAWL_DATABASE_URL: database" in done.stderr
         assert "use sqlite:///data/trawl.sqlite or postgresql+psycopg://" in done.stderr
         assert "Traceback" not in done.stderr
-    assert not list(redis_client.scan_iter("trawl:fleet*")), "nothing has run"
+    assert contents(redis_client) == {}, "nothing has run"
 
 
 @pytest.mark.usefixtures("no_process_left")

@@ -383,7 +383,7 @@ def test_under_a_namespace_the_crawl_moves_into_it(
     said = migrate("--allow-pickle", "--settings", "job_settings")
     assert (said.code, said["requests"]["imported"], said["fingerprints"]["imported"]) == (0, 50, 50)
     job = CrawlKeys.for_spider("forum", namespace="job1")
-    assert {key.decode() for key in redis_client.scan_iter()} == {
+    assert {key.decode() for key in contents(redis_client)} == {
         job.requests,
         job.counters(),
         job.dupefilter,

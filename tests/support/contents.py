@@ -10,12 +10,14 @@ Contents = dict[bytes | str, object]
 
 
 def contents(client: redis.Redis, keys: Iterable[bytes | str] | None = None) -> Contents:
-    """Key -> its value, byte for byte, of all keys or of these; expiry times are left out.
+    """Key -> its value, byte for byte, of these keys, or of all but the audit of commands; expiry times are left out.
 
     Not DUMP alone: Redis before 8 moves a large set or hash to a larger table bit by bit, whoever reads it, and DUMP shows the
     members in the table's order.
     """
-    return {key: _value(client, key) for key in (client.scan_iter("*") if keys is None else keys)}
+    if keys is None:
+        keys = (key for key in client.scan_iter("*") if not key.endswith(b":fleet:audit"))
+    return {key: _value(client, key) for key in keys}
 
 
 def _value(client: redis.Redis, key: bytes | str) -> object:
