@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,6 +59,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let the processes that tests start keep their bytecode, also where PYTHONDONTWRITEBYTECODE is set: some modules of each are
     our own, and compiling them is a tenth of a start.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: what tests start would not hear it either
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     cache = getattr(config, "cache", None)
     if cache is not None and os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         os.environ.setdefault("PYTHONPYCACHEPREFIX", str(cache.mkdir("bytecode")))
