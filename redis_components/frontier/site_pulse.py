@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from collections import deque
 
-WINDOW = 64
-"""Last answers by which the rate is known."""
 LEAST_ANSWERS = 20
 """Before so many nothing is said of how long they take."""
 SLOW_S, TIMES = 1.5, 3.0
 """An answer is slow that takes longer than this, and so many times longer than most of the site's."""
 _RECENT, _USUAL = 0.3, 0.02  # weights of one answer in the means
 _LOWEST_RATE = 0.1
+BURST = 64
+"""Answers in a row, of which the rate is taken: a site that was asked little lately did not complain of that little."""
+_FADES_S = 120.0
 
 
 class SitePulse:
     """What one process sees of one site."""
 
     def __init__(self) -> None:
-        self._times: deque[float] = deque(maxlen=WINDOW)
+        self._times: deque[float] = deque(maxlen=BURST)
+        self._best, self._best_at = 0.0, 0.0
         self._answers = 0
         self._recent_s = 0.0
         self._usual_s = 0.0
 
     def answered(self, now: float, latency_s: float) -> bool:
         """Note an answer; whether the last ones were far slower than usual. A site that stays slow becomes the usual one."""
-        self._times.append(now)
+        self.failed(now)
         self._answers += 1
         if self._answers == 1:
             self._recent_s = self._usual_s = latency_s
@@ -36,8 +38,12 @@ class SitePulse:
     def failed(self, now: float) -> None:
         """Note that an answer did not come."""
         self._times.append(now)
+        if (rate := len(self._times) / max(now - self._times[0], 1.0)) >= self._faded(now):
+            self._best, self._best_at = rate, now
 
     def rate(self, now: float) -> float:
-        """Requests per second, by the last ones that have ended."""
-        since = self._times[0] if self._times else now
-        return max(len(self._times) / max(now - since, 1.0), _LOWEST_RATE)
+        """Requests per second, by the best of the last minutes; what is long ago counts less."""
+        return max(self._faded(now), _LOWEST_RATE)
+
+    def _faded(self, now: float) -> float:
+        return self._best / (1.0 + max(0.0, now - self._best_at) / _FADES_S)

@@ -95,7 +95,8 @@ class RetryAfterMiddleware:
         if response.status == 503 and asked_s is None:
             is_slow = True
         elif refused or used_up is not None:
-            self._leave_alone(frontier, lane, response.status, asked_s or 0.0, rate if refused else 0.0)
+            # A site that says until when has said what it wants; who does not is also asked less often afterwards.
+            self._leave_alone(frontier, lane, response.status, asked_s or 0.0, rate if refused and not asked_s else 0.0)
             if refused and put_off(request):
                 raise NotNow(f"{lane} asks to be left alone")
             return response
