@@ -40,6 +40,10 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_deaths\.py::.*\[(beat's\ lock\ deleted|interpreter\ held|SIGSTOP\ crawler,\ its\ pool\ child\ killed)\]
       | test_refusing_redis\.py::.*same_processes\[(NOREPLICAS|READONLY|NOPERM)\]
       | test_benchmarks_fleet\.py
+      | test_benchmarks\.py::test_a_(crawler_is_compared|pause_and)
+      | test_database_away\.py::.*before_anything_starts\[(blah|mysql|postgresql\+asyncpg|http)
+      | test_worker_choices\.py::test_a_crawlers_task_is_neither_stuck
+      | test_scheduler_bad_input\.py::test_a_start_task_that_cannot_be_read.*\[(\[1\]|\]|\{"url":\ \])
       | test_failover\.py::.*loses_no_page_and_no_item\[cluster\]
       | test_politeness\.py::.*only_what_was_in_flight_arrives\[date\]
       | test_scheduler_unfinished\.py::.*when_it_is_killed\[lambda-redirects\]
