@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -108,7 +109,10 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """By distribution."""
     folder = tmp_path_factory.mktemp("wheels")
     command = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--quiet", "-w", str(folder)]
-    subprocess.run([*command, ".", "packaging/frontier"], cwd=ROOT, check=True, capture_output=True, timeout=180)
+    # One at a time: several xdist workers would build in the same tree.
+    with (tmp_path_factory.getbasetemp().parent / "wheels.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        subprocess.run([*command, ".", "packaging/frontier"], cwd=ROOT, check=True, capture_output=True, timeout=180)
     return {path.name.partition("-")[0]: path for path in folder.glob("*.whl")}
 
 
