@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from forums.state.keys import ForumFleetKeys
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
+from redis_components.server.key_patterns import literal
 from redis_components.server.namespace import fleet_namespace
 
 _ANY = "*"
@@ -48,7 +49,7 @@ def roles(crawls: Iterable[CrawlKeys]) -> list[Role]:
     namespace = fleet_namespace()
     if not namespace:
         raise ConfigError("users need a namespace, which all keys of the fleet begin with: set TRAWL_NAMESPACE")
-    within = f"{_literal(namespace)}:"
+    within = f"{literal(namespace)}:"
     every = (f"{within}{_ANY}",)
     celery = tuple(f"{within}{key}" for key in _CELERY)
     of_crawls = tuple(dict.fromkeys(pattern for keys in crawls for pattern in _of_crawl(keys)))
@@ -97,7 +98,7 @@ def roles(crawls: Iterable[CrawlKeys]) -> list[Role]:
 
 def _of_crawl(keys: CrawlKeys) -> list[str]:
     bases = (keys.requests, keys.dupefilter, keys.start_urls, *keys.more_start_urls, keys.items, keys.stats, keys.limits)
-    return [pattern for base in bases for pattern in (_literal(base), f"{_literal(base)}:{_ANY}")]
+    return [pattern for base in bases for pattern in (literal(base), f"{literal(base)}:{_ANY}")]
 
 
 def _fleet_patterns() -> dict[str, list[str]]:
@@ -109,10 +110,5 @@ def _fleet_patterns() -> dict[str, list[str]]:
     beat = [
         *(fleet.beat_leader(), fleet.beats(), fleet.beat_runs(), fleet.fences(), fleet.schedule(), fleet.errors()),
     ]
-    slots = [f"{_literal(fleet.slot('', 0)[: -len('/0')])}{_ANY}", f"{_literal(fleet.met(''))}{_ANY}"]
-    return {"crawler": [*map(_literal, crawler), *slots], "beat": [*map(_literal, beat)]}
-
-
-def _literal(text: str) -> str:
-    """A pattern that stands for the text itself."""
-    return "".join(f"\\{sign}" if sign in "*?[]^-\\" else sign for sign in text)
+    slots = [f"{literal(fleet.slot('', 0)[: -len('/0')])}{_ANY}", f"{literal(fleet.met(''))}{_ANY}"]
+    return {"crawler": [*map(literal, crawler), *slots], "beat": [*map(literal, beat)]}

@@ -10,6 +10,7 @@ import redis
 
 from redis_components.fleet.crawl_records import CrawlRecords, crawl_record_of
 from redis_components.keys import CrawlKeys, FleetKeys, limits_key
+from redis_components.server.key_patterns import literal
 from redis_components.server.namespace import fleet_namespace
 from redis_components.server.replies import as_bytes, as_text
 from redis_components.server.stored_values import readable
@@ -41,7 +42,7 @@ class KeyNames:
         """Every key of the fleet that outlives its processes, by SCAN. Raises `redis.RedisError`."""
         namespace = fleet_namespace()
         # Without a namespace the names have no common beginning: the server sends all, which takes no memory here.
-        match = f"{_literal(namespace)}:*" if namespace and all(b.startswith(namespace) for b in self.bases) else None
+        match = f"{literal(namespace)}:*" if namespace and all(b.startswith(namespace) for b in self.bases) else None
         seen = set(self.fixed())
         yield from seen
         for name in client.scan_iter(match=match, count=SCANNED):
@@ -99,8 +100,3 @@ def _without_parameters(keys: FleetKeys | CrawlKeys) -> Iterator[str]:
                 made = method(keys)
                 if isinstance(made, str):
                     yield made
-
-
-def _literal(text: str) -> str:
-    """A pattern of SCAN that stands for the text itself."""
-    return "".join(f"\\{sign}" if sign in "*?[]^-\\" else sign for sign in text)
