@@ -10,7 +10,7 @@ from typing import Any
 import redis
 
 from redis_components.frontier.limits import LaneLimits, LaneState, read, state_of
-from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys, lane_busy_key
 
 
 class LaneCondition(StrEnum):
@@ -76,7 +76,7 @@ def _view(client: redis.Redis, limits_key: str, crawls: list[CrawlKeys], lane: s
         for one in crawls:
             pipe.zcard(one.lane(lane))
             pipe.zscore(one.lanes(), lane)
-        pipe.zcount(f"{limits_key}:{lane}:busy", now * 1000, "+inf")
+        pipe.zcount(lane_busy_key(limits_key, lane), now * 1000, "+inf")
         *found, busy = pipe.execute()
     due: list[Any] = [score for score in found[1::2] if score is not None]
     return LaneView(

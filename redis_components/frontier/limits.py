@@ -14,6 +14,7 @@ import redis
 import tldextract
 
 from redis_components.errors import ConfigError
+from redis_components.keys import lane_state_key
 from redis_components.server.stored_values import decoded
 
 from .holds import names_of
@@ -155,7 +156,7 @@ PEACE_S, RECOVERY_S = 1800, 120
 
 def state_of(client: redis.Redis, key: str, lane: str, now: float) -> LaneState:
     """The state of a lane at `now` (epoch s of Redis); a value that is not a number counts as none."""
-    values: Any = client.hmget(f"{key}:{lane}", _STATE)
+    values: Any = client.hmget(lane_state_key(key, lane), _STATE)
     until, asked, refusals, since, slowed, slowed_at, top, robots, robots_at = map(_number, values)
     is_refusing = max(until, asked) / 1000 > now - PEACE_S
     is_slowed = slowed > 0 and slowed_at / 1000 > now - PEACE_S
@@ -182,14 +183,14 @@ def change(client: redis.Redis, key: str, lane: str, limits: LaneLimits | None) 
     """
     if not is_name(lane):
         raise ConfigError(f"{lane!r} is not a site, host or domain: write it without spaces, '@' and '|'")
-    asked = limits is None and client.hexists(f"{key}:{lane}", "robots_rate")
+    asked = limits is None and client.hexists(lane_state_key(key, lane), "robots_rate")
     with client.pipeline() as pipe:
         if asked:
             pipe.hset(key, lane, msgspec.json.encode(LaneLimits()))
         elif limits is None:
             pipe.hdel(key, lane)
         if limits is None:
-            pipe.hdel(f"{key}:{lane}", *_ASKED)
+            pipe.hdel(lane_state_key(key, lane), *_ASKED)
         else:
             pipe.hset(key, lane, msgspec.json.encode(limits))
         pipe.hincrby(key, VERSION, 1)

@@ -27,7 +27,7 @@ class SitePulse:
 
     def answered(self, now: float, latency_s: float) -> bool:
         """Note an answer; whether the last ones were far slower than usual. A site that stays slow becomes the usual one."""
-        self.failed(now)
+        self._ended(now)
         self._answers += 1
         if self._answers == 1:
             self._recent_s = self._usual_s = latency_s
@@ -37,6 +37,10 @@ class SitePulse:
 
     def failed(self, now: float) -> None:
         """Note that an answer did not come."""
+        self._ended(now)
+
+    def _ended(self, now: float) -> None:
+        """Note that a request has ended, either way."""
         self._times.append(now)
         if (rate := len(self._times) / max(now - self._times[0], 1.0)) >= self._faded(now):
             self._best, self._best_at = rate, now

@@ -5,7 +5,7 @@ The keys of an application are in a class of the same form in its own package. N
 first line of each docstring is `TYPE: content`.
 """
 
-from .crawl import CrawlKeys, filled, limits_key
+from .crawl import CrawlKeys, filled, lane_busy_key, lane_state_key, limits_key
 from .fleet import FleetKeys
 
-__all__ = ["CrawlKeys", "FleetKeys", "filled", "limits_key"]
+__all__ = ["CrawlKeys", "FleetKeys", "filled", "lane_busy_key", "lane_state_key", "limits_key"]

@@ -17,6 +17,16 @@ def limits_key(namespace: str | None = None) -> str:
     return prefixed("trawl:limits", fleet_namespace() if namespace is None else namespace)
 
 
+def lane_state_key(limits: str, lane: str) -> str:
+    """The key of `CrawlKeys.lane_state` for the lanes of `limits`, also where no crawl is at hand."""
+    return f"{limits}:{lane}"
+
+
+def lane_busy_key(limits: str, lane: str) -> str:
+    """The key of `CrawlKeys.lane_busy`."""
+    return f"{limits}:{lane}:busy"
+
+
 def filled(pattern: str, spider: str) -> str:
     """The key of `spider` by `pattern`. Raises ConfigError."""
     try:
@@ -202,14 +212,14 @@ class CrawlKeys(StartTaskKeys):
 
         Written and read by `exchange.lua`, the rate by `robots_store.lua`; read by `trawl limit`.
         """
-        return f"{self.limits}:{lane}"
+        return lane_state_key(self.limits, lane)
 
     def lane_busy(self, lane: str) -> str:
         """ZSET with TTL: leases of a lane that has a limit of concurrency. Score = time (Redis, ms) at which one is forgotten.
 
         Written and read by `exchange.lua`; read by `trawl limit`.
         """
-        return f"{self.limits}:{lane}:busy"
+        return lane_busy_key(self.limits, lane)
 
     def robots(self) -> str:
         """ZSET: origins (scheme, host, port) whose robots.txt is kept, for all crawls of the namespace. Score = time (Redis, ms)
