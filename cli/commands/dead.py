@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.access.group_options import refuse_own_options
 from cli.views.output import complain, say
 
 from . import dead_messages
@@ -45,8 +46,7 @@ def dead(
         trawl dead items
     """
     if context.invoked_subcommand is not None:
-        if spiders or as_json or context.get_parameter_source("limit").name == "COMMANDLINE":  # type: ignore[union-attr]  # it was parsed
-            raise typer.BadParameter(f"options of {context.invoked_subcommand} stand behind it")
+        refuse_own_options(context, given=bool(spiders or as_json))
         return 0
     from cli.access.redis import redis_client, running_url
     from cli.views.dead import dead_table

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.access.group_options import refuse_own_options
+
 if TYPE_CHECKING:
     from redis_components.fleet.dead_messages import DeadMessage, DeadMessages
 
@@ -34,8 +36,7 @@ def messages(
         trawl dead messages purge --older-than 30d
     """
     if context.invoked_subcommand is not None:
-        if as_json or context.get_parameter_source("limit").name == "COMMANDLINE":  # type: ignore[union-attr]  # it was parsed
-            raise typer.BadParameter(f"options of {context.invoked_subcommand} stand behind it")
+        refuse_own_options(context, given=as_json)
         return 0
     from cli.access.redis import redis_client, running_url
     from cli.views.output import console, iso, print_json, say
