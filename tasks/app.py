@@ -24,7 +24,13 @@ from .refusing_broker import RefusingBroker
 from .routing import CONTROL
 
 # Messages that no worker can read or run are set aside (tasks/guard.py).
-app = Celery("trawl", task_cls=FleetTask, amqp="tasks.guarded_transport:AMQP", control="tasks.guarded_worker:Control")
+app = Celery(
+    "trawl",
+    task_cls=FleetTask,
+    amqp="tasks.guarded_transport:AMQP",
+    control="tasks.guarded_worker:Control",
+    events="tasks.worker_events:Events",
+)
 app.config_from_object(celeryconfig)  # a setting is read when it is needed: importing tasks opens nothing
 app.user_options["preload"].add(CHECK_OPTION)
 app.steps["worker"].update((NodeStep, HealthStep))
