@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-fast test-servers lint test-scrapy-redis try-scrapy test-real-forums chaos deaths fuzz living bench peers format docs stack clean
+.PHONY: help install demo test test-all test-fast test-servers lint test-scrapy-redis try-scrapy test-real-forums chaos deaths fuzz living bench peers format docs stack lock wheels sbom licences audit clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,21 @@ docs: $(STAMP) ## Write the generated parts of docs/ again
 	@$(BIN)/python -m forums.sites.reference > docs/site-keys.md
 	@$(BIN)/python -m forums.storage.reference > docs/database.md
 	@$(BIN)/python -m cli.views.environment docs/settings.md
+
+lock: $(STAMP) ## Write deploy/locked.txt, every package of the image with its hashes, from constraints.txt
+	@$(BIN)/python packaging/supply_chain.py lock
+
+wheels: $(STAMP) ## Build both wheels into dist/, byte by byte the same from the same commit
+	@$(BIN)/python packaging/wheels.py
+
+sbom: $(STAMP) ## Write dist/sbom.json, what is installed here (CycloneDX)
+	@$(BIN)/python packaging/supply_chain.py sbom
+
+licences: $(STAMP) ## Refuse an installed package whose licence the project does not accept
+	@$(BIN)/python packaging/supply_chain.py licences
+
+audit: $(STAMP) ## Ask an advisory database about every locked package (needs a network that reaches one)
+	@$(BIN)/python packaging/supply_chain.py audit
 
 stack: $(STAMP) ## Write deploy/stack.yml, for Docker Swarm, from docker-compose.yml
 	@$(BIN)/python -m tests.support.stack_file > deploy/stack.yml

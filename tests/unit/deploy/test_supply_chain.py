@@ -1,0 +1,90 @@
+"""What is installed is what was pinned, under licences that the project accepts; a wheel is the same wherever it is built."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import re
+import tomllib
+import zipfile
+from email.message import Message
+from importlib.metadata import Distribution
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+def load(name: str) -> Any:
+    """A script of packaging/, which is no package: a library has that name."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "packaging" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+supply_chain = load("supply_chain")
+wheels = load("wheels")
+
+
+def name_of(requirement: str) -> str:
+    return re.sub(r"[-_.]+", "-", re.split(r"[<>=!~\[; ]", requirement.strip())[0]).lower()
+
+
+def pins(path: Path) -> dict[str, str]:
+    lines = [line.split(" ")[0] for line in path.read_text().splitlines() if "==" in line and not line.startswith(("#", " "))]
+    return {name_of(line): line.partition("==")[2] for line in lines}
+
+
+def test_each_locked_package_has_its_pin_and_a_hash_and_each_dependency_is_locked() -> None:
+    locked, pinned = pins(supply_chain.LOCK), pins(ROOT / "constraints.txt")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    more = [one for extra in supply_chain.EXTRAS for one in project["optional-dependencies"][extra]]
+    assert {name: version for name, version in locked.items() if pinned.get(name, version) != version} == {}, "run `make lock`"
+    assert {name_of(one) for one in [*project["dependencies"], *more]} <= set(locked), "run `make lock`"
+    lines = supply_chain.LOCK.read_text().splitlines()
+    assert all("--hash=sha256:" in after for line, after in itertools.pairwise(lines) if "==" in line)
+    assert "index" not in supply_chain.LOCK.read_text(), "no registry is named"
+
+
+def test_each_installed_package_has_a_licence_that_is_accepted() -> None:
+    assert supply_chain.refused(supply_chain.distributions()) == []
+
+
+@pytest.mark.parametrize(
+    ("told", "wrong"),
+    [
+        ({"License-Expression": "MIT OR Apache-2.0"}, []),
+        ({"License-Expression": "MIT AND AGPL-3.0-only"}, ["x: MIT and AGPL-3.0-only"]),
+        ({"Classifier": "License :: OSI Approved :: BSD License"}, []),
+        ({"Classifier": "License :: OSI Approved", "License": "MIT"}, []),
+        ({"License": "GPL v3"}, ["x: GPL v3"]),
+        ({}, ["x: none is named"]),
+    ],
+)
+def test_another_licence_is_named_with_its_package(told: dict[str, str], wrong: list[str]) -> None:
+    metadata = Message()
+    for key, value in {"Name": "x", **told}.items():
+        metadata[key] = value
+    assert supply_chain.refused([cast("Distribution", SimpleNamespace(metadata=metadata))]) == wrong
+
+
+def test_a_wheel_packed_at_another_time_by_another_user_is_the_same(tmp_path: Path) -> None:
+    for name, mode, when in (("a", 0o600, (2026, 1, 2, 3, 4, 6)), ("b", 0o664, (2025, 1, 1, 1, 1, 2))):
+        with zipfile.ZipFile(tmp_path / f"{name}.whl", "w") as wheel:
+            for entry in ("trawl_fleet/__init__.py", "trawl_fleet-0.1.0.dist-info/RECORD"):
+                info = zipfile.ZipInfo(entry, when)
+                info.external_attr = (0o100000 | mode) << 16
+                wheel.writestr(info, entry * 9)
+        wheels.pack_again(tmp_path / f"{name}.whl", tmp_path / f"{name}.packed", 1_795_000_000)
+    first, second = ((tmp_path / f"{name}.packed").read_bytes() for name in "ab")
+    assert first == second
+    with zipfile.ZipFile(tmp_path / "a.packed") as packed:
+        assert packed.testzip() is None
+        assert [one.filename.rpartition("/")[2] for one in packed.infolist()] == ["__init__.py", "RECORD"]
+        assert packed.infolist()[0].date_time[0] == 2026
