@@ -81,6 +81,7 @@ docs: $(STAMP) ## Write the generated parts of docs/ again
 	@$(BIN)/python -m forums.sites.reference > docs/site-keys.md
 	@$(BIN)/python -m forums.storage.reference > docs/database.md
 	@$(BIN)/python -m cli.views.environment docs/settings.md
+	@$(BIN)/python -m monitoring.dashboards deploy/grafana/dashboards
 
 lock: $(STAMP) ## Write deploy/locked.txt, every package of the image with its hashes, from constraints.txt
 	@$(BIN)/python packaging/supply_chain.py lock

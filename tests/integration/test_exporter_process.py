@@ -29,7 +29,7 @@ def _environment(url: str) -> dict[str, str]:
 
 
 @contextmanager
-def _exporter(redis_url: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def running_exporter(redis_url: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A running exporter and its port; killed if it is still there at the end, with everything that it said shown."""
     with subprocess.Popen(
         [*COMMAND, "--port", "0"], env=_environment(redis_url), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -60,7 +60,7 @@ def test_it_serves_metrics_health_and_a_page(redis_server: RedisServer, redis_ur
     owner.frontier.listeners.stats = lambda final: [StatChange("max", "item_scraped_count", "41")]
     owner.add("one")
     owner.advance()
-    with _exporter(redis_url) as (_, port):
+    with running_exporter(redis_url) as (_, port):
         status, kind, text = _get(port, "/metrics")
         assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
         assert 'collector_scraped_item_count{service="forum_list",spider="forum_list"} 41.0' in text.splitlines()
@@ -77,7 +77,7 @@ def test_it_serves_metrics_health_and_a_page(redis_server: RedisServer, redis_ur
 
 
 def test_when_redis_goes_it_says_so_and_when_redis_is_back_it_goes_on() -> None:
-    with RedisServer() as server, _exporter(server.url) as (process, port):
+    with RedisServer() as server, running_exporter(server.url) as (process, port):
         assert "trawl_redis_up 1.0" in _get(port, "/metrics")[2].splitlines()
         server.stop()
         wait_until(lambda: "trawl_redis_up 0.0" in _get(port, "/metrics")[2], "what was read last is a second old at most", 10)
@@ -103,7 +103,7 @@ def test_when_redis_goes_it_says_so_and_when_redis_is_back_it_goes_on() -> None:
 def test_it_starts_before_its_redis_does() -> None:
     with RedisServer() as server:
         server.stop()
-        with _exporter(server.url) as (_, port):
+        with running_exporter(server.url) as (_, port):
             assert _get(port, "/healthz")[0] == 503
             server.start()
             wait_until(lambda: _get(port, "/healthz")[0] == 200, "it is well", 10)
@@ -111,7 +111,7 @@ def test_it_starts_before_its_redis_does() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_with_code_0_and_without_a_word(redis_url: str, number: signal.Signals) -> None:
-    with none_left(), _exporter(redis_url) as (process, port):
+    with none_left(), running_exporter(redis_url) as (process, port):
         assert _get(port, "/healthz")[0] == 200
         process.send_signal(number)
         assert process.communicate(timeout=10) == ("", "")
