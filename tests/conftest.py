@@ -143,6 +143,6 @@ def redis_url(redis_server: RedisServer, redis_client: redis.Redis) -> str:
 
 @pytest.fixture
 def no_process_left() -> Iterator[None]:
-    """Every process that the test starts must be gone 10 s after it; ask for it before fixtures that start processes."""
+    """Every process that the test starts must be gone within a minute; ask for it before fixtures that start processes."""
     with none_left():
         yield

@@ -22,7 +22,7 @@ from tests.support.compose_processes import MARK, ComposeProcesses
 from tests.support.processes import none_left, wait_until
 
 PASSWORD = secrets.token_hex(8)
-SEED = "from tasks import seed_forums; import json; print(json.dumps(seed_forums.delay(['f1'], site='demo').get(timeout=30)))"
+SEED = "from tasks import seed_forums; import json; print(json.dumps(seed_forums.delay(['f1'], site='demo').get(timeout=60)))"
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComposeProcesses
 
 
 def _get(port: int, path: str, login: str | None = None) -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     headers = {"Authorization": "Basic " + base64.b64encode(login.encode()).decode()} if login else {}
     try:
         connection.request("GET", path, headers=headers)
@@ -66,7 +66,7 @@ def _rows(database: Path, query: str) -> int:
     return count
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_what_is_seeded_arrives_in_the_database(fleet: ComposeProcesses) -> None:
     seeded = subprocess.run(
         [sys.executable, "-c", SEED],
@@ -130,7 +130,7 @@ def test_flower_asks_for_a_password(fleet: ComposeProcesses) -> None:
             f"{node}@" in _get(port, "/api/workers?status=1", f"admin:{PASSWORD}")[1] for node in ("list", "detail", "control")
         ),
         "Flower shows the three workers",
-        30,
+        60,
         every_s=0.5,
     )
 
@@ -142,11 +142,11 @@ def test_of_two_beats_one_leads_and_the_other_takes_over_at_once(fleet: ComposeP
         assert not view.stalled
         (old,) = [name for name, program in fleet.running.items() if f":{program.process.pid}" in (view.leader or "")]
         fleet.running[old].process.terminate()
-        assert fleet.running[old].wait(10) == 0
+        assert fleet.running[old].wait(60) == 0
         wait_until(lambda: Beats(client).look(client.time()[0]).leader == view.waiting[0], fleet.said)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_sigterm_stops_everything_and_nothing_is_left(fleet: ComposeProcesses) -> None:
     with none_left((MARK, str(fleet.folder))):
         codes = fleet.stop()

@@ -54,7 +54,7 @@ class Demo:
     def end(self) -> int:
         """Ctrl-C; returns the exit code."""
         self.process.send_signal(signal.SIGINT)
-        return self.process.wait(30)
+        return self.process.wait(60)
 
 
 class Terminal:
@@ -124,7 +124,7 @@ def test_on_a_terminal_there_is_a_live_screen_and_ctrl_c_in_the_middle_stops_eve
     terminal = Terminal(folder / "demo.log")
     demo = Demo(folder, stdout=terminal.slave, TERM="xterm-256color", COLUMNS="", LINES="")
     demo.find(r"both crawlers run", 60)
-    demo.find(r"forum_list scans the boards", 5)
+    demo.find(r"forum_list scans the boards", 60)
     assert demo.end() == 130
     terminal.close()
     said = demo.said()
@@ -143,12 +143,12 @@ def test_ctrl_c_while_it_starts_stops_what_was_started(folder: Path) -> None:
 
 def test_a_wrong_option_is_one_line_and_exit_code_2(folder: Path) -> None:
     demo = Demo(folder, TRAWL_DEMO_THREADS="many")
-    assert demo.process.wait(30) == 2
+    assert demo.process.wait(60) == 2
     assert demo.said() == "demo: TRAWL_DEMO_THREADS='many': must be a whole number: correct it or unset it\n"
 
 
 def test_without_a_redis_the_demo_says_what_to_do(folder: Path) -> None:
     demo = Demo(folder, TRAWL_REDIS_BIN="/no/such/redis-server")
-    assert demo.process.wait(30) == 1
+    assert demo.process.wait(60) == 1
     assert "demo: TRAWL_REDIS_BIN=/no/such/redis-server is not a Redis" in demo.said()
     assert "Traceback" not in demo.said()

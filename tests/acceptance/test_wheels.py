@@ -170,7 +170,7 @@ def test_each_wheel_has_one_name_and_every_file_of_its_packages(wheels: dict[str
         (wheels["trawl_frontier"], "", ["redis_components"]),
         (wheels["trawl_fleet"], "trawl_fleet/", ["workers", "forums", "tasks", "cli", "monitoring", "demo"]),
     ):
-        tracked = subprocess.run(["git", "ls-files", *packages], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30)
+        tracked = subprocess.run(["git", "ls-files", *packages], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
         there = {f"{below}{name}" for name in tracked.stdout.split() if (ROOT / name).is_file()}
         assert there - files(wheel) == set()
 
@@ -240,15 +240,15 @@ def test_the_fleet_runs_its_own_application_in_a_folder_that_has_another(
             return any(record.state is CrawlerState.RUNNING for record in registry.crawlers())
 
         wait_until(crawls, lambda: f"a crawler runs:\n{log.read_text()}", 60)
-        wait_until(lambda: redis_client.exists("books:items"), lambda: f"their spider has read a page:\n{log.read_text()}", 30)
+        wait_until(lambda: redis_client.exists("books:items"), lambda: f"their spider has read a page:\n{log.read_text()}", 60)
         code = "from tasks import app; app.send_task('shop.count', queue='control')"
         (tmp_path / "send.py").write_text(code)
         command = f"import runpy, trawl_fleet; trawl_fleet.enter(); runpy.run_path({str(tmp_path / 'send.py')!r})"
         fleet.run("python", "-P", "-c", command, **environment)
-        wait_until(lambda: redis_client.get("shop:counted") == b"trawl", lambda: f"their task ran:\n{log.read_text()}", 30)
+        wait_until(lambda: redis_client.get("shop:counted") == b"trawl", lambda: f"their task ran:\n{log.read_text()}", 60)
     finally:
         up.send_signal(signal.SIGINT)
-        code_of_end = up.wait(40)
+        code_of_end = up.wait(60)
     said = log.read_text()
     assert code_of_end == 0, said
     assert "of the current folder was" not in said

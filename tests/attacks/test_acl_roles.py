@@ -103,7 +103,7 @@ def test_a_fleet_whose_processes_have_a_user_each_comes_up_scales_and_is_seen(
         fleet.node()
         fleet.wait_whole("toy/0", timeout_s=60)
         become("cli-admin")
-        assert fleet.ask("scale_fleet.delay(toy=2).get(timeout=20)") == "{'toy': 2}"
+        assert fleet.ask("scale_fleet.delay(toy=2).get(timeout=60)") == "{'toy': 2}"
         fleet.wait_whole("toy/0", "toy/1", timeout_s=60)
         (act,) = latest(admin, 10)  # what beat sends is not an operator's
         assert (act.what, act.outcome) == (("trawl.scale_fleet", "toy=2"), "done")
@@ -114,7 +114,7 @@ def test_a_fleet_whose_processes_have_a_user_each_comes_up_scales_and_is_seen(
         assert "refuses a command to this user" in fleet.run(
             "import sys; from cli.main import main; sys.exit(main(['scale', 'toy=5']))"
         )
-        wait_until(lambda: fleet.registry.desired() == {"toy": 2}, lambda: "nothing was changed", 10)
+        wait_until(lambda: fleet.registry.desired() == {"toy": 2}, lambda: "nothing was changed", 60)
         for command in ("doctor", "nodes", "limit", "forums"):
             fleet.run(f"from cli.main import main; main(['{command}', '--json'])")
         assert {(entry["username"], entry["object"]) for entry in denied(admin)} == {

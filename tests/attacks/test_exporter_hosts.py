@@ -57,7 +57,7 @@ def served(source: Source, hosts: frozenset[str]) -> Iterator[int]:
 
 def ask(port: int, host: str | None, path: str = "/metrics") -> tuple[int, str]:
     """Status and body of a request with this Host header."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.putrequest("GET", path, skip_host=True)
         if host is not None:

@@ -37,7 +37,7 @@ def test_a_message_of_another_broker_is_kept_by_its_parts_and_put_back(
     with Connection("memory://") as broker:
         queue = broker.SimpleQueue("odd")
         queue.put([1, {"a": "b"}], headers={"task": "x", "timelimit": ["a", "b"]})
-        message = queue.get(timeout=5)
+        message = queue.get(timeout=60)
         guarded_worker.Consumer._keep(
             guarded_worker.Consumer.__new__(guarded_worker.Consumer), message, "has a time limit of text"
         )
@@ -45,7 +45,7 @@ def test_a_message_of_another_broker_is_kept_by_its_parts_and_put_back(
         ((kept,), foreign) = DeadMessages(redis_client).newest(9)
         assert (kept.queue, kept.reason, kept.form, foreign) == ("odd", "has a time limit of text", PARTS, 0)
         guard.replay(kept.form, kept.raw, kept.queue, broker)
-        back = queue.get(timeout=5)
+        back = queue.get(timeout=60)
         assert (back.payload, back.headers) == ([1, {"a": "b"}], {"task": "x", "timelimit": ["a", "b"]})
         back.ack()
         with pytest.raises(TrawlError, match="not of the form that it says"):

@@ -30,7 +30,7 @@ def stored_posts(url: str, site: str) -> set[str]:
         return {row[0] for row in database.engine.connect().exec_driver_sql("select id from posts where site = ?", (site,))}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("page", "site_file", "says"),
     [

@@ -237,7 +237,7 @@ def test_a_worker_answers_remote_control_after_garbage(attacked: AttackedWorker)
     attacked.assert_works()
     for broadcast in (b"{", [], {"body": 5}, order("time_limit", task_name="own.note", hard="b"), b"[" * 5000):
         attacked.broadcast(broadcast)
-    assert attacked.fleet.ask("app.control.ping(['a@test'], timeout=20, limit=1)") == "[{'a@test': {'ok': 'pong'}}]"
+    assert attacked.fleet.ask("app.control.ping(['a@test'], timeout=60, limit=1)") == "[{'a@test': {'ok': 'pong'}}]"
 
 
 # what else kombu and Celery read
@@ -257,7 +257,7 @@ def test_garbage_where_kombu_keeps_bindings_and_unacknowledged_messages_harms_no
         worker.fleet.beat()
         worker.wait(lambda: worker.client.exists("trawl:fleet:beat_runs"), "beat sends")
         worker.assert_works("node.a@test")
-        assert worker.fleet.ask("app.control.ping(['a@test'], timeout=20, limit=1)") == "[{'a@test': {'ok': 'pong'}}]"
+        assert worker.fleet.ask("app.control.ping(['a@test'], timeout=60, limit=1)") == "[{'a@test': {'ok': 'pong'}}]"
         assert client.hlen("unacked") == 3, "not touched: there is nothing to acknowledge"
 
 
@@ -267,7 +267,7 @@ def test_garbage_in_the_queue_of_replies_is_left_out(tmp_path: Path) -> None:
         answer = worker.fleet.run(
             "from redis_components.connection import connect; from tasks import app;"
             "box = app.control.mailbox(app.pool.acquire()); connect().lpush(box.reply_queue.name, b'{', b'[]', b'5');"
-            "print(box.call(['a@test'], 'ping', timeout=20))"
+            "print(box.call(['a@test'], 'ping', timeout=60))"
         )
         assert answer == "[{'a@test': {'ok': 'pong'}}]"
 

@@ -52,6 +52,6 @@ def test_a_worker_that_follows_another_of_its_name_is_not_blamed(redis_client: r
     follower.start()
     for _ in range(5):
         beaten.clear()
-        beaten.wait(10)
+        beaten.wait(60)
     follower.stop()
     assert told == []

@@ -111,7 +111,7 @@ def test_a_process_apart_ends_with_the_one_that_asks(site: Site, reader: isolate
     assert process is not None
     assert process.stdin is not None
     process.stdin.close()
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0
 
 
 NAMES = st.text("ab<>=\"'/ \n!-", max_size=8)

@@ -70,7 +70,7 @@ def lines(program: Program, words: str) -> int:
     return sum(words in line for line in program.said().splitlines())
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("refusal", REFUSALS)
 def test_worker_crawler_and_beat_wait_and_go_on_as_the_same_processes(fleet: ToyFleet, refusal: str) -> None:
     begin, end, said = REFUSALS[refusal]
@@ -80,12 +80,12 @@ def test_worker_crawler_and_beat_wait_and_go_on_as_the_same_processes(fleet: Toy
     client.ping()  # its connection lives through a change of the password
     begin(fleet.redis, client)
     try:
-        wait_until(lambda: lines(worker, "waiting, crawlers continue") and lines(beat, "trying again"), fleet.said, 40)
+        wait_until(lambda: lines(worker, "waiting, crawlers continue") and lines(beat, "trying again"), fleet.said, 60)
     finally:
         end(fleet.redis, client)
-    wait_until(lambda: lines(worker, "Redis accepts writes again") and lines(beat, "is back"), fleet.said, 40)
-    assert fleet.ask("reconcile_fleet.apply_async(ignore_result=False).get(timeout=20)") == "[]"
-    after = fleet.wait_whole("toy/0", timeout_s=40)
+    wait_until(lambda: lines(worker, "Redis accepts writes again") and lines(beat, "is back"), fleet.said, 60)
+    assert fleet.ask("reconcile_fleet.apply_async(ignore_result=False).get(timeout=60)") == "[]"
+    after = fleet.wait_whole("toy/0", timeout_s=60)
     assert (worker.process.poll(), beat.process.poll()) == (None, None)
     assert after["toy/0"].pid == before["toy/0"].pid
     assert lines(worker, said)
@@ -126,8 +126,9 @@ def test_an_evicting_redis_without_a_file_is_noticed_logged_once_and_told(fleet:
     client.config_set("appendonly", "no")
     beat = fleet.beat()
     # Two lines, one after the other: the second may still be on its way when the first is read.
-    wait_until(lambda: lines(beat, "may evict keys") and lines(beat, "no append-only file"), fleet.said, 40)
+    wait_until(lambda: lines(beat, "may evict keys") and lines(beat, "no append-only file"), fleet.said, 60)
     assert lines(beat, "no append-only file") == lines(beat, "may evict keys") == 1
+    wait_until(lambda: fleet.registry.errors(), fleet.said)
     assert ["may evict keys" in str(one) for one in fleet.registry.errors()] == [True]
     shown = fleet.run("from cli.main import main; main(['status'])")
     assert "maxmemory-policy allkeys-lru" in shown

@@ -144,7 +144,7 @@ class TwoSites:
             yield log.read_text
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(60)
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "TRAWL_REDIS_URL": self.redis_url}

@@ -188,7 +188,7 @@ def test_a_failover_to_a_replica_that_is_behind_loses_no_page_and_no_item(group:
         run.seed()
 
         def reach(share: float) -> None:
-            wait_until(lambda: len(run.hits()) > share * 300, lambda: f"{share:.0%} of the pages\n{run.log()}", 30)
+            wait_until(lambda: len(run.hits()) > share * 300, lambda: f"{share:.0%} of the pages\n{run.log()}", 60)
 
         reach(0.2)
         group.fail_over(lambda: reach(0.4))

@@ -97,7 +97,7 @@ def test_every_command_has_a_help_with_an_example(trawl: Trawl) -> None:
 
 def test_help_is_quick_because_nothing_heavy_is_loaded() -> None:
     script = "import sys, cli.main; print(sorted({'redis', 'celery', 'scrapy', 'sqlalchemy', 'pydantic'} & set(sys.modules)))"
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30)
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert said.stdout.strip() == "[]"
 
 
@@ -438,7 +438,7 @@ def test_parquet_goes_to_a_file_or_another_program(trawl: Trawl, stored: Path, t
         env=os.environ | {"TRAWL_DATABASE_URL": f"sqlite:///{stored}/trawl.sqlite"},
         capture_output=True,
         check=True,
-        timeout=30,
+        timeout=60,
     )
     assert pq.read_table(io.BytesIO(piped.stdout)).num_rows == 1
 
@@ -506,7 +506,7 @@ def test_a_reader_that_has_enough_ends_an_export_without_a_complaint(stored: Pat
         assert process.stderr
         assert process.stdout.readline().startswith("{")
         process.stdout.close()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
         assert process.stderr.read() == ""
 
 

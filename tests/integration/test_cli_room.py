@@ -98,8 +98,8 @@ def test_four_crawlers_of_a_service_start_where_four_were_asked_for(
         wait_until(
             lambda: sum(node.capacity for node in Nodes(redis_client).all()) >= 5,
             lambda: f"the node has a place for each:\n{(tmp_path / 'up.log').read_text()}",
-            40,
+            60,
         )
     finally:
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0

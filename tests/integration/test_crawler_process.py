@@ -47,13 +47,13 @@ def registry(redis_client: redis.Redis) -> Registry:
 
 @pytest.fixture
 def slow_page() -> Iterator[tuple[str, threading.Event]]:
-    """URL of a page that takes 1.5 s, and an event that says that it was asked for."""
-    asked = threading.Event()
+    """URL of a page that takes 1.5 s, `endless` below it one that does not end, and an event that says that it was asked for."""
+    asked, over = threading.Event(), threading.Event()
 
     class Slow(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.set()
-            time.sleep(1.5)
+            over.wait(600 if self.path == "/endless" else 1.5)
             self.send_response(200)
             self.end_headers()
             self.wfile.write(b"at last")
@@ -65,6 +65,7 @@ def slow_page() -> Iterator[tuple[str, threading.Event]]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/", asked
+    over.set()
     server.shutdown()
     thread.join()
     server.server_close()
@@ -130,7 +131,7 @@ def test_a_redis_that_cannot_be_used_is_one_line_and_exit_code_1(url: str, line:
 def test_sigterm_lets_the_page_in_flight_finish(run: Start, slow_page: tuple[str, threading.Event]) -> None:
     url, asked = slow_page
     with run("toy", "-a", "mode=fetch", "-a", f"url={url}") as crawler:
-        assert asked.wait(10), crawler.said()
+        assert asked.wait(60), crawler.said()
         crawler.process.terminate()
         assert crawler.wait() == 0
         assert f"parsed {url}" in crawler.said()
@@ -139,12 +140,13 @@ def test_sigterm_lets_the_page_in_flight_finish(run: Start, slow_page: tuple[str
 
 def test_a_second_sigterm_ends_it_at_once(run: Start, slow_page: tuple[str, threading.Event]) -> None:
     url, asked = slow_page
-    with run("toy", "-a", "mode=fetch", "-a", f"url={url}") as crawler:
-        assert asked.wait(10), crawler.said()
+    with run("toy", "-a", "mode=fetch", "-a", f"url={url}endless", "-s", "SHUTDOWN_GRACE=50") as crawler:
+        assert asked.wait(60), crawler.said()
         crawler.process.terminate()
         wait_until(lambda: "stopping because it got a signal" in crawler.said(), crawler.said)
         crawler.process.terminate()
-        assert crawler.wait(1.0) == ExitKind.ABORTED.exit_code
+        assert crawler.wait() == ExitKind.ABORTED.exit_code
+        assert "the grace time is over" not in crawler.said()
 
 
 def test_what_is_not_finished_in_the_grace_time_is_given_back_unharmed(
@@ -172,7 +174,7 @@ def test_sigterm_while_it_starts_is_not_lost(run: Start) -> None:
 
 
 def test_a_hung_reactor_is_noticed_and_its_stacks_are_logged(run: Start) -> None:
-    with run("toy", "-a", "mode=hang", "-s", "WATCHDOG_TIMEOUT=2") as crawler:
+    with run("toy", "-a", "mode=hang", "-s", "WATCHDOG_TIMEOUT=4") as crawler:
         assert crawler.wait() == ExitKind.HUNG.exit_code
         assert "tests/support/toy/spiders.py" in crawler.said()
 
@@ -210,11 +212,11 @@ def test_a_crawler_that_stood_still_for_longer_than_its_leases_live_leaves_thoug
 ) -> None:
     slot = registry.acquire("toy", 0, "node-a")
     assert slot is not None
-    settings = ("-s", "HEARTBEAT_INTERVAL=0.2", "-s", "SCHEDULER_OWNER_TTL=1")
+    settings = ("-s", "HEARTBEAT_INTERVAL=0.2", "-s", "SCHEDULER_OWNER_TTL=4")
     with run("toy", "--slot", "0", "--token", str(slot.token), *settings) as crawler:
         wait_until(lambda: crawling(registry), crawler.said)
         crawler.process.send_signal(signal.SIGSTOP)
-        time.sleep(1.5)
+        time.sleep(4.5)  # the case itself
         crawler.process.send_signal(signal.SIGCONT)
         assert crawler.wait() == ExitKind.LOST_SLOT.exit_code
         assert "its leases are others' by now" in crawler.said()
@@ -246,7 +248,7 @@ def test_a_crawler_whose_supervisor_is_killed_ends_and_gives_the_slot_back(
         (record,) = registry.crawlers()
         crawler = psutil.Process(record.pid)
         supervisor.process.kill()
-        crawler.wait(30)
+        crawler.wait(60)
     assert "its supervisor is gone" in log.read_text()
     (ended,) = map(Run.from_json, Runs(redis_client).peek(10))  # nobody else can tell
     assert (ended.id, ended.outcome, ended.reason) == ("toy/0#owner", "orphaned", "its supervisor is gone")
@@ -257,11 +259,11 @@ def test_an_orphan_that_is_stuck_in_c_code_ends_all_the_same(registry: Registry,
     slot = registry.acquire("toy", 0, "node-a")
     assert slot is not None
     log = tmp_path / "crawler.log"
-    settings = '{"HEARTBEAT_INTERVAL": "0.2", "WATCHDOG_TIMEOUT": "2"}'
+    settings = '{"HEARTBEAT_INTERVAL": "0.2", "WATCHDOG_TIMEOUT": "4"}'
     command = ["-c", SUPERVISOR_THAT_DIES, str(slot.token), str(log), settings]
     with program(command, toy_environment(redis_url, tmp_path, TOY_MODE="freeze"), tmp_path / "log") as supervisor:
         wait_until(lambda: "INFO: freeze" in log.read_text(), supervisor.said)
         (crawler,) = psutil.Process(supervisor.process.pid).children()
         supervisor.process.kill()
-        crawler.wait(30)
+        crawler.wait(60)
     assert "tests/support/toy/spiders.py" in log.read_text(), "where it stood"

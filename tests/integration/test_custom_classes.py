@@ -23,7 +23,7 @@ def test_a_crawl_on_a_queue_and_a_dupefilter_of_the_users_own_loses_nothing_when
         first, _ = run.start(**own), run.start(**own)
         run.wait_for(2)
         run.seed()
-        wait_until(lambda: len(run.hits()) > 40, lambda: f"the crawl is under way\n{run.log()}", 30)
+        wait_until(lambda: len(run.hits()) > 40, lambda: f"the crawl is under way\n{run.log()}", 60)
         (killed, *_) = [owner for owner in redis_client.zrange(run.keys.owners(), 0, 9) if f"-{first.pid}-".encode() in owner]
         first.kill()
         first.wait()
@@ -86,7 +86,7 @@ def test_a_crawl_on_a_queue_of_the_users_own_is_held_and_goes_on(
         site = f"site:{run.site.removeprefix('http://')}"
         run.seed()
         run.start(SCHEDULER_QUEUE_CLASS=f"{CLASSES}.HighestPageFirst")
-        wait_until(lambda: len(run.hits()) > 10, lambda: f"the crawl is under way\n{run.log()}", 30)
+        wait_until(lambda: len(run.hits()) > 10, lambda: f"the crawl is under way\n{run.log()}", 60)
         hold(spider=Hold(word=HoldKind.PAUSE))
         wait_until(lambda: not in_flight(run), lambda: f"it falls silent\n{run.log()}")
         silent = len(run.hits())

@@ -29,7 +29,7 @@ def test_nonsense_is_refused_before_anything_starts(url: str, environment: dict[
         ([*TRAWL, "up", "--port-flower=0", "--port-exporter=0"], 2),
         ([sys.executable, "-m", "celery", "-A", "tasks", "beat"], 1),
     ):
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, done.stdout) == (code, ""), done.stderr
         assert "TRAWL_DATABASE_URL: database" in done.stderr
         assert "use sqlite:///data/trawl.sqlite or postgresql+psycopg://" in done.stderr

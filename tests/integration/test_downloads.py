@@ -102,7 +102,7 @@ def test_a_redirect_is_followed_and_nothing_is_warned_of(redis_url: str, redis_c
     with crawl(redis_url, tmp_path, pages=3) as run:
         run.seed(f"{run.site}/to/1")
         process = run.start(REFERER_ENABLED=False, METAREFRESH_ENABLED=False, DOWNLOADER_MIDDLEWARES=json.dumps(ours))
-        assert process.wait(30) == 0, run.log()
+        assert process.wait(60) == 0, run.log()
         assert run.missing() == ([], [])
         assert "WARNING" not in run.log()
 
@@ -158,7 +158,7 @@ def test_a_place_at_no_site_is_not_fetched_under_scrapys_own_scheduler_either(re
             "ITEM_PIPELINES": "{}",
         }
         process = run.start("-a", f"site={run.site}", DOWNLOADER_MIDDLEWARES=ours, **memory)
-        assert process.wait(30) == 0, run.log()
+        assert process.wait(60) == 0, run.log()
         assert "is at no site" in run.log()
         assert "Traceback" not in run.log()
         assert run.hits() == {}

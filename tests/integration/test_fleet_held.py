@@ -27,7 +27,7 @@ def test_what_is_stopped_does_not_start_comes_when_resumed_and_ends_at_once_when
     first = fleet.wait_whole("toy_two/0")
     assert not [record for record in fleet.registry.crawlers() if record.spider == "toy"], "it was never launched"
 
-    assert fleet.ask("resume_fleet.delay().get(timeout=10)") == "{}"
+    assert fleet.ask("resume_fleet.delay().get(timeout=60)") == "{}"
     whole = fleet.wait_whole("toy/0", "toy_two/0")
     assert whole["toy_two/0"].pid == first["toy_two/0"].pid, "others are not touched"
 

@@ -43,7 +43,7 @@ def test_latency_holds_back_the_whole_answer(forum: ForumProcess) -> None:
 
 def test_an_error_is_a_500_and_the_connection_stays(forum: ForumProcess) -> None:
     forum.control(error_rate=1)
-    connection = http.client.HTTPConnection(urlsplit(forum.url).netloc, timeout=5)
+    connection = http.client.HTTPConnection(urlsplit(forum.url).netloc, timeout=60)
 
     for _ in range(2):
         connection.request("GET", "/post/p1")
@@ -103,7 +103,7 @@ def test_the_stats_count_every_page_by_kind_and_status(forum: ForumProcess) -> N
     forum.control(error_rate=0.3, throttle_rate=0.3)
 
     statuses = []
-    connection = http.client.HTTPConnection(urlsplit(forum.url).netloc, timeout=5)
+    connection = http.client.HTTPConnection(urlsplit(forum.url).netloc, timeout=60)
     for _ in range(100):
         connection.request("GET", "/post/p1")
         response = connection.getresponse()
@@ -122,7 +122,7 @@ def test_two_forums_of_one_seed_spoil_the_same_pages() -> None:
     def fates(seed: int) -> list[int]:
         with ForumProcess(seed=seed, forums=1, threads=1) as forum:
             forum.control(error_rate=0.5)
-            connection = http.client.HTTPConnection(urlsplit(forum.url).netloc, timeout=5)
+            connection = http.client.HTTPConnection(urlsplit(forum.url).netloc, timeout=60)
             statuses = []
             for _ in range(40):
                 connection.request("GET", "/post/p1")
@@ -138,7 +138,7 @@ def test_two_forums_of_one_seed_spoil_the_same_pages() -> None:
 def _connect(forum: ForumProcess) -> socket.socket:
     """A connection on which one list page has been asked for, as the last one."""
     address = urlsplit(forum.url)
-    wire = socket.create_connection((address.hostname or "", address.port or 0), timeout=10)
+    wire = socket.create_connection((address.hostname or "", address.port or 0), timeout=60)
     wire.sendall(b"GET /list/f1/1 HTTP/1.1\r\nHost: forum\r\nConnection: close\r\n\r\n")
     return wire
 
@@ -160,7 +160,7 @@ def _body(forum: ForumProcess) -> bytes:
 
 def test_a_wall_answers_200_with_a_form_or_nothing_and_spares_what_it_is_not_for(forum: ForumProcess) -> None:
     def page(path: str) -> tuple[int, str, bytes]:
-        connection = http.client.HTTPConnection(urlsplit(forum.url).netloc, timeout=5)
+        connection = http.client.HTTPConnection(urlsplit(forum.url).netloc, timeout=60)
         connection.request("GET", path)
         response = connection.getresponse()
         body = response.read()

@@ -199,7 +199,7 @@ def test_a_wrong_control_is_a_400_that_names_the_setting_and_changes_nothing(for
 def _get(
     forum: ForumProcess, path: str, method: str = "GET", body: bytes | None = None
 ) -> tuple[int, http.client.HTTPMessage, bytes]:
-    with closing(http.client.HTTPConnection(urlsplit(forum.url).netloc, timeout=10)) as connection:
+    with closing(http.client.HTTPConnection(urlsplit(forum.url).netloc, timeout=60)) as connection:
         connection.request(method, path, body)
         response = connection.getresponse()
         return response.status, response.headers, response.read()

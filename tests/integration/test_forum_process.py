@@ -44,14 +44,14 @@ def test_two_processes_of_one_seed_have_the_same_truth() -> None:
 def test_a_signal_ends_it_with_code_0_and_without_a_word(number: signal.Signals, tmp_path: Path, no_process_left: None) -> None:
     ready = tmp_path / "ready.json"
     with _forum(*SMALL, "--rate=50", f"--ready-file={ready}") as process:
-        wait_until(ready.exists, "the forum's ready file", 20)
+        wait_until(ready.exists, "the forum's ready file", 60)
         listening = json.loads(ready.read_text())
         assert listening == {"url": listening["url"], "pid": process.pid}
         port = int(listening["url"].rsplit(":", 1)[1])
 
-        with socket.create_connection(("127.0.0.1", port), timeout=5):  # an idle kept connection must not hold it
+        with socket.create_connection(("127.0.0.1", port), timeout=60):  # an idle kept connection must not hold it
             process.send_signal(number)
-            out, errors = process.communicate(timeout=10)
+            out, errors = process.communicate(timeout=60)
 
         assert (process.returncode, errors) == (0, "")
         assert out.startswith(f"forum at {listening['url']}: 1 forums, 3 threads, ")
@@ -63,7 +63,7 @@ def test_a_signal_while_it_grows_its_content_ends_it_at_once_with_code_0(no_proc
         wait_until(lambda: psutil.Process(process.pid).memory_info().rss > 60_000_000, "a forum that is growing")
 
         process.terminate()
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate(timeout=60)
 
         assert (process.returncode, errors) == (0, "")
 
@@ -72,7 +72,7 @@ def test_a_signal_ends_it_while_a_page_is_held_back_for_long(no_process_left: No
     with ForumProcess(forums=1, threads=3) as forum:
         forum.control(latency_ms=60_000)
         host, port = forum.url.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), timeout=5) as waiting:
+        with socket.create_connection((host, int(port)), timeout=60) as waiting:
             waiting.sendall(b"GET /post/p1 HTTP/1.1\r\nHost: forum\r\n\r\n")
             assert forum.stop() == 0, "it was not killed"
 
@@ -80,20 +80,20 @@ def test_a_signal_ends_it_while_a_page_is_held_back_for_long(no_process_left: No
 def test_clients_that_hang_up_at_any_point_leave_no_trace(tmp_path: Path, no_process_left: None) -> None:
     ready = tmp_path / "ready.json"
     with _forum(*SMALL, f"--ready-file={ready}") as process:
-        wait_until(ready.exists, "the forum's ready file", 20)
+        wait_until(ready.exists, "the forum's ready file", 60)
         port = int(json.loads(ready.read_text())["url"].rsplit(":", 1)[1])
 
         for setting in ("reset_rate", "slow_body_rate", "error_rate", "latency_ms"):
             for sent in (f'{{"{setting}": 1}}'.encode(), f'{{"{setting}": 0}}'.encode()):
                 head = b"POST /control HTTP/1.1\r\nHost: forum\r\nContent-Length: %d\r\n\r\n" % len(sent)
-                with socket.create_connection(("127.0.0.1", port), timeout=5) as control:
+                with socket.create_connection(("127.0.0.1", port), timeout=60) as control:
                     control.sendall(head + sent)
                     assert control.recv(12) == b"HTTP/1.1 200"
                 for _ in range(20):
-                    with socket.create_connection(("127.0.0.1", port), timeout=5) as hasty:
+                    with socket.create_connection(("127.0.0.1", port), timeout=60) as hasty:
                         hasty.sendall(b"GET /html/f/f1 HTTP/1.1\r\nHost: forum\r\n\r\n")
         process.terminate()
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate(timeout=60)
 
         assert (process.returncode, errors) == (0, "")
 
@@ -102,7 +102,7 @@ def test_a_port_in_use_is_one_clear_line_and_code_1() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with _forum(*SMALL, f"--port={port}") as process:
-            out, errors = process.communicate(timeout=20)
+            out, errors = process.communicate(timeout=60)
 
     assert process.returncode == 1
     assert out == ""
@@ -134,7 +134,7 @@ def test_a_port_in_use_is_one_clear_line_and_code_1() -> None:
 )
 def test_wrong_use_is_one_clear_line(argument: str, code: int, said: str) -> None:
     with _forum(*SMALL, argument) as process:
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=60)
 
         assert process.returncode == code
         assert said in errors.splitlines()[-1]
@@ -170,8 +170,8 @@ def test_the_forum_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         "print(forum.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    parent = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, cwd=tmp_path)
+    parent = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=tmp_path)
 
     assert parent.returncode == -signal.SIGKILL, parent.stderr
     pid = int(parent.stdout)
-    wait_until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, "the forum's end", 5)
+    wait_until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, "the forum's end", 60)

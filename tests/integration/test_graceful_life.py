@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("no_process_left")
 
 REVOKE_AS_FLOWER_DOES = """
 from tasks import app
-for tasks in (app.control.inspect(timeout=5).active() or {}).values():
+for tasks in (app.control.inspect(["a@test"], timeout=60, limit=1).active() or {}).values():
     for task in tasks:
         if task["name"] == "trawl.run_crawler":
             app.control.revoke(task["id"], terminate=True)
@@ -43,18 +43,18 @@ class Crawling:
     def goes_on(self, pages: int = 50) -> None:
         """Until so many more pages were fetched."""
         enough = len(self.hits()) + pages
-        wait_until(lambda: len(self.hits()) >= enough, self.fleet.said, 30)
+        wait_until(lambda: len(self.hits()) >= enough, self.fleet.said, 60)
 
     def whole(self, but_not: dict[str, CrawlerRecord] | None = None) -> dict[str, CrawlerRecord]:
         gone = [record.pid for record in (but_not or {}).values()]
-        return self.fleet.wait_whole("links/0", "links/1", but_not=gone, timeout_s=30)
+        return self.fleet.wait_whole("links/0", "links/1", but_not=gone, timeout_s=60)
 
     def ends(self, node: Program, *signals: signal.Signals) -> int:
         for number in signals:
             said = len(node.said())
             node.process.send_signal(number)
             wait_until(lambda said=said: len(node.said()) > said, node.said)  # type: ignore[misc]
-        return node.wait(20)
+        return node.wait(60)
 
 
 @pytest.fixture

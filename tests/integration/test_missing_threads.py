@@ -48,7 +48,7 @@ def test_where_every_page_is_404_the_breaker_opens_and_the_mended_file_brings_in
             assert (opened.cause, opened.kind) == ("drift", kind)
             assert f"every {kind} page is missing (HTTP 404)" in opened.reason
             assert f"[pages.{kind}] url" in opened.reason
-            wait_until(lambda: probe_sites(redis_client).get("half") == "open: HTTP 404", "a probe finds the same", 20)
+            wait_until(lambda: probe_sites(redis_client).get("half") == "open: HTTP 404", "a probe finds the same", 60)
             checks = [
                 item
                 for item in items_of(redis_client, "half")
@@ -82,9 +82,9 @@ def test_where_every_page_is_404_the_breaker_opens_and_the_mended_file_brings_in
 
             wait_until(scanned, lambda: f"the scans are stored: {said()}", 60, every_s=0.5)
             # Stats arrive with a later exchange than the items: four lists were read when they were seeded, and once more then.
-            wait_until(lambda: counted("sites/half/list/pages") >= 8, lambda: f"eight lists are counted: {said()}", 30)
+            wait_until(lambda: counted("sites/half/list/pages") >= 8, lambda: f"eight lists are counted: {said()}", 60)
             read, same = counted("sites/half/list/pages"), counted("conditional/same_body")
             assert set(seed(redis_client, force=True).values()) == {SEEDED}
             wait_until(scanned, lambda: f"the next ones, too: {said()}", 60, every_s=0.5)
-            wait_until(lambda: counted("conditional/same_body") == same + 4, "four lists have not changed", 20)
+            wait_until(lambda: counted("conditional/same_body") == same + 4, "four lists have not changed", 60)
             assert counted("sites/half/list/pages") == read, "and are not read"

@@ -88,7 +88,7 @@ def test_the_fleets_crawlers_and_celerys_queues_are_in_the_namespace() -> None:
         "import celeryconfig, workers.settings as crawlers;"
         "print(crawlers.REDIS_NAMESPACE, celeryconfig.broker_transport_options['global_keyprefix'])"
     )
-    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["{job}", "{job}:"], done.stderr
 
 

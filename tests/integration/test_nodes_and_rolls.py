@@ -48,12 +48,12 @@ def trawl(fleet: ToyFleet, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, env=fleet.environment, capture_output=True, text=True, timeout=150, check=False)
 
 
-@pytest.mark.timeout(300)  # half a minute, on a machine that has nothing else to do
+@pytest.mark.timeout(600)  # half a minute, on a machine that has nothing else to do
 def test_crawlers_are_spread_move_and_are_replaced_without_a_page_lost_or_fetched_twice(fleet: ToyFleet) -> None:
     nodes = Nodes(fleet.redis.client())
     for name in ("a", "b"):
         fleet.node(name)
-    wait_until(lambda: len(nodes.all()) == 2, fleet.said, 20)
+    wait_until(lambda: len(nodes.all()) == 2, fleet.said, 60)
     fleet.beat()
     first = fleet.wait_whole("links/0", "links/1", timeout_s=60)
     assert {r.node for r in first.values()} == {"a@test", "b@test"}
@@ -75,7 +75,7 @@ def test_crawlers_are_spread_move_and_are_replaced_without_a_page_lost_or_fetche
             "links/0", "links/1", but_not=[r.pid for r in second.values() if r.node == "a@test"], timeout_s=60
         )
         assert {r.node for r in third.values()} == {"b@test"}
-        assert fleet.ask("run_crawler.apply_async(('links', 5), queue='node.a@test').get(timeout=10)") == "full"
+        assert fleet.ask("run_crawler.apply_async(('links', 5), queue='node.a@test').get(timeout=60)") == "full"
 
         (fleet.folder / "data" / "broken").touch()
         done = trawl(fleet, "roll", "links")

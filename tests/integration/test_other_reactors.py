@@ -27,9 +27,9 @@ def test_a_crawl_is_complete_and_stops_in_good_order(
     with crawl(redis_url, tmp_path, pages=150, latency_s=0.05) as run:
         run.seed()
         first = run.start(**way)
-        wait_until(lambda: len(run.hits()) > 30, lambda: f"the crawl is under way\n{run.log()}", 30)
+        wait_until(lambda: len(run.hits()) > 30, lambda: f"the crawl is under way\n{run.log()}", 60)
         first.send_signal(signal.SIGTERM)
-        assert first.wait(30) == 0, run.log()
+        assert first.wait(60) == 0, run.log()
         shot = snapshot(redis_client, "links")
         assert (shot.leased, shot.owners) == (0, 0)
         assert run.start(**way).wait(60) == 0, run.log()
@@ -59,11 +59,11 @@ def test_a_second_signal_ends_it_at_once_and_what_was_cut_off_is_crawled_again(
     with crawl(redis_url, tmp_path, pages=1, latency_s=2) as run:
         run.seed()
         first = run.start(**way)
-        wait_until(lambda: run.hits(), lambda: f"the page is being fetched\n{run.log()}", 30)
+        wait_until(lambda: run.hits(), lambda: f"the page is being fetched\n{run.log()}", 60)
         for _ in range(2):
             first.send_signal(signal.SIGTERM)
-            wait_until(lambda: "SIGTERM" in run.log(), lambda: f"the signal is heard\n{run.log()}", 30)
-        first.wait(30)
+            wait_until(lambda: "SIGTERM" in run.log(), lambda: f"the signal is heard\n{run.log()}", 60)
+        first.wait(60)
         assert "forcing unclean shutdown" in run.log()
         assert snapshot(redis_client, "links").acked == 0
         for owner in redis_client.zrange(run.keys.owners(), 0, 9):

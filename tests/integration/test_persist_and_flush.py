@@ -22,14 +22,14 @@ def test_a_process_that_closes_or_flushes_takes_nothing_from_those_at_work_and_t
         with run.kept_open():
             first = run.start(SCHEDULER_PERSIST=False)
             run.seed(f"{run.site}/60")
-            wait_until(lambda: run.items() == [60, 120, 121, 240, 241, 242, 243], lambda: f"the first one works\n{run.log()}", 30)
+            wait_until(lambda: run.items() == [60, 120, 121, 240, 241, 242, 243], lambda: f"the first one works\n{run.log()}", 60)
             run.start(SCHEDULER_PERSIST=False, SCHEDULER_FLUSH_ON_START=True)
             run.wait_for(2)
             assert snapshot(redis_client, "links").fingerprints == 6
             run.seed()
-            wait_until(lambda: len(run.hits()) > 60, lambda: f"both crawl\n{run.log()}", 30)
+            wait_until(lambda: len(run.hits()) > 60, lambda: f"both crawl\n{run.log()}", 60)
             first.send_signal(signal.SIGTERM)
-            assert first.wait(30) == 0, run.log()
+            assert first.wait(60) == 0, run.log()
             assert snapshot(redis_client, "links").fingerprints > 20
         run.finish()
         assert run.hits() == dict.fromkeys(range(1, 251), 1) | {60: 2}  # a start task, which is not filtered
@@ -42,10 +42,10 @@ def test_a_process_waits_for_work_without_standing_still_before_it_closes(
     redis_url: str, redis_client: redis.Redis, tmp_path: Path
 ) -> None:
     with crawl(redis_url, tmp_path, pages=31, spider="starting") as run:
-        process = run.start("-a", f"site={run.site}", SCHEDULER_IDLE_BEFORE_CLOSE=2)
-        wait_until(lambda: len(run.hits()) == 30, lambda: f"the spider's own requests are done\n{run.log()}", 30)
+        process = run.start("-a", f"site={run.site}", SCHEDULER_IDLE_BEFORE_CLOSE=8)
+        wait_until(lambda: len(run.hits()) == 30, lambda: f"the spider's own requests are done\n{run.log()}", 60)
         queue = PriorityQueue(redis_client, StartingSpider(), run.keys.requests)
         queue.push(Request(f"{run.site}/31", dont_filter=True))
-        wait_until(lambda: 31 in run.hits(), lambda: f"it takes what comes while it waits\n{run.log()}", 1.5)
-        assert process.wait(30) == 0, run.log()
+        wait_until(lambda: 31 in run.hits(), lambda: f"it takes what comes while it waits\n{run.log()}", 6)
+        assert process.wait(60) == 0, run.log()
         assert "Spider closed (finished)" in run.log()

@@ -63,7 +63,7 @@ def test_a_start_key_of_a_foreign_type_is_named_and_the_crawl_begins_when_it_is_
     redis_client.delete(run.keys.start_tasks())
     redis_client.set(run.keys.start_tasks(), "http://127.0.0.1/")
     process = run.start()
-    wait_until(lambda: "WRONGTYPE" in run.log(), lambda: f"the foreign key is named\n{run.log()}", 30)
+    wait_until(lambda: "WRONGTYPE" in run.log(), lambda: f"the foreign key is named\n{run.log()}", 60)
     redis_client.delete(run.keys.start_tasks())
     run.seed()
     assert process.wait(60) == 0, run.log()

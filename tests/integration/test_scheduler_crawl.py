@@ -102,9 +102,9 @@ def test_sigterm_finishes_what_is_in_flight_and_nothing_is_fetched_twice(
     with crawl(redis_url, tmp_path, pages=300, latency_s=0.05) as run:
         run.seed()
         first = run.start()
-        wait_until(lambda: len(run.hits()) > 60, lambda: f"the crawl is under way\n{run.log()}", 30)
+        wait_until(lambda: len(run.hits()) > 60, lambda: f"the crawl is under way\n{run.log()}", 60)
         first.send_signal(signal.SIGTERM)
-        assert first.wait(30) == 0, run.log()
+        assert first.wait(60) == 0, run.log()
         shot = snapshot(redis_client, "links")
         assert (shot.leased, shot.owners) == (0, 0)
         assert shot.ready > 0
@@ -131,7 +131,7 @@ def test_sigterm_in_the_middle_of_a_start_task_loses_and_leaves_nothing(
 ) -> None:
     with crawl(redis_url, tmp_path, pages=10, latency_s=0.05, spider="ten") as run:
         run.seed(run.site)
-        assert run.start().wait(30) == 0, run.log()
+        assert run.start().wait(60) == 0, run.log()
         shot = snapshot(redis_client, "ten")
         assert (shot.start_tasks, shot.leased, shot.leased_tasks, shot.owners) == (0, 0, 0, 0)
         assert shot.ready + len(run.hits()) == 10
@@ -146,9 +146,9 @@ def test_requests_that_cannot_be_stored_are_kept_also_while_redis_is_away(
         process = run.start()
         run.redis_url = redis_server.url
         # Not only leased in Redis: the crawler must have read that answer before its connection is cut.
-        wait_until(run.hits, lambda: f"the first page is being fetched\n{run.log()}", 30)
+        wait_until(run.hits, lambda: f"the first page is being fetched\n{run.log()}", 60)
         proxy.refuse = True
-        wait_until(lambda: len(run.hits()) >= 3, lambda: f"the crawl goes on without Redis\n{run.log()}", 30)
+        wait_until(lambda: len(run.hits()) >= 3, lambda: f"the crawl goes on without Redis\n{run.log()}", 60)
         proxy.refuse = False
         assert process.wait(60) == 0, run.log()
         assert run.missing() == ([], [])

@@ -69,7 +69,7 @@ def test_requests_that_live_in_one_process_are_found_again_when_it_is_killed(
     with crawl(redis_url, tmp_path, pages=31, latency_s=0.2, spider=spider) as run:
         run.seed()
         first = run.start()
-        wait_until(lambda: len(run.hits()) > 4, lambda: f"the crawl is under way\n{run.log()}", 30)
+        wait_until(lambda: len(run.hits()) > 4, lambda: f"the crawl is under way\n{run.log()}", 60)
         first.kill()
         first.wait()
         assert snapshot(redis_client, spider).leased == 1  # page 1, of which all the others are parts
@@ -86,9 +86,9 @@ def test_requests_that_live_in_one_process_are_found_again_when_it_is_stopped(
     with crawl(redis_url, tmp_path, pages=40, latency_s=0.1, spider="lambdas") as run:
         run.seed()
         first = run.start(CONCURRENT_REQUESTS=1)
-        wait_until(lambda: len(run.hits()) > 3, lambda: f"the crawl is under way\n{run.log()}", 30)
+        wait_until(lambda: len(run.hits()) > 3, lambda: f"the crawl is under way\n{run.log()}", 60)
         first.send_signal(signal.SIGTERM)
-        assert first.wait(30) == 0, run.log()
+        assert first.wait(60) == 0, run.log()
         assert "the 1 pages they came from will be crawled again" in run.log()
         shot = snapshot(redis_client, "lambdas")
         assert (shot.ready, shot.leased, shot.owners) == (1, 0, 0)
@@ -102,7 +102,7 @@ def test_a_start_task_stays_leased_while_its_requests_live_in_one_process(
     with crawl(redis_url, tmp_path, pages=7, latency_s=0.2, spider="lambda-tasks") as run:
         run.seed(run.site)
         first = run.start()
-        wait_until(lambda: len(run.hits()) > 1, lambda: f"the crawl is under way\n{run.log()}", 30)
+        wait_until(lambda: len(run.hits()) > 1, lambda: f"the crawl is under way\n{run.log()}", 60)
         first.kill()
         first.wait()
         assert snapshot(redis_client, "lambda-tasks").leased_tasks == 1

@@ -90,7 +90,7 @@ def test_the_task_feeds_a_spider_with_its_own_key_and_unique_ones_are_fetched_on
         wait_until(lambda: "notes" in CrawlRecords(fleet.redis.client()).all(), fleet.said)
         page = f"{fleet.site}/1"
         urls = [page, {"url": page, "meta": {"a": 1}}, "/x", page]
-        outcome = ast.literal_eval(fleet.ask(f"seed_urls.delay('notes', {urls!r}, unique=True).get(timeout=20)"))
+        outcome = ast.literal_eval(fleet.ask(f"seed_urls.delay('notes', {urls!r}, unique=True).get(timeout=60)"))
         assert (outcome["queued"], list(outcome["refused"])) == (3, ["3"])
         fleet.wait_count("notes.results", 30)
         wait_until(lambda: not fleet.redis.client().exists("notes.taskqueue"), fleet.said)

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.usefixtures("no_process_left")
 
 def wait_for_writer(fleet: PlainFleet) -> None:
     """Until the writer has run once more than now: it has seen what is in Redis at this moment."""
-    assert fleet.ask("store_items.delay().get(timeout=30)")
-    fleet.ask("store_items.delay().get(timeout=30)")
+    assert fleet.ask("store_items.delay().get(timeout=60)")
+    fleet.ask("store_items.delay().get(timeout=60)")
 
 
 def test_the_writer_leaves_items_of_a_plain_service_alone(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_its_figures_are_seen_with_and_without_crawlers(fleet: PlainFleet) -> No
 
     # What waits brings crawlers, although none is there that could say so.
     fleet.trawl("autoscale", "notes", "--min", "0", "--max", "1")
-    fleet.wait_whole("notes/0", timeout_s=40)
+    fleet.wait_whole("notes/0", timeout_s=60)
     wait_until(lambda: snapshot(client, "notes").start_tasks == 0, lambda: f"it takes them\n{fleet.said()}")
 
 

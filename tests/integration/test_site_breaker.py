@@ -62,7 +62,7 @@ def crawlers(redis_url: str, folder: Path) -> Iterator[Callable[[], str]]:
         for process in processes:
             process.terminate()
         for process in processes:
-            process.wait(20)
+            process.wait(60)
 
 
 def items_of(client: redis.Redis, site: str) -> list[dict[str, Any]]:
@@ -112,11 +112,11 @@ def test_a_site_with_a_wrong_file_or_behind_a_wall_is_held_the_other_goes_on_and
             assert opened.excerpt.startswith("Log in You must be logged in")
             wait_until(lambda: stored(redis_client, "well") == truth(well), lambda: f"the other site is crawled: {said()}", 90)
             assert list(breakers.open_ones()) == ["ill"]
-            wait_until(lambda: FleetHolds(redis_client).all(SPIDERS), "the site is held, right after the record says so", 10)
+            wait_until(lambda: FleetHolds(redis_client).all(SPIDERS), "the site is held, right after the record says so", 60)
             (held,) = FleetHolds(redis_client).all(SPIDERS)
             assert (held.what, held.by_breaker, held.hold.by) == ("site ill", True, "breaker")
             assert sentences(seed(redis_client, site="ill", force=True))["ill/f1"].startswith("paused by breaker: ")
-            wait_until(lambda: all(is_quiet(redis_client, spider) for spider in SPIDERS), "pages in flight have ended", 10)
+            wait_until(lambda: all(is_quiet(redis_client, spider) for spider in SPIDERS), "pages in flight have ended", 60)
             asked = ill.stats()["total"]
             stays(lambda: ill.stats()["total"] == asked, "nobody asks it", 0.5, every_s=0.1)
 
@@ -162,28 +162,28 @@ def its_file_is_wrong_and_then_gone(
     breaker = opened()
     assert breaker.cause == "site file"
     assert f"{file}: limits.pages_per_scan = 0" in breaker.reason
-    wait_until(lambda: snapshot(client, "forum_list").parked_tasks == 4, lambda: f"its tasks are parked: {said()}", 30)
+    wait_until(lambda: snapshot(client, "forum_list").parked_tasks == 4, lambda: f"its tasks are parked: {said()}", 60)
     assert looked() == f"open: {breaker.reason}"
     forum.control(latency_ms=100)
     file.write_text(right)
     assert looked() == "closed"
     assert breakers.all() == {}
 
-    wait_until(lambda: stored(client, site), lambda: f"it is crawled: {said()}", 30)
+    wait_until(lambda: stored(client, site), lambda: f"it is crawled: {said()}", 60)
     file.unlink()
     forum.control(latency_ms=0)
     assert f"unknown site '{site}'" in opened().reason
-    wait_until(lambda: is_quiet(client, "forum_detail"), lambda: f"what waits is parked: {said()}", 30)
+    wait_until(lambda: is_quiet(client, "forum_detail"), lambda: f"what waits is parked: {said()}", 60)
     assert snapshot(client, "forum_detail").parked
     file.write_text(right)
     assert looked() == "closed"
-    wait_until(lambda: stored(client, site) == truth(forum), lambda: f"all of it is fetched: {said()}", 30)
+    wait_until(lambda: stored(client, site) == truth(forum), lambda: f"all of it is fetched: {said()}", 60)
     assert [snapshot(client, spider).dead for spider in SPIDERS] == [0, 0]
 
     file.unlink()
     client.rpush(LISTS.start_tasks(), b'{"site": "slip", "forum": "f1"}')
     opened()
     close_breaker(client, site, "closed by ops@host")
-    wait_until(lambda: snapshot(client, "forum_list").dead == 1, lambda: f"what waited is given up: {said()}", 30)
+    wait_until(lambda: snapshot(client, "forum_list").dead == 1, lambda: f"what waited is given up: {said()}", 60)
     assert f"unknown site '{site}'".encode() in client.lindex(LISTS.dead(), 0)
     assert breakers.open_ones() == {}

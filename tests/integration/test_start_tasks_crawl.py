@@ -59,9 +59,9 @@ def test_an_urgent_key_comes_first_and_a_kill_loses_no_task_of_either(
     with crawl(redis_url, tmp_path, pages=15, latency_s=0.2, spider="keys") as run:
         redis_client.rpush("keys:later", *(f"{run.site}/{page}" for page in later))
         first = run.start(CONCURRENT_REQUESTS=2)
-        wait_until(lambda: len(run.hits()) >= 4, lambda: f"the crawl is under way\n{run.log()}", 30)
+        wait_until(lambda: len(run.hits()) >= 4, lambda: f"the crawl is under way\n{run.log()}", 60)
         redis_client.zadd("keys:urgent", {f"{run.site}/{page}": 1 for page in urgent})
-        wait_until(lambda: run.hits().keys() & set(urgent), lambda: f"the urgent tasks are begun\n{run.log()}", 30)
+        wait_until(lambda: run.hits().keys() & set(urgent), lambda: f"the urgent tasks are begun\n{run.log()}", 60)
         assert len(run.hits().keys() & set(later)) < 12, "no more than what was leased before went first"
         first.send_signal(signal.SIGKILL)
         first.wait()

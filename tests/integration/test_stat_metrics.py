@@ -108,7 +108,7 @@ def test_a_projects_setting_is_enough_and_a_wrong_one_is_said_by_status(tmp_path
         fleet.crawl("books:start_urls")
         fleet.wait_count("books:items", 20)
         line = 'trawl_stat_downloader_response_status_count_total{code="200",service="books",spider="books"} 20.0'
-        wait_until(lambda: line in fleet.metrics(), lambda: f"{fleet.metrics()}\n{fleet.said()}", 30)
+        wait_until(lambda: line in fleet.metrics(), lambda: f"{fleet.metrics()}\n{fleet.said()}", 60)
 
     (tmp_path / "wrong").mkdir()
     with plain_fleet(tmp_path / "wrong", "books=1", settings='STATS_METRICS = {"a": "b"}\n', pages=1) as fleet:

@@ -28,8 +28,8 @@ from workers.supervision.supervisor import Supervisor, SupervisorConfig, Surroun
 
 SLOT, RECORDS = FleetKeys().slot("toy", 0), FleetKeys().crawlers()
 QUICK = SupervisorConfig(
-    margin_s=2.0,
-    silence_s=2.5,
+    margin_s=4.0,
+    silence_s=5.0,
     period_s=0.2,
     restarts=RestartPolicy(first_wait_s=0.05, max_quick_failures=2),
 )
@@ -112,7 +112,7 @@ def act(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Act:
             options=CrawlerOptions(
                 spider=spider,
                 arguments={"mode": mode},
-                settings={"HEARTBEAT_INTERVAL": "0.2", "SHUTDOWN_GRACE": "1.5", **{k: str(v) for k, v in settings.items()}},
+                settings={"HEARTBEAT_INTERVAL": "0.2", "SHUTDOWN_GRACE": "4", **{k: str(v) for k, v in settings.items()}},
             ),
             log=log,
             config=QUICK,
@@ -137,7 +137,7 @@ def act(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Act:
             yield stage
         finally:
             draining.set()
-            thread.join(15)
+            thread.join(60)
             assert not thread.is_alive(), stage.said()
             client.close()
 
@@ -162,8 +162,9 @@ def test_a_killed_crawler_is_back_at_once_and_never_two_are_in_one_slot(act: Act
         second = stage.crawler(not_pid=first.pid)
         assert max(counts) <= 1
         assert (second.restarts, second.last_exit, second.token) == (1, "killed (SIGKILL)", first.token)
-        assert stage.expired == [("toy", f"toy/0#{first.token}.0")]
+        wait_until(lambda: stage.registry.errors(), stage.said)
         assert "killed (SIGKILL): see" in stage.registry.errors()[0].what
+        assert stage.expired == [("toy", f"toy/0#{first.token}.0")]
     begun, killed, _, stopped = stage.runs
     assert (begun.id, begun.pid, begun.ended_at) == (f"toy/0#{first.token}.0", first.pid, None)
     assert (killed.id, killed.outcome, killed.exit_code) == (begun.id, "killed", -9)
@@ -288,9 +289,9 @@ def test_a_crawler_at_its_number_of_pages_finishes_them_and_is_replaced_at_once(
     with act(CRAWLER_MAX_PAGES=20) as stage:
         first = stage.crawler()
         second = stage.crawler(not_pid=first.pid)
-        assert (second.last_exit, second.restarts) == ("recycled", 1)
-        assert stage.registry.errors() == [], "as planned"
+        assert second.last_exit == "recycled"
         wait_until(lambda: stage.registry.errors(), stage.said)
+        assert sum(bool(run.ended_at) for run in stage.runs) > 1, "the first one was as planned"
         (error,) = stage.registry.errors()
         assert "recycled after short lives, again and again: it has fetched" in error.what
         text = stage.log.path.read_text()
@@ -349,10 +350,10 @@ def test_the_crawler_outlives_a_redis_that_comes_back_without_its_data(act: Act)
 
 
 def test_no_crawler_is_launched_while_nobody_can_tell_whose_slot_it_is(act: Act, tmp_path: Path) -> None:
-    with RedisServer() as server, act(url=server.url, slot_ttl_s=0.5) as stage:
+    with RedisServer() as server, act(url=server.url, slot_ttl_s=3.0) as stage:
         first = stage.crawler()
         server.kill()
-        wait_until(lambda: stage.supervisor._heartbeat.unanswered_s > 0.5, "Redis is away for longer than a slot lives")
+        wait_until(lambda: stage.supervisor._heartbeat.unanswered_s > 3, "Redis is away for longer than a slot lives")
         psutil.Process(first.pid).kill()
         wait_until(lambda: not crawlers_in_the_slot(tmp_path), "the first crawler has ended")
         stays(lambda: not crawlers_in_the_slot(tmp_path), "no crawler is launched", 1.0)

@@ -21,11 +21,11 @@ TRAWL = ["-m", "cli.main"]
 
 NO_ROOM = """
 from tasks import crawl_once
-first = crawl_once.delay("toy", {"mode": "crawl"}, timeout=3)
-second = crawl_once.delay("toy", {"mode": "crawl"}, timeout=3)
+first = crawl_once.delay("toy", {"mode": "crawl"}, timeout=6)
+second = crawl_once.delay("toy", {"mode": "crawl"}, timeout=6)
 for sent in (first, second):
     try:
-        print(sent.get(timeout=30)["outcome"])
+        print(sent.get(timeout=60)["outcome"])
     except Exception as error:
         print(type(error).__name__, error)
 """
@@ -33,13 +33,13 @@ for sent in (first, second):
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[ToyFleet]:
-    with ToyFleet(tmp_path, "toy=1,toy_two=1", TRAWL_LOG_MAX_MB="0.001", TRAWL_LOG_FILES="9") as fleet:
+    with ToyFleet(tmp_path, "toy=1,toy_two=1", TRAWL_LOG_MAX_MB="0.001", TRAWL_LOG_FILES="99") as fleet:
         yield fleet
 
 
 def trawl(fleet: ToyFleet, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, *TRAWL, *words]
-    return subprocess.run(command, cwd=ROOT, env=fleet.environment, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(command, cwd=ROOT, env=fleet.environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_what_crawlers_say_is_in_the_workers_log_and_can_be_followed(fleet: ToyFleet, tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_what_crawlers_say_is_in_the_workers_log_and_can_be_followed(fleet: ToyF
 
     follow = [*TRAWL, "logs", "toy/0", "-f", "-n", "1000", "--json"]
     with program(follow, fleet.environment, tmp_path / "follow.log") as following:
-        wait_until(lambda: followed(following) == 1, following.said, 40)
+        wait_until(lambda: followed(following) == 1, following.said, 60)
         wait_until(lambda: (logs / "toy-0.log.1").exists(), "the log is rotated while the crawler runs")
         psutil.Process(first["toy/0"].pid).kill()
         second = fleet.wait_whole("toy/0", "toy_two/0", but_not=[first["toy/0"].pid], timeout_s=60)
@@ -66,7 +66,7 @@ def test_what_crawlers_say_is_in_the_workers_log_and_can_be_followed(fleet: ToyF
         wait_until(lambda line=line: line in node.said(), lambda line=line: f"{line} is in {node.said()}")
 
     # Small crawls have what its crawlers and the fleet's own tasks leave over: one process.
-    refused, crawled = sorted(fleet.run(NO_ROOM, timeout_s=60).splitlines())
+    refused, crawled = sorted(fleet.run(NO_ROOM, timeout_s=150).splitlines())
     assert crawled == "timeout"
     assert refused.startswith("NoRoom a@test runs 1 small crawls already")
     assert "queue='once'" in refused

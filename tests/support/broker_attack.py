@@ -73,7 +73,7 @@ class AttackedWorker:
         self.fleet.__exit__(*error)
         self.client.close()
 
-    def wait(self, predicate: Any, reason: str, timeout_s: float = 30.0) -> Any:
+    def wait(self, predicate: Any, reason: str, timeout_s: float = 60.0) -> Any:
         return wait_until(predicate, lambda: f"{reason}\n{self.worker.said()[-6000:]}", timeout_s)
 
     def send(self, message: Any, queue: str = "control") -> None:

@@ -15,7 +15,7 @@ def works_with(broker: Broker) -> None:
     with Connection(broker.url, ssl=broker.tls or False, transport_options=broker.options) as connection:
         queue = connection.SimpleQueue("trawl-test")
         queue.put("there and back")
-        message = queue.get(timeout=5)
+        message = queue.get(timeout=60)
         assert message.payload == "there and back"
         message.ack()
         queue.close()

@@ -77,7 +77,7 @@ class ComposeProcesses:
                 self.running[name].process.send_signal(signal.SIGTERM)
             for name in group:
                 grace_s = float(self.services[name].raw.get("stop_grace_period", "10s").removesuffix("s"))
-                codes[name] = self.running[name].wait(grace_s)
+                codes[name] = self.running[name].wait(max(grace_s, 60))
         return codes
 
     def said(self) -> str:

@@ -111,7 +111,7 @@ class Crawl:
 def ask_site(site: str, path: str, *, post: bool = False) -> Any:
     """What the site of links answers, from JSON."""
     request = urllib.request.Request(f"{site}/{path}", method="POST" if post else "GET")
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         return json.load(answer)
 
 

@@ -77,8 +77,8 @@ def _healed(fleet: MortalFleet, blow: Blow) -> tuple[float | None, float]:
 
 
 def _orphans(fleet: MortalFleet) -> int:
-    """Those that are left when they have had two seconds."""
-    until = time.time() + 2.0
+    """Those that do not go within a while."""
+    until = time.time() + 20.0
     while (left := fleet.orphans()) and time.time() < until:
         time.sleep(0.05)
     return len(left)

@@ -55,7 +55,7 @@ class Terminal:
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """`python -m redis_components.embedded ...`, to its end."""
         command = [sys.executable, "-m", "redis_components.embedded", *arguments]
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=30, check=False)
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
 
     def state(self) -> ServerState:
         state = wait_until(self.place.state, "server.json is there")
@@ -138,5 +138,5 @@ class User:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.close()
-        self.process.wait(10)
+        self.process.wait(60)
         self.process.stdout.close()

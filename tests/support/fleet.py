@@ -44,7 +44,7 @@ class Program:
     def said(self) -> str:
         return self.log.read_text(errors="replace")
 
-    def wait(self, timeout_s: float = 30.0) -> int:
+    def wait(self, timeout_s: float = 60.0) -> int:
         """Its exit code; fails with what it said when it does not end in time."""
         try:
             return self.process.wait(timeout_s)
@@ -104,7 +104,7 @@ class ToyFleet:
         """What `python -c "from tasks import *; print(EXPRESSION)"` prints: a user's shell. An error counts as printed."""
         return self.run(f"from tasks import *; print({expression})")
 
-    def run(self, script: str, timeout_s: float = 30) -> str:
+    def run(self, script: str, timeout_s: float = 60) -> str:
         """What a Python script prints that runs in the fleet's environment."""
         command = [sys.executable, "-c", script]
         done = subprocess.run(
@@ -117,7 +117,7 @@ class ToyFleet:
         now = self.registry.now()
         return {r.name: r for r in self.registry.crawlers() if r.state is CrawlerState.RUNNING and r.alive(now)}
 
-    def wait_whole(self, *slots: str, but_not: Iterable[int] = (), timeout_s: float = 20.0) -> dict[str, CrawlerRecord]:
+    def wait_whole(self, *slots: str, but_not: Iterable[int] = (), timeout_s: float = 60.0) -> dict[str, CrawlerRecord]:
         """Wait until exactly these slots have a crawler that crawls, none of them with a pid of `but_not`."""
 
         found: dict[str, CrawlerRecord] = {}

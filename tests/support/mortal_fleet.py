@@ -75,7 +75,7 @@ class MortalFleet(WatchedFleet):
         first = ask_site(self.site, f"begin/{CHAINS}", post=True)
         self.client.rpush(KEYS.start_tasks(), f"{self.site}/{first}")
 
-    def end(self, timeout_s: float = 30.0) -> Crawled:
+    def end(self, timeout_s: float = 60.0) -> Crawled:
         """Let the crawl run out, and wait until nothing waits, runs or is leased any more."""
         ask_site(self.site, "end", post=True)
 
@@ -103,7 +103,7 @@ class MortalFleet(WatchedFleet):
         }
 
     def wait_crawling(
-        self, *, since: float = 0.0, but_not: Iterable[int] = (), timeout_s: float = 40.0
+        self, *, since: float = 0.0, but_not: Iterable[int] = (), timeout_s: float = 60.0
     ) -> dict[str, CrawlerRecord]:
         """Wait until every slot has such a crawler."""
         excluded, found = set(but_not), dict[str, CrawlerRecord]()
@@ -127,7 +127,7 @@ class MortalFleet(WatchedFleet):
 
     # what is done to it
 
-    def victim_of(self, fate: Fate, timeout_s: float = 15.0) -> tuple[int, float]:
+    def victim_of(self, fate: Fate, timeout_s: float = 60.0) -> tuple[int, float]:
         """Order a fate; the pid of the crawler that took it, and when (epoch s)."""
         taken = self.fates / "taken"
         taken.unlink(missing_ok=True)

@@ -58,13 +58,13 @@ class PostgresServer:
                 stderr=log,
                 **self._as_unprivileged(),
             )
-        wait_until(self._answers, lambda: f"PostgreSQL answers; its log:\n{self._log.read_text()}", 30)
+        wait_until(self._answers, lambda: f"PostgreSQL answers; its log:\n{self._log.read_text()}", 60)
 
     def stop(self) -> None:
         """Fast shutdown: open transactions are rolled back, connections are cut."""
         if self._process:
             self._process.send_signal(signal.SIGINT)
-            self._process.wait(30)
+            self._process.wait(60)
             self._process = None
 
     def new_database(self) -> str:

@@ -17,7 +17,7 @@ LOOKS_COST = 10  # times its CPU time between two looks: waiting leaves the mach
 
 
 def wait_until(
-    predicate: Callable[[], T], reason: str | Callable[[], str], timeout_s: float = 30.0, *, every_s: float = 0.02
+    predicate: Callable[[], T], reason: str | Callable[[], str], timeout_s: float = 60.0, *, every_s: float = 0.02
 ) -> T:
     """Call `predicate` until it returns something true, and return that.
 
@@ -96,7 +96,7 @@ def arguments(process: psutil.Process) -> list[str]:
 
 
 @contextmanager
-def none_left(marker: tuple[str, str] | None = None, *, folder: Path | None = None, timeout_s: float = 10.0) -> Iterator[None]:
+def none_left(marker: tuple[str, str] | None = None, *, folder: Path | None = None, timeout_s: float = 60.0) -> Iterator[None]:
     """Fail when processes that were started inside the block outlive it by `timeout_s`; they are killed, so later tests are safe.
 
     Counts the descendants of this process that were not there before; with `marker=(variable, value)` also those that carry

@@ -74,7 +74,7 @@ class Node:
     def wait(self, what: str, happened: Callable[[redis.Redis], Any]) -> Any:
         """Wait until it is so, by this node's own word."""
         with self.client() as client:
-            return wait_until(lambda: happened(client), lambda: f"{what}\n{self.log()[-2000:]}", 20)
+            return wait_until(lambda: happened(client), lambda: f"{what}\n{self.log()[-2000:]}", 60)
 
     def log(self) -> str:
         return (self._folder / "server.log").read_text(errors="replace")

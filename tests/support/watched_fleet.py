@@ -67,7 +67,7 @@ class WatchedFleet(ToyFleet):
         leads = pid()
         return next(beat for beat in self.beats if str(beat.process.pid) == leads)
 
-    def wait_ready(self, timeout_s: float = 30.0) -> None:
+    def wait_ready(self, timeout_s: float = 60.0) -> None:
         """Wait until every node takes tasks."""
         for node in self.nodes.values():
             wait_until(lambda node=node: " ready." in node.said(), node.said, timeout_s)  # type: ignore[misc]
@@ -103,7 +103,7 @@ class WatchedFleet(ToyFleet):
 
     # the end
 
-    def stop(self, timeout_s: float = 40.0) -> list[str]:
+    def stop(self, timeout_s: float = 60.0) -> list[str]:
         """SIGTERM to everything, and what is left then: processes, leases, slots that are held. An empty list is right."""
         running = [*self.nodes.values(), *self.beats]
         for one in running:

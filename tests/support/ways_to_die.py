@@ -140,7 +140,7 @@ def _worker(number: signal.Signals) -> Callable[[MortalFleet, float], Blow]:
         at = time.time()
 
         def after() -> None:
-            code = main.wait(30)
+            code = main.wait(60)
             assert number != signal.SIGTERM or code == 0, f"exit code {code}\n{main.said()}"
             fleet.start_node(node)
 
@@ -168,7 +168,7 @@ def _node_frozen(fleet: MortalFleet, _: float) -> Blow:
     def after() -> None:
         send_all(members, signal.SIGCONT)
         left = {one.pid for one in victims}
-        wait_until(lambda: not left & fleet.occupants().keys(), lambda: f"the frozen crawlers go\n{fleet.said()}", 20)
+        wait_until(lambda: not left & fleet.occupants().keys(), lambda: f"the frozen crawlers go\n{fleet.said()}", 60)
         fleet.wait_crawling(since=time.time(), but_not=left)
 
     return Blow(at=time.time(), noticed=_changed(fleet, victims), gone=[one.pid for one in victims], after=after)
@@ -240,7 +240,7 @@ def _broker_away(fleet: MortalFleet, away_s: float) -> Blow:
     wait_until(
         lambda: all("does not answer" in node.said()[told[name] :] for name, node in fleet.nodes.items()),
         lambda: f"the nodes notice\n{fleet.said()}",
-        30,
+        60,
     )
     noticed_s = time.time() - begun
     time.sleep(max(0.0, away_s - noticed_s))  # the case itself

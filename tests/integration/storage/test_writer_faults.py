@@ -84,7 +84,7 @@ def kill_after_settling(process: subprocess.Popen[bytes], client: redis.Redis) -
     before = client.llen(KEYS.item_stream())
     wait_until(lambda: client.llen(KEYS.item_stream()) < before or process.poll() is not None, "the writer settles", 60)
     process.kill()
-    process.wait(10)
+    process.wait(60)
 
 
 def writer(how: str, redis_url: str, database_url: str) -> subprocess.Popen[bytes]:

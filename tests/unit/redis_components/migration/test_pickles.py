@@ -130,7 +130,7 @@ said = [repr(child{guard})]
         [sys.executable, "-I", "-c", script + lines + "os.write(1, '|'.join(said).encode())\nos._exit(0)\n"],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
     )
     assert done.stdout, done.stderr
     return done.stdout.split("|")

@@ -48,7 +48,7 @@ def test_the_url_is_taken_from_the_environment(redis_url: str, monkeypatch: pyte
 
 @pytest.mark.processes
 def test_a_forked_child_gets_a_pool_of_its_own(redis_url: str) -> None:
-    subprocess.run([sys.executable, "-W", "error", "-c", FORK, redis_url], check=True, timeout=30)
+    subprocess.run([sys.executable, "-W", "error", "-c", FORK, redis_url], check=True, timeout=60)
 
 
 def test_options_in_the_url_win_over_the_defaults(redis_url: str) -> None:

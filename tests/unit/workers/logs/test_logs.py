@@ -88,7 +88,7 @@ ctypes.CDLL(None).abort()
 def test_everything_that_a_process_says_goes_on_in_the_new_file(log: SlotLog) -> None:
     fd = log.open()
     command = [sys.executable, "-c", SAYS_EVERYTHING, str(log.path)]
-    assert subprocess.run(command, cwd=ROOT, stdout=fd, stderr=fd, timeout=20, check=False).returncode == -6
+    assert subprocess.run(command, cwd=ROOT, stdout=fd, stderr=fd, timeout=60, check=False).returncode == -6
     os.close(fd)
     assert log.file(1).read_text().startswith("before the rotation")
     now = log.path.read_text()
@@ -218,7 +218,7 @@ class Stuck(logging.Handler):
         self.said: queue.Queue[str] = queue.Queue()
 
     def emit(self, record: logging.LogRecord) -> None:
-        assert self.go_on.wait(20)
+        assert self.go_on.wait(60)
         self.said.put(record.getMessage())
 
 
@@ -230,9 +230,9 @@ def test_a_log_that_does_not_take_its_lines_holds_up_nobody() -> None:
     for n in range(50):
         logger.warning("line %d", n)  # would wait for ever
     stuck.go_on.set()
-    assert stuck.said.get(timeout=5) == "line 0"
+    assert stuck.said.get(timeout=60) == "line 0"
     wait_until(lambda: stuck.said.qsize() >= 4, "what had room is said")
     logger.warning("after all")
-    heard = [stuck.said.get(timeout=5) for _ in range(stuck.said.qsize() + 2)]
+    heard = [stuck.said.get(timeout=60) for _ in range(stuck.said.qsize() + 2)]
     assert heard[-2] == "after all"
     assert "lines were left out here" in heard[-1]

@@ -110,7 +110,7 @@ def test_a_crawler_that_stood_still_when_its_supervisor_was_killed_is_ended(tmp_
 @pytest.mark.processes
 def test_a_drain_flag_is_seen_across_a_fork() -> None:
     # In a process of its own: pytest has threads, and those do not go with fork.
-    assert subprocess.run([sys.executable, "-c", FORK_THEN_SET], timeout=20, check=False).returncode == 42
+    assert subprocess.run([sys.executable, "-c", FORK_THEN_SET], timeout=60, check=False).returncode == 42
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ def test_stopping_does_not_wait_for_a_redis_that_hangs() -> None:
     hanging = threading.Event()
 
     def beat() -> Renewal:
-        hanging.wait(30)
+        hanging.wait(60)
         return Renewal(held=True)
 
     heartbeat = Heartbeat(beat, period_s=1)
