@@ -13,7 +13,7 @@ from forums.sites.reading.learned import Learned, learn
 from forums.sites.reading.page_kind import PageFrame, frame_of, kind_of
 from forums.sites.reading.page_tree import PageTree
 from forums.sites.reading.parse_body import read_at
-from forums.sites.reading.post_dates import Calendar
+from forums.sites.reading.post_calendar import Calendar
 from forums.sites.reading.reading_budget import extraordinary
 from forums.sites.reading.records import PageKind, PageTooLarge
 from forums.sites.reading.repeated_blocks import Marks, find_marks

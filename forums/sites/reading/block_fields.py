@@ -10,7 +10,7 @@ from .checks import order
 from .date_field import Dates, find_dates, find_edits
 from .id_field import find_ids
 from .page_tree import PageTree
-from .post_dates import Calendar
+from .post_calendar import Calendar
 from .records import SeenPost
 from .repeated_blocks import BlockSet, Marks
 from .text_field import Body, find_bodies, size_of

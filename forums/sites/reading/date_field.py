@@ -10,7 +10,7 @@ from datetime import datetime
 from . import class_words
 from .block_paths import BlockPaths
 from .checks import order
-from .post_dates import Calendar
+from .post_calendar import Calendar
 
 _EDITED = re.compile(
     r"\bedit|bearbeitet|geändert|modifi|redigi|editad|изменен|редактир|отредакт|编辑|編輯|編集|수정|düzenle|muokattu|redigera|ændret|endret|ändrad|upraven|"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from .block_fields import Fields, posts_of, read_fields
 from .lead_post import is_post, with_lead
 from .page_tree import PageTree
-from .post_dates import Calendar
+from .post_calendar import Calendar
 from .records import SeenPost
 from .repeated_blocks import BlockSet, Marks, block_sets, without
 from .text_field import size_of

@@ -23,7 +23,7 @@ from .html_text import text_of
 from .learned import learn
 from .page_kind import frame_of, kind_of
 from .page_tree import PageTree
-from .post_dates import Calendar
+from .post_calendar import Calendar
 from .profile_reader import ProfileReader
 from .records import NotAPage, PageKind, Reader, SeenPage, SeenPost
 from .repeated_blocks import find_marks

@@ -1,19 +1,15 @@
-"""Dates in the text of a page, found by their form in any language, and read together: `10-04-2017` is read as its neighbours
-say.
+"""Dates in the text of a page, found by their form in any language.
 
-`spotted` finds what looks like a date in a short text; it does not know yet whether 10-04 is in April or in October.
-`Calendar` reads
-the dates of all posts of a page at once: the order of day and month is the one in which each number is possible and the posts
-are in their order. Names of months and of relative times are in tables; nothing here asks dateparser, which takes milliseconds.
+`spotted` finds what looks like a date in a short text; it does not know yet whether 10-04 is in April or in October: that is
+`post_calendar`'s business. Names of months and of relative times are in tables; nothing here asks dateparser, which takes
+milliseconds.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 from .date_words import DAYS_BACK, LESS_THAN_ONE, NUMBERS, UNITS, WEEKDAYS
 from .month_names import MONTHS
@@ -277,81 +273,3 @@ def _relative(text: str) -> Spotted | None:
         if unit is not None and number is not None:
             return Spotted(back=number * unit, span=match.span())
     return None
-
-
-class Calendar:
-    """Reads the dates of a page. `now` (aware) is when the page was made; `language` as in `<html lang>`."""
-
-    def __init__(self, now: datetime, language: str | None = None) -> None:
-        self._now = now.astimezone(UTC).replace(tzinfo=None)
-        self._language = (language or "").lower().replace("_", "-")
-
-    def read(self, dates: Sequence[Spotted | None]) -> list[datetime | None]:
-        """The moments of dates that are written in the same form, in the order of the posts; None for what is none. Without a
-        named time zone the result is as written, and called UTC.
-        """
-        day_first = self._day_first([date for date in dates if date is not None and date.a is not None])
-        found = [None if date is None else self._moment(date, day_first) for date in dates]
-        latest = self._now + timedelta(days=2)
-        return [None if one is None or one > latest else one.replace(tzinfo=UTC) for one in found]
-
-    def _day_first(self, dates: list[Spotted]) -> bool:
-        """Whether the day stands before the month in `10-04-2017`."""
-        if any((date.a or 0) > 12 for date in dates):
-            return True
-        if any((date.b or 0) > 12 for date in dates):
-            return False
-        if not dates:
-            return True
-        orders = [self._disorder(dates, day_first) for day_first in (True, False)]
-        if orders[0] != orders[1]:
-            return orders[0] < orders[1]
-        if dates[0].year is None:  # 11-21 08:03 is how Chinese boards write it
-            return False
-        american = dates[0].half or self._language in ("en-us", "en-ph")
-        return dates[0].separator == "." or not american
-
-    def _disorder(self, dates: list[Spotted], day_first: bool) -> float:
-        """How many neighbours are not in order, and how far the dates are apart: posts are close to each other in time."""
-        moments = [self._moment(date, day_first) for date in dates]
-        known = [moment for moment in moments if moment is not None]
-        ahead = sum(moment > self._now + timedelta(days=2) for moment in known)
-        pairs = list(itertools.pairwise(known))
-        steps = min(sum(b < a for a, b in pairs), sum(b > a for a, b in pairs))
-        spread = (max(known) - min(known)).days if known else 0
-        return 1000.0 * ahead + steps + min(spread, 3650) / 10_000
-
-    def _moment(self, date: Spotted, day_first: bool) -> datetime | None:
-        try:
-            if date.back is not None:
-                found = self._now - date.back
-                if date.hour is not None:
-                    found = found.replace(hour=date.hour, minute=date.minute, second=date.second, microsecond=0)
-                return found.replace(microsecond=0)
-            month, day = date.month, date.day
-            if month is None and date.a is not None and date.b is not None:
-                day, month = (date.a, date.b) if day_first else (date.b, date.a)
-            if month is None:
-                if date.hour is None:
-                    return None
-                found = self._now.replace(hour=date.hour, minute=date.minute, second=date.second, microsecond=0)
-                return found if found <= self._now + timedelta(hours=14) else found - timedelta(days=1)
-            year = date.year if date.year is not None else self._year(date, month, day or 1)
-            found = datetime(year, month, day or 1, date.hour or 0, date.minute, date.second)
-            if date.offset:
-                found = found.replace(tzinfo=timezone(timedelta(minutes=date.offset))).astimezone(UTC).replace(tzinfo=None)
-        except (ValueError, OverflowError):
-            return None
-        return found
-
-    def _year(self, date: Spotted, month: int, day: int) -> int:
-        """Of a date without a year: the latest that is not ahead, and that has the weekday, where one is named."""
-        latest = self._now + timedelta(days=1)
-        for year in range(latest.year, latest.year - 12, -1):
-            try:
-                moment = datetime(year, month, day)
-            except ValueError:  # the 29th of February
-                continue
-            if moment <= latest and (date.weekday is None or moment.weekday() == date.weekday):
-                return year
-        return latest.year

@@ -14,7 +14,8 @@ from typing import Any
 
 from .html_text import text_of
 from .page_tree import PageTree
-from .post_dates import Calendar, Spotted, machine_date
+from .post_calendar import Calendar
+from .post_dates import Spotted, machine_date
 from .records import SeenPost
 
 _OPENING = frozenset(
