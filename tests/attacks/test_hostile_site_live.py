@@ -83,7 +83,10 @@ def hung_is_named(fleet: ForumFleet, url: str) -> None:
     hung = reasons()
     assert all(reason.startswith(named) and reason.endswith(" of site evil") for reason in hung), hung
     assert len(hung) <= THREADS, "one crawler for a page at most"
-    assert [error.what for error in fleet.registry.errors() if named in error.what and error.where == "forum_detail/0"]
+    wait_until(
+        lambda: [error for error in fleet.registry.errors() if named in error.what and error.where == "forum_detail/0"],
+        lambda: f"it is told: {fleet.registry.errors()}",
+    )
     assert "runpy" not in str(fleet.registry.errors())
 
 

@@ -47,7 +47,7 @@ def nothing_is_missing(run: Crawl) -> None:
 @contextmanager
 def behind_a_proxy(server: RedisServer, folder: Path, **proxy: float) -> Iterator[tuple[Crawl, Proxy]]:
     """A crawl whose processes reach Redis through the proxy; the test itself does not."""
-    with Proxy(server.port, **proxy) as between, crawl(server.url, folder, pages=PAGES, latency_s=0.02) as run:
+    with Proxy(server.port, **proxy) as between, crawl(server.url, folder, pages=PAGES, latency_s=0.05) as run:
         run.seed()
         run.redis_url = server.url.replace(f":{server.port}/", f":{between.port}/")
         run.start()

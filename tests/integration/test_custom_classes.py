@@ -9,6 +9,7 @@ import redis
 from redis_components.crawl_admin.inspector import expire_owner, snapshot
 from redis_components.frontier import holds
 from redis_components.frontier.holds import Hold, HoldKind
+from tests.faults.test_held_crawls import falls_silent
 from tests.support.crawl import Crawl, crawl
 from tests.support.processes import wait_until
 
@@ -82,17 +83,19 @@ def test_a_crawl_on_a_queue_of_the_users_own_is_held_and_goes_on(
     def hold(**fields: Hold | None) -> None:
         holds.change(redis_client, run.keys, fields)
 
-    with crawl(redis_url, tmp_path, pages=60, latency_s=0.1) as run:
+    with crawl(redis_url, tmp_path, pages=100, latency_s=0.1) as run:
         site = f"site:{run.site.removeprefix('http://')}"
         run.seed()
-        run.start(SCHEDULER_QUEUE_CLASS=f"{CLASSES}.HighestPageFirst")
+        run.start(SCHEDULER_QUEUE_CLASS=f"{CLASSES}.HighestPageFirst", CONCURRENT_REQUESTS=2)
         wait_until(lambda: len(run.hits()) > 10, lambda: f"the crawl is under way\n{run.log()}", 60)
         hold(spider=Hold(word=HoldKind.PAUSE))
-        wait_until(lambda: not in_flight(run), lambda: f"it falls silent\n{run.log()}")
+        wait_until(lambda: "held now: spider paused" in run.log(), lambda: f"it obeys\n{run.log()}")
+        falls_silent(run)
+        wait_until(lambda: not in_flight(run), lambda: f"its items are stored\n{run.log()}")
         silent = len(run.hits())
         hold(spider=None, **{site: Hold(word=HoldKind.PAUSE)})
         wait_until(lambda: snapshot(redis_client, "links").parked > 0, lambda: f"what is taken is set aside\n{run.log()}")
-        assert len(run.hits()) == silent < 60
+        assert len(run.hits()) == silent < 100
         hold(**{site: None})
         run.finish()
         assert run.missing() == ([], [])

@@ -10,6 +10,7 @@ import psutil
 import pytest
 import redis
 
+from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 
 
@@ -37,18 +38,19 @@ def test_a_server_keeps_port_and_password_when_it_is_started_again_and_its_data_
 def test_a_frozen_server_keeps_connections_and_does_not_answer() -> None:
     with RedisServer() as server:
         client = redis.Redis.from_url(f"{server.url}?socket_timeout=0.2")
-        client.ping()
+        wait_until(client.ping, "its connection is there")
         server.pause()
         with pytest.raises(redis.TimeoutError):
             client.ping()
         server.resume()
-        assert client.ping()
+        wait_until(client.ping, "it answers again")
         client.close()
 
 
 def test_a_test_server_ends_when_the_test_process_is_killed(tmp_path: Path) -> None:
     script = f"""
 from pathlib import Path
+from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 print(RedisServer(directory=Path({str(tmp_path)!r})).start().pid, flush=True)
 input()

@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from redis_components.embedded.keeper import GRACE_S
-from tests.support.embedded_user import Terminal
+from tests.support.embedded_user import USER, Terminal
 from tests.support.processes import stays
 
 WITH_FORKED_CHILD = """
@@ -32,6 +32,10 @@ other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], 
 print('{"url": "%s", "child": %d}' % (url, other.pid), flush=True)
 sys.stdin.read()
 """
+STARTED = f"""
+from redis_components.embedded import redis_url
+print("{{}}", flush=True)
+{USER}"""
 
 
 def test_a_named_server_is_used_as_it_is_and_nothing_is_started(terminal: Terminal) -> None:
@@ -68,9 +72,11 @@ def test_the_server_stays_while_anyone_uses_it_and_goes_with_the_last(terminal: 
 
 
 def test_commands_in_a_row_share_a_server(terminal: Terminal) -> None:
-    terminal.joined().leave()
+    first, second = terminal.joined(), terminal.user(STARTED)
     server = terminal.state().pid
-    terminal.joined().leave()
+    second.answer()  # however long an interpreter takes to start: the server waits for the next command for a moment only
+    first.leave()
+    second.url()
     assert terminal.state().pid == server
 
 

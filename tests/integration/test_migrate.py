@@ -30,6 +30,8 @@ from redis_components.queue import FifoQueue, LifoQueue, PriorityQueue
 from tests.support.contents import contents
 from tests.support.owner import Owner
 from tests.support.processes import wait_until
+from tests.support.proxy import Proxy
+from tests.support.redis_server import RedisServer
 from tests.support.scrapy_redis_data import SPIDER, pickled, put_fingerprints, put_list, put_zset
 
 KEYS = CrawlKeys.for_spider("forum")
@@ -282,7 +284,7 @@ def test_two_imports_at_once_lose_and_double_nothing(redis_client: redis.Redis) 
 
 
 def test_an_import_that_is_killed_goes_on_where_it_was(
-    migrate: Migrate, redis_client: redis.Redis, redis_url: str, tmp_path: Path
+    migrate: Migrate, redis_server: RedisServer, redis_client: redis.Redis, redis_url: str, tmp_path: Path
 ) -> None:
     many = [Request(f"http://a.example/{n}", callback=SPIDER.parse_post) for n in range(4000)]
     put_zset(redis_client, KEYS.requests, many)
@@ -292,16 +294,18 @@ def test_an_import_that_is_killed_goes_on_where_it_was(
         lambda: 0 < redis_client.zcard(ASIDE) < 4000,
     ]
     for in_the_middle in states:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "cli.main", "migrate", "scrapy-redis", "forum", "--allow-pickle", "--watch", "0"],
-            cwd=tmp_path,
-            env={**os.environ, "TRAWL_REDIS_URL": redis_url},
-        )
-        try:
-            wait_until(in_the_middle, "the import is in the middle", 60, every_s=0.001)
-        finally:
-            process.kill()
-            process.wait()
+        # Each round trip takes a while: however busy the machine is, the middle is seen before it is over.
+        with Proxy(redis_server.port, round_trip_s=0.1) as slow:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "cli.main", "migrate", "scrapy-redis", "forum", "--allow-pickle", "--watch", "0"],
+                cwd=tmp_path,
+                env={**os.environ, "TRAWL_REDIS_URL": redis_url.replace(f":{redis_server.port}/", f":{slow.port}/")},
+            )
+            try:
+                wait_until(in_the_middle, "the import is in the middle", 60, every_s=0.001)
+            finally:
+                process.kill()
+                process.wait()
         assert redis_client.zcard(ASIDE) + redis_client.zcard(KEYS.ready()) == 4000
     assert redis_client.zcard(ASIDE) > 0
     assert migrate("--allow-pickle").code == 0

@@ -24,7 +24,7 @@ WAYS: list[dict[str, Any]] = [
 def test_a_crawl_is_complete_and_stops_in_good_order(
     redis_url: str, redis_client: redis.Redis, tmp_path: Path, way: dict[str, Any]
 ) -> None:
-    with crawl(redis_url, tmp_path, pages=150, latency_s=0.05) as run:
+    with crawl(redis_url, tmp_path, pages=150, latency_s=0.15) as run:
         run.seed()
         first = run.start(**way)
         wait_until(lambda: len(run.hits()) > 30, lambda: f"the crawl is under way\n{run.log()}", 60)
@@ -56,7 +56,7 @@ def test_requests_that_cannot_be_stored_are_crawled(
 def test_a_second_signal_ends_it_at_once_and_what_was_cut_off_is_crawled_again(
     redis_url: str, redis_client: redis.Redis, tmp_path: Path, way: dict[str, Any]
 ) -> None:
-    with crawl(redis_url, tmp_path, pages=1, latency_s=2) as run:
+    with crawl(redis_url, tmp_path, pages=1, latency_s=6) as run:
         run.seed()
         first = run.start(**way)
         wait_until(lambda: run.hits(), lambda: f"the page is being fetched\n{run.log()}", 60)

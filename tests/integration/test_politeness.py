@@ -26,7 +26,7 @@ MIDDLEWARES = {
     "redis_components.scrapy_glue.conditional.ConditionalRequests": 940,
 }
 CONCURRENCY = 8
-LATE_S = 1.0
+LATE_S = 2.0
 """Longest time between the lease of a request and its arrival, where the machine has more to do than it can."""
 
 

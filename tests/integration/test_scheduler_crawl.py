@@ -99,7 +99,7 @@ def test_an_undecodable_request_is_set_aside_and_the_crawl_goes_on(
 def test_sigterm_finishes_what_is_in_flight_and_nothing_is_fetched_twice(
     redis_url: str, redis_client: redis.Redis, tmp_path: Path
 ) -> None:
-    with crawl(redis_url, tmp_path, pages=300, latency_s=0.05) as run:
+    with crawl(redis_url, tmp_path, pages=300, latency_s=0.1) as run:
         run.seed()
         first = run.start()
         wait_until(lambda: len(run.hits()) > 60, lambda: f"the crawl is under way\n{run.log()}", 60)
@@ -119,7 +119,7 @@ def test_a_callback_that_computes_for_longer_than_the_time_to_live_keeps_its_lea
 ) -> None:
     with crawl(redis_url, tmp_path, pages=5, spider="slow") as run:
         for _ in range(2):
-            run.start(SCHEDULER_OWNER_TTL=1)
+            run.start(SCHEDULER_OWNER_TTL=3)
         run.wait_for(2)
         run.seed()
         run.finish()

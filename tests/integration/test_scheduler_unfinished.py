@@ -68,7 +68,7 @@ def test_requests_that_live_in_one_process_are_found_again_when_it_is_killed(
 ) -> None:
     with crawl(redis_url, tmp_path, pages=31, latency_s=0.2, spider=spider) as run:
         run.seed()
-        first = run.start()
+        first = run.start(CONCURRENT_REQUESTS=2)
         wait_until(lambda: len(run.hits()) > 4, lambda: f"the crawl is under way\n{run.log()}", 60)
         first.kill()
         first.wait()
@@ -99,9 +99,9 @@ def test_requests_that_live_in_one_process_are_found_again_when_it_is_stopped(
 def test_a_start_task_stays_leased_while_its_requests_live_in_one_process(
     redis_url: str, redis_client: redis.Redis, tmp_path: Path
 ) -> None:
-    with crawl(redis_url, tmp_path, pages=7, latency_s=0.2, spider="lambda-tasks") as run:
+    with crawl(redis_url, tmp_path, pages=7, latency_s=0.5, spider="lambda-tasks") as run:
         run.seed(run.site)
-        first = run.start()
+        first = run.start(CONCURRENT_REQUESTS=1)
         wait_until(lambda: len(run.hits()) > 1, lambda: f"the crawl is under way\n{run.log()}", 60)
         first.kill()
         first.wait()

@@ -131,13 +131,13 @@ class BrokenSpider(LinksSpider):
 
 
 class SlowSpider(LinksSpider):
-    """Computes for 3 s on page 1, with the reactor standing still."""
+    """Computes for 5 s on page 1, with the reactor standing still."""
 
     name = "slow"
 
     def parse(self, response: HtmlResponse, **kwargs: Any) -> Iterator[Any]:
         if response.url.endswith("/1"):
-            time.sleep(3)
+            time.sleep(5)
         yield from super().parse(response)
 
 

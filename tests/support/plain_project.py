@@ -6,9 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from prometheus_client import CollectorRegistry
+
+from monitoring.exposition import FleetCollector, exposition
+from monitoring.source import Source
 from tests.support.crawl import link_site
 from tests.support.fleet import ToyFleet
 from tests.support.processes import wait_until
+from workers.environment.values import parse_fleet
 
 SPIDERS = '''
 from redis_components.spiders import RedisSpider
@@ -58,16 +63,6 @@ ROBOTSTXT_OBEY = False
 LOG_LEVEL = "INFO"
 STATS_DUMP = False
 """
-METRICS = """
-import os
-from prometheus_client import CollectorRegistry
-from monitoring.exposition import FleetCollector, exposition
-from monitoring.source import Source
-from workers.fleet.sizes import default_fleet
-registry = CollectorRegistry()
-registry.register(FleetCollector(Source(os.environ["TRAWL_REDIS_URL"], default_fleet()).look))
-print(exposition(registry).decode())
-"""
 KNOWS_THE_FLEET = 'import os\nREDIS_URL = os.environ["TRAWL_REDIS_URL"]\n'
 
 
@@ -86,7 +81,9 @@ class PlainFleet(ToyFleet):
 
     def metrics(self) -> str:
         """What Prometheus would get."""
-        return self.run(METRICS)
+        registry = CollectorRegistry()
+        registry.register(FleetCollector(Source(self.redis.url, parse_fleet(self._sizes)).look))
+        return exposition(registry).decode()
 
     def wait_count(self, key: str, number: int, timeout_s: float = 60.0) -> None:
         """Wait until a list has so many entries."""

@@ -12,6 +12,7 @@ from redis import exceptions
 from redis_components.connection import connect, explain
 from redis_components.errors import ConfigError, RedisUnavailable
 from redis_components.server.url import masked
+from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 
 FORK = """
@@ -58,14 +59,14 @@ def test_options_in_the_url_win_over_the_defaults(redis_url: str) -> None:
 
 def test_a_command_whose_reply_got_lost_is_not_sent_again(redis_server: RedisServer, redis_client: redis.Redis) -> None:
     client = connect(f"{redis_server.url}?socket_timeout=0.2")
-    client.ping()
+    wait_until(client.ping, "it is connected: 0.2 s are little on a busy machine")
     redis_server.pause()
     try:
         with pytest.raises(redis.TimeoutError):
             client.incr("n")
     finally:
         redis_server.resume()
-    client.ping()
+    wait_until(client.ping, "it answers again")
     assert redis_client.get("n") == b"1"  # the server found it in its socket when it came back, once
 
 

@@ -27,7 +27,7 @@ def test_a_node_is_there_while_it_beats_and_gone_when_it_says_so(redis_client: r
     a, b = nodes.all()
     assert (a.name, b.name) == ("a@test", "b@test")
     assert replace(a, beat_at=0.0) == A
-    assert abs(a.beat_at - now) < 5
+    assert abs(a.beat_at - now) < 60
     assert (a.alive(now + 14), a.alive(now + 20)) == (True, False)
     assert (a.is_open(now + 4), a.is_open(now + 10)) == (True, False)
     nodes.forget(["b@test"])

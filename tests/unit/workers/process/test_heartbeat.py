@@ -29,9 +29,12 @@ def beats(*answers: Renewal | Exception | None) -> tuple[Callable[[], Renewal | 
 
 
 def test_it_remembers_the_last_answer() -> None:
-    beat, _ = beats(Renewal(held=True), Renewal(held=True, order=RETIRE), Renewal(held=False))
+    beat, _ = beats(Renewal(held=True), Renewal(held=True, order=RETIRE))
     with Heartbeat(beat, period_s=0.01) as heartbeat:
-        wait_until(lambda: heartbeat.order == RETIRE, "the order was heard", every_s=0.001)
+        wait_until(lambda: heartbeat.order == RETIRE, "the order was heard")
+        assert not heartbeat.lost
+    beat, _ = beats(Renewal(held=True, order=RETIRE), Renewal(held=False))
+    with Heartbeat(beat, period_s=0.01) as heartbeat:
         wait_until(lambda: heartbeat.lost, "the loss was heard")
 
 
