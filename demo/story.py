@@ -26,7 +26,7 @@ from .truth import Coverage, compare
 
 START_TIMEOUT_S = 60.0
 CRAWL_TIMEOUT_S = 90.0
-RECOVERY_TIMEOUT_S = 45.0
+RECOVERY_TIMEOUT_S = 90.0
 SETTLE_TIMEOUT_S = 120.0
 CHECK_ROUNDS = 5  # of the last check of everything, each of at most 1,000 threads
 CAUGHT_UP = 0.99  # share of the forum that is stored; the rest has just happened
@@ -100,7 +100,7 @@ class Story:
 
     def _kill(self) -> Act[None]:
         scene = self.scene
-        victim = yield from self._until(self._victim, "for a forum_detail crawler at work", START_TIMEOUT_S)
+        victim = yield from self._until(self._stopped_at_work, "for a forum_detail crawler at work", START_TIMEOUT_S)
         leased = self._detail().leased + self._detail().leased_tasks
         os.kill(victim.pid, signal.SIGKILL)
         self.killed, self.killed_at_s = victim, scene.clock_s
@@ -207,6 +207,16 @@ class Story:
         assert fleet
         at_work = [c for c in fleet.crawlers if c.spider == FORUM_DETAIL and c.alive(fleet.now) and c.pid]
         return at_work[0] if at_work and self._detail().leased else None
+
+    def _stopped_at_work(self) -> CrawlerRecord | None:
+        """The crawler to kill, which stands still by now: the last look may be older than all that it had in its hands then."""
+        if victim := self._victim():
+            os.kill(victim.pid, signal.SIGSTOP)
+            self.scene.look()
+            if not (self._detail().leased or self._detail().leased_tasks):
+                os.kill(victim.pid, signal.SIGCONT)
+                return None
+        return victim
 
     def _crawler(self, name: str) -> CrawlerRecord | None:
         assert self.scene.fleet

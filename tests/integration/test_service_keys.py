@@ -87,7 +87,8 @@ def test_a_pause_reaches_it_also_one_from_before_its_first_start(tmp_path: Path)
         fleet.wait_whole("notes/0")
         wait_until(lambda: client.exists(KEYS.holds()), lambda: f"the pause is where its crawlers look\n{fleet.said()}")
         # It says what it obeys in its log, within one exchange.
-        wait_until(lambda: "held now: spider paused" in fleet.trawl("logs", "notes/0"), "it obeys")
+        log = tmp_path / "data" / "logs" / "notes-0.log"
+        wait_until(lambda: "held now: spider paused" in log.read_text(), lambda: f"it obeys\n{fleet.said()}")
         fleet.crawl(TASKS)
         assert service(fleet)["state"] == "paused"
         fleet.trawl("resume", "notes")

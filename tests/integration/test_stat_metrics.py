@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 from monitoring.exposition import FleetCollector, exposition
 from monitoring.source import Source
 from redis_components.fleet.crawl_records import CrawlRecord, CrawlRecords
+from redis_components.fleet.registry import CrawlerState
 from redis_components.frontier.messages import StatChange
 from redis_components.keys import CrawlKeys
 from tests.support.owner import Owner
@@ -115,6 +116,8 @@ def test_a_projects_setting_is_enough_and_a_wrong_one_is_said_by_status(tmp_path
         fleet.beat()
         fleet.node()
         said = "STATS_METRICS: 'a': 'b' is not a kind of metric: write counter or gauge"
-        status = lambda: " ".join(fleet.trawl("status").split())  # noqa: E731
-        wait_until(lambda: said in status(), lambda: f"{status()}\n{fleet.said()}", 60)
-        assert "is refused" in status()
+        refused = lambda: [one for one in fleet.registry.crawlers() if one.state is CrawlerState.REFUSED]  # noqa: E731
+        wait_until(refused, fleet.said)
+        shown = " ".join(fleet.trawl("status").split())
+        assert said in shown
+        assert "is refused" in shown

@@ -55,7 +55,7 @@ class ForumFleet(WatchedFleet):
     def whole(self) -> bool:
         return self.at_work().keys() == set(self.slots)
 
-    def wait_whole_again(self, timeout_s: float = 60.0) -> None:
+    def wait_whole_again(self, timeout_s: float = 120.0) -> None:
         wait_until(self.whole, lambda: f"every slot crawls; {self.watch.look()}\n{self.said()}", timeout_s, every_s=0.1)
 
     def settle(self, timeout_s: float) -> tuple[Coverage, Coverage]:
