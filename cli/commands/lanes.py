@@ -63,6 +63,7 @@ def _row(one: LaneView) -> dict[str, Any]:
         "waiting": one.waiting,
         "next_s": one.next_s,
         "left_alone_s": state.left_alone_s,
+        "quiet_s": one.quiet_s,
         "refusals": state.refusals,
         "refused_s": state.refused_s,
         "why": one.why,

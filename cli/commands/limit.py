@@ -22,6 +22,12 @@ Burst = Annotated[int, typer.Option(metavar="N", help="Requests that may be sent
 Concurrency = Annotated[int | None, typer.Option(metavar="N", help="Requests at a time.", show_default=False)]
 PerHour = Annotated[int | None, typer.Option(metavar="N", help="Requests in any hour.", show_default=False)]
 PerDay = Annotated[int | None, typer.Option(metavar="N", help="Requests in any 24 hours.", show_default=False)]
+Quiet = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOURS", help='Nothing is sent in these, as "01:00-06:00 Europe/Berlin" (else UTC).', show_default=False
+    ),
+]
 Remove = Annotated[bool, typer.Option("--remove", help="Remove the site's limits; the site file sets its own again.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
@@ -33,6 +39,7 @@ def limit(
     concurrency: Concurrency = None,
     per_hour: PerHour = None,
     per_day: PerDay = None,
+    quiet: Quiet = None,
     remove: Remove = False,
     as_json: AsJson = False,
 ) -> int:
@@ -46,28 +53,31 @@ def limit(
         trawl limit
         trawl limit example.org --rate 3 --concurrency 4
         trawl limit books --per-hour 600 --per-day 5000
+        trawl limit books --rate 1 --quiet "23:00-06:00 Europe/Berlin"
         trawl limit example.org --remove
     """
     from cli.access.redis import redis_client
     from redis_components.errors import ConfigError
     from redis_components.frontier import limits
+    from redis_components.frontier.quiet_hours import parse_quiet_hours
     from redis_components.keys import limits_key
     from workers.fleet.holds import who
 
-    given = any(value is not None for value in (rate, concurrency, per_hour, per_day))
+    given = any(value is not None for value in (rate, concurrency, per_hour, per_day, quiet))
     if site is None and (given or remove):
         raise ConfigError("name a site: trawl limit SITE --rate N")
     if given and remove:
         raise ConfigError("--remove cannot be combined with limits")
     if burst != 1 and rate is None:
         raise ConfigError("--burst needs --rate: trawl limit SITE --rate N --burst N")
+    hours = None if quiet is None else parse_quiet_hours(quiet)
     with redis_client() as client:
         key = limits_key()
         if site is not None and remove:
             limits.change(client, key, site, None)
         elif site is not None and given:
             wanted = limits.LaneLimits.of(
-                rate=rate, burst=burst, concurrency=concurrency, per_hour=per_hour, per_day=per_day, by=who()
+                rate=rate, burst=burst, concurrency=concurrency, per_hour=per_hour, per_day=per_day, quiet=hours, by=who()
             )
             limits.change(client, key, site, wanted)
         _show(client, key, None if remove else site, as_json)
@@ -87,18 +97,29 @@ def _show(client: redis.Redis, key: str, only: str | None, as_json: bool) -> Non
     if not rows:
         say("no site is limited")
         return
-    table = plain_table("site", "rate, 1/s", "burst", "at a time", "per hour", "per day", "left alone for", "by")
+    table = plain_table("site", "limits", "left alone for", "by")
     for row in rows:
-        cells = (row["rate"], row["burst"], row["concurrency"], row["per_hour"], row["per_day"])
         left_alone = f"{row['left_alone_s']:.0f} s" if row["left_alone_s"] else ""
-        table.add_row(row["site"], *("" if cell is None else f"{cell:g}" for cell in cells), left_alone, row["by"])
+        table.add_row(row["site"], _in_words(row), left_alone, row["by"])
     from cli.views.output import console
 
     console().print(table)
 
 
+def _in_words(row: dict[str, Any]) -> str:
+    parts = (
+        row["rate"] and f"{row['rate']:g}/s" + (f" (burst {row['burst']})" if row["burst"] > 1 else ""),
+        row["concurrency"] and f"{row['concurrency']} at a time",
+        row["per_hour"] and f"{row['per_hour']}/h",
+        row["per_day"] and f"{row['per_day']}/day",
+        row["quiet"] and f"quiet {row['quiet']}",
+    )
+    return ", ".join(part for part in parts if part)
+
+
 def _row(lane: str, one: LaneLimits, left_alone_s: float) -> dict[str, Any]:
     from redis_components.frontier.limits import DAY_MS, HOUR_MS
+    from redis_components.frontier.quiet_hours import written
 
     return {
         "site": lane,
@@ -107,6 +128,7 @@ def _row(lane: str, one: LaneLimits, left_alone_s: float) -> dict[str, Any]:
         "concurrency": one.concurrency,
         "per_hour": one.within(HOUR_MS),
         "per_day": one.within(DAY_MS),
+        "quiet": written(one.quiet_hours) or None,
         "left_alone_s": round(left_alone_s, 1),
         "by": one.by,
     }

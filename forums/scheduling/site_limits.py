@@ -9,6 +9,7 @@ import redis
 from forums.sites.definition.site import Site
 from redis_components.frontier import limits
 from redis_components.frontier.limits import LaneLimits
+from redis_components.frontier.quiet_hours import parse_quiet_hours
 from redis_components.keys import limits_key
 
 BY_FILE = "the site file"
@@ -31,7 +32,7 @@ def say_limits(client: redis.Redis, sites: Iterable[Site]) -> list[str]:
 
 def _limits_of(site: Site) -> LaneLimits | None:
     manners = site.politeness
-    if not any((manners.max_rate, manners.max_concurrency, manners.max_per_hour, manners.max_per_day)):
+    if not any((manners.max_rate, manners.max_concurrency, manners.max_per_hour, manners.max_per_day, manners.quiet_hours)):
         return None
     return LaneLimits.of(
         rate=manners.max_rate,
@@ -39,5 +40,6 @@ def _limits_of(site: Site) -> LaneLimits | None:
         concurrency=manners.max_concurrency,
         per_hour=manners.max_per_hour,
         per_day=manners.max_per_day,
+        quiet=parse_quiet_hours(manners.quiet_hours, site.time_zone) if manners.quiet_hours else None,
         by=BY_FILE,
     )

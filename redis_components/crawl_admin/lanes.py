@@ -10,6 +10,7 @@ from typing import Any
 import redis
 
 from redis_components.frontier.limits import LaneLimits, LaneState, read, state_of
+from redis_components.frontier.quiet_hours import quiet_now, written
 from redis_components.keys import CrawlKeys, lane_busy_key
 
 
@@ -17,6 +18,7 @@ class LaneCondition(StrEnum):
     """Why requests of a lane are not sent as fast as they come."""
 
     LEFT_ALONE = "left alone"  # its site asked for it
+    QUIET = "quiet"  # its quiet hours
     SLOWED = "slowed"  # its site complained, and is sent less for a while
     LIMITED = "limited"  # by an operator, the site file or robots.txt
     FREE = "free"  # none of these; it is forgotten soon
@@ -35,6 +37,8 @@ class LaneView:
     """Requests at work, where there is a limit of them."""
     waiting: int
     """Requests that wait in the lane, of all crawls that were looked at."""
+    quiet_s: float | None
+    """For how many seconds its quiet hours last; None: it has none now."""
     next_s: float | None
     """In how many seconds one of them may be leased; None where none waits."""
 
@@ -43,9 +47,12 @@ class LaneView:
         """The strongest reason first."""
         if self.state.left_alone_s > 0:
             return LaneCondition.LEFT_ALONE
+        if self.quiet_s is not None:
+            return LaneCondition.QUIET
         if self.state.slowed is not None and self.rate_now == self.state.slowed:
             return LaneCondition.SLOWED
-        limited = self.rate_now is not None or self.limits.concurrency is not None or self.limits.quotas
+        own = self.limits
+        limited = self.rate_now is not None or own.concurrency is not None or own.quotas or own.quiet
         return LaneCondition.LIMITED if limited else LaneCondition.FREE
 
     @property
@@ -56,6 +63,8 @@ class LaneView:
             return f"refused {state.refusals} times in {state.refused_s / 60:.0f} min"
         if state.left_alone_s > 0:
             return "the site asked for it"
+        if self.quiet_s is not None:
+            return f"quiet hours: {written(self.limits.quiet_hours)}"
         if self.condition is LaneCondition.SLOWED:
             return "the site answered badly"
         if state.robots is not None and self.rate_now == state.robots:
@@ -86,5 +95,6 @@ def _view(client: redis.Redis, limits_key: str, crawls: list[CrawlKeys], lane: s
         rate_now=min(rates, default=None),
         at_work=busy if limited.concurrency is not None else None,
         waiting=sum(found[::2]),
-        next_s=max(0.0, min(due) / 1000 - now) if due else None,
+        quiet_s=(quiet_s := quiet_now(limited.quiet_hours, now)),
+        next_s=max(quiet_s or 0.0, min(due) / 1000 - now) if due else None,
     )

@@ -18,6 +18,7 @@ from redis_components.keys import lane_state_key
 from redis_components.server.stored_values import decoded
 
 from .holds import names_of
+from .quiet_hours import QuietHours
 
 VERSION = "version"
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
@@ -38,6 +39,11 @@ class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Requests at work at a time."""
     quotas: tuple[tuple[int, int], ...] = ()
     """(requests, window in ms): so many in every window of that length, wherever it begins."""
+    quiet: tuple[tuple[int, int], ...] = ()
+    """Hours in which nothing is sent: (first minute, minute after the last) of the day in `zone`."""
+    zone: str = "UTC"
+    offsets: tuple[tuple[int, int], ...] = ()
+    """Of `zone`: (from, ms since 1970; seconds east of UTC), in order. Redis knows no time zones."""
     by: str = ""
     """Who has set them: user@host, or a task."""
 
@@ -50,6 +56,7 @@ class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         concurrency: int | None = None,
         per_hour: int | None = None,
         per_day: int | None = None,
+        quiet: QuietHours | None = None,
         by: str = "",
     ) -> Self:
         """Raises ConfigError for a number that cannot be a limit."""
@@ -63,7 +70,14 @@ class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             if value is not None and not lowest <= value <= highest:
                 raise ConfigError(f"{name} = {value:g} is out of range: from {lowest:g} to {highest:g}")
         quotas = tuple((n, window) for n, window in ((per_hour, HOUR_MS), (per_day, DAY_MS)) if n is not None)
-        return cls(rate=rate, burst=burst, concurrency=concurrency, quotas=quotas, by=by)
+        hours = quiet or QuietHours()
+        own = cls(rate=rate, burst=burst, concurrency=concurrency, quotas=quotas, by=by)
+        return msgspec.structs.replace(own, quiet=hours.hours, zone=hours.zone, offsets=hours.offsets)
+
+    @property
+    def quiet_hours(self) -> QuietHours:
+        """`quiet`, `zone` and `offsets` in one."""
+        return QuietHours(self.quiet, self.zone, self.offsets)
 
     def within(self, window_ms: int) -> int | None:
         """Requests in every window of that length; None: any number."""

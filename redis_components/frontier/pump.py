@@ -128,6 +128,9 @@ class Pump:
 
     def _send_paced(self) -> None:
         now = self.clock.now()
+        if self.stock.release_closed(now):
+            self.listeners.limits()
+            self.arm()
         if self.stock.release_late(now):
             self.arm()
         if self.stock.timed.is_due(now):
@@ -253,6 +256,7 @@ class Pump:
         if reply.limits is not None:
             self.stock.learn_limits(reply.limits)
             self.listeners.limits()
+        self.stock.closes(reply.closing, now)
         arrived = self.stock.receive(reply.leases, reply.paced, now)
         self._time_paced(now)
         self.demand.answered(reply, arrived=arrived)

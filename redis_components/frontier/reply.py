@@ -70,6 +70,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """Lanes that hold requests; one more where requests wait for their time."""
     paced: dict[str, tuple[str, float | None]] = {}
     """Lease id -> lane, seconds from now at which it is to be sent (None: at any time)."""
+    closing: dict[str, float] = {}
+    """Lane -> seconds from now at which its quiet hours begin, of lanes of which something was leased."""
     limits: dict[bytes, bytes] | None = None
     """Limits by lane, and their version; None: what we know is right."""
 
@@ -102,6 +104,10 @@ def _paced(flat: list[Any]) -> dict[str, tuple[str, float | None]]:
     return {flat[3 * n].decode(): (flat[3 * n + 1].decode(), at / 1000 if at >= 0 else None) for n, at in enumerate(ms)}
 
 
+def _closing(flat: list[Any]) -> dict[str, float]:
+    return {flat[n].decode("utf-8", "replace"): flat[n + 1] / 1000 for n in range(0, len(flat), 2)}
+
+
 def _held(fields: list[bytes], lots: list[bytes]) -> HeldNow:
     return HeldNow(dict(zip(fields[::2], fields[1::2], strict=True)), [lot.decode("utf-8", "replace") for lot in lots[::2]])
 
@@ -117,6 +123,7 @@ _READ: dict[bytes, Callable[[Any], Any]] = {
     b"full": bool,
     b"backed_up": bool,
     b"paced": _paced,
+    b"closing": _closing,
     b"limits": lambda flat: dict(zip(flat[::2], flat[1::2], strict=True)),
     b"survives": lambda said: said == b"yes",
     **dict.fromkeys(

@@ -58,6 +58,17 @@ class Stock:
         self._give_back(late)
         return bool(late)
 
+    def closes(self, closing: Mapping[str, float], now: float) -> None:
+        """Lanes, and in how many seconds their quiet hours begin."""
+        for lane, seconds in closing.items():
+            self.timed.close(lane, now + seconds)
+
+    def release_closed(self, now: float) -> bool:
+        """Give back what is of lanes whose quiet hours begin; whether there are any."""
+        closed = self.timed.take_closed(now)
+        self._give_back(closed or ())
+        return closed is not None
+
     def release_all(self) -> None:
         """Give back everything (edge d)."""
         self._give_back(self.buffer.drain())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Callable
 
 from .messages import Lease
 
@@ -17,6 +18,7 @@ class TimedLeases:
     def __init__(self) -> None:
         self.heap: list[tuple[float, Lease, float]] = []
         """Time, lease, time from which it is too late; open to the frontier, which looks for each page whether there is any."""
+        self._closing: dict[str, float] = {}
 
     def __len__(self) -> int:
         return len(self.heap)
@@ -26,10 +28,25 @@ class TimedLeases:
         at = now + (wait_s or 0.0)
         heapq.heappush(self.heap, (at, lease, math.inf if wait_s is None else at + LATE_S))
 
+    def close(self, lane: str, at: float) -> None:
+        """The quiet hours of a lane begin at that time: nothing of it may be sent from then on."""
+        self._closing[lane] = at
+
+    def take_closed(self, now: float) -> list[Lease] | None:
+        """Remove and return those of lanes whose quiet hours have begun, once for each; None where none have."""
+        closed = {lane for lane, at in self._closing.items() if at <= now}
+        if not closed:
+            return None
+        for lane in closed:
+            del self._closing[lane]
+        return self._remove(lambda entry: entry[1].lane in closed)
+
     def next_change(self, now: float) -> float | None:
-        """When the next one may be sent, or one is too late; None where neither will be."""
+        """When the next one may be sent, or one is too late, or quiet hours begin; None where nothing of that will be."""
         times = (at if at > now else until for at, _, until in self.heap)
-        return min((time for time in times if time > now and time < math.inf), default=None)
+        soonest = min((time for time in times if time > now and time < math.inf), default=None)
+        closing = min(self._closing.values(), default=None)
+        return min((time for time in (soonest, closing) if time is not None), default=None)
 
     def is_due(self, now: float) -> bool:
         """Whether one may be sent now."""
@@ -44,11 +61,14 @@ class TimedLeases:
 
     def take_late(self, now: float) -> list[Lease]:
         """Remove and return those that are too late."""
-        late = [lease for _, lease, until in self.heap if until <= now]
-        if late:
-            self.heap = [entry for entry in self.heap if entry[2] > now]
+        return self._remove(lambda entry: entry[2] <= now)
+
+    def _remove(self, goes: Callable[[tuple[float, Lease, float]], bool]) -> list[Lease]:
+        gone = [entry[1] for entry in self.heap if goes(entry)]
+        if gone:
+            self.heap = [entry for entry in self.heap if not goes(entry)]
             heapq.heapify(self.heap)
-        return late
+        return gone
 
     def drain(self) -> list[Lease]:
         """Remove and return all."""

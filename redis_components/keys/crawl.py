@@ -198,8 +198,8 @@ class CrawlKeys(StartTaskKeys):
         return f"{self.ready()}:later"
 
     def all_limits(self) -> str:
-        """HASH: limits of lanes (site or domain -> JSON with rate, burst, concurrency, quotas, by), shared by all crawls of the
-        namespace; and `version`, another one after each change.
+        """HASH: limits of lanes (site or domain -> JSON with rate, burst, concurrency, quotas, quiet hours, by), shared by all
+        crawls of the namespace; and `version`, another one after each change.
 
         Written by `trawl limit` and by `exchange.lua`, where a site asked to be left alone; read by `exchange.lua`.
         """

@@ -45,7 +45,11 @@ def test_an_operator_sets_shows_and_removes_the_limits_of_a_site(redis_client: r
     assert (code, shown["rate"], shown["concurrency"], shown["per_hour"], shown["per_day"]) == (0, 3, 4, 600, None)
     stored = limits.read(redis_client, limits_key())["example.org"]
     assert (stored.rate, stored.concurrency, stored.quotas) == (3, 4, ((600, HOUR_MS),))
-    assert "example.org" in trawl("limit", "example.org")[1]
+    [shown] = json.loads(trawl("limit", "example.org", "--rate", "3", "--quiet", "23:00-6:00 Europe/Berlin", "--json")[1])
+    assert (shown["quiet"], shown["concurrency"]) == ("23:00-06:00 Europe/Berlin", None)
+    out = trawl("limit", "example.org")[1]
+    assert "3/s, quiet 23:00-06:00 Europe/Berlin" in out
+    assert all(len(line.rstrip()) <= 80 for line in out.splitlines()), out
     assert trawl("limit", "example.org", "--remove")[:2] == (0, "no site is limited\n")
 
 
@@ -91,6 +95,7 @@ def test_what_a_lane_may_do_now_and_why_is_shown(redis_client: redis.Redis, traw
         (["a", "--rate", "3", "--remove"], "--remove cannot be combined with limits"),
         (["a", "--burst", "3"], "--burst needs --rate"),
         (["a", "--rate", "0"], "rate = 0 is out of range: from 1e-05 to 10000"),
+        (["a", "--quiet", "at night"], "quiet hours 'at night' cannot be read: write"),
         (["a b", "--rate", "1"], "'a b' is not a site, host or domain"),
     ],
 )
@@ -114,6 +119,9 @@ def test_a_site_file_sets_limits_and_an_operator_counts_more(
     assert told("") == {}
     found = told("[politeness]\nmax_rate = 3\nmax_per_day = 100\n")
     assert found == {"one": LaneLimits(rate=3, quotas=((100, DAY_MS),), by=BY_FILE)}
+    assert say_limits(redis_client, load_all()[0]) == [], "nothing has changed"
+    quiet = told('time_zone = "Asia/Tokyo"\n[politeness]\nquiet_hours = "01:00-06:00"\n')["one"]
+    assert (quiet.quiet, quiet.zone, quiet.offsets[0][1]) == (((60, 360),), "Asia/Tokyo", 9 * 3600)
     assert say_limits(redis_client, load_all()[0]) == [], "nothing has changed"
     assert told("") == {"one": LaneLimits()}, "without limits; the exchange forgets it"
     limits.change(redis_client, limits_key(), "one", LaneLimits(rate=1, by="ops@host"))

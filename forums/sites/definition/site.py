@@ -20,6 +20,8 @@ from pydantic import (
 
 from forums.sites.dates.language import check_language
 from forums.sites.discovery.recognise import Recognise
+from redis_components.errors import ConfigError
+from redis_components.frontier.quiet_hours import parse_quiet_hours
 from workers.process.public_addresses import Allowance
 
 from . import url_templates
@@ -100,6 +102,19 @@ class Politeness(BaseModel):
         default=None, ge=1, le=10**9, description="requests of all crawlers together in any hour; left out: no limit"
     )
     max_per_day: int | None = Field(default=None, ge=1, le=10**9, description="the same in any 24 hours")
+    quiet_hours: str | None = Field(
+        default=None,
+        description="hours in which nothing is sent, as `01:00-06:00`; in `time_zone`, or with a zone behind them",
+    )
+
+    @field_validator("quiet_hours")
+    @classmethod
+    def _quiet_hours(cls, text: str | None) -> str | None:
+        try:
+            parse_quiet_hours(text or "00:00-01:00")
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return text
 
 
 class Raw(BaseModel):

@@ -54,6 +54,7 @@
 --   forgotten     time of the last removal from the dupefilter, in ms;  left  entries left in the lot to be put back
 --   items         items that wait or were refused, with message.max_items;  backed_up  1: they are so many that nothing was leased
 --   lanes         lanes that hold requests (lib/lanes);  paced  {lease id, lane, ms from now at which it is to be sent or -1, ...}
+--   closing       {lane, ms from now at which its quiet hours begin, ...} of what is leased in it
 --   limits        {lane, limits, ...} and the version, where the owner knows another version
 --   held, lots    {field, value, ...} and {lot, entries, ...}, where the owner knows another version of what is held and was leased nothing therefore
 -- Retry: safe; a message is applied at most once for each owner and number
@@ -252,6 +253,7 @@ local function apply()
   -- include: settling
   -- include: tokens
   -- include: parking
+  -- include: quiet
   -- include: pacing
   -- include: storing
   -- include: telling

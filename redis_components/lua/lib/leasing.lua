@@ -64,7 +64,7 @@ end
 local function lease_paced(x, limits)
   if x.stale or count_lanes(x.ready) == 0 then return end
   local paced = {}
-  lease_lanes(x.ready, limits, x.now, x.message.want_paced or 0, function(lane, score, member, at)
+  x.reply.closing = lease_lanes(x.ready, limits, x.now, x.message.want_paced or 0, function(lane, score, member, at)
     if is_withheld(x, member) then
       to_lane(x.ready, lane, score, member)
       return nil

@@ -1,4 +1,4 @@
--- When requests of lanes are leased (lib/lanes has the keys), and how sites are left alone. Needs lib/lanes, lib/ready and lib/score.
+-- When requests of lanes are leased (lib/lanes has the keys), and how sites are left alone. Needs lib/lanes, lib/ready, lib/score and lib/quiet.
 local AHEAD_MS = 400 -- so far ahead leases are handed out, each with the time at which it may be sent
 local MOST_LANES = 50
 local MOST_LATER = 500
@@ -145,52 +145,69 @@ local function limit_of(limits, lane)
   if not readable or type(limit) ~= 'table' then limit = {} end
   limit.rate, limit.burst = tonumber(limit.rate), math.max(1, tonumber(limit.burst) or 1)
   limit.concurrency = tonumber(limit.concurrency)
-  limit.quotas = type(limit.quotas) == 'table' and limit.quotas or {}
+  limit.quotas, limit.quiet, limit.offsets = pairs_of(limit.quotas), pairs_of(limit.quiet), pairs_of(limit.offsets)
   limit.only_asked = text == '{}'
   return limit
 end
 
--- Up to `wanted` requests of one lane that may be sent before now + AHEAD_MS: calls `lease` with score, member, and where there is a rate the time to send it;
--- returns the time at which to look at the lane again.
-local function lease_of_lane(ready, limits, lane, now, wanted, lease)
-  local state, busy, key = limits .. ':' .. lane, limits .. ':' .. lane .. ':busy', lane_key(ready, lane)
+-- What a lane may be sent now, over all that limits it: {n, at, apart, limit}: so many requests, the first one at `at` (ms), the others so far `apart`; or nil, and
+-- the time at which to look at the lane again.
+local function allowance(limits, lane, now, wanted)
+  local state, busy = limits .. ':' .. lane, limits .. ':' .. lane .. ':busy'
   local limit, known = limit_of(limits, lane), redis.call('HMGET', state, 'tat', 'until', 'asked', 'robots_rate', 'robots_at', 'slowed', 'slowed_at', 'slowed_top')
-  local till = tonumber(known[2] or 0) or 0
-  if till > now then return math.min(till, now + LONGEST_LOOK_MS) end
+  local till = math.max(tonumber(known[2] or 0) or 0, quiet_until(limit, now) or 0)
+  if till > now then return nil, math.min(till, now + LONGEST_LOOK_MS) end
   local by_robots = (tonumber(known[5] or 0) or 0) > now - STATE_S * 1000 and tonumber(known[4] or nil)
   if by_robots then limit.rate = math.min(limit.rate or by_robots, by_robots) end -- the slower one counts
   local by_complaints = slowed_rate({ known[6], known[7], known[8] }, now)
   if by_complaints then limit.rate = math.min(limit.rate or by_complaints, by_complaints) end
   if limit.only_asked and not by_robots and not by_complaints and (tonumber(known[3] or 0) or 0) < now - PEACE_MS then forget_lane(limits, lane) end
-  local n, again = wanted, now
+  local n = wanted
   if limit.concurrency then
     redis.call('ZREMRANGEBYSCORE', busy, '-inf', now)
     n = math.min(n, limit.concurrency - redis.call('ZCARD', busy))
-    if n <= 0 then return now + 20 end
+    if n <= 0 then return nil, now + 20 end
   end
-  local by_quotas
-  by_quotas, again = allowed_by_quotas(limit, state, now)
-  if by_quotas <= 0 then return math.min(again, now + LONGEST_LOOK_MS) end
+  local by_quotas, again = allowed_by_quotas(limit, state, now)
+  if by_quotas <= 0 then return nil, math.min(again, now + LONGEST_LOOK_MS) end
   local by_rate, apart, at = allowed_by_rate(limit, tonumber(known[1] or 0) or 0, now, math.min(n, by_quotas))
-  if by_rate <= 0 then return at end
-  local popped = redis.call('ZPOPMIN', key, by_rate)
-  for i = 1, #popped, 2 do
-    local name = lease(popped[i + 1], popped[i], limit.rate and math.max(now, math.ceil(at)))
-    if limit.concurrency and name then redis.call('ZADD', busy, now + FORGOTTEN_MS, name) end
-    at = at + apart
-  end
-  local taken = #popped / 2
-  if taken > 0 then
-    if limit.rate then redis.call('HSET', state, 'tat', string.format('%.3f', at + (limit.burst - 1) * apart)) end
-    count_quotas(limit, state, now, taken)
-    redis.call('EXPIRE', state, STATE_S)
-    if limit.concurrency then redis.call('PEXPIRE', busy, FORGOTTEN_MS) end
-  end
-  return now
+  if by_rate <= 0 then return nil, at end
+  return { n = by_rate, at = at, apart = apart, limit = limit }
 end
 
--- Up to `wanted` requests of the lanes that are due, those that waited longest first. A lane that is empty then is removed.
+-- So many of what `allowed` (see `allowance`) has allowed are sent; `names` stand for them among those at work.
+local function spend(limits, lane, allowed, taken, names, now)
+  local state, busy, limit = limits .. ':' .. lane, limits .. ':' .. lane .. ':busy', allowed.limit
+  if taken == 0 then return end
+  if limit.rate then
+    local after = allowed.at + taken * allowed.apart
+    redis.call('HSET', state, 'tat', string.format('%.3f', after + (limit.burst - 1) * allowed.apart))
+  end
+  count_quotas(limit, state, now, taken)
+  redis.call('EXPIRE', state, STATE_S)
+  if not limit.concurrency then return end
+  for _, name in ipairs(names) do redis.call('ZADD', busy, now + FORGOTTEN_MS, name) end
+  redis.call('PEXPIRE', busy, FORGOTTEN_MS)
+end
+
+-- Up to `wanted` requests of one lane that may be sent before now + AHEAD_MS: calls `lease` with score, member, and where there is a rate the time to send it;
+-- returns the time at which to look at the lane again, and in how many ms its quiet hours begin.
+local function lease_of_lane(ready, limits, lane, now, wanted, lease)
+  local allowed, again = allowance(limits, lane, now, wanted)
+  if not allowed then return again end
+  local popped, names = redis.call('ZPOPMIN', lane_key(ready, lane), allowed.n), {}
+  for i = 1, #popped, 2 do
+    local at = allowed.at + (i - 1) / 2 * allowed.apart
+    names[#names + 1] = lease(popped[i + 1], popped[i], allowed.limit.rate and math.max(now, math.ceil(at)))
+  end
+  spend(limits, lane, allowed, #popped / 2, names, now)
+  return now, closes_in(allowed.limit, now)
+end
+
+-- Up to `wanted` requests of the lanes that are due, those that waited longest first; a lane that is empty then is removed. Returns lanes that have quiet hours
+-- and in how many ms those begin.
 local function lease_lanes(ready, limits, now, wanted, lease)
+  local closing = {}
   local lanes = lanes_of(ready)
   local due = redis.call('ZRANGEBYSCORE', lanes, '-inf', now + AHEAD_MS, 'LIMIT', 0, MOST_LANES)
   local share = math.max(1, math.floor(wanted / math.max(1, #due)))
@@ -199,11 +216,12 @@ local function lease_lanes(ready, limits, now, wanted, lease)
       wake_later(ready, now)
     elseif wanted > 0 then
       local given = 0
-      local again = lease_of_lane(ready, limits, lane, now, math.min(share, wanted), function(score, member, at)
+      local again, closes = lease_of_lane(ready, limits, lane, now, math.min(share, wanted), function(score, member, at)
         given = given + 1
         return lease(lane, score, member, at)
       end)
       wanted = wanted - given
+      if closes and given > 0 then closing[#closing + 1], closing[#closing + 2] = lane, math.floor(closes) end
       if redis.call('EXISTS', lane_key(ready, lane)) == 0 then
         redis.call('ZREM', lanes, lane)
       else
@@ -211,4 +229,5 @@ local function lease_lanes(ready, limits, now, wanted, lease)
       end
     end
   end
+  return closing
 end
