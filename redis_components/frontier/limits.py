@@ -164,7 +164,7 @@ class LaneState(NamedTuple):
 
 
 _STATE = ("until", "asked", "refusals", "refused_since", "slowed", "slowed_at", "slowed_top", "robots_rate", "robots_at")
-PEACE_S, RECOVERY_S = 1800, 120
+PEACE_S, SLOWER, RETURN_S = 1800, 0.7, 20
 """As in `lib/pacing.lua`."""
 
 
@@ -178,9 +178,15 @@ def state_of(client: redis.Redis, key: str, lane: str, now: float) -> LaneState:
         left_alone_s=max(0.0, until / 1000 - now),
         refusals=int(refusals) if is_refusing else 0,
         refused_s=max(0.0, now - since / 1000) if is_refusing and since else 0.0,
-        slowed=slowed + max(0.0, now - slowed_at / 1000) * top / RECOVERY_S if is_slowed else None,
+        slowed=_recovered(slowed, now - slowed_at / 1000, top) if is_slowed else None,
         robots=robots if robots > 0 and robots_at / 1000 > now - 2 * DAY_MS / 1000 else None,
     )
+
+
+def _recovered(slowed: float, seconds: float, top: float) -> float:
+    """As `slowed_rate` of `lib/pacing.lua`."""
+    gap, left = max(top - slowed, (1 - SLOWER) * top), 1 - max(0.0, seconds) / RETURN_S
+    return max(slowed, float(top - gap * left**3))
 
 
 def _number(value: bytes | None) -> float:

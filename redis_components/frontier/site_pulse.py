@@ -13,6 +13,8 @@ _LOWEST_RATE = 0.1
 BURST = 64
 """Answers in a row, of which the rate is taken: a site that was asked little lately did not complain of that little."""
 _FADES_S = 120.0
+OFTEN = 2
+"""Refusals among the last BURST answers that are more than a chance."""
 
 
 class SitePulse:
@@ -21,6 +23,7 @@ class SitePulse:
     def __init__(self) -> None:
         self._times: deque[float] = deque(maxlen=BURST)
         self._best, self._best_at = 0.0, 0.0
+        self._refused: deque[bool] = deque(maxlen=BURST)
         self._answers = 0
         self._recent_s = 0.0
         self._usual_s = 0.0
@@ -34,6 +37,11 @@ class SitePulse:
         self._recent_s += _RECENT * (latency_s - self._recent_s)
         self._usual_s += max(_USUAL, 1 / self._answers) * (latency_s - self._usual_s)
         return self._answers >= LEAST_ANSWERS and self._recent_s > max(SLOW_S, TIMES * self._usual_s)
+
+    def refused(self, is_refusal: bool) -> bool:
+        """Note whether the last answer said when to come again; whether the site does that often."""
+        self._refused.append(is_refusal)
+        return is_refusal and sum(self._refused) >= OFTEN
 
     def failed(self, now: float) -> None:
         """Note that an answer did not come."""

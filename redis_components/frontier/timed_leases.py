@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from .messages import Lease
 
-LATE_S = 0.1
+LATE_S = 0.045
 """A request that could not be started so long after its time is given back: later it would meet those of other processes."""
 
 

@@ -21,13 +21,13 @@ from scrapy import Request, signals
 
 from redis_components import connection
 from redis_components.errors import ConfigError
+from redis_components.frontier.retry_after import http_date
 from redis_components.frontier.validators import Validators, ValidatorStore, name_of
 from redis_components.setting_values import number_of
 
 from .config import keys_of
 from .engine import known_frontier
 from .in_thread import in_background, in_thread
-from .retry_after import http_date
 
 if TYPE_CHECKING:
     from collections.abc import Callable

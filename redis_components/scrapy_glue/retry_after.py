@@ -11,14 +11,13 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Self
 
 from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, ResponseDataLossError
 from scrapy.utils.httpobj import urlparse_cached
 
 from redis_components.frontier.limits import default_lane
+from redis_components.frontier.retry_after import retry_after_s as asked_s
 from redis_components.frontier.site_pulse import SitePulse
 
 from .engine import known_frontier
@@ -32,35 +31,16 @@ if TYPE_CHECKING:
 
     from redis_components.frontier.frontier import Frontier
 
-LONGEST_S = 86_400.0
 MOST_SITES = 1000
 """Of which a process knows how fast they answer."""
 _COMPLAINTS = (DownloadTimeoutError, DownloadFailedError, ResponseDataLossError, ConnectionResetError)
-SHORTEST_S = 1.0
-
 logger = logging.getLogger(__name__)
 
 
 def retry_after_s(response: Response) -> float | None:
-    """What `Retry-After` asks for, in seconds or as a date (by the site's own clock where it says the time), between a second
-    and a day; None where there is none, or none that can be read.
-    """
-    text = (response.headers.get("Retry-After") or b"").decode("latin-1").strip()
-    if text.isascii() and text.isdigit():
-        return min(max(float(text[:12]), SHORTEST_S), LONGEST_S)
-    at, now = http_date(text), http_date((response.headers.get("Date") or b"").decode("latin-1"))
-    if at is None:
-        return None
-    return min(max(at - (time.time() if now is None else now), SHORTEST_S), LONGEST_S)
-
-
-def http_date(text: str) -> float | None:
-    """Epoch seconds of a header's date; None for what is none."""
-    try:
-        date = parsedate_to_datetime(text)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    """As `redis_components.frontier.retry_after.retry_after_s`, of a response."""
+    after, date = ((response.headers.get(name) or b"").decode("latin-1") for name in ("Retry-After", "Date"))
+    return asked_s(after, date)
 
 
 class RetryAfterMiddleware:
@@ -84,6 +64,7 @@ class RetryAfterMiddleware:
         pulse = self._pulse(request)
         is_slow = pulse.answered(time.monotonic(), float(request.meta.get("download_latency", 0.0)))
         refused, used_up = response.status in (429, 503), used_up_s(response.headers)
+        is_often = pulse.refused(refused)
         if not (refused or is_slow or used_up is not None):
             return response
         frontier, lane = known_frontier(self._crawler), self._lane(request)
@@ -95,8 +76,9 @@ class RetryAfterMiddleware:
         if response.status == 503 and asked_s is None:
             is_slow = True
         elif refused or used_up is not None:
-            # A site that says until when has said what it wants; who does not is also asked less often afterwards.
-            self._leave_alone(frontier, lane, response.status, asked_s or 0.0, rate if refused and not asked_s else 0.0)
+            # A site that says until when has said what it wants; who does not, or says it again and again, is also asked less.
+            slower = refused and (is_often or not asked_s)
+            self._leave_alone(frontier, lane, response.status, asked_s or 0.0, rate if slower else 0.0)
             if refused and put_off(request):
                 raise NotNow(f"{lane} asks to be left alone")
             return response

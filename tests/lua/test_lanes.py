@@ -308,10 +308,19 @@ def test_a_site_that_complained_is_sent_more_until_it_complains_or_half_an_hour_
     store(one, 100)
     told = len(taken(one, 0.3)) + len(one.frontier._timed)
     assert told <= 1 + 0.8 * (redis_ms(redis_client) - began + 400) / 1000
-    age(redis_client, 36)
+    age(redis_client, 20)
+    state = limits.state_of(redis_client, KEYS.limits, LANE, redis_ms(redis_client) / 1000)
+    assert state.slowed == pytest.approx(1, rel=0.02), "in 20 s at the rate of which it complained, and slowly past it"
     one.frontier.slow_down(LANE, 1)
     one.clock.advance(0.05)
-    assert slowed(redis_client) == pytest.approx(0.7 * (0.7 + 36 / 120), rel=0.05)
+    assert slowed(redis_client) == pytest.approx(0.7, rel=0.02)
+    for _ in range(2):  # twice soon after the last one: the curve leads to less
+        age(redis_client, 2)
+        one.frontier.slow_down(LANE, 1)
+        one.clock.advance(0.05)
+    age(redis_client, 20)
+    state = limits.state_of(redis_client, KEYS.limits, LANE, redis_ms(redis_client) / 1000)
+    assert state.slowed == pytest.approx(0.85 * 0.547, rel=0.05)
     age(redis_client, 1801)
     redis_client.zadd(KEYS.lanes(), {LANE: 0})
     assert len(taken(one, 1)) > 20, "as before"

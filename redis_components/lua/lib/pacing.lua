@@ -7,7 +7,9 @@ local STATE_S = 172800
 local MOST_FIELDS = 400
 local LONGEST_LOOK_MS = 5000 -- between two looks at a lane that waits: an operator may have changed its limits
 local BUCKETS = 60
-local SLOWER, SLOWEST, ONE_COMPLAINT_MS, RECOVERY_S = 0.7, 0.2, 2000, 120 -- see `slow_down`
+local SLOWER, SLOWEST, ONE_COMPLAINT_MS = 0.7, 0.2, 2000 -- see `slow_down`
+local RETURN_S = 20 -- see `slowed_rate`
+local JITTER = 1.045 -- requests arrive up to 45 ms later than they should (LATE_S in timed_leases.py): so much farther apart, and no second has more than the rate
 local FIRST_WAIT_MS, LONGEST_WAIT_MS, PEACE_MS = 60000, 86400000, 1800000
 
 -- Where a request belongs whose lane is '' or not.
@@ -42,16 +44,19 @@ local function tell_limits(limits, lane, now)
   if type(version) == 'table' then redis.pcall('HSET', limits, 'version', now) end -- a foreign value
 end
 
--- The rate to which complaints have lowered a lane: `slowed` at `slowed_at`, and since then more by a 120th of `slowed_top` each second, for half an hour; nil
--- where there were none.
+-- The rate to which complaints have lowered a lane, nil where there were none in half an hour: `slowed` at `slowed_at`, and since then on the curve of CUBIC (RFC
+-- 9438) through `slowed_top`, the rate of which the site complained: quickly near it, slowly past it after RETURN_S, then faster and faster. A straight line of
+-- the same mean would complain twice as often, one that complains as often lies a tenth lower.
 local function slowed_rate(known, now)
   local rate, at, top = tonumber(known[1] or nil), tonumber(known[2] or nil), tonumber(known[3] or nil)
   if not rate or not at or not top or at < now - PEACE_MS then return nil end
-  return rate + math.max(0, now - at) / 1000 * top / RECOVERY_S
+  local gap, left = math.max(top - rate, (1 - SLOWER) * top), 1 - math.max(0, now - at) / 1000 / RETURN_S
+  return math.max(rate, top - gap * left ^ 3)
 end
 
 -- A site complained: by 429 or 503, by an answer that did not come, or by one that took far longer than before. Its rate is multiplied by 0.7, once in two
--- seconds, however many processes say so; `rate` is what all of them sent to it, where it has no limit yet. It recovers without anybody's help.
+-- seconds, however many processes say so; `rate` is what all of them sent to it, where it has no limit yet. It recovers without anybody's help. Who complains long
+-- before the rate is what it was has less capacity than that: the next curve leads to less.
 local function slow_down(limits, lane, rate, now)
   local state = limits .. ':' .. lane
   local known = redis.call('HMGET', state, 'slowed', 'slowed_at', 'slowed_top')
@@ -59,7 +64,8 @@ local function slow_down(limits, lane, rate, now)
   if slowed and now - (tonumber(known[2]) or 0) < ONE_COMPLAINT_MS then return end
   local own = tonumber(string.match(redis.pcall('HGET', limits, lane) or '', '"rate":([%d.e+-]+)') or nil)
   local from = math.min(slowed or rate, own or math.huge)
-  local top = math.max(from, slowed and (tonumber(known[3]) or 0) * 0.9 or 0)
+  local is_less = slowed and from < 0.9 * (tonumber(known[3]) or 0)
+  local top = is_less and from * (1 + SLOWER) / 2 or from
   redis.call('HSET', state, 'slowed', string.format('%.4f', math.max(from * SLOWER, math.min(SLOWEST, from))), 'slowed_at', now, 'slowed_top', string.format('%.4f', top))
   redis.call('EXPIRE', state, STATE_S)
   if redis.pcall('HEXISTS', limits, lane) ~= 1 then tell_limits(limits, lane, now) end
@@ -150,15 +156,16 @@ local function limit_of(limits, lane)
   return limit
 end
 
--- What a lane may be sent now, over all that limits it: {n, at, apart, limit}: so many requests, the first one at `at` (ms), the others so far `apart`; or nil, and
--- the time at which to look at the lane again.
+-- What a lane may be sent now, over all that limits it: {n, at, apart, limit}: so many requests, the first one at `at` (ms), the others so far `apart`; or nil,
+-- the time at which to look at the lane again, and whether to look before, since an operator may end what it waits for.
 local function allowance(limits, lane, now, wanted)
   local state, busy = limits .. ':' .. lane, limits .. ':' .. lane .. ':busy'
   local limit, known = limit_of(limits, lane), redis.call('HMGET', state, 'tat', 'until', 'asked', 'robots_rate', 'robots_at', 'slowed', 'slowed_at', 'slowed_top')
   local till = math.max(tonumber(known[2] or 0) or 0, quiet_until(limit, now) or 0)
-  if till > now then return nil, math.min(till, now + LONGEST_LOOK_MS) end
+  if till > now then return nil, till, true end
   local by_robots = (tonumber(known[5] or 0) or 0) > now - STATE_S * 1000 and tonumber(known[4] or nil)
   if by_robots then limit.rate = math.min(limit.rate or by_robots, by_robots) end -- the slower one counts
+  if limit.rate then limit.rate = limit.rate / JITTER end
   local by_complaints = slowed_rate({ known[6], known[7], known[8] }, now)
   if by_complaints then limit.rate = math.min(limit.rate or by_complaints, by_complaints) end
   if limit.only_asked and not by_robots and not by_complaints and (tonumber(known[3] or 0) or 0) < now - PEACE_MS then forget_lane(limits, lane) end
@@ -169,7 +176,7 @@ local function allowance(limits, lane, now, wanted)
     if n <= 0 then return nil, now + 20 end
   end
   local by_quotas, again = allowed_by_quotas(limit, state, now)
-  if by_quotas <= 0 then return nil, math.min(again, now + LONGEST_LOOK_MS) end
+  if by_quotas <= 0 then return nil, again, true end
   local by_rate, apart, at = allowed_by_rate(limit, tonumber(known[1] or 0) or 0, now, math.min(n, by_quotas))
   if by_rate <= 0 then return nil, at end
   return { n = by_rate, at = at, apart = apart, limit = limit }
@@ -193,8 +200,8 @@ end
 -- Up to `wanted` requests of one lane that may be sent before now + AHEAD_MS: calls `lease` with score, member, and where there is a rate the time to send it;
 -- returns the time at which to look at the lane again, and in how many ms its quiet hours begin.
 local function lease_of_lane(ready, limits, lane, now, wanted, lease)
-  local allowed, again = allowance(limits, lane, now, wanted)
-  if not allowed then return again end
+  local allowed, again, may_end = allowance(limits, lane, now, wanted)
+  if not allowed then return may_end and math.min(again, now + LONGEST_LOOK_MS) or again end
   local popped, names = redis.call('ZPOPMIN', lane_key(ready, lane), allowed.n), {}
   for i = 1, #popped, 2 do
     local at = allowed.at + (i - 1) / 2 * allowed.apart

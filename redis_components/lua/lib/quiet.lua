@@ -23,12 +23,13 @@ end
 
 -- When the quiet hours end in which `at` (ms) or the time shortly after it lies; nil where it lies in none.
 local function quiet_until(limit, at)
+  local till
   for _, hours in ipairs(limit.quiet) do
     local first, length = hours[1] * 60000, (hours[2] - hours[1]) * 60000 % DAY_MS
     local since = (ms_of_day(limit, at + BEFORE_QUIET_MS) - first) % DAY_MS
-    if since < length + BEFORE_QUIET_MS then return at + BEFORE_QUIET_MS + length - since end
+    if since < length + BEFORE_QUIET_MS then till = math.max(till or 0, at + BEFORE_QUIET_MS + length - since) end
   end
-  return nil
+  return till
 end
 
 -- For how long (ms) something may be sent from `at` on; nil where there are no quiet hours.
