@@ -81,10 +81,11 @@ def _read(source: str, url: str | None, *, obey_robots: bool) -> SeenPage:
 def _fetched(url: str, *, obey_robots: bool) -> tuple[str, str]:
     import asyncio
 
+    from cli.access.visits import visit_limits
     from forums.sites.http.fetch import Visitor
 
     async def one() -> Any:
-        async with Visitor(obey_robots=obey_robots) as visitor:
+        async with Visitor(obey_robots=obey_robots, limits=visit_limits(url)) as visitor:
             return await visitor.get(url)
 
     response = asyncio.run(one())

@@ -39,10 +39,11 @@ def run(site: str, *, live: bool, forum: str | None, thread: str | None, as_json
 
 
 async def _try(site: Site, forum: str | None, thread: str | None) -> list[TriedPage]:
+    from cli.access.visits import visit_limits
     from forums.sites.discovery.try_out import Trial
     from forums.sites.http.fetch import Visitor
 
-    async with Visitor(site) as visitor:
+    async with Visitor(site, limits=visit_limits(str(site.base_url), site.name)) as visitor:
         return await Trial(site, visitor).run(forum, thread)
 
 

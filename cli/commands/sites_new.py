@@ -106,6 +106,7 @@ class Shown(NamedTuple):
 async def _look(
     url: str, name: str, profile: str | None, *, obey_robots: bool, allow_private: bool, agent: str | None
 ) -> tuple[Draft, Guess | None, Shown]:
+    from cli.access.visits import visit_limits
     from forums.sites.definition import layers
     from forums.sites.discovery.draft_file import Draft
     from forums.sites.discovery.explore import Explorer
@@ -116,7 +117,8 @@ async def _look(
 
     if profile is not None and profile not in (names := layers.profile_names()):
         raise ConfigError(f"--profile {profile} is unknown: write one of {', '.join(names)}{did_you_mean(profile, names)}")
-    async with Visitor(obey_robots=obey_robots, allow_private=allow_private, agent=agent or USER_AGENT) as visitor:
+    limits = visit_limits(url)
+    async with Visitor(obey_robots=obey_robots, allow_private=allow_private, agent=agent or USER_AGENT, limits=limits) as visitor:
         response = await visitor.get(url)
         if response.status != 200:
             raise TrawlError(f"{url} answers with status {response.status}: give the URL of a public page")

@@ -26,6 +26,7 @@ from forums.sites.definition.required_fields import NEEDED
 from forums.sites.http import soft_block
 from forums.sites.http.fetch import FetchFailed, Visitor
 from forums.sites.http.soft_block import BlockVerdict, Cause
+from forums.sites.http.visit_limits import NotNow, VisitLimits
 from forums.sites.reading import isolated
 from forums.sites.reading.asked_page import Asked
 from forums.sites.reading.read_page import CommentsPage, FieldCount, IndexPage, ListedThread, ListPage, ThreadPage
@@ -33,6 +34,8 @@ from forums.state.keys import ForumFleetKeys
 from forums.state.site_breakers import Breaker, Breakers
 from redis_components.fleet.holds import FleetHolds
 from redis_components.frontier.holds import FLEET, SITE, HoldKind
+from redis_components.frontier.permits import LanePermits
+from redis_components.keys import limits_key
 from redis_components.server.replies import server_time
 
 from .drift import ROWS
@@ -98,7 +101,9 @@ def _round(client: redis.Redis) -> dict[str, str]:
         elif site in sites and breakers.put(site, _claimed(breaker, now)):  # nobody else probes it now
             taken[site] = _claimed(breaker, now)
     found = (
-        asyncio.run(_probe_all([(sites[name], breaker.kind, breaker.cause) for name, breaker in taken.items()])) if taken else {}
+        asyncio.run(_probe_all(client, [(sites[name], breaker.kind, breaker.cause) for name, breaker in taken.items()]))
+        if taken
+        else {}
     )
     now = server_time(client)
     for site, breaker in taken.items():
@@ -120,7 +125,10 @@ def _look_at_file(client: redis.Redis, breakers: Breakers, site: str, breaker: B
     return "closed"
 
 
-def _settle(client: redis.Redis, breakers: Breakers, site: Site, breaker: Breaker, found: str | None, now: float) -> str:
+def _settle(client: redis.Redis, breakers: Breakers, site: Site, breaker: Breaker, found: str | NotNow | None, now: float) -> str:
+    if isinstance(found, NotNow):  # nothing was asked, so nothing was learned
+        breakers.put(site.name, replace(breaker, next_probe_at=now + found.wait_s))
+        return "its limits allow no probe now"
     after = after_probe(breaker, found, site.breaker, now, random.random())  # noqa: S311 - jitter
     if not breakers.put(site.name, after):
         return "somebody else has changed it"
@@ -172,11 +180,14 @@ def _forget(breakers: Breakers, known: Mapping[str, Breaker], now: float, right:
             breakers.put(site, None)
 
 
-async def _probe_all(sites: Sequence[tuple[Site, str, str]]) -> dict[str, str | None]:
-    async def one(site: Site, kind: str, cause: str) -> str | None:
+async def _probe_all(client: redis.Redis, sites: Sequence[tuple[Site, str, str]]) -> dict[str, str | NotNow | None]:
+    async def one(site: Site, kind: str, cause: str) -> str | NotNow | None:
         _careful.set(cause == Cause.HUNG)
+        limits = VisitLimits(LanePermits(client, limits_key()), site.name)
         try:
-            return await asyncio.wait_for(probe(site, kind), PROBE_S)
+            return await asyncio.wait_for(probe(site, kind, limits), PROBE_S)
+        except NotNow as wait:
+            return wait
         except TimeoutError:
             return f"no answer within {PROBE_S:.0f} s"
         except FetchFailed as error:
@@ -189,12 +200,12 @@ async def _probe_all(sites: Sequence[tuple[Site, str, str]]) -> dict[str, str | 
     return {site.name: result for (site, _, _), result in zip(sites, found, strict=True)}
 
 
-async def probe(site: Site, kind: str) -> str | None:
+async def probe(site: Site, kind: str, limits: VisitLimits | None = None) -> str | None:
     """What is wrong with the site where pages of this kind were the trouble; None where it answers with its pages.
 
-    Raises FetchFailed.
+    Raises FetchFailed, NotNow where its limits allow no request.
     """
-    async with Visitor(site) as visitor:
+    async with Visitor(site, limits=limits) as visitor:
         try:
             if site.breaker.probe_url is not None:
                 response = await _get(visitor, str(site.breaker.probe_url))

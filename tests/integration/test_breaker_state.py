@@ -22,8 +22,10 @@ from forums.state.site_breakers import Breaker, Breakers, BreakerState
 from monitoring.metrics import METRICS
 from monitoring.page import page
 from monitoring.source import Source
+from redis_components.frontier import limits
 from redis_components.frontier.holds import HoldKind
-from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.frontier.limits import LaneLimits
+from redis_components.keys import CrawlKeys, FleetKeys, limits_key
 from redis_components.server.replies import server_time
 from tests.support.demo_sites import declare
 from workers.fleet.holds import Target, hold, overview, resume, why_not_seeded
@@ -114,6 +116,18 @@ def test_a_process_that_died_between_record_and_hold_is_mended(redis_client: red
     redis_client.delete(ForumFleetKeys().breakers())
     probe_sites(redis_client)
     assert said(redis_client) == []
+
+
+def test_a_probe_waits_for_the_limits_of_its_site_and_is_no_failed_one(redis_client: redis.Redis, forum: ForumProcess) -> None:
+    opened(redis_client)
+    limits.change(redis_client, limits_key(), "one", LaneLimits(quiet=((0, 720), (720, 0))))
+    before = Breakers(redis_client).open_ones()["one"]
+    assert probed(redis_client) == "its limits allow no probe now"
+    after = Breakers(redis_client).open_ones()["one"]
+    assert (after.probes, after.step, after.last_probe) == (before.probes, before.step, before.last_probe)
+    assert after.next_probe_at > server_time(redis_client)
+    limits.change(redis_client, limits_key(), "one", None)
+    assert probed(redis_client) == "1 of 2 good probes"
 
 
 def test_probes_close_it_when_they_were_good_often_enough(redis_client: redis.Redis, forum: ForumProcess) -> None:

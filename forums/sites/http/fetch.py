@@ -23,15 +23,19 @@ from yarl import URL
 from forums.sites.definition.origins import elsewhere, place_of
 from forums.sites.definition.site import Site
 from redis_components.errors import TrawlError
+from redis_components.frontier.retry_after import retry_after_s
 from redis_components.frontier.robots_cache import readable
 from workers.process.public_addresses import Allowance, GuardedConnector, PrivateAddress, allowing, private_addresses_allowed
 
 from .politeness import headers_for, user_agent
 from .user_agent import USER_AGENT
+from .visit_limits import VisitLimits
 
 TIMEOUT_S = 30.0
 MAX_BYTES = 8 * 1024 * 1024
 """No forum page is larger."""
+STRANGER_DELAY_S, LONGEST_DELAY_S = 0.5, 30.0
+"""Between two requests where no site file says it; the most that robots.txt can ask for as `Crawl-delay`."""
 _MAX_REDIRECTS = 10
 _BINARY = re.compile(r"(?:image|audio|video|font)/|application/(?:octet-stream|zip|pdf)")
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -69,8 +73,16 @@ class Visitor:
     """
 
     def __init__(
-        self, site: Site | None = None, *, obey_robots: bool = True, allow_private: bool = False, agent: str = USER_AGENT
+        self,
+        site: Site | None = None,
+        *,
+        obey_robots: bool = True,
+        allow_private: bool = False,
+        agent: str = USER_AGENT,
+        limits: VisitLimits | None = None,
     ) -> None:
+        self._limits = limits
+        self._delay_s = site.politeness.delay_s if site else STRANGER_DELAY_S
         self._default_agent = agent
         self._obey_robots = site.politeness.obey_robots if site else obey_robots
         self._site = site
@@ -123,9 +135,18 @@ class Visitor:
         origin = f"{parts.scheme}://{parts.netloc}"
         if origin not in self._robots:
             status, _, body = await self._request(f"{origin}/robots.txt")
+            if status == 429 or status >= 500:  # RFC 9309, 2.3.1.4
+                raise FetchFailed(
+                    f"{url}: robots.txt is answered with status {status}, so nothing may be fetched: try again later"
+                )
             self._robots[origin] = Protego.parse(readable(body).decode("utf-8", "replace")) if status == 200 else None
+            self._obey_delay(self._robots[origin])
         rules = self._robots[origin]
         return rules is None or bool(rules.can_fetch(url, self._agent()))
+
+    def _obey_delay(self, rules: Protego | None) -> None:
+        wanted = (rules.crawl_delay(self._agent()) if rules else None) or 0.0
+        self._delay_s = max(self._delay_s, min(wanted, LONGEST_DELAY_S))
 
     def _agent(self) -> str:
         return (user_agent(self._site) if self._site else None) or self._default_agent
@@ -134,8 +155,21 @@ class Visitor:
         return (headers_for(self._site, url) if self._site else {}) or {"User-Agent": self._agent()}
 
     async def _request(self, url: str) -> _Answer:
-        assert self._session
         await asyncio.sleep(max(0.0, self._next_at - time.monotonic()))
+        if self._limits is None:
+            return await self._send(url)
+        await self._limits.begin(url)
+        try:
+            status, headers, body = await self._send(url)
+            after_s = retry_after_s(headers.get("Retry-After"), headers.get("Date"))
+            if status == 429 or (status == 503 and after_s is not None):
+                await self._limits.refused(url, after_s)
+        finally:
+            await self._limits.end()
+        return status, headers, body
+
+    async def _send(self, url: str) -> _Answer:
+        assert self._session
         allowance = Allowance(everything=self._everything, hosts=self._hosts or frozenset())
         try:
             with allowing(allowance):
@@ -155,7 +189,7 @@ class Visitor:
             reason = f"no answer within {TIMEOUT_S:.0f} s" if isinstance(exc, TimeoutError) else str(exc) or type(exc).__name__
             raise FetchFailed(f"{url}: {reason}") from exc
         finally:
-            self._next_at = time.monotonic() + (self._site.politeness.delay_s if self._site else 0.5)
+            self._next_at = time.monotonic() + self._delay_s
 
 
 def _target(url: str) -> URL:

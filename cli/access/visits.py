@@ -1,0 +1,25 @@
+"""The limits of sites for commands that fetch a page themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from forums.sites.http.visit_limits import VisitLimits
+
+
+def visit_limits(url: str, site: str | None = None) -> VisitLimits | None:
+    """Of the site at `url`, which a site file may name; None where no Redis is running: then nobody crawls it."""
+    from cli.access.redis import running_url
+    from forums.sites import load_all
+    from forums.sites.definition.origins import place_of
+    from forums.sites.http.visit_limits import VisitLimits
+    from redis_components.connection import connect
+    from redis_components.frontier.permits import LanePermits
+    from redis_components.keys import limits_key
+
+    running = running_url()
+    if running is None:
+        return None
+    known = site or next((one.name for one in load_all()[0] if place_of(url) in one.places), None)
+    return VisitLimits(LanePermits(connect(running), limits_key()), known)

@@ -1,0 +1,20 @@
+-- A site asked to be left alone, by its answer to a request that is none of the frontier's: no crawler leases a request of its lane meanwhile.
+--
+-- KEYS[1] limits  (hash)  limits of lanes (lib/lanes), and their version; the lane's own keys begin with this one
+-- ARGV[1] lane    (text)  name of the lane
+-- ARGV[2] ms      (ms)    for how long; 0: it did not say
+-- Returns: 1
+-- Retry: safe; what is said twice of one moment counts once
+local limits = KEYS[1]
+local lane, ms = ARGV[1], tonumber(ARGV[2])
+
+-- include: clock
+-- include: score
+-- include: lanes
+-- include: ready
+-- include: quiet
+-- include: pacing
+
+redis.call('HLEN', limits) -- a foreign type is found before anything is written
+keep_off(limits, lane, ms, now_ms())
+return 1
