@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from forums.overview import Overview
 from forums.state.request_ledger import Purpose
 
+from .lane_metrics import LANE_METRICS
 from .metric_spec import MetricSpec, Samples, number, of_crawl, stat
 
 
@@ -93,6 +94,7 @@ SITE_METRICS: tuple[MetricSpec, ...] = (
         labels=("site",),
         histograms=lambda view: [((site,), one.buckets, one.sum_s) for site, one in view.sites.delays.items()],
     ),
+    *LANE_METRICS,
     # The sites.
     MetricSpec(
         name="trawl_site_breaker",

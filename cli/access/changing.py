@@ -14,7 +14,7 @@ CHANGING = {
 """`backup` changes nothing, but takes everything with it."""
 _SHOWS_WITHOUT_OPTIONS = {"autoscale", "limit", "dupefilter", "dead items", "dead messages"}
 _WITH_OPTION = {"doctor": "--repair"}
-_NO_CHANGE = {"--json", "-h", "--help"}
+_NO_CHANGE = {"--json", "--history", "-h", "--help"}
 _ONLY_SAYS = {"-h", "--help", "--dry-run"}
 
 

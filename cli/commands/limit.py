@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
     from redis_components.frontier.limits import LaneLimits
 
+MOST_HISTORY = 100
+_SETS = {"--rate", "--concurrency", "--per-hour", "--per-day", "--quiet", "--remove"}
 Site = Annotated[
     str | None,
     typer.Argument(metavar="[SITE]", help="The name of a site file, a host or a domain with its subdomains.", show_default=False),
@@ -29,6 +32,7 @@ Quiet = Annotated[
     ),
 ]
 Remove = Annotated[bool, typer.Option("--remove", help="Remove the site's limits; the site file sets its own again.")]
+History = Annotated[bool, typer.Option("--history", help="Show who changed the limits, when, and how; of one site or of all.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
 
@@ -41,6 +45,7 @@ def limit(
     per_day: PerDay = None,
     quiet: Quiet = None,
     remove: Remove = False,
+    history: History = False,
     as_json: AsJson = False,
 ) -> int:
     """Limit the requests that all crawlers together send to a site. Without options: show what is limited.
@@ -55,6 +60,7 @@ def limit(
         trawl limit books --per-hour 600 --per-day 5000
         trawl limit books --rate 1 --quiet "23:00-06:00 Europe/Berlin"
         trawl limit example.org --remove
+        trawl limit example.org --history
     """
     from cli.access.redis import redis_client
     from redis_components.errors import ConfigError
@@ -66,6 +72,10 @@ def limit(
     given = any(value is not None for value in (rate, concurrency, per_hour, per_day, quiet))
     if site is None and (given or remove):
         raise ConfigError("name a site: trawl limit SITE --rate N")
+    if history:
+        if given or remove:
+            raise ConfigError("--history cannot be combined with limits")
+        return _say_history(site, as_json)
     if given and remove:
         raise ConfigError("--remove cannot be combined with limits")
     if burst != 1 and rate is None:
@@ -81,6 +91,32 @@ def limit(
             )
             limits.change(client, key, site, wanted)
         _show(client, key, None if remove else site, as_json)
+    return 0
+
+
+def _options(what: Sequence[str]) -> set[str]:
+    return {word.partition("=")[0] for word in what}
+
+
+def _say_history(site: str | None, as_json: bool) -> int:
+    from cli.access.redis import redis_client
+    from cli.views.output import console, iso
+    from redis_components.fleet.audit import KEPT, latest
+
+    with redis_client() as client:
+        acts = [act for act in latest(client, KEPT) if act.what[:1] == ("limit",) and _SETS & _options(act.what)]
+    if site is not None:
+        acts = [act for act in acts if site in act.what[1:]]
+    acts = acts[:MOST_HISTORY]
+    if as_json:
+        print_json([{"at": iso(act.at), "by": act.by, "what": act.what, "outcome": act.outcome} for act in acts])
+    elif not acts:
+        say("nobody has changed limits" + (f" of {site}" if site else ""))
+    else:
+        table = plain_table("when", "who", "what", "outcome")
+        for act in acts:
+            table.add_row(iso(act.at), act.by, " ".join(act.what[1:]), act.outcome)
+        console().print(table)
     return 0
 
 

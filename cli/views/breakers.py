@@ -27,7 +27,8 @@ def sites_json(view: SitesView) -> dict[str, Any]:
         {"site": site, "page": kind, "figure": figure, "now": round(now, 4), "usual": round(usual, 4)}
         for (site, kind, figure), (now, usual) in view.drifts.items()
     ]
-    return {"breakers": breakers, "drifts": drifts, "wrong_files": dict(view.wrong_files)}
+    lanes = [{"site": one.lane, "state": one.condition.value, "rate_now": one.rate_now, "why": one.why} for one in view.lanes]
+    return {"breakers": breakers, "drifts": drifts, "wrong_files": dict(view.wrong_files), "limits": lanes}
 
 
 def sites_table(view: SitesView, now: float) -> FittedTable:

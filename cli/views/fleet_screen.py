@@ -10,6 +10,7 @@ from rich.text import Text
 
 from forums.overview import Overview, Problem, ServiceView, problems
 from forums.overview.model import shown_state
+from redis_components.crawl_admin.lanes import in_one_line
 from redis_components.fleet.registry import CrawlerRecord, CrawlerState
 from redis_components.fleet.rolls import RollState
 
@@ -227,6 +228,8 @@ def _standing(view: Overview) -> Iterator[Text]:
         yield Text.assemble(("beat  ", "bold"), Text(said, style="bold red" if view.beats.stalled else ""))
     for name, sized in view.autoscaled.items():
         yield Text(f"{name} sizes itself, {sized.policy.min} to {sized.policy.max}: {sized.memory.why or 'no decision yet'}")
+    if said := in_one_line(view.sites.lanes):
+        yield Text.assemble(("limits  ", "bold"), f"{said}: trawl lanes")
     if view.roll and view.roll.state is RollState.ROLLING:
         yield Text(f"roll {view.roll.sentence()}", style="yellow")
 

@@ -13,6 +13,7 @@ from forums.state.publication_delays import DelayHistogram
 from forums.state.request_ledger import Spent
 from forums.state.site_breakers import Breaker
 from redis_components.crawl_admin.inspector import CrawlSnapshot, total_of
+from redis_components.crawl_admin.lanes import LaneView
 from redis_components.fleet.autoscaling import Autoscaled
 from redis_components.fleet.beats import BeatView
 from redis_components.fleet.holds import Held, word_of
@@ -118,6 +119,7 @@ class SitesView:
     spent: Mapping[str, Spent] = field(default_factory=dict)  # site -> requests of the last hour
     budgets: Mapping[str, float] = field(default_factory=dict)  # site -> requests an hour that it may be sent
     delays: Mapping[str, DelayHistogram] = field(default_factory=dict)  # site -> from publication to the database
+    lanes: tuple[LaneView, ...] = ()  # sites with limits, or that refused requests; a bounded number, those of site files first
 
     @property
     def in_trouble(self) -> bool:

@@ -35,7 +35,7 @@ def problems(view: Overview) -> list[Problem]:
     """All of them; empty for a fleet that is well. What an operator holds on purpose is not a problem."""
     if view.failure is not None:
         return [Problem(what=view.failure, fix="")]
-    parts = (_redis, _beat, _crawlers, _services, _nodes, _items, _roll, _sites, _boards, _outputs, _dead)
+    parts = (_redis, _beat, _crawlers, _services, _nodes, _items, _roll, _sites, _lanes, _boards, _outputs, _dead)
     found = [one for part in parts for one in part(view)]
     return sorted(found, key=lambda one: not one.grave)
 
@@ -162,6 +162,19 @@ def _sites(view: Overview) -> Iterator[Problem]:
     for (site, kind, figure), values in view.sites.drifts.items():
         what = f"site {site}: {kind} pages have changed: {drift_sentence(figure, *values)}"
         yield Problem(what=what, fix=f"trawl sites check {site}", grave=False)
+
+
+REFUSED_S = 1800.0
+"""A site that has refused requests for longer, without half an hour of peace, does so for good."""
+
+
+def _lanes(view: Overview) -> Iterator[Problem]:
+    refusing = [one for one in view.sites.lanes if one.state.refusals > 1 and one.state.refused_s >= REFUSED_S]
+    if refusing:
+        most = max(refusing, key=lambda one: one.state.refusals)
+        what = f"requests are refused without half an hour of peace: {_named(one.lane for one in refusing)}"
+        times = f"{most.lane} has refused {most.state.refusals:,} in {_span(most.state.refused_s)}"
+        yield Problem(what=f"{what} ({times})", fix="trawl lanes; send less: trawl limit SITE --rate N", grave=False)
 
 
 def _boards(view: Overview) -> Iterator[Problem]:

@@ -7,7 +7,7 @@ Each part is read with its own fault: a key of another type costs its part, a re
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -23,6 +23,7 @@ from forums.state.request_ledger import Ledger, Spent
 from forums.state.services import FORUM_LIST
 from forums.state.site_breakers import Breakers, drifted, wrong_files
 from redis_components.crawl_admin.inspector import CrawlSnapshot, empty_snapshot, snapshot
+from redis_components.crawl_admin.lanes import look
 from redis_components.crawl_admin.process_stats import sums
 from redis_components.fleet.autoscaling import Autoscaling
 from redis_components.fleet.beats import Beats
@@ -33,7 +34,7 @@ from redis_components.fleet.nodes import NodeRecord, Nodes, shortages
 from redis_components.fleet.registry import CrawlerRecord, Registry
 from redis_components.fleet.rolls import RollNote
 from redis_components.frontier.holds import Hold, HoldKind
-from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys, limits_key
 from redis_components.server import health
 from redis_components.server.health import Finding
 from workers.fleet.holds import why_not_seeded
@@ -44,6 +45,7 @@ from .boards import BoardView
 from .model import Overview, ServiceView, SitesView
 
 ERRORS_READ = 10
+MOST_LANES = 200  # a broad crawl may have as many as there are domains
 MOST_SERVICES = 200  # those of TRAWL_FLEET first; what others write into Redis must not make this endless
 FLEET_PARTS = (
     *(
@@ -61,7 +63,7 @@ FLEET_PARTS = (
         "outputs",
         "slots",
     ),
-    *("breakers", "drift", "site files", "boards", "requests", "budgets", "delays", "server", "foreign"),
+    *("breakers", "drift", "site files", "boards", "requests", "budgets", "delays", "lanes", "server", "foreign"),
 )
 """The parts of a reading that are not one service."""
 
@@ -140,7 +142,7 @@ class _Reading:
             roll=self.part("roll", RollNote(client).read),
             autoscaled=self.part("autoscaling", Autoscaling(client).all) or {},
             beats=self.part("beat", lambda: Beats(client).look(now)),
-            sites=self._sites(),
+            sites=self._sites(crawls=[one.keys for one in records.values() if not one.redis]),
             errors=tuple(self.part("errors", lambda: self._registry.errors(ERRORS_READ)) or []),
             dead_messages=self.part("messages", DeadMessages(client).__len__),
             output_troubles=self.part("outputs", lambda: output_troubles(client)) or {},
@@ -208,7 +210,7 @@ class _Reading:
         slots = self.part("slots", lambda: self._registry.slots(wanted, crawlers)) or []
         return shortages(wanted, slots, nodes, self._now)
 
-    def _sites(self, site: str | None = None) -> SitesView:
+    def _sites(self, site: str | None = None, crawls: Sequence[CrawlKeys] = ()) -> SitesView:
         client, now = self._client, self._now
         watched = self.part("boards", lambda: ForumStates(client).watched(site)) or []
         sites = sorted({one.site for one in watched})
@@ -224,6 +226,7 @@ class _Reading:
             spent=spent,
             budgets=budgets,
             delays=self.part("delays", PublicationDelays(client).read) or {},
+            lanes=tuple(self.part("lanes", lambda: look(client, limits_key(), crawls, now, first=sites, most=MOST_LANES)) or ()),
         )
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import redis
 
-from redis_components.frontier.limits import LaneLimits, LaneState, read, state_of
+from redis_components.frontier.limits import STATE_FIELDS, LaneLimits, LaneState, read, state_from
 from redis_components.frontier.quiet_hours import quiet_now, written
-from redis_components.keys import CrawlKeys, lane_busy_key
+from redis_components.keys import CrawlKeys, lane_busy_key, lane_state_key
 
 
 class LaneCondition(StrEnum):
@@ -72,29 +72,56 @@ class LaneView:
         return self.limits.by
 
 
-def look(client: redis.Redis, limits_key: str, crawls: Iterable[CrawlKeys], now: float) -> list[LaneView]:
-    """All lanes at `now` (epoch s of Redis), by name. Raises `redis.RedisError`."""
-    keys = list(crawls)
-    return [_view(client, limits_key, keys, lane, limited, now) for lane, limited in read(client, limits_key).items()]
+def in_one_line(lanes: Sequence[LaneView], most_named: int = 3) -> str:
+    """Which lanes are sent less than their limits say, and why; "" for none: `2 slowed (a, b), 1 quiet (c)`."""
+    said = []
+    for condition in (LaneCondition.LEFT_ALONE, LaneCondition.QUIET, LaneCondition.SLOWED):
+        found = [one.lane for one in lanes if one.condition is condition]
+        if found:
+            more = ", …" if len(found) > most_named else ""
+            said.append(f"{len(found):,} {condition.value} ({', '.join(found[:most_named])}{more})")
+    return ", ".join(said)
 
 
-def _view(client: redis.Redis, limits_key: str, crawls: list[CrawlKeys], lane: str, limited: LaneLimits, now: float) -> LaneView:
-    state = state_of(client, limits_key, lane, now)
-    rates = [rate for rate in (limited.rate, state.slowed, state.robots) if rate is not None]
+def look(
+    client: redis.Redis,
+    limits_key: str,
+    crawls: Iterable[CrawlKeys],
+    now: float,
+    *,
+    first: Iterable[str] = (),
+    most: int | None = None,
+) -> list[LaneView]:
+    """All lanes at `now` (epoch s of Redis), by name; or `most` of them, those in `first` before others. Two round trips. Raises
+    `redis.RedisError`.
+    """
+    keys, known, wanted = list(crawls), read(client, limits_key), set(first)
+    lanes = sorted(sorted(known, key=lambda lane: lane not in wanted)[:most])
     with client.pipeline(transaction=False) as pipe:
-        for one in crawls:
-            pipe.zcard(one.lane(lane))
-            pipe.zscore(one.lanes(), lane)
-        pipe.zcount(lane_busy_key(limits_key, lane), now * 1000, "+inf")
-        *found, busy = pipe.execute()
-    due: list[Any] = [score for score in found[1::2] if score is not None]
+        for lane in lanes:
+            pipe.hmget(lane_state_key(limits_key, lane), STATE_FIELDS)
+            pipe.zcount(lane_busy_key(limits_key, lane), now * 1000, "+inf")
+            for one in keys:
+                pipe.zcard(one.lane(lane))
+                pipe.zscore(one.lanes(), lane)
+        found = pipe.execute()
+    size = 2 + 2 * len(keys)
+    return [_view(lane, known[lane], found[n * size : (n + 1) * size], now) for n, lane in enumerate(lanes)]
+
+
+def _view(lane: str, limited: LaneLimits, found: list[Any], now: float) -> LaneView:
+    values, busy, *of_crawls = found
+    state = state_from(values, now)
+    rates = [rate for rate in (limited.rate, state.slowed, state.robots) if rate is not None]
+    due: list[Any] = [score for score in of_crawls[1::2] if score is not None]
+    quiet_s = quiet_now(limited.quiet_hours, now)
     return LaneView(
         lane=lane,
         limits=limited,
         state=state,
         rate_now=min(rates, default=None),
         at_work=busy if limited.concurrency is not None else None,
-        waiting=sum(found[::2]),
-        quiet_s=(quiet_s := quiet_now(limited.quiet_hours, now)),
+        waiting=sum(of_crawls[::2]),
+        quiet_s=quiet_s,
         next_s=max(quiet_s or 0.0, min(due) / 1000 - now) if due else None,
     )

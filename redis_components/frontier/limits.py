@@ -6,7 +6,7 @@ parent domains, the first that has limits. Limits hold for all crawls of a names
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import msgspec
@@ -163,14 +163,19 @@ class LaneState(NamedTuple):
     """Requests per second that its robots.txt asks for."""
 
 
-_STATE = ("until", "asked", "refusals", "refused_since", "slowed", "slowed_at", "slowed_top", "robots_rate", "robots_at")
+STATE_FIELDS = ("until", "asked", "refusals", "refused_since", "slowed", "slowed_at", "slowed_top", "robots_rate", "robots_at")
 PEACE_S, SLOWER, RETURN_S = 1800, 0.7, 20
 """As in `lib/pacing.lua`."""
 
 
 def state_of(client: redis.Redis, key: str, lane: str, now: float) -> LaneState:
     """The state of a lane at `now` (epoch s of Redis); a value that is not a number counts as none."""
-    values: Any = client.hmget(lane_state_key(key, lane), _STATE)
+    values: Any = client.hmget(lane_state_key(key, lane), STATE_FIELDS)
+    return state_from(values, now)
+
+
+def state_from(values: Sequence[bytes | None], now: float) -> LaneState:
+    """The same from the values of STATE_FIELDS."""
     until, asked, refusals, since, slowed, slowed_at, top, robots, robots_at = map(_number, values)
     is_refusing = max(until, asked) / 1000 > now - PEACE_S
     is_slowed = slowed > 0 and slowed_at / 1000 > now - PEACE_S

@@ -50,6 +50,13 @@ def test_an_operator_sets_shows_and_removes_the_limits_of_a_site(redis_client: r
     out = trawl("limit", "example.org")[1]
     assert "3/s, quiet 23:00-06:00 Europe/Berlin" in out
     assert all(len(line.rstrip()) <= 80 for line in out.splitlines()), out
+    history = json.loads(trawl("limit", "example.org", "--history", "--json")[1])
+    assert [act["what"][2:] for act in history] == [
+        ["--rate", "3", "--quiet", "23:00-6:00 Europe/Berlin", "--json"],
+        ["--rate", "3", "--concurrency", "4", "--per-hour", "600", "--json"],
+    ]
+    assert "--concurrency 4" in trawl("limit", "--history")[1]
+    assert trawl("limit", "other.org", "--history")[1] == "nobody has changed limits of other.org\n"
     assert trawl("limit", "example.org", "--remove")[:2] == (0, "no site is limited\n")
 
 
@@ -95,6 +102,7 @@ def test_what_a_lane_may_do_now_and_why_is_shown(redis_client: redis.Redis, traw
         (["a", "--rate", "3", "--remove"], "--remove cannot be combined with limits"),
         (["a", "--burst", "3"], "--burst needs --rate"),
         (["a", "--rate", "0"], "rate = 0 is out of range: from 1e-05 to 10000"),
+        (["a", "--rate", "1", "--history"], "--history cannot be combined with limits"),
         (["a", "--quiet", "at night"], "quiet hours 'at night' cannot be read: write"),
         (["a b", "--rate", "1"], "'a b' is not a site, host or domain"),
     ],

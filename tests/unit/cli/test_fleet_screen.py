@@ -213,7 +213,7 @@ def test_json_has_every_figure_under_a_name_of_its_own() -> None:
         ],
         "unreadable": {},
         "held": [],
-        "sites": {"breakers": [], "drifts": [], "wrong_files": {}},
+        "sites": {"breakers": [], "drifts": [], "wrong_files": {}, "limits": []},
         "beat": {"leader": "host:12", "waiting": ("host:13",), "silent_s": 0.4, "stalled": False},
         "services": [
             {

@@ -12,12 +12,14 @@ from forums.state.foreign_values import Foreign
 from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.site_breakers import Breaker, BreakerState
 from redis_components.crawl_admin.inspector import empty_snapshot
+from redis_components.crawl_admin.lanes import LaneView, in_one_line
 from redis_components.fleet.beats import BeatView
 from redis_components.fleet.holds import Held
 from redis_components.fleet.nodes import NodeRecord
 from redis_components.fleet.registry import CrawlerRecord, CrawlerState
 from redis_components.fleet.rolls import Roll, RollState
 from redis_components.frontier.holds import Hold, HoldKind
+from redis_components.frontier.limits import LaneLimits, LaneState
 from redis_components.server.health import Finding
 
 NOW = 1_800_000_000.0
@@ -30,6 +32,12 @@ def fleet(*crawlers: CrawlerRecord, desired: int = 1, held: tuple[Held, ...] = (
     service = ServiceView.of(replace(empty_snapshot("books"), **sizes), desired, crawlers, held, NOW)
     beats = BeatView(leader="host:1", waiting=(), silent_s=0.5)
     return Overview(now=NOW, services=(service,), crawlers=crawlers, held=held, nodes=(NODE,), beats=beats)
+
+
+def lane(name: str, refusals: int = 0, refused_s: float = 0.0, *, left_alone_s: float = 0.0, slowed: float | None = None) -> Any:
+    state = LaneState(left_alone_s=left_alone_s, refusals=refusals, refused_s=refused_s, slowed=slowed, robots=None)
+    figures: dict[str, Any] = {"rate_now": slowed, "at_work": None, "waiting": 0, "quiet_s": None, "next_s": None}
+    return LaneView(lane=name, limits=LaneLimits(), state=state, **figures)
 
 
 def board(**state: Any) -> BoardView:
@@ -91,6 +99,12 @@ FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
         "trawl sites check demo",
         False,
     ),
+    "refusals": (
+        replace(WELL, sites=SitesView(lanes=(lane("good", 9, 60), lane("shop", 12, 7300)))),
+        "without half an hour of peace: shop (shop has refused 12 in 2 h)",
+        "trawl lanes",
+        False,
+    ),
     "a stale board": (replace(WELL, sites=SitesView(boards=(board(),))), "stale: demo/f1", "trawl forums", True),
     "a failing board": (
         replace(WELL, sites=SitesView(boards=(board(tried_at=NOW - 9, errors=1),))),
@@ -143,3 +157,9 @@ def test_what_an_operator_wants_is_no_problem(view: Overview) -> None:
 def test_the_worst_comes_first() -> None:
     found = problems(replace(fleet(GIVEN_UP, desired=1, dead=1), server=(Finding(name="x", said="a", fix="b", grave=False),)))
     assert [one.grave for one in found] == [True, False, False]
+
+
+def test_lanes_that_get_less_than_their_limits_are_one_line() -> None:
+    lanes = [lane("a", slowed=0.5), lane("b", left_alone_s=7), lane("c"), *(lane(f"d{n}", slowed=1.0) for n in range(4))]
+    assert in_one_line(lanes) == "1 left alone (b), 5 slowed (a, d0, d1, …)"
+    assert in_one_line(lanes[2:3]) == ""

@@ -20,11 +20,13 @@ from forums.state.site_breakers import Breaker, BreakerState
 from monitoring.exposition import FleetCollector, exposition
 from monitoring.metrics import METRICS, reference
 from redis_components.crawl_admin.inspector import CrawlSnapshot, empty_snapshot
+from redis_components.crawl_admin.lanes import LaneView
 from redis_components.fleet.beats import BeatView
 from redis_components.fleet.holds import Held
 from redis_components.fleet.nodes import NodeRecord
 from redis_components.fleet.registry import CrawlerRecord, CrawlerState
 from redis_components.frontier.holds import Hold, HoldKind
+from redis_components.frontier.limits import LaneLimits, LaneState
 from redis_components.server.health import NAMES
 
 ROOT = Path(__file__).parents[3]
@@ -93,6 +95,18 @@ SITES = SitesView(
     boards=tuple(BoardView(watched=one, now=NOW) for one in BOARDS),
     spent={"demo": Spent(scan=24, detail=25, check=26, backfill=27)},
     budgets={"demo": 1200.0},
+    lanes=(
+        LaneView(
+            lane="shop",
+            limits=LaneLimits(rate=2.0),
+            state=LaneState(left_alone_s=61.0, refusals=62, refused_s=63.0, slowed=0.5, robots=None),
+            rate_now=0.5,
+            at_work=None,
+            waiting=64,
+            quiet_s=None,
+            next_s=65.0,
+        ),
+    ),
     delays={"demo": DelayHistogram(counts=(47, 1, 0, 0, 0, 0, 0, 0, 1), sum_s=99.5)},
 )
 
@@ -183,6 +197,11 @@ def test_every_figure_comes_out_under_its_name() -> None:
         "trawl_crawlers_desired": 22,
         "trawl_crawlers_up": 1,
         'trawl_held{site="demo",word="pause"}': 1,
+        'trawl_lane_state{site="shop",state="left alone"}': 1,
+        'trawl_lane_rate{site="shop"}': 0.5,
+        'trawl_lane_requests_waiting{site="shop"}': 64,
+        'trawl_lane_left_alone_seconds{site="shop"}': 61,
+        'trawl_lane_refusals{site="shop"}': 62,
         'trawl_site_breaker{cause="login",site="demo"}': 1,
         'trawl_site_breaker_seconds{cause="login",site="demo"}': 30,
         'trawl_site_blocked_total{cause="login",kind="list",site="demo"}': 41,
