@@ -31,6 +31,11 @@ _OPTIONS = """
 # delay_s = 0.5                # time between two requests of one crawler
 # concurrency = 2              # requests of one crawler at a time
 """
+_KIND = """\
+max_rate = 2                   # requests per second of all crawlers together, however many there are
+max_concurrency = 2            # requests of all crawlers at a time
+# quiet_hours = "01:00-06:00"  # nothing is sent then
+"""
 _LEARNED = """
 # No profile knows this software: what stands below was learned from its pages. A field is a CSS selector, or an XPath that
 # begins with ./ (docs/sites.md has a worked example): mend what is wrong, and try it with `trawl sites check {name} --live`.
@@ -68,7 +73,9 @@ def name_of(url: str) -> str:
 
 
 def text_of(draft: Draft) -> str:
-    """The file."""
+    """The file. A site elsewhere gets limits that do not depend on the number of crawlers."""
+    from forums.sites.http.fetch import is_this_machine
+
     wrapper: Wrapper | None = draft.wrapper
     head = _HEAD.format(
         name=draft.name, base_url=draft.base_url, software=draft.software, today=datetime.now(UTC).date().isoformat()
@@ -83,7 +90,8 @@ def text_of(draft: Draft) -> str:
         lines += _times(wrapper)
     robots = "" if draft.obey_robots else "obey_robots = false           # robots.txt forbids it: ask the site's owners\n"
     named = f"\n[headers]\nUser-Agent = {json.dumps(draft.agent)}\n" if draft.agent else ""
-    parts = [head, *lines, _forums(draft), _OPTIONS, robots, named]
+    limits = "" if is_this_machine(draft.base_url) else _KIND
+    parts = [head, *lines, _forums(draft), _OPTIONS, limits, robots, named]
     if wrapper:
         parts += [_LEARNED.format(name=draft.name), *_missing(wrapper), *_pages(wrapper.pages)]
     elif draft.profile is None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from demo.forum.bodies import Bodies
 from demo.forum.html_pages import HtmlPages
 from demo.forum.world import Size, World
 from forums.sites import Site, load_site
+from forums.sites.definition.site import Politeness
 from forums.sites.discovery.draft_file import Draft, text_of
 from forums.sites.discovery.explore import MOST_PAGES, Explorer
 from forums.sites.discovery.preview import preview
@@ -177,3 +179,13 @@ def test_a_page_that_is_of_no_forum_is_none(body: str) -> None:
     visitor = Stored(lambda _: f"<html><body>{body}</body></html>")
     assert asyncio.run(Explorer(visitor).look(asyncio.run(visitor.get(f"{BASE}/")))) is None
     assert len(visitor.asked) <= MOST_PAGES
+
+
+@pytest.mark.parametrize(("base_url", "rate"), [("https://forum.example.org", 2), ("http://127.0.0.1:8000", None)])
+def test_a_new_file_limits_all_crawlers_at_a_site_elsewhere(base_url: str, rate: int | None) -> None:
+    for obey_robots in (True, False):
+        draft = Draft(name="x", profile=None, software="unknown", base_url=base_url, agent="a (b@c)", obey_robots=obey_robots)
+        known = tomllib.loads(text_of(draft))
+        politeness = Politeness(**known["politeness"])
+        assert (politeness.max_rate, politeness.max_concurrency, politeness.obey_robots) == (rate, rate, obey_robots)
+        assert known["headers"] == {"User-Agent": "a (b@c)"}
