@@ -24,6 +24,7 @@ SPEED = (
     "dupefilters",
     "supervision",
     "holds",
+    "lanes",
     "neighbours",
     "writer_rows",
     "freshness",
@@ -34,6 +35,8 @@ DEATHS = ("kill_table", "deaths")
 """What `make deaths` runs."""
 LIVING = ("living",)
 """What `make living` runs."""
+POLITE = ("politeness",)
+"""Twenty minutes at a site that refuses; run by name."""
 
 
 def module_of(name: str) -> str:
@@ -47,9 +50,9 @@ def module_of(name: str) -> str:
 def main() -> int:
     """Run what is named, or all of SPEED."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"among {', '.join((*SPEED, *DEATHS, *LIVING))}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"among {', '.join((*SPEED, *DEATHS, *LIVING, *POLITE))}")
     names = parser.parse_args().names or SPEED
-    if unknown := set(names) - {*SPEED, *DEATHS, *LIVING}:
+    if unknown := set(names) - {*SPEED, *DEATHS, *LIVING, *POLITE}:
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
     failed = []
     for name in names:

@@ -10,16 +10,22 @@ from typing import Any
 import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from redis_components.frontier import limits
 from redis_components.frontier.limits import HOUR_MS, LaneLimits
 from redis_components.frontier.messages import NO_FILTER, Lease, NewRequest
+from redis_components.frontier.permits import LanePermits
 from redis_components.frontier.robots_cache import FileKind, RobotsCache, RobotsFile
 from tests.lua.test_lanes import LANE, redis_ms
 from tests.support.owner import KEYS, Owner
 
 AHEAD_MS = 400
 """So far in advance leases are handed out (`lib/pacing.lua`)."""
+JITTER = 1.045
+"""Requests of a rate are farther apart by this (the same file)."""
+QUIET = ((0, 720), (660, 60))
+"""At any time of the day."""
 LIMITS = st.builds(
     LaneLimits,
     rate=st.none() | st.sampled_from([2.0, 20.0, 200.0]),
@@ -27,7 +33,7 @@ LIMITS = st.builds(
     concurrency=st.none() | st.integers(1, 4),
     quotas=st.sampled_from([(), ((7, HOUR_MS),), ((12, HOUR_MS), (5, 2 * HOUR_MS))]),
 )
-STEPS = ["store", "take", "take", "take", "ack", "release", "die", "slow", "robots", "wait"]
+STEPS = ["store", "take", "take", "take", "ack", "release", "die", "slow", "robots", "visit", "visit", "wait", "quiet"]
 STEP = st.tuples(st.sampled_from(STEPS), st.integers(0, 1))
 
 
@@ -63,12 +69,24 @@ class Site:
                 one.frontier.slow_down(LANE, 50)
             case "robots":
                 RobotsCache(self.client, KEYS, "x").store("http://a", RobotsFile(FileKind.RULES, rate=10.0), LANE)
+            case "visit":
+                self.visit()
             case "wait":
                 one.frontier.wait(LANE, 3600)
+            case "quiet":
+                limits.change(self.client, KEYS.limits, LANE, replace(self.limited, quiet=QUIET))
         one.advance(0.05)
-        if what == "wait":
+        if what in ("wait", "quiet"):
             self.crawlers[1 - n].advance(1.2)  # it has heard of it
             self.is_left_alone = True
+
+    def visit(self) -> None:
+        """A page that is fetched outside of the crawl."""
+        permits = LanePermits(self.client, KEYS.limits)
+        if permits.ask([LANE]).is_granted:
+            assert not self.is_left_alone
+            self.started += 1
+            permits.end(LANE)
 
     def take(self, n: int) -> None:
         one = self.crawlers[n]
@@ -87,7 +105,7 @@ class Site:
             assert self.started <= most
         if limited.rate:
             elapsed_ms = redis_ms(self.client) - self.began + AHEAD_MS
-            assert self.started <= limited.burst + limited.rate * elapsed_ms / 1000 + 1
+            assert self.started <= limited.burst + limited.rate / JITTER * elapsed_ms / 1000 + 1
         waiting = self.client.zcard(KEYS.lane(LANE)) + self.client.zcard(KEYS.ready())
         leased = sum(len(self.client.hkeys(key.decode())) for key in self.client.keys(f"{KEYS.requests}:leases:*"))
         counted: Any = self.client.hget(KEYS.counters(), "acked") or 0
