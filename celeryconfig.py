@@ -208,6 +208,8 @@ task_annotations = {
             "reconcile_fleet",
             "scale_fleet",
             "roll_fleet",
+            "crawl",
+            "cancel_job",
             "store_items",
         ),
         *("probe_sites", "prune_raw_pages", "publish_events", "notify_alarms"),

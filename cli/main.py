@@ -50,6 +50,7 @@ from .commands import (
     hold,
     init,
     items,
+    jobs,
     lanes,
     limit,
     logs,
@@ -62,6 +63,7 @@ from .commands import (
     rescan,
     restore,
     roll,
+    run,
     scale,
     schedule,
     seed,
@@ -131,6 +133,8 @@ app.command("drain", rich_help_panel=RUN)(hold.drain)
 app.command("stop", rich_help_panel=RUN)(hold.stop)
 app.command("resume", rich_help_panel=RUN)(hold.resume)
 app.command("crawl", rich_help_panel=RUN)(crawl.crawl)
+app.command("run", rich_help_panel=RUN)(run.run)
+app.add_typer(jobs.app, name="jobs", rich_help_panel=RUN)
 app.command("status", rich_help_panel=LOOK)(status.status)
 app.command("forums", rich_help_panel=LOOK)(forums.forums)
 app.command("nodes", rich_help_panel=LOOK)(nodes.nodes)

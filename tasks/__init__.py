@@ -10,6 +10,7 @@ from .crawling import cancel_crawl, crawl_once
 from .events import notify_alarms, publish_events
 from .fleet import reconcile_fleet, roll_fleet, run_crawler, scale_fleet
 from .holding import drain_fleet, drain_site, pause_fleet, pause_site, resume_fleet, resume_site, stop_fleet
+from .jobs import cancel_job, crawl
 from .seeding import backfill, recheck_threads, refresh_posts, rescan_forum, seed_forums, seed_urls
 from .storage import store_items
 
@@ -23,6 +24,8 @@ __all__ = [  # noqa: RUF022 - in groups
     "backfill",
     "scale_fleet",
     "roll_fleet",
+    "crawl",
+    "cancel_job",
     "crawl_once",
     "cancel_crawl",
     "pause_fleet",

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import redis
+from celery.exceptions import Ignore
 
 from redis_components.connection import connect
 from redis_components.fleet.audit import Act, append, without_secrets
@@ -21,7 +22,7 @@ OF_OPERATORS = frozenset(
     for name in (
         *("scale_fleet", "roll_fleet", "pause_fleet", "drain_fleet", "stop_fleet", "resume_fleet"),
         *("pause_site", "drain_site", "resume_site", "crawl_once"),
-        *("seed_forums", "rescan_forum", "refresh_posts", "backfill", "seed_urls"),
+        *("seed_forums", "rescan_forum", "refresh_posts", "backfill", "seed_urls", "crawl", "cancel_job"),
     )
 )
 
@@ -33,6 +34,9 @@ def audited(task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterat
     try:
         yield
         outcome = "done"
+    except Ignore:  # its result comes later
+        outcome = "done"
+        raise
     finally:
         if task.name in OF_OPERATORS:
             given = (*args, *(f"{name}={value}" for name, value in kwargs.items()))

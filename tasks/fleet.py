@@ -16,9 +16,11 @@ from redis_components.fleet.holds import FleetHolds
 from redis_components.fleet.nodes import Nodes
 from redis_components.fleet.registry import Registry, SlotCommand, SlotCommandKind, slot_name
 from redis_components.fleet.rolls import RollNote
+from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.server.stored_values import is_foreign
 from workers.fleet.autoscale import resize
 from workers.fleet.holds import stopped_slots
+from workers.fleet.jobs import advance, closed_slots
 from workers.fleet.reconcile import Action, Forget, ForgetNode, Launch, Retire, plan
 from workers.fleet.roll import go_on, start_roll
 from workers.fleet.sizes import desired_fleet, scale
@@ -26,6 +28,7 @@ from workers.node.host import NODE
 
 from .app import app
 from .flower import CrawlingEvents
+from .jobs import tell_results
 from .routing import drop_inbox, node_queue
 
 T = TypeVar("T")
@@ -57,6 +60,7 @@ def reconcile_fleet() -> list[str]:
     """Launch missing crawlers and retire surplus ones; returns the actions. Safe to run concurrently."""
     client = connect()
     registry, nodes = Registry(client), Nodes(client)
+    jobs = _apart(registry, "jobs", lambda: advance(client, registry)) or []
     desired, crawlers = desired_fleet(registry), registry.crawlers()
     known, now = nodes.all(), registry.now()
     views, strangers = registry.slots(desired, crawlers), [r for r in crawlers if r.number is None]
@@ -66,7 +70,8 @@ def reconcile_fleet() -> list[str]:
     if resized := apart("sizing itself", lambda: resize(client, desired, views, known, now)) or {}:
         desired |= resized
         views = registry.slots(desired, crawlers)
-    stopped = stopped_slots(held.fields(), desired)
+    over = Hold(word=HoldKind.STOP, at=now, by="its job", reason="the crawl is over")
+    stopped = stopped_slots(held.fields(), desired) | dict.fromkeys(closed_slots(client, views), over)
     actions = plan(desired, views, known, now, strangers, stopped)
     for service in desired:
         done += [f"hold {one}" for one in apart(f"holds of {service}", partial(held.spread, [service])) or ()]
@@ -77,7 +82,8 @@ def reconcile_fleet() -> list[str]:
     leaving = [action.slot for action in actions if isinstance(action, Retire)]
     if roll := apart("roll", lambda: go_on(registry, RollNote(client), desired, views, leaving, stopped)):
         done.append(f"roll {roll.state}: {roll.reason or 'goes on'}")
-    return done
+    tell_results(client, jobs)
+    return done + [f"job {job.id}: {job.sentence()}" for job in jobs if job.state.ended]
 
 
 def _apart(registry: Registry, what: str, act: Callable[[], T]) -> T | None:

@@ -18,6 +18,7 @@ from click import ClickException
 from redis_components.connection import connect
 from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, TrawlError
+from redis_components.fleet.jobs import Jobs
 from redis_components.fleet.nodes import NodeRecord, Nodes
 from redis_components.fleet.registry import Registry
 from redis_components.names import node_name
@@ -112,10 +113,12 @@ def node_record(worker: Any) -> NodeRecord:
 
 
 def served(worker: Any) -> tuple[str, ...]:
-    """The services whose queues it consumes; of a worker without -Q those that were declared since its start, too."""
+    """The services whose queues it consumes, and their jobs; of a worker without -Q all that were declared since its start."""
     queues = services_of([*worker.app.amqp.queues.consume_from])
     if {f"{SERVICE_PREFIX}{service}" for service in default_fleet()} - set(worker.app.amqp.queues.consume_from):
-        return queues  # it was started with -Q
+        return tuple(
+            sorted({*queues, *(name for name, job in Jobs(connect()).open().items() if job.service in queues)})
+        )  # with -Q
     return tuple(sorted({*queues, *declared_fleet(connect())}))
 
 

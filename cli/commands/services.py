@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -84,6 +83,7 @@ def add(
         trawl services add books --project shop.settings --size 2
         trawl services add news-de --spider news --project shop.settings -a language=de
     """
+    from cli.access.pairs import pairs
     from cli.access.redis import redis_client
     from cli.views.output import print_json
     from redis_components.fleet.services import Services
@@ -93,8 +93,8 @@ def add(
         "spider": spider,
         "project": project,
         "size": size,
-        "arguments": _pairs("-a", arguments),
-        "settings": _pairs("-s", settings),
+        "arguments": pairs("-a", arguments),
+        "settings": pairs("-s", settings),
         "memory_soft_mb": memory_soft_mb,
         "memory_hard_mb": memory_hard_mb,
         "max_age": max_age,
@@ -188,15 +188,3 @@ def _row(name: str, record: ServiceRecord, declared: str) -> dict[str, Any]:
 
     shown = asdict(record) | {"spider": record.spider or name, "declared": declared}
     return shown | {"consumer": masked(record.consumer) if "://" in record.consumer else record.consumer}
-
-
-def _pairs(option: str, words: Iterable[str] | None) -> dict[str, str]:
-    from redis_components.errors import ConfigError
-
-    found = {}
-    for word in words or ():
-        name, equals, value = word.partition("=")
-        if not (name and equals):
-            raise ConfigError(f"{option} {word!r} is not of the form NAME=VALUE")
-        found[name] = value
-    return found

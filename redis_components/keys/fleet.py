@@ -59,6 +59,22 @@ class FleetKeys:
         """
         return f"{self.prefix}:services"
 
+    def jobs(self) -> str:
+        """HASH: finite crawls (id -> JSON with service, arguments, crawlers, state, reason, figures), those that are over for
+        TRAWL_JOBS_KEEP.
+
+        Written by `trawl run`, `trawl jobs`, the task `crawl` and `reconcile_fleet` (`swap.lua`); read by these, nodes and
+        supervisors.
+        """
+        return f"{self.prefix}:jobs"
+
+    def job_ends(self, job: str) -> str:
+        """HASH: the crawlers of a job that came to the end of the crawl (number of the slot -> finish reason of Scrapy).
+
+        Written by supervisors; read and removed by `reconcile_fleet`.
+        """
+        return f"{self.prefix}:job_ends:{job}"
+
     def met(self, word: str) -> str:
         """STRING with TTL: a word by which a crawler finds out whether its own Redis is the fleet's.
 

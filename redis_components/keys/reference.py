@@ -22,6 +22,7 @@ FLEET_SAMPLES = {
     "spider": "<spider>",
     "number": "<number>",
     "task_id": "<task id>",
+    "job": "<job>",
     "word": "<word>",
     "key": "<key>",
 }

@@ -41,6 +41,7 @@ from .crawl import make_crawl
 from .crawl_record import CrawlPlace, bound_items, check_metrics
 from .fleet_redis import Elsewhere, find, hand_over, warn
 from .isolated import crawl_alone
+from .job_settings import share_job
 from .limits import CrawlerLimits
 from .parent_death import Parent
 from .service_spider import ServiceSpider
@@ -97,7 +98,7 @@ class CrawlerProcess:
         self._limits = CrawlerLimits.of(settings)
         self._url, self._elsewhere = redis_url(), Elsewhere()
         start_key = options.settings.get("REDIS_START_URLS_KEY", "") if options.slot else ""
-        service = ServiceSpider(loads=options.loads, consumer=options.consumer, start_key=start_key)
+        service = ServiceSpider(loads=options.loads, consumer=options.consumer, start_key=start_key, ends=bool(options.job_of))
         self._crawl = make_crawl(
             settings, options.spider, options.arguments, service=service, owner=options.owner, adapt=self._adapt
         )
@@ -121,6 +122,9 @@ class CrawlerProcess:
     def _adapt(self, settings: Settings, spider: type[Spider]) -> None:
         check_metrics(settings, spider)
         bound_items(settings)
+        if self._options.job_of:
+            first = self._options.slot is None or self._options.slot.number == 0
+            share_job(settings, spider, self._options.job_of, first=first)
         hand_over(settings, spider, self._url)
         if self._options.alone:
             crawl_alone(settings, spider)

@@ -7,7 +7,11 @@ from typing import Any
 
 from scrapy import Spider
 
+from redis_components.spiders import RedisMixin
 from workers.process.item_consumers import NO_CONSUMER
+
+JOB_IDLE_S = 2
+"""After so long without anything to do, in all of its crawlers, a job of a spider that is fed from Redis is over."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +21,8 @@ class ServiceSpider:
     loads: str = ""
     consumer: str = ""
     start_key: str = ""
+    ends: bool = False
+    """It ends when the whole crawl has nothing to do: a spider that is fed from Redis would wait for start tasks for ever."""
 
     def named(self, service: str, found: type[Spider]) -> type[Spider]:
         """The class itself, or a subclass that is called as the service: the keys of a crawl have the spider's name in them."""
@@ -27,4 +33,6 @@ class ServiceSpider:
             changed["item_consumer"] = "" if self.consumer == NO_CONSUMER else self.consumer
         if self.start_key and getattr(found, "redis_key", None):
             changed["redis_key"] = self.start_key
+        if self.ends and issubclass(found, RedisMixin) and not found.max_idle_time:
+            changed["max_idle_time"] = JOB_IDLE_S
         return type(found.__name__, (found,), {**changed, "__module__": found.__module__}) if changed else found

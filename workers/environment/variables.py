@@ -96,6 +96,13 @@ class Fleet(Variables):
         ge=0,
         le=3600,
     )
+    jobs_keep: Number = declare(
+        604_800.0,
+        "s for which the keys and the record of a job (`trawl run`) are kept after its end; its items stay until they are taken",
+        rule="must be a number of seconds from 60 to 31536000",
+        ge=60,
+        le=31_536_000,
+    )
     tasks: Annotated[tuple[str, ...], parsed_by(parse_names)] = declare(
         (),
         "modules with an operator's own Celery tasks, `shop.tasks,shop.reports` ([deployment.md](deployment.md#your-own-tasks))",

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import redis
 
+from redis_components.fleet.jobs import Jobs
 from redis_components.fleet.services import ServiceRecord, as_texts
 from workers.process.item_consumers import CONSUMERS, NO_CONSUMER
 from workers.process.options import CrawlerOptions
@@ -16,8 +17,10 @@ from .sizes import service_in
 def as_declared(client: redis.Redis, options: CrawlerOptions) -> CrawlerOptions:
     """The options of a crawler of `options.spider`, a service. Raises ConfigError and `redis.RedisError`."""
     record = service_in(client, options.spider) or ServiceRecord()
+    job = Jobs(client).of(options.spider)
     return replace(
         options,
+        job_of=job.service if job else "",
         arguments=as_texts(record.arguments),
         settings=record.scrapy_settings(),
         loads=record.spider if record.spider != options.spider else "",

@@ -12,6 +12,7 @@ import redis
 
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.fleet.autoscaling import Autoscaling
+from redis_components.fleet.jobs import Jobs, JobState
 from redis_components.fleet.registry import Registry
 from redis_components.fleet.services import ServiceRecord, Services
 from redis_components.names import MOST_SLOTS, is_name
@@ -33,12 +34,18 @@ def default_fleet() -> dict[str, int]:
 
 
 def declared_fleet(client: redis.Redis) -> dict[str, int]:
-    """The same with the services that were declared at run time. Raises ConfigError and `redis.RedisError`."""
-    return default_fleet() | {name: one.size for name, one in Services(client).all().items() if is_name(name)}
+    """The same with the services that were declared at run time, and the jobs that are not over. Raises ConfigError and
+    `redis.RedisError`.
+    """
+    of_services = {name: one.size for name, one in Services(client).all().items() if is_name(name)}
+    jobs = {name: one.crawlers if one.state is JobState.RUNNING else 0 for name, one in Jobs(client).open().items()}
+    return default_fleet() | of_services | jobs
 
 
 def service_in(client: redis.Redis, service: str) -> ServiceRecord | None:
-    """How a service is declared; None for one of `TRAWL_FLEET` alone. Raises ConfigError and `redis.RedisError`."""
+    """How a service, or a job, is declared; None for one of `TRAWL_FLEET` alone. Raises ConfigError and `redis.RedisError`."""
+    if job := Jobs(client).of(service):
+        return job.declaration
     return Services(client).of(service) or services_in_file().get(service)
 
 

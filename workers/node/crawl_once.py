@@ -21,6 +21,7 @@ from scrapy.utils.project import get_project_settings
 from redis_components.errors import ConfigError, TrawlError
 from workers.crawler.crawl import Crawl, make_crawl
 from workers.crawler.isolated import crawl_alone, fed_from_redis
+from workers.fleet.job_orders import ALLOWED_SETTINGS
 from workers.process import freeze_detection
 
 from .crawl_once_result import MOST_ITEMS, OnceOutcome, OnceResult
@@ -36,36 +37,6 @@ SLOWEST_PAGE_S = 30.0  # DOWNLOAD_TIMEOUT is at most this: so long may the end o
 CLOSING_S = 10.0  # more, for pipelines and extensions to close
 STDERR = 2
 SILENCE_S = 15.0  # a reactor that has not answered for this time hangs
-
-# Who can send a task could have any class loaded, or any file written, by the settings that name them.
-ALLOWED_SETTINGS = frozenset(
-    {
-        "AUTOTHROTTLE_ENABLED",
-        "AUTOTHROTTLE_MAX_DELAY",
-        "AUTOTHROTTLE_START_DELAY",
-        "AUTOTHROTTLE_TARGET_CONCURRENCY",
-        "CLOSESPIDER_ERRORCOUNT",
-        "CLOSESPIDER_ITEMCOUNT",
-        "CLOSESPIDER_PAGECOUNT",
-        "CLOSESPIDER_TIMEOUT",
-        "CONCURRENT_ITEMS",
-        "CONCURRENT_REQUESTS",
-        "CONCURRENT_REQUESTS_PER_DOMAIN",
-        "COOKIES_ENABLED",
-        "DEPTH_LIMIT",
-        "DEPTH_PRIORITY",
-        "DOWNLOAD_DELAY",
-        "DOWNLOAD_MAXSIZE",
-        "DOWNLOAD_TIMEOUT",
-        "RANDOMIZE_DOWNLOAD_DELAY",
-        "REDIRECT_ENABLED",
-        "REDIRECT_MAX_TIMES",
-        "RETRY_ENABLED",
-        "RETRY_TIMES",
-        "ROBOTSTXT_OBEY",
-        "USER_AGENT",
-    }
-)
 
 _WORDY = ("scrapy.addons", "scrapy.crawler", "scrapy.middleware")  # 40 lines of each crawl in the worker's log
 

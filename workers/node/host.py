@@ -11,6 +11,7 @@ from redis_components.crawl_admin.inspector import expire_owner
 from redis_components.embedded import data_dir
 from redis_components.errors import TrawlError
 from redis_components.fleet.crawl_records import keys_in
+from redis_components.fleet.jobs import Jobs
 from redis_components.fleet.nodes import Nodes
 from redis_components.fleet.registry import CrawlerRecord, Registry
 from redis_components.fleet.runs import Runs
@@ -85,6 +86,7 @@ class Node:
             surroundings = Surroundings(
                 node=name,
                 declared=declared,
+                on_finished=partial(Jobs(client).crawler_ended, spider, number),
                 draining=self.drain.is_set,
                 on_launch=place.note,
                 on_start=self.failed_starts.note,

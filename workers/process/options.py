@@ -22,6 +22,7 @@ class CrawlerOptions:
     settings: dict[str, str] = field(default_factory=dict)  # Scrapy's
     loads: str = ""  # the spider in its project, where the service has another name
     consumer: str = ""  # of its items, where the service declares it
+    job_of: str = ""  # the service whose finite job this is; "": an endless service
     project: str = ""  # its settings module, in SCRAPY_SETTINGS_MODULE of its process; "": the one that is there
     alone: bool = False  # an ordinary spider crawls apart from the project's shared frontier
     slot: Slot | None = None  # None: started by hand
@@ -39,7 +40,7 @@ class CrawlerOptions:
         if self.slot:
             line += ["--slot", str(self.slot.number), "--token", str(self.slot.token)]
         optional = {"node": self.node, "parent": self.parent, "pulse-fd": self.pulse_fd, "page-fd": self.page_fd}
-        optional |= {"loads": self.loads, "consumer": self.consumer}
+        optional |= {"loads": self.loads, "consumer": self.consumer, "job-of": self.job_of}
         optional |= {"owner": self.owner, "log-file": self.log_file}
         line += [f"--{name}={value}" for name, value in optional.items() if value not in (None, "")]
         if self.alone:
@@ -69,6 +70,7 @@ def parse(arguments: Sequence[str] | None = None) -> CrawlerOptions:
         settings=dict(given.s),
         loads=given.loads,
         consumer=given.consumer,
+        job_of=given.job_of,
         alone=given.alone,
         slot=slot,
         node=given.node,
@@ -89,6 +91,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--loads", default="", metavar="NAME", help="the spider's name in its project, where SPIDER is another")
     parser.add_argument(
         "--consumer", default="", metavar="NAME", help="consumer of its items, instead of the one that the spider declares"
+    )
+    parser.add_argument(
+        "--job-of", default="", metavar="NAME", help="end when all of the crawl is done, as a job of this service"
     )
     parser.add_argument("--alone", action="store_true", help="run an ordinary spider with a queue in memory")
     parser.add_argument("--slot", metavar="N", type=int, help="number of the slot that this crawler fills (supervised crawlers)")

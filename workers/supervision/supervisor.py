@@ -18,6 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 
 from redis_components.errors import ConfigError
 from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry, Renewal, Slot, SlotCommand, SlotCommandKind
@@ -51,6 +52,7 @@ class Verdict(StrEnum):
     LOST = "lost"  # the slot was given to somebody else while this node was cut off or frozen
     CRASH_LOOPING = "crash-looping"  # its crawlers died too often too fast
     REFUSED = "refused"  # its crawler cannot run as configured
+    FINISHED = "finished"  # of a job: its crawler came to the end of the crawl
 
 
 _LAST_STATE = {Verdict.CRASH_LOOPING: CrawlerState.CRASH_LOOPING, Verdict.REFUSED: CrawlerState.REFUSED}
@@ -79,6 +81,7 @@ class Surroundings:
     on_run: Callable[[Run], object] = lambda _: None  # told when a crawler began and ended, in another thread; may fail for Redis
     expire_owner: Callable[[str, str, str], object] = lambda _spider, _owner, _why: None  # take back leases of one that died (e)
     on_deadly_page: Callable[[PageAtWork, str], object] = lambda _page, _what: None  # told what a crawler hung or died over
+    on_finished: Callable[[str], object] = lambda _: None  # of a job: told Scrapy's finish reason; may fail for Redis
     declared: Callable[[CrawlerOptions], CrawlerOptions] = lambda options: options  # as the service is declared now; asks Redis
     config: Callable[[], str] = config_digest  # digest of what a crawler that is launched now is configured with
     before: CrawlerRecord | None = None  # the slot's last record
@@ -155,6 +158,9 @@ class Supervisor:
             end = self._one_life()
             if end is None:
                 continue  # it was ended on purpose: there is a verdict or an order now
+            if self._options.job_of and end.kind is ExitKind.FINISHED:
+                self._heartbeat.errand(partial(self._around.on_finished, end.reason or end.kind.label))
+                return Verdict.FINISHED
             decision = decide(end, self._ledger.streak, self._config.restarts, luck=random.random())  # noqa: S311 - jitter
             self._ledger.count(decision.streak)
             self._say_what_happened(end, decision)
@@ -273,7 +279,8 @@ class Supervisor:
         crawler.pulse()
         stopping = crawler.record is not None and crawler.record.state is CrawlerState.STOPPING
         page = crawler.page_at_work()
-        reason = reason or (crawler.record.note if crawler.record and stopping else None)
+        is_told = stopping or (code == 0 and self._options.job_of)  # at the end of a crawl the note is Scrapy's finish reason
+        reason = reason or (crawler.record.note if crawler.record and is_told else None)
         end = Exit.of(code, lived_s=crawler.lived_s, stopping=stopping, why=why, reason=reason)
         blamed = page if page and end.kind.blames_page(code, page.lasted_s) else None
         if blamed:

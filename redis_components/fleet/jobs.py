@@ -1,0 +1,138 @@
+"""Finite crawls: a job has a service's spider, its own keys, some crawlers, and an end.
+
+To the fleet a job is one more service, called by the job's id, such as `books.3fa2c1d0`: slots, logs, pauses and metrics of jobs
+are those of services. `workers.fleet.jobs` starts, follows and ends them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import redis
+
+from redis_components.keys import FleetKeys
+from redis_components.server.replies import as_text
+from redis_components.server.stored_records import JsonRecord, RecordStore
+from redis_components.server.stored_values import Count, Epoch, Size
+
+from .services import ServiceRecord
+
+FINISHED = "finished"
+"""Scrapy's reason of a crawl that had nothing left to do."""
+
+
+class JobState(StrEnum):
+    """What became of a job."""
+
+    RUNNING = "running"  # its crawlers crawl, or wait for room on a node
+    ENDING = "ending"  # its end is decided (`reason`), its crawlers finish their pages
+    FINISHED = "finished"  # it is over; `reason` is Scrapy's finish reason
+    CANCELLED = "cancelled"  # somebody ended it; what was left in its queue is kept for a while
+    FAILED = "failed"  # its crawlers cannot run, or die again and again; the same is kept
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing of it runs any more."""
+        return self not in (JobState.RUNNING, JobState.ENDING)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobFigures:
+    """What a job has done up to now, summed over its crawlers, those that died included."""
+
+    pages: Count = 0  # responses received
+    items: Count = 0
+    errors: Count = 0  # lines of level ERROR or above in the crawlers' logs
+    dead: Count = 0  # requests and start tasks that were given up
+    left: Count = 0  # requests and start tasks that wait, or are at work
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(JsonRecord):
+    """One job from its start to its end. Times are Redis's, in epoch seconds."""
+
+    MOST = 1024 * 1024  # with its URLs
+
+    id: str
+    service: str
+    declaration: ServiceRecord = field(default_factory=ServiceRecord)
+    """How its crawlers are launched: the service as it was declared at the start, with what the job changes."""
+    crawlers: Size = 1
+    arguments: dict[str, str] = field(default_factory=dict)
+    """As given for the job, for people and for `rerun`."""
+    settings: dict[str, str] = field(default_factory=dict)
+    urls: tuple[str, ...] = ()
+    state: JobState = JobState.RUNNING
+    started_at: Epoch = 0.0
+    ended_at: Epoch | None = None
+    reason: str = ""
+    figures: JobFigures = field(default_factory=JobFigures)
+    """As of its end, or of the last look at it."""
+    resumed: Count = 0
+    by: str = ""
+    rounds: Count = 0
+    """How often its crawlers came to an end although something was left in its queue."""
+    task_id: str = ""
+    """Of the task `crawl` whose result this is; "": nobody's."""
+    told: bool = False
+    """Whether that task has its result."""
+    keep_s: float = 0.0
+    """How long its keys and its record are kept after its end."""
+
+    def sentence(self) -> str:
+        """`finished (finished): 50 pages, 50 items, 0 errors`."""
+        one = self.figures
+        reason = f" ({self.reason})" if self.reason and self.reason != self.state else ""
+        more = f", {one.dead} given up" if one.dead else ""
+        left = f", {one.left} left" if one.left else ""
+        return f"{self.state}{reason}: {one.pages} pages, {one.items} items, {one.errors} errors{more}{left}"
+
+
+class Jobs:
+    """The jobs of one fleet. Methods raise `redis.RedisError` when Redis does not answer."""
+
+    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
+        self._client = client
+        self._keys = keys or FleetKeys()
+        self._store = RecordStore(client, self._keys.jobs(), Job)
+
+    def all(self) -> dict[str, Job]:
+        """By id; what cannot be read is left out."""
+        return self._store.all()
+
+    def open(self) -> dict[str, Job]:
+        """Those that are not over."""
+        return {name: job for name, job in self.all().items() if not job.state.ended}
+
+    def of(self, name: str) -> Job | None:
+        """One of them; None where there is none that can be read."""
+        return self._store.get(name)
+
+    def add(self, job: Job) -> bool:
+        """A new one; False, and nothing is changed, where there is one with its id."""
+        return bool(self._client.hsetnx(self._keys.jobs(), job.id, job.to_json()))
+
+    def swap(self, job: Job) -> bool:
+        """Put it in the place of what `all` or `of` has read; False where somebody else was quicker."""
+        return self._store.swap(job.id, job)
+
+    def forget(self, job: Job) -> None:
+        """Drop its record."""
+        with self._client.pipeline() as pipe:
+            pipe.hdel(self._keys.jobs(), job.id)
+            pipe.delete(self._keys.job_ends(job.id))
+            pipe.execute()
+
+    def crawler_ended(self, name: str, number: int, reason: str) -> None:
+        """The crawler of this slot has come to the end of its crawl; it is not launched again."""
+        self._client.hset(self._keys.job_ends(name), str(number), reason)
+
+    def ends(self, name: str) -> dict[int, str]:
+        """The finish reasons of the crawlers that came to an end, by slot."""
+        found = self._client.hgetall(self._keys.job_ends(name))
+        return {int(number): as_text(reason) for number, reason in found.items() if as_text(number).isdigit()}
+
+    def forget_ends(self, name: str) -> None:
+        """All its slots are wanted again."""
+        self._client.delete(self._keys.job_ends(name))

@@ -1,0 +1,111 @@
+"""Finite crawls by Celery: `crawl.delay("books", crawlers=4)`, whose result is the job's."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import redis
+from celery.exceptions import Ignore
+from kombu.exceptions import OperationalError
+
+from redis_components.connection import connect
+from redis_components.errors import ConfigError, TrawlError
+from redis_components.fleet.jobs import Job, Jobs, JobState
+from workers.fleet import jobs
+from workers.fleet.job_orders import check_settings
+
+from .app import app
+
+PROGRESS = "PROGRESS"
+
+logger = logging.getLogger(__name__)
+
+
+class JobFailed(TrawlError):
+    """The crawlers of a job cannot run, or died again and again; the message says why, `trawl logs` shows more."""
+
+
+@app.task(bind=True, name="trawl.crawl", ignore_result=False)
+def crawl(
+    self: Any,
+    service: str,
+    arguments: dict[str, Any] | None = None,
+    settings: dict[str, Any] | None = None,
+    crawlers: int = 1,
+    urls: Sequence[str] = (),
+    id: str = "",
+) -> dict[str, Any]:
+    """`crawl.delay("books", {"category": "x"}, crawlers=4)`: a separate crawl, shared by several crawlers, that ends.
+
+    It takes no process of a worker: the task is PROGRESS with the figures while the fleet's nodes crawl, and SUCCESS with
+    `{"job", "state", "reason", "pages", "items", "errors", …}` when the whole crawl is over, also when it was cancelled. It is
+    FAILURE (JobFailed) where its crawlers cannot run. `settings` are those that a task may set (`workers.fleet.job_orders`);
+    `urls` are start tasks of a spider that is fed from Redis. Raises ConfigError for what cannot be a job.
+    """
+    check_settings(settings or {})
+    direct = bool(self.request.called_directly)
+    order = jobs.JobOrder(
+        service=service,
+        crawlers=crawlers,
+        arguments=arguments or {},
+        settings=settings or {},
+        urls=_urls(urls),
+        id=id,
+        by=str(getattr(self.request, "origin", None) or "a task"),
+        task_id="" if direct else self.request.id,
+    )
+    job = jobs.start(connect(), order)
+    if direct:
+        return jobs.told(job)
+    self.update_state(state=PROGRESS, meta=jobs.told(job))
+    raise Ignore  # `reconcile_fleet` tells the result
+
+
+@app.task(name="trawl.cancel_job", ignore_result=False)
+def cancel_job(job: str) -> dict[str, Any]:
+    """End a job, by its name or id, or by the id of the task `crawl`; pages in flight are finished. Raises ConfigError."""
+    client = connect()
+    by_task = [one.id for one in Jobs(client).open().values() if one.task_id == job]
+    return jobs.told(jobs.cancel(client, by_task[0] if by_task else job))
+
+
+def tell_results(client: redis.Redis, changed: Iterable[Job]) -> None:
+    """Give the tasks of these jobs their progress, or their result; a result that could not be given is given next time."""
+    for job in changed:
+        if not job.task_id or job.told:
+            continue
+        try:
+            _tell(job)
+        except (OperationalError, redis.RedisError, OSError, RuntimeError) as error:
+            logger.warning("the task of %s is not told: %s", job.id, error)
+            continue
+        if job.state.ended and (now := (store := Jobs(client)).of(job.id)) == job and now is not None:
+            store.swap(replace(now, told=True))
+
+
+def _tell(job: Job) -> None:
+    result = jobs.told(job)
+    if not job.state.ended:
+        app.backend.store_result(job.task_id, result, PROGRESS)
+        _event(job, "task-crawling", result=job.sentence())
+    elif job.state is JobState.FAILED:
+        app.backend.mark_as_failure(job.task_id, JobFailed(job.sentence()))
+        _event(job, "task-failed", exception=f"JobFailed({job.sentence()!r})", traceback="")
+    else:
+        app.backend.mark_as_done(job.task_id, result)
+        _event(job, "task-succeeded", result=job.sentence(), runtime=(job.ended_at or job.started_at) - job.started_at)
+
+
+def _event(job: Job, kind: str, **fields: Any) -> None:
+    known = {"uuid": job.task_id, "name": "trawl.crawl", "args": repr((job.service,)), "kwargs": repr(job.arguments)}
+    with app.events.default_dispatcher(hostname="jobs@fleet") as dispatcher:
+        dispatcher.send(kind, retry=False, received=job.started_at, started=job.started_at, **known, **fields)
+
+
+def _urls(urls: object) -> tuple[str, ...]:
+    if not isinstance(urls, list | tuple) or not all(isinstance(url, str) for url in urls):
+        raise ConfigError(f"urls = {urls!r:.100}: must be a list of URLs")
+    return tuple(urls)
