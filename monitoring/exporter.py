@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return 1
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _leave)  # uvicorn stops on these, and then sends them on to us
+        signal.signal(number, leave)  # uvicorn stops on these, and then sends them on to us
     from redis_components.embedded import redis_url  # after the signal handlers: loading takes a while, and a signal may come
 
     from .app import create_app
@@ -53,8 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         refuse_example_secrets(os.environ)
         hosts = allowed_hosts() | {options.host.lower()}
         source = Source(redis_url(), options.spiders)
-        with _listen(options.host, options.port) as listener:
-            sys.stdout.write(f"exporter at {_url(listener)} (/metrics, /livez, /healthz, /readyz), reading {source.name}\n")
+        with listen(options.host, options.port) as listener:
+            sys.stdout.write(f"exporter at {url_of(listener)} (/metrics, /livez, /healthz, /readyz), reading {source.name}\n")
             sys.stdout.flush()
             serve(create_app(source, hosts=hosts), listener)
     except TrawlError as error:
@@ -78,23 +78,25 @@ def serve(app: FastAPI, listener: socket.socket) -> None:
     uvicorn.Server(config).run(sockets=[listener])
 
 
-def _leave(_signal: int, _frame: FrameType | None) -> None:
+def leave(_signal: int, _frame: FrameType | None) -> None:
+    """End this process: what a signal means before uvicorn listens to it."""
     sys.exit(0)
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    """A bound socket. Made here and not by uvicorn, so that a port in use is one line."""
+def listen(host: str, port: int, of: str = "exporter") -> socket.socket:
+    """A bound socket for `of`. Made here and not by uvicorn, so that a port in use is one line."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         return socket.create_server(address[:2], family=family, backlog=128)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         raise ServeError(
-            f"exporter: cannot listen on {host} port {port}: {reason}; choose another --port (0 takes any free one) or --host"
+            f"{of}: cannot listen on {host} port {port}: {reason}; choose another --port (0 takes any free one) or --host"
         ) from error
 
 
-def _url(listener: socket.socket) -> str:
+def url_of(listener: socket.socket) -> str:
+    """Where it listens."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -107,7 +109,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m monitoring.exporter", description="Serve the fleet's metrics for Prometheus, and a status page."
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=_port, default=DEFAULT_PORT, help="default: %(default)s; 0 takes any free one")
+    parser.add_argument("--port", type=port_number, default=DEFAULT_PORT, help="default: %(default)s; 0 takes any free one")
     parser.add_argument(
         "--spiders",
         type=parse_services,
@@ -119,7 +121,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _port(text: str) -> int:
+def port_number(text: str) -> int:
+    """A port of a command line. Raises ArgumentTypeError."""
     if not (text.isascii() and text.isdigit() and int(text) <= 65_535):
         raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 65535, got {text!r}")
     return int(text)

@@ -14,7 +14,7 @@ EXAMPLE = "change-me"
 """The password of `deploy/.env.example`."""
 _SECRET_NAMES = (
     *("TRAWL_REDIS_URL", "TRAWL_BROKER_URL", "TRAWL_DATABASE_URL", "TRAWL_REDIS_PASSWORD", "TRAWL_FLOWER_AUTH"),
-    *("FLOWER_BASIC_AUTH", "REDISCLI_AUTH"),
+    *("FLOWER_BASIC_AUTH", "REDISCLI_AUTH", "TRAWL_API_READ_TOKEN", "TRAWL_API_ACT_TOKEN"),
 )
 _WORD = re.compile(r"(?<![\w-])change-me(?![\w-])", re.IGNORECASE)
 

@@ -14,7 +14,7 @@ import uvicorn
 
 from forums.overview import Overview
 from monitoring.app import create_app
-from monitoring.exporter import _listen
+from monitoring.exporter import listen
 from monitoring.host_check import LOOPBACK, allowed_hosts, host_of
 from monitoring.shared_look import SharedLook
 from monitoring.source import Source
@@ -44,7 +44,7 @@ class Counted(Source):
 @contextmanager
 def served(source: Source, hosts: frozenset[str]) -> Iterator[int]:
     """The port of an exporter in a thread."""
-    with _listen("127.0.0.1", 0) as listener:
+    with listen("127.0.0.1", 0) as listener:
         server = uvicorn.Server(uvicorn.Config(create_app(source, hosts=hosts), log_level="warning", lifespan="off"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

@@ -188,6 +188,20 @@ class Exporter(Variables):
     )
 
 
+class Api(Variables):
+    """The HTTP API"""
+
+    api_read_token: Annotated[Secret | None, EmptyIsNone] = declare(
+        None,
+        "token with which the API (`python -m monitoring.api`) may be read, at least 16 characters; the API is off while neither"
+        " this nor the next is set ([http-api.md](http-api.md))",
+        shown="none",
+    )
+    api_act_token: Annotated[Secret | None, EmptyIsNone] = declare(
+        None, "token with which the API may be read and told to act, at least 16 characters", shown="none"
+    )
+
+
 class Tool(Variables):
     """The command `trawl`"""
 
@@ -208,4 +222,4 @@ class Compose(Variables):
     tag: str | None = declare("latest", "of the image `trawl`")
 
 
-GROUPS: tuple[type[Variables], ...] = (Frontier, Fleet, Health, Crawlers, Logs, FleetApplication, Exporter, Flower, Tool)
+GROUPS: tuple[type[Variables], ...] = (Frontier, Fleet, Health, Crawlers, Logs, FleetApplication, Exporter, Api, Flower, Tool)

@@ -58,6 +58,8 @@ class JobOrder:
     settings: Mapping[str, Any] = ()  # type: ignore[assignment]  # Scrapy's, over those of the service
     urls: Sequence[str] = ()
     """Start tasks of a spider that is fed from Redis."""
+    project: str = ""
+    """Module of the settings of a spider that is not a service; "": the nodes' own project."""
     id: str = ""
     """The end of the job's name; "": a new one."""
     by: str = ""
@@ -77,7 +79,7 @@ def start(client: redis.Redis, order: JobOrder) -> Job:
     name = f"{service}.{order.id or secrets.token_hex(4)}"
     if not is_name(name):
         raise ConfigError(f"{name!r:.200} is too long: the name of a job has at most {LONGEST} characters")
-    declared = service_in(client, service) or ServiceRecord()
+    declared = service_in(client, service) or ServiceRecord(project=order.project)
     arguments, settings = as_texts(dict(order.arguments)), as_texts(dict(order.settings))
     declaration = replace(
         declared,

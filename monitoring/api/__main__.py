@@ -1,0 +1,55 @@
+"""`python -m monitoring.api`: serve the API until SIGTERM or SIGINT.
+
+Exit code 0 after a signal, 1 if it cannot serve, 2 for wrong use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from monitoring.exporter import leave, listen, port_number, serve, url_of
+from redis_components.errors import TrawlError
+from redis_components.server.known_passwords import refuse_example_secrets
+from redis_components.server.printable import in_one_line
+from redis_components.server.variables import load_env_file
+
+DEFAULT_PORT = 6800
+"""scrapyd's."""
+ANSWER_S = 5
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the API; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m monitoring.api", description="Serve the fleet's HTTP API.")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=port_number, default=DEFAULT_PORT, help="default: %(default)s; 0 takes any free one")
+    options = parser.parse_args(arguments)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, leave)
+    try:
+        load_env_file()
+        from redis_components.connection import connect  # after the signal handlers: loading takes a while
+        from redis_components.embedded import redis_url
+        from redis_components.server.url import impatient, masked
+
+        from .access import Tokens
+        from .routes import create_api
+
+        refuse_example_secrets(os.environ)
+        tokens, url = Tokens.from_environment(), redis_url()
+        with listen(options.host, options.port, "API") as listener:
+            sys.stdout.write(f"API at {url_of(listener)} (/api/v1, /openapi.json, scrapyd's schedule.json …), of {masked(url)}\n")
+            sys.stdout.flush()
+            serve(create_api(connect(impatient(url, ANSWER_S)), tokens, url), listener)
+    except TrawlError as error:
+        sys.stderr.write(f"{in_one_line(str(error))}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

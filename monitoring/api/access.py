@@ -1,0 +1,103 @@
+"""Who may use the API: one token to read, another one to act, which may read too; and the audit of each act."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import IntEnum
+
+import redis
+from fastapi import HTTPException, Request
+
+from redis_components.errors import ConfigError
+from redis_components.fleet.audit import Act, append, without_secrets
+from workers.environment.variables import Api
+
+SHORTEST = 16
+"""Characters of a token."""
+_FOREIGN = frozenset({"cross-site", "same-site"})
+
+
+class Scope(IntEnum):
+    """What a token allows."""
+
+    NOTHING = 0
+    READ = 1
+    ACT = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tokens:
+    """The tokens; "" where there is none."""
+
+    read: str = ""
+    act: str = ""
+
+    @classmethod
+    def from_environment(cls) -> Tokens:
+        """TRAWL_API_READ_TOKEN and TRAWL_API_ACT_TOKEN. Raises ConfigError where neither is set, or one can be guessed."""
+        given = Api.read()
+        tokens = cls(
+            read=given.api_read_token.get_secret_value() if given.api_read_token else "",
+            act=given.api_act_token.get_secret_value() if given.api_act_token else "",
+        )
+        if not (tokens.read or tokens.act):
+            raise ConfigError(
+                "the API is off: set TRAWL_API_ACT_TOKEN, or TRAWL_API_READ_TOKEN for looking only, for example to what"
+                " openssl rand -hex 24 prints"
+            )
+        for name, token in (("TRAWL_API_READ_TOKEN", tokens.read), ("TRAWL_API_ACT_TOKEN", tokens.act)):
+            if token and (len(token) < SHORTEST or not token.isascii() or not token.isprintable()):
+                raise ConfigError(f"{name}: must be at least {SHORTEST} printable ASCII characters: openssl rand -hex 24")
+        if tokens.read == tokens.act:
+            raise ConfigError("TRAWL_API_READ_TOKEN and TRAWL_API_ACT_TOKEN are the same: whoever reads could act; change one")
+        return tokens
+
+    def scope_of(self, header: str) -> Scope:
+        """What an Authorization header allows: `Bearer TOKEN`, or `Basic` with the token as the password, for scrapyd's clients.
+
+        Every token is compared, in a time that says nothing about them.
+        """
+        kind, _, value = header.partition(" ")
+        if kind.lower() == "basic":
+            try:
+                value = base64.b64decode(value.strip(), validate=True).decode().partition(":")[2]
+            except (binascii.Error, ValueError):
+                value = ""
+        elif kind.lower() != "bearer":
+            value = ""
+        said = value.strip().encode()
+        is_read, is_act = (hmac.compare_digest(said, token.encode()) for token in (self.read, self.act))
+        if is_act and self.act:
+            return Scope.ACT
+        return Scope.READ if is_read and self.read else Scope.NOTHING
+
+
+def require(tokens: Tokens, request: Request, scope: Scope) -> None:
+    """Raise HTTPException: 401 without a valid token, 403 where it is not enough, or a page of another site sends the request."""
+    has = tokens.scope_of(request.headers.get("authorization", ""))
+    if has is Scope.NOTHING:
+        # No "Basic": a browser would ask for the token, keep it, and send it for pages of others, too.
+        raise HTTPException(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+    if has < scope:
+        raise HTTPException(403, "this token may only read: acting needs that of TRAWL_API_ACT_TOKEN")
+    if scope is Scope.ACT and request.headers.get("sec-fetch-site") in _FOREIGN:
+        raise HTTPException(403, "a page of another site must not act")
+
+
+@contextmanager
+def audited(client: redis.Redis, request: Request, what: Sequence[object]) -> Iterator[None]:
+    """Keep that somebody acted, on what, and what came of it, also when it was refused."""
+    outcome = "failed"
+    try:
+        yield
+        outcome = "done"
+    finally:
+        origin = request.client.host if request.client else ""
+        act = Act(at=time.time(), by="the API", what=without_secrets(what)[:30], outcome=outcome, origin=origin)
+        append(client, act)

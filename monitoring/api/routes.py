@@ -1,0 +1,187 @@
+"""`/api/v1`: jobs and services."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import redis
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.responses import JSONResponse
+
+from redis_components.connection import explain
+from redis_components.crawl_admin.inspector import snapshot
+from redis_components.errors import ConfigError, RedisUnavailable, TrawlError
+from redis_components.fleet.autoscaling import Autoscaling
+from redis_components.fleet.crawl_records import CrawlRecords
+from redis_components.fleet.jobs import Jobs
+from redis_components.fleet.registry import Registry
+from redis_components.fleet.rolls import RollNote
+from redis_components.frontier.holds import HoldKind
+from redis_components.start_tasks.pushing import Pushed
+from workers.fleet import jobs
+from workers.fleet.holds import Target, hold, overview, resume
+from workers.fleet.job_orders import check_settings
+from workers.fleet.roll import start_roll
+from workers.fleet.seed_urls import seed_urls
+from workers.fleet.sizes import desired_fleet, scale
+
+from .access import Scope, Tokens, audited, require
+from .body import JobBody, ReasonBody, SizeBody, UrlsBody
+from .scrapyd import scrapyd_routes
+
+BY = "the API"
+Told = dict[str, Any]
+
+
+def create_api(client: redis.Redis, tokens: Tokens, url: str) -> FastAPI:
+    """The API of the fleet at `client`. Routes are plain functions, so each runs in a thread.
+
+    `/openapi.json` describes it, for whoever may read; there are no documentation pages, which load foreign scripts.
+    """
+    app = FastAPI(title="Trawl", version="1", openapi_url=None)
+
+    @app.exception_handler(TrawlError)
+    async def refused(_request: Request, error: TrawlError) -> JSONResponse:
+        code = 400 if isinstance(error, ConfigError) else 503 if isinstance(error, RedisUnavailable) else 409
+        return JSONResponse({"error": str(error)}, code)
+
+    @app.exception_handler(redis.RedisError)
+    async def away(_request: Request, error: redis.RedisError) -> JSONResponse:
+        return JSONResponse({"error": str(explain(error, url))}, 503)
+
+    def read(request: Request) -> None:
+        require(tokens, request, Scope.READ)
+
+    def act(request: Request) -> None:
+        require(tokens, request, Scope.ACT)
+
+    @app.get("/livez", include_in_schema=False)
+    async def live() -> JSONResponse:
+        return JSONResponse({"status": "ok"})
+
+    @app.get("/openapi.json", include_in_schema=False, dependencies=[Depends(read)])
+    def described() -> Told:
+        return app.openapi()
+
+    app.include_router(_reading(client, read), prefix="/api/v1")
+    app.include_router(_jobs(client, act), prefix="/api/v1/jobs")
+    app.include_router(_services(client, act), prefix="/api/v1/services/{service}")
+    app.include_router(scrapyd_routes(client, read, act))
+    return app
+
+
+Check = Callable[[Request], None]
+
+
+def _reading(client: redis.Redis, read: Check) -> APIRouter:
+    routes = APIRouter(dependencies=[Depends(read)])
+
+    @routes.get("/jobs")
+    def list_jobs(service: str = "") -> list[Told]:
+        """Every job that is known, the newest first."""
+        found = [job for job in Jobs(client).all().values() if service in ("", job.service)]
+        return [jobs.told(job) for job in sorted(found, key=lambda job: job.started_at, reverse=True)]
+
+    @routes.get("/jobs/{job}")
+    def show_job(job: str) -> Told:
+        """One job, by its name or id."""
+        found = jobs.find(client, job)
+        return {**jobs.told(found), "arguments": found.arguments, "settings": found.settings, "by": found.by}
+
+    @routes.get("/services")
+    def list_services() -> dict[str, Told]:
+        """Each service: crawlers that are wanted and that run, and what waits."""
+        registry = Registry(client)
+        now, crawlers, records = registry.now(), registry.crawlers(), CrawlRecords(client).all()
+        found = {}
+        for name, size in desired_fleet(registry).items():
+            crawl = snapshot(client, name, record=records.get(name))
+            running = sum(one.spider == name and one.alive(now) for one in crawlers)
+            sizes = {"start_tasks": crawl.start_tasks, "ready": crawl.ready, "leased": crawl.leased, "items": crawl.items}
+            found[name] = {"size": size, "running": running, **sizes, "dead": crawl.dead, "refused_items": crawl.bad_items}
+        return found
+
+    @routes.get("/holds")
+    def list_holds() -> dict[str, str]:
+        """What is paused, drained or stopped."""
+        return {one.what: str(one.hold) for one in overview(client)}
+
+    return routes
+
+
+def _jobs(client: redis.Redis, act: Check) -> APIRouter:
+    routes = APIRouter(dependencies=[Depends(act)])
+
+    @routes.post("", status_code=201)
+    def start_job(body: JobBody, request: Request) -> Told:
+        """Start a job."""
+        given = [f"{name}={value}" for name, value in {**body.arguments, **body.settings}.items()]
+        with audited(client, request, ["start job", body.service, f"crawlers={body.crawlers}", *given]):
+            check_settings(body.settings)
+            return jobs.told(jobs.start(client, jobs.JobOrder(**body.model_dump(), by=BY)))
+
+    @routes.post("/{job}/cancel")
+    def cancel_job(job: str, request: Request) -> Told:
+        """End a job; what is left in its queue is kept."""
+        with audited(client, request, ["cancel job", job]):
+            return jobs.told(jobs.cancel(client, job))
+
+    @routes.post("/{job}/resume")
+    def resume_job(job: str, request: Request) -> Told:
+        """Go on with a job that is over, where it stopped."""
+        with audited(client, request, ["resume job", job]):
+            return jobs.told(jobs.resume(client, job))
+
+    @routes.post("/{job}/rerun", status_code=201)
+    def rerun_job(job: str, request: Request) -> Told:
+        """Start the same as a new job."""
+        with audited(client, request, ["rerun job", job]):
+            return jobs.told(jobs.rerun(client, job, by=BY))
+
+    return routes
+
+
+def _services(client: redis.Redis, act: Check) -> APIRouter:
+    routes = APIRouter(dependencies=[Depends(act)])
+
+    @routes.post("/scale")
+    def scale_service(service: str, body: SizeBody, request: Request) -> dict[str, int]:
+        """Set how many crawlers a service has."""
+        with audited(client, request, ["scale", f"{service}={body.size}"]):
+            return scale(Registry(client), Autoscaling(client), {service: body.size})
+
+    @routes.post("/urls")
+    def seed_service(service: str, body: UrlsBody, request: Request) -> Told:
+        """Queue URLs."""
+        with audited(client, request, ["seed urls", service, len(body.urls)]):
+            last = deque(seed_urls(client, service, body.urls, unique=body.unique), maxlen=1)
+            done = last[0] if last else Pushed()
+            return {"queued": done.queued, "refused": done.refused}
+
+    @routes.post("/roll")
+    def roll_service(service: str, request: Request) -> Told:
+        """Replace its crawlers by new processes, one after the other."""
+        with audited(client, request, ["roll", service]):
+            roll = start_roll(Registry(client), RollNote(client), [service])
+            return {"roll": roll.id, "crawlers": roll.total}
+
+    @routes.post("/resume")
+    def resume_service(service: str, request: Request) -> dict[str, str]:
+        """End each pause, drain and stop of it."""
+        with audited(client, request, ["resume", service]):
+            return {one.what: str(one.hold) for one in resume(client, Target(services=(service,)))}
+
+    def holding(word: HoldKind) -> None:
+        def hold_service(service: str, body: ReasonBody, request: Request) -> dict[str, str]:
+            with audited(client, request, [word, service, body.reason]):
+                held = hold(client, Target(services=(service,)), word, reason=body.reason, by=BY)
+                return {one.what: str(one.hold) for one in held}
+
+        hold_service.__doc__ = f"{word.capitalize()} it until it is resumed."
+        routes.add_api_route(f"/{word}", hold_service, methods=["POST"], name=f"{word}_service")
+
+    for word in HoldKind:
+        holding(word)
+    return routes

@@ -1,0 +1,186 @@
+"""The HTTP API: tokens and scopes, the audit, and scrapyd's routes as its clients call them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+import redis
+
+from monitoring.api.__main__ import main
+from monitoring.api.access import Scope, Tokens
+from monitoring.api.routes import create_api
+from redis_components.errors import ConfigError
+from redis_components.fleet.audit import latest
+from redis_components.fleet.jobs import Jobs
+
+READ, ACT = "r" * 24, "a" * 24
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    code: int
+    body: Any
+
+
+class Api:
+    """Asks the ASGI application, without a socket."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    def __call__(self, method: str, target: str, *, token: str = "", body: Any = None, form: Any = None, **more: str) -> Answer:
+        path, _, query = target.partition("?")
+        data = urlencode(form, doseq=True).encode() if form is not None else json.dumps(body or {}).encode()
+        kind = "application/json" if form is None else "application/x-www-form-urlencoded"
+        headers = {"host": "localhost", "content-type": kind, **more}
+        if token:
+            headers["authorization"] = token if " " in token else f"Bearer {token}"
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+            "client": ("192.0.2.9", 5),
+            "server": ("localhost", 80),
+            "scheme": "http",
+            "root_path": "",
+        }
+        sent: list[dict[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": data, "more_body": False}
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        asyncio.run(self._app(scope, receive, send))
+        return Answer(code=sent[0]["status"], body=json.loads(b"".join(one.get("body", b"") for one in sent[1:])))
+
+
+@pytest.fixture
+def api(redis_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
+    monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
+    monkeypatch.setenv("TRAWL_FLEET", "books=1")
+    monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "tests.support.toy.settings")
+    return Api(create_api(redis_client, Tokens(read=READ, act=ACT), redis_url))
+
+
+ACTS = [
+    ("POST", "/api/v1/jobs"),
+    ("POST", "/api/v1/jobs/one/cancel"),
+    ("POST", "/api/v1/services/books/scale"),
+    ("POST", "/api/v1/services/books/pause"),
+    ("POST", "/api/v1/services/books/urls"),
+    ("POST", "/schedule.json"),
+    ("POST", "/cancel.json"),
+]
+
+
+def test_every_route_needs_a_token_and_each_act_that_of_acting(api: Api, redis_client: redis.Redis) -> None:
+    told = api("GET", "/openapi.json", token=READ).body["paths"]
+    looks = [("GET", path) for path, how in told.items() if "get" in how and "{" not in path]
+    looks += [("GET", f"/{name}.json") for name in ("daemonstatus", "listprojects", "listjobs", "listspiders", "openapi")]
+    acts = ACTS + [("POST", path) for path, how in told.items() if "post" in how]
+    assert len(looks) > 6
+    assert len(acts) > 14
+    for method, path in looks + acts:
+        for wrong in ("", "x" * 24, READ[:-1], "Bearer ", "Basic !", f"Digest {ACT}"):
+            assert api(method, path, token=wrong).code == 401, (path, wrong)
+    for method, path in acts:
+        assert api(method, path, token=READ).code == 403, path
+        assert api(method, path, token=ACT, **{"sec-fetch-site": "cross-site"}).code == 403, path
+    for method, path in looks:
+        assert api(method, path, token=READ).code == 200, path
+    assert not Jobs(redis_client).all()
+    assert not latest(redis_client, 10), "what was not let in acted on nothing"
+
+
+def test_jobs_and_services_and_who_did_it(api: Api, redis_client: redis.Redis) -> None:
+    started = api(
+        "POST", "/api/v1/jobs", token=ACT, body={"service": "books", "arguments": {"password": "marked"}, "crawlers": 2}
+    )
+    assert (started.code, started.body["state"], started.body["crawlers"]) == (201, "running", 2)
+    name = started.body["job"]
+    assert [one["job"] for one in api("GET", "/api/v1/jobs?service=books", token=READ).body] == [name]
+    assert api("GET", "/api/v1/services", token=READ).body[name]["size"] == 2
+    assert api("POST", f"/api/v1/jobs/{name}/cancel", token=ACT).body["state"] == "ending"
+    assert api("POST", "/api/v1/services/books/scale", token=ACT, body={"size": 3}).body["books"] == 3
+    assert "books" in api("POST", "/api/v1/services/books/pause", token=ACT, body={"reason": "move"}).body
+    assert api("POST", "/api/v1/services/books/resume", token=ACT).body == {}
+    urls = api("POST", "/api/v1/services/books/urls", token=ACT, body={"urls": ["http://a.example/", "no-url"]}).body
+    assert (urls["queued"], list(urls["refused"])) == (1, ["2"])
+    acts = [(" ".join(act.what), act.outcome, act.origin) for act in latest(redis_client, 20)][::-1]
+    assert acts[0] == ("start job books crawlers=2 password=***", "done", "192.0.2.9")
+    assert len(acts) == 6
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "words"),
+    [
+        ("/api/v1/jobs", {"service": "../x"}, "cannot be the name of a service"),
+        ("/api/v1/jobs", {"service": "books", "settings": {"ITEM_PIPELINES": {"os.system": 1}}}, "not to be set by a task"),
+        ("/api/v1/jobs/none/cancel", {}, "there is no job 'none'"),
+        ("/api/v1/services/boks/scale", {"size": 1}, "did you mean 'books'"),
+    ],
+)
+def test_what_cannot_be_is_one_line_and_in_the_audit(
+    api: Api, redis_client: redis.Redis, path: str, body: dict[str, Any], words: str
+) -> None:
+    answer = api("POST", path, token=ACT, body=body)
+    assert answer.code == 400
+    assert words in answer.body["error"]
+    assert latest(redis_client, 1)[0].outcome == "failed"
+    assert not Jobs(redis_client).all()
+
+
+def test_scrapyd_s_forms_are_understood_and_its_errors_are_its_own(api: Api, redis_client: redis.Redis) -> None:
+    login = f"Basic {base64.b64encode(f'me:{ACT}'.encode()).decode()}"
+    assert api("GET", "/listprojects.json", token=login).body["projects"] == ["default"]
+    assert "toy" in api("GET", "/listspiders.json?project=default", token=login).body["spiders"]
+    form = {"project": "default", "spider": "toy", "setting": ["DOWNLOAD_DELAY=2"], "jobid": "abc", "category": "x"}
+    assert api("POST", "/schedule.json", token=login, form=form).body["jobid"] == "abc"
+    job = Jobs(redis_client).all()["toy.abc"]
+    assert (job.arguments, job.settings) == ({"category": "x"}, {"DOWNLOAD_DELAY": "2"})
+    listed = api("GET", "/listjobs.json?project=default", token=login).body
+    assert [one["id"] for one in listed["pending"]] == ["abc"]
+    assert api("GET", "/daemonstatus.json", token=READ).body["pending"] == 1
+    cancel = {"project": "default", "job": "abc"}
+    assert api("POST", "/cancel.json", token=login, form=cancel).body["prevstate"] == "pending"
+    for form, words in (
+        ({"project": "default"}, "'spider' parameter is required"),
+        ({"project": "shop", "spider": "toy"}, "project 'shop' not found"),
+        ({"project": "default", "spider": "tyo"}, "spider 'tyo' not found; did you mean 'toy'?"),
+        ({"project": "default", "spider": "toy", "setting": "FEEDS=x"}, "FEEDS: not to be set"),
+    ):
+        answer = api("POST", "/schedule.json", token=login, form=form)
+        assert (answer.code, answer.body["status"]) == (200, "error")
+        assert words in answer.body["message"]
+    assert api("POST", "/addversion.json", token=login, form={"project": "default"}).body["status"] == "error"
+
+
+def test_without_a_token_or_with_one_that_can_be_guessed_nothing_is_served(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("TRAWL_API_READ_TOKEN", "TRAWL_API_ACT_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    assert main([]) == 1
+    assert "the API is off: set TRAWL_API_ACT_TOKEN" in capsys.readouterr().err
+    monkeypatch.setenv("TRAWL_API_ACT_TOKEN", "short")
+    with pytest.raises(ConfigError, match="at least 16"):
+        Tokens.from_environment()
+    monkeypatch.setenv("TRAWL_API_ACT_TOKEN", READ)
+    monkeypatch.setenv("TRAWL_API_READ_TOKEN", READ)
+    with pytest.raises(ConfigError, match="are the same"):
+        Tokens.from_environment()
+    assert Tokens(act=ACT).scope_of("Bearer ") is Scope.NOTHING, "a token that is not set opens nothing"
