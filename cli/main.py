@@ -39,6 +39,7 @@ from .commands import (
     crawl,
     db,
     dead,
+    deploy,
     doctor,
     dupefilter,
     events,
@@ -74,6 +75,7 @@ from .commands import (
     systemd,
     tail,
     up,
+    versions,
     why,
 )
 from .views.output import complain, say
@@ -133,6 +135,8 @@ app.command("drain", rich_help_panel=RUN)(hold.drain)
 app.command("stop", rich_help_panel=RUN)(hold.stop)
 app.command("resume", rich_help_panel=RUN)(hold.resume)
 app.command("crawl", rich_help_panel=RUN)(crawl.crawl)
+app.command("deploy", rich_help_panel=RUN)(deploy.deploy)
+app.add_typer(versions.app, name="versions", rich_help_panel=RUN)
 app.command("run", rich_help_panel=RUN)(run.run)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=RUN)
 app.command("status", rich_help_panel=LOOK)(status.status)

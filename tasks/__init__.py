@@ -7,6 +7,7 @@ seed_forums.delay(["python-help", "announcements"], site="example")
 from .app import app
 from .breakers import probe_sites, prune_raw_pages
 from .crawling import cancel_crawl, crawl_once
+from .deploying import install_version
 from .events import notify_alarms, publish_events
 from .fleet import reconcile_fleet, roll_fleet, run_crawler, scale_fleet
 from .holding import drain_fleet, drain_site, pause_fleet, pause_site, resume_fleet, resume_site, stop_fleet
@@ -43,6 +44,8 @@ __all__ = [  # noqa: RUF022 - in groups
     "notify_alarms",
     "prune_raw_pages",
     "recheck_threads",
+    # what trawl deploy sends
+    "install_version",
     # what reconcile_fleet sends
     "run_crawler",
 ]

@@ -40,6 +40,7 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_deaths\.py::.*\[(beat's\ lock\ deleted|interpreter\ held|SIGSTOP\ crawler,\ its\ pool\ child\ killed)\]
       | test_refusing_redis\.py::.*same_processes\[(NOREPLICAS|READONLY|NOPERM)\]
       | test_benchmarks_fleet\.py
+      | test_deploy\.py::test_versions_with_other
       | test_benchmarks\.py::test_a_(crawler_is_compared|pause_and)
       | test_database_away\.py::.*before_anything_starts\[(blah|mysql|postgresql\+asyncpg|http)
       | test_worker_choices\.py::test_a_crawlers_task_is_neither_stuck

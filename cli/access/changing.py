@@ -9,7 +9,17 @@ CHANGING = {
     *("autoscale", "limit", "dupefilter", "reparse", "restore", "backup"),
     *("schedule set", "schedule enable", "schedule disable", "schedule remove", "schedule run"),
     *("dead replay", "dead purge", "dead items", "dead messages", "migrate scrapy-redis", "db upgrade"),
-    *("services add", "services remove", "consume", "run", "jobs cancel", "jobs resume", "jobs rerun", "events replay"),
+    *(
+        "services add",
+        "services remove",
+        "consume",
+        "run",
+        "jobs cancel",
+        "jobs resume",
+        "jobs rerun",
+        *("deploy", "versions use", "versions rollback", "versions remove"),
+        "events replay",
+    ),
 }
 """`backup` changes nothing, but takes everything with it."""
 _SHOWS_WITHOUT_OPTIONS = {"autoscale", "limit", "dupefilter", "dead items", "dead messages"}

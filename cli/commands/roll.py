@@ -55,10 +55,10 @@ def roll(
         if not wait or not begun.total:
             _show(begun, as_json, f"begun: {begun.total} crawlers to replace" if begun.total else "no crawler runs there")
             return 0
-        return _watch(client, begun, as_json)
+        return watch(client, begun, as_json)
 
 
-def _watch(client: redis.Redis, begun: Roll, as_json: bool) -> int:
+def watch(client: redis.Redis, begun: Roll, as_json: bool) -> int:
     """Wait for the end of this roll; the exit code."""
     from redis_components.errors import TrawlError
     from redis_components.fleet.registry import Registry

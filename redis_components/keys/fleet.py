@@ -75,6 +75,14 @@ class FleetKeys:
         """
         return f"{self.prefix}:job_ends:{job}"
 
+    def versions(self) -> str:
+        """HASH: versions of deployed projects (service -> JSON with the current and the previous one, and of each the name of
+        its wheel, the digest, the settings module).
+
+        Written by `trawl deploy` and `trawl versions` (`swap.lua`); read by nodes and supervisors.
+        """
+        return f"{self.prefix}:versions"
+
     def met(self, word: str) -> str:
         """STRING with TTL: a word by which a crawler finds out whether its own Redis is the fleet's.
 

@@ -96,6 +96,11 @@ class Fleet(Variables):
         ge=0,
         le=3600,
     )
+    wheels_dir: Annotated[Path | None, EmptyIsNone] = declare(
+        None,
+        "folder into which `trawl deploy` puts wheels, and from which nodes install them: the same one, or a copy, on every node",
+        shown="`wheels` in the data folder",
+    )
     jobs_keep: Number = declare(
         604_800.0,
         "s for which the keys and the record of a job (`trawl run`) are kept after its end; its items stay until they are taken",

@@ -11,20 +11,29 @@ from redis_components.fleet.services import ServiceRecord, as_texts
 from workers.process.item_consumers import CONSUMERS, NO_CONSUMER
 from workers.process.options import CrawlerOptions
 
+from .environments import current_python
 from .sizes import service_in
 
 
-def as_declared(client: redis.Redis, options: CrawlerOptions) -> CrawlerOptions:
-    """The options of a crawler of `options.spider`, a service. Raises ConfigError and `redis.RedisError`."""
+def as_declared(
+    client: redis.Redis, options: CrawlerOptions, *, install: bool = False, version: tuple[str, str] | None = None
+) -> CrawlerOptions:
+    """The options of a crawler of `options.spider`, a service. `install` its version, where it is not on this machine yet;
+    `version`: interpreter and settings module of another one.
+
+    Raises ConfigError, BuildFailed and `redis.RedisError`.
+    """
     record = service_in(client, options.spider) or ServiceRecord()
     job = Jobs(client).of(options.spider)
+    python, deployed = version or current_python(client, job.service if job else options.spider, install=install)
     return replace(
         options,
+        python=python,
         job_of=job.service if job else "",
         arguments=as_texts(record.arguments),
         settings=record.scrapy_settings(),
         loads=record.spider if record.spider != options.spider else "",
-        project=record.project,
+        project=deployed or record.project,
         consumer=consumer_word(record),
     )
 

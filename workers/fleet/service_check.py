@@ -28,11 +28,15 @@ class Checked:
     warnings: list[str] = field(default_factory=list)
 
 
-def check(client: redis.Redis, service: str) -> Checked:
-    """Load project and spider as a crawler would. Raises ConfigError and `redis.RedisError`."""
-    options = as_declared(client, CrawlerOptions(spider=service))
+def check(client: redis.Redis, service: str, *, python: str = "", project: str = "") -> Checked:
+    """Load project and spider as a crawler would. `python` and `project`: of a version that the service does not have yet.
+
+    Raises ConfigError and `redis.RedisError`.
+    """
+    version = (python, project) if python else None
+    options = as_declared(client, CrawlerOptions(spider=service), install=True, version=version)
     environment = {**os.environ, **({"SCRAPY_SETTINGS_MODULE": options.project} if options.project else {})}
-    command = own_module("workers.crawler.check_service", *options.to_arguments())
+    command = own_module("workers.crawler.check_service", *options.to_arguments(), python=options.python)
     try:
         done = subprocess.run(
             command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=CHECK_S, check=False

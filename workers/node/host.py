@@ -17,6 +17,7 @@ from redis_components.fleet.registry import CrawlerRecord, Registry
 from redis_components.fleet.runs import Runs
 from redis_components.names import node_name, service_name, slot_number
 from workers.fleet.declared_options import as_declared
+from workers.fleet.project_wheel import BuildFailed
 from workers.process.options import CrawlerOptions
 from workers.process.page_at_work import PageAtWork
 from workers.process.shutdown_times import shutdown_grace
@@ -70,6 +71,11 @@ class Node:
         if fault := folder_fault(data_dir()):
             registry.report_error(name, f"it starts no crawlers: {fault}")
             return FULL
+        try:
+            first = as_declared(client, CrawlerOptions(spider=spider), install=True)
+        except BuildFailed as error:
+            registry.report_error(name, str(error))
+            return FULL
         with self.room(name).place() as place:
             if registry.is_held(spider, number):
                 return HELD
@@ -97,8 +103,7 @@ class Node:
                 before=registry.crawler(spider, number),
             )
             config = SupervisorConfig(node_grace_s=shutdown_grace())
-            options = declared(CrawlerOptions(spider=spider))
-            supervisor = Supervisor(slot, registry, options=options, config=config, surroundings=surroundings)
+            supervisor = Supervisor(slot, registry, options=first, config=config, surroundings=surroundings)
             verdict = supervisor.run()
             if (last := supervisor.last) and last.state.given_up:
                 raise GivenUp(f"{last.name} is {last.state}: {last.note}{f'; {last.error}' if last.error else ''}")

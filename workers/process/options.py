@@ -24,6 +24,7 @@ class CrawlerOptions:
     consumer: str = ""  # of its items, where the service declares it
     job_of: str = ""  # the service whose finite job this is; "": an endless service
     project: str = ""  # its settings module, in SCRAPY_SETTINGS_MODULE of its process; "": the one that is there
+    python: str = ""  # interpreter of its environment; "": the one that runs the node
     alone: bool = False  # an ordinary spider crawls apart from the project's shared frontier
     slot: Slot | None = None  # None: started by hand
     node: str = ""  # the worker that supervises it

@@ -15,9 +15,9 @@ FOLDER = str(Path(__file__).resolve().parents[2])
 """Holds Trawl's packages: the checkout, or `trawl_fleet` where the wheel is installed."""
 
 
-def own_module(module: str, *arguments: str) -> list[str]:
-    """The command that runs one of Trawl's modules, the same in every current folder."""
-    return [sys.executable, "-P", __file__, module, *arguments]
+def own_module(module: str, *arguments: str, python: str = "") -> list[str]:
+    """The command that runs one of Trawl's modules, the same in every current folder; `python`: another interpreter."""
+    return [python or sys.executable, "-P", __file__, module, *arguments]
 
 
 def put_first(folder: str, current: str) -> None:

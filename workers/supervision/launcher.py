@@ -136,7 +136,7 @@ def launch(options: CrawlerOptions, log: SlotLog) -> LaunchedCrawler:
     log_fd = log.open()
     try:
         process = subprocess.Popen(
-            own_module("workers.crawler", *line),
+            own_module("workers.crawler", *line, python=options.python),
             stdin=subprocess.DEVNULL,
             stdout=log_fd,
             stderr=log_fd,

@@ -1,0 +1,153 @@
+"""A project outside the checkout, with libraries that the node does not have, deployed, rolled and rolled back under load."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import redis
+import scrapy
+
+from redis_components.crawl_admin.inspector import snapshot
+from redis_components.errors import ConfigError
+from redis_components.fleet.services import Services
+from redis_components.fleet.versions import Deployments
+from redis_components.keys import CrawlKeys
+from tests.support.plain_project import PlainFleet, plain_fleet
+from tests.support.processes import wait_until
+from workers.fleet.deploy import store
+from workers.fleet.environments import prepare
+from workers.fleet.project_wheel import build
+
+SPIDER = """
+import shelf
+from redis_components.spiders import RedisSpider
+
+
+class BooksSpider(RedisSpider):
+    name = "books"
+
+    def parse(self, response):
+        yield {"url": response.url, "shelf": shelf.VERSION}
+        yield from response.follow_all(css="a")
+"""
+SETTINGS = """
+from tests.support.light_scrapy import *
+SPIDER_MODULES = ["shop.spiders"]
+SCHEDULER = "redis_components.scheduler.Scheduler"
+DUPEFILTER_CLASS = "redis_components.dupefilter.RFPDupeFilter"
+STATS_CLASS = "redis_components.stats.RedisStatsCollector"
+ITEM_PIPELINES = {"redis_components.pipelines.RedisPipeline": 300}
+SCHEDULER_PERSIST = True
+CONCURRENT_REQUESTS = 1
+DOWNLOAD_DELAY = 0.2
+ROBOTSTXT_OBEY = False
+"""
+PAGES = 400
+
+
+def shop(folder: Path, shelf: str, *, spider: str = SPIDER) -> Path:
+    """A project as `scrapy startproject` makes it, which requires a version of a library."""
+    library = folder / f"shelf-{shelf}"
+    (library / "shelf").mkdir(parents=True, exist_ok=True)
+    (library / "shelf" / "__init__.py").write_text(f"VERSION = {shelf!r}\n")
+    (library / "scrapy.cfg").write_text("[settings]\ndefault = shelf.none\n")
+    wheel = build(library, folder, "shelf.none")
+    project = folder / "shop"
+    (project / "shop" / "spiders").mkdir(parents=True, exist_ok=True)
+    (project / "scrapy.cfg").write_text("[settings]\ndefault = shop.settings\n")
+    (project / "requirements.txt").write_text(f"shelf @ {wheel.as_uri()}\n")
+    for name, text in (("__init__", ""), ("settings", SETTINGS), ("spiders/__init__", ""), ("spiders/books", spider)):
+        (project / "shop" / f"{name}.py").write_text(text)
+    return project
+
+
+def deploy(fleet: PlainFleet, *arguments: str) -> str:
+    return fleet.run(f"from cli.main import main; print(main({list(arguments)!r}))", timeout_s=240)
+
+
+def test_a_project_without_a_build_is_always_packed_into_the_same_bytes_and_without_what_is_not_of_it(tmp_path: Path) -> None:
+    project = shop(tmp_path, "1.0")
+    (project / ".env").write_text("TOKEN=secret")
+    (project / "shop" / "__pycache__").mkdir()
+    (project / "shop" / "__pycache__" / "x.pyc").write_text("")
+    made = [build(project, into, "shop.settings") for into in (tmp_path / "a", tmp_path / "b") if not into.mkdir()]
+    assert made[0].read_bytes() == made[1].read_bytes()
+    with zipfile.ZipFile(made[0]) as archive:
+        names = archive.namelist()
+        about = archive.read(next(name for name in names if name.endswith("METADATA"))).decode()
+    assert "shop/spiders/books.py" in names
+    assert not [name for name in names if "env" in name or "pyc" in name]
+    assert "Requires-Dist: shelf @ file:" in about
+    (project / "requirements.txt").write_text("-r others.txt\n")
+    with pytest.raises(ConfigError, match=r"'-r others\.txt': only requirements"):
+        build(project, tmp_path, "shop.settings")
+
+
+def test_only_the_wheel_that_was_deployed_is_installed_and_its_libraries_come_first(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
+    monkeypatch.setenv("TRAWL_DATA_DIR", str(tmp_path / "data"))
+    version = store(redis_client, "books", shop(tmp_path, "1.0"), size=1, by="me")
+    wheel = tmp_path / "data" / "wheels" / "books" / version.name / version.file
+    honest = wheel.read_bytes()
+    wheel.write_bytes(honest + b"!")
+    with pytest.raises(ConfigError, match="is not what was deployed"):
+        prepare(redis_client, "books", version)
+    for evil in (replace(version, file="../../../x.whl"), replace(version, name="../x"), replace(version, digest="0" * 64)):
+        with pytest.raises(ConfigError, match="is not a version that trawl deploy has made"):
+            prepare(redis_client, "books", evil)
+    wheel.write_bytes(honest)
+    python = prepare(redis_client, "books", version)
+    script = "import shelf, shop.settings, scrapy; print(shelf.VERSION, scrapy.__version__)"
+    command = [python, "-P", "-c", script]
+    environment = {"PYTHONPATH": str(Path.cwd())}
+    said = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True, check=True).stdout
+    assert said.split() == ["1.0", scrapy.__version__]
+    assert Services(redis_client).of("books") is not None, "a service that was not declared is, by its first deploy"
+
+
+@pytest.mark.timeout(600)  # four deploys, each with pip and a roll
+@pytest.mark.usefixtures("no_process_left")
+def test_versions_with_other_libraries_are_rolled_out_and_back_without_losing_a_page(tmp_path: Path) -> None:
+    with plain_fleet(tmp_path, "notes=0", settings="", pages=PAGES) as fleet:
+        client, keys = fleet.redis.client(), CrawlKeys.for_spider("books")
+        fleet.beat()
+        fleet.node()
+        wait_until(lambda: "a@test" in fleet.trawl("nodes", "--json"), fleet.said, 60)
+        first = deploy(fleet, "deploy", str(shop(tmp_path, "1.0")), "--service", "books", "--size", "2")
+        assert first.endswith("0"), first + fleet.said()
+        fleet.wait_whole("books/0", "books/1", timeout_s=90)
+        fleet.crawl("books:start_urls")
+        fleet.wait_count("books:items", 10)
+
+        def shelves() -> list[str]:
+            return [json.loads(item)["shelf"] for item in client.lrange("books:items", 0, -1)]
+
+        second = deploy(fleet, "deploy", str(shop(tmp_path, "2.0")), "--service", "books")
+        assert "installed and checked on a@test" in second
+        assert second.endswith("0"), second
+        wait_until(lambda: shelves()[-1:] == ["2.0"], fleet.said, 60)
+        good = Deployments(client).of("books")
+
+        # one that cannot be loaded reaches no crawler; one that cannot begin a crawl is taken back
+        broken = deploy(fleet, "deploy", str(shop(tmp_path, "3.0", spider="import nothing_of_the_kind")), "--service", "books")
+        assert broken.splitlines()[-1] == "1", broken
+        crashing = SPIDER + "\n    def __init__(self, *a, **k):\n        raise RuntimeError('it cannot begin')\n"
+        failed = deploy(fleet, "deploy", str(shop(tmp_path, "4.0", spider=crashing)), "--service", "books")
+        assert failed.splitlines()[-1] == "1", failed
+        now = Deployments(client).of("books")
+        assert now.current == good.current
+        assert [bool(one.note) for one in now.versions] == [False, False, True, True]
+
+        assert deploy(fleet, "versions", "rollback", "books").endswith("0")
+        assert Deployments(client).of("books").current == now.versions[0].name
+        wait_until(lambda: (crawl := snapshot(client, "books", keys)).acked >= PAGES and not crawl.leased, fleet.said, 90)
+        urls = [json.loads(item)["url"] for item in client.lrange("books:items", 0, -1)]
+        assert len(urls) == len(set(urls)) == PAGES, "no page and no item was lost, or fetched twice"
+        assert {"1.0", "2.0"} <= set(shelves())

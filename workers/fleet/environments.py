@@ -1,0 +1,126 @@
+"""A virtual environment for each version of a service, on each node that serves it.
+
+An environment has the project's wheel and what that requires; what it does not have (Trawl, Scrapy) comes from the node's own
+environment, which is searched after it. So two services may have two versions of a library on one node.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import re
+import shutil
+import sysconfig
+import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import redis
+
+from redis_components.embedded import data_dir
+from redis_components.embedded.private_files import private_folder
+from redis_components.errors import ConfigError
+from redis_components.fleet.versions import Deployments, Version
+from redis_components.names import below, service_name
+from workers.environment.variables import Fleet
+
+from .project_wheel import BuildFailed, run_pip
+
+READY = "trawl-ready"
+"""The last file that is written: an environment without it was not finished."""
+_NAME = re.compile(r"[0-9a-f]{12}")
+_WHEEL = re.compile(r"[A-Za-z0-9_.+!-]+\.whl")
+
+
+def wheels_dir() -> Path:
+    """Where wheels are: TRAWL_WHEELS_DIR, the same folder for all nodes, else `wheels` in the data folder. Raises ConfigError."""
+    named = Fleet.read().wheels_dir
+    return named.expanduser().absolute() if named else data_dir() / "wheels"
+
+
+def wheel_of(service: str, version: Version) -> Path:
+    """The file of a version. Raises ConfigError for what cannot be one."""
+    if not _NAME.fullmatch(version.name) or not _WHEEL.fullmatch(version.file) or not version.digest.startswith(version.name):
+        raise ConfigError(f"{service}: {version.name!r:.50} is not a version that trawl deploy has made")
+    return below(wheels_dir(), service_name(service), version.name, version.file)
+
+
+def digest_of(wheel: Path) -> str:
+    """SHA-256 in hexadecimal. Raises ConfigError where it cannot be read."""
+    try:
+        with wheel.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ConfigError(
+            f"{wheel}: {error.strerror}: every node needs the folder of wheels, a shared or copied one (TRAWL_WHEELS_DIR)"
+        ) from None
+
+
+def python_of(service: str, version: Version) -> str:
+    """The interpreter of a version that is installed on this machine; "" where it is not."""
+    folder = _folder(service, version)
+    return str(folder / "bin" / "python") if (folder / READY).is_file() else ""
+
+
+def prepare(client: redis.Redis, service: str, version: Version) -> str:
+    """Install a version on this machine, unless it is; its interpreter. Those that are not known any more are removed.
+
+    Raises ConfigError for a wheel that is missing or not the one that was deployed, BuildFailed.
+    """
+    if python := python_of(service, version):
+        return python
+    folder = _folder(service, version)
+    private_folder(folder.parent)
+    with _locked(folder.parent / f"{version.name}.lock"):
+        if not python_of(service, version):
+            _install(service, version, folder)
+        known = {one.name for one in Deployments(client).of(service).versions}
+        for other in folder.parent.iterdir():
+            if other.is_dir() and other.name not in known and other != folder:
+                shutil.rmtree(other, ignore_errors=True)
+    return python_of(service, version)
+
+
+def current_python(client: redis.Redis, service: str, *, install: bool) -> tuple[str, str]:
+    """Interpreter and settings module of the version that the service shall have; "" for both where it was never deployed.
+
+    Raises ConfigError where that version is not here, and is not to be installed now.
+    """
+    version = Deployments(client).of(service).now
+    if version is None:
+        return "", ""
+    python = prepare(client, service, version) if install else python_of(service, version)
+    if not python:
+        raise ConfigError(f"version {version.name} of {service} is not installed on this machine yet")
+    return python, version.project
+
+
+def _folder(service: str, version: Version) -> Path:
+    wheel_of(service, version)  # checked
+    return below(data_dir(), "environments", service_name(service), version.name)
+
+
+def _install(service: str, version: Version, folder: Path) -> None:
+    wheel = wheel_of(service, version)
+    if digest_of(wheel) != version.digest:
+        raise ConfigError(f"{wheel} is not what was deployed as version {version.name} of {service}: deploy it again")
+    shutil.rmtree(folder, ignore_errors=True)  # what was left by one that was killed
+    try:
+        venv.EnvBuilder(with_pip=False, symlinks=True).create(folder)
+        packages = next(folder.glob("lib/python*/site-packages"))
+        paths = dict.fromkeys((sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]))
+        # `addsitedir`, since what is installed there may be editable. Names in it come after the environment's own.
+        (packages / "zz_trawl_node.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in paths))
+        run_pip(["install", "--quiet", str(wheel)], f"{service} {version.name}", python=str(folder / "bin" / "python"))
+        (folder / READY).touch()
+    except OSError as error:
+        raise BuildFailed(f"{folder}: {error.strerror or error}") from None
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One process of this machine at a time."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
