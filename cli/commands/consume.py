@@ -46,7 +46,8 @@ def consume(
     interrupts = Interrupts()
     with redis_client() as client:
         keys, target = _stream_of(client, service), _target(client, service, to)
-        sink = _sink(target, key=key, table=table or service, max_bytes=int(max_mb * MIB), max_age_s=max_age)
+        named = bool(to) or _is_in_file(client, service)
+        sink = _sink(target, key=key, table=table or service, max_bytes=int(max_mb * MIB), max_age_s=max_age, named=named)
         interrupts.listen()
         stream = ItemStream(client, keys)
         done = move(stream, sink, stopped=lambda: interrupts.asked, once=once, tell=lambda line: complain(f"{service}: {line}"))
@@ -85,7 +86,15 @@ def _target(client: redis.Redis, service: str, to: str) -> Target:
     return parse_target(record.consumer)
 
 
-def _sink(target: Target, *, key: str, table: str, max_bytes: int, max_age_s: float) -> Sink:
+def _is_in_file(client: redis.Redis, service: str) -> bool:
+    """Whether the declaration that counts is in this machine's file; what is in Redis may be anybody's who can write there."""
+    from redis_components.fleet.services import Services
+    from workers.fleet.service_file import services_in_file
+
+    return service in services_in_file() and Services(client).of(service) is None
+
+
+def _sink(target: Target, *, key: str, table: str, max_bytes: int, max_age_s: float, named: bool) -> Sink:
     from redis_components.errors import ConfigError
     from workers.consumers.database_rows import DatabaseRows
     from workers.consumers.files import CsvRows, JsonLines
@@ -102,4 +111,4 @@ def _sink(target: Target, *, key: str, table: str, max_bytes: int, max_age_s: fl
         case TargetKind.DATABASE:
             return DatabaseRows(target.place, table, key)
         case TargetKind.HTTP:
-            return HttpPost(target.place)
+            return HttpPost(target.place, named=named)

@@ -4,20 +4,69 @@ from __future__ import annotations
 
 import base64
 import http.client
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from redis_components.errors import ConfigError
 from redis_components.server.url import masked
+from workers.process.public_addresses import Allowance, private_addresses_allowed
 
 from .sink import Item, SinkUnavailable, to_line
 
 TIMEOUT_S = 15.0
 """Shorter than the consumer's lock lives."""
 _LATER = frozenset({408, 425, 429})
+
+
+_CONNECTIONS: dict[str, type[http.client.HTTPConnection]] = {
+    "http": http.client.HTTPConnection,
+    "https": http.client.HTTPSConnection,
+}
+
+
+def connect_allowed(
+    allowance: Allowance, address: tuple[str, int], timeout: float | None, source: tuple[str, int] | None = None
+) -> socket.socket:
+    """A connection to an address that may be used; what was looked at is what is connected to. Raises ConfigError, OSError."""
+    host, port = address
+    found = list(dict.fromkeys(str(one[4][0]) for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)))
+    usable = [one for one in found if allowance.allows(host, one)]
+    if not usable:
+        raise ConfigError(
+            f"{host} is, or resolves to, {', '.join(found)}, not a public address: nothing was sent; if that is meant, name the"
+            " address itself with --to or in services.toml, or set TRAWL_ALLOW_PRIVATE=1"
+        )
+    error: OSError | None = None
+    for one in usable:
+        try:
+            return socket.create_connection((one, port), timeout, source)
+        except OSError as failed:
+            error = failed
+    raise error or OSError("no address")
+
+
+class _Guarded(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+    """Connects to public addresses, and to what the allowance has."""
+
+    def __init__(self, allowance: Allowance) -> None:
+        super().__init__()
+        self._connect = partial(connect_allowed, allowance)
+
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(partial(self._made, "http"), req)
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(partial(self._made, "https"), req)
+
+    def _made(self, scheme: str, host: str, **named: Any) -> http.client.HTTPConnection:
+        connection = _CONNECTIONS[scheme](host, **named)
+        connection._create_connection = self._connect  # type: ignore[attr-defined]  # of both; TLS still checks the host's name
+        return connection
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -28,17 +77,23 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class HttpPost:
-    """Sends batches to `url`; a login in it becomes a header."""
+    """Sends batches to `url`; a login in it becomes a header.
 
-    def __init__(self, url: str) -> None:
+    `named`: somebody who may configure this machine has written the URL, and so its address may be a private one that stands in
+    it. One that comes from Redis reaches public addresses only.
+    """
+
+    def __init__(self, url: str, *, named: bool = True) -> None:
         parts = urlsplit(url)
+        hosts = frozenset({(parts.hostname or "").lower()}) if named else frozenset()
+        allowance = Allowance(everything=private_addresses_allowed(), hosts=hosts)
         self._shown = masked(url)
         self._headers = {"Content-Type": "application/x-ndjson", "User-Agent": "trawl-consume"}
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
             self._headers["Authorization"] = f"Basic {base64.b64encode(login).decode()}"
         self._url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-        self._opener = urllib.request.build_opener(_NoRedirect())
+        self._opener = urllib.request.build_opener(_NoRedirect(), _Guarded(allowance))
 
     def write(self, items: Sequence[Item]) -> dict[int, str]:
         """Send them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -153,3 +154,18 @@ def test_targets_are_texts() -> None:
         with pytest.raises(ConfigError, match="is not a target: write jsonl:PATH") as error:
             parse_target(wrong)
         assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:1/in", "https://[::1]:1/in", "http://169.254.169.254/latest", "http://10.0.0.1/"]
+)
+def test_an_address_that_is_not_public_is_refused_unless_a_person_has_written_it(url: str) -> None:
+    with pytest.raises(ConfigError, match="not a public address: nothing was sent"):
+        HttpPost(url, named=False).write([Item(0, {})])
+
+
+def test_a_name_that_resolves_to_a_private_address_is_refused_whoever_wrote_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 1))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answers)
+    with pytest.raises(ConfigError, match=r"shop\.example is, or resolves to, 127\.0\.0\.1"):
+        HttpPost("http://shop.example/in").write([Item(0, {})])
