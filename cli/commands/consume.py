@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,21 +13,24 @@ from cli.views.output import complain, counted, say
 if TYPE_CHECKING:
     import redis
 
+    from cli.processes.interrupts import Interrupts
     from redis_components.keys import CrawlKeys
     from workers.consumers.sink import Sink
     from workers.process.item_targets import Target
 
 MIB = 1024 * 1024
+TICK_S = 0.1
 
 
 def consume(
-    service: Annotated[str, typer.Argument(help="The service whose items are taken.", show_default=False)],
+    service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service whose items are taken.")] = "",
     to: Annotated[str, typer.Option("--to", metavar="TARGET", help="By default the consumer that the service declares.")] = "",
     key: Annotated[str, typer.Option(metavar="FIELD", help="Field by which a row of a database is found and replaced.")] = "",
     table: Annotated[str, typer.Option(metavar="NAME", help="Table of a database; by default the service's name.")] = "",
     max_mb: Annotated[float, typer.Option(metavar="MIB", help="Size from which a file is rotated; 0: none.", min=0)] = 100.0,
     max_age: Annotated[float, typer.Option(metavar="S", help="Age at which a file is rotated; 0: none.", min=0)] = 0.0,
     once: Annotated[bool, typer.Option("--once", help="End when no items wait.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="One for each service that declares one, restarted when it dies.")] = False,
 ) -> int:
     """Take a service's items out of Redis until Ctrl-C or SIGTERM. Each arrives at least once; what is killed loses none.
 
@@ -36,14 +40,21 @@ def consume(
     **Examples:**
 
         trawl consume books --to jsonl:data/books.jsonl
+        trawl consume --all
         trawl consume books --to postgresql+psycopg://user@host/shop --key url
     """
     from cli.access.redis import redis_client
     from cli.processes.interrupts import Interrupts
     from redis_components.crawl_admin.item_stream import ItemStream
+    from redis_components.errors import ConfigError
     from workers.consumers.consume import consume as move
 
     interrupts = Interrupts()
+    if every == bool(service):
+        raise ConfigError("name a service, or say --all for each that declares a consumer")
+    if every:
+        interrupts.listen()
+        return _supervise(interrupts)
     with redis_client() as client:
         keys, target = _stream_of(client, service), _target(client, service, to)
         named = bool(to) or _is_in_file(client, service)
@@ -54,6 +65,22 @@ def consume(
     say(f"{service}: {counted(done.items, 'item')} taken{f', {done.refused:,} refused' if done.refused else ''}")
     if done.refused:
         complain(f"trawl dead items {service} shows what was refused, and why")
+    return 0
+
+
+def _supervise(interrupts: Interrupts) -> int:
+    """A consumer process for each service that declares one, until somebody asks for the end."""
+    from cli.access.redis import redis_client
+    from cli.processes.consumers import Consumers, declared_targets
+
+    with redis_client() as client:
+        consumers = Consumers(lambda: declared_targets(client), lambda name, line: complain(f"{name}: {line}"))
+        try:
+            while not interrupts.asked:
+                consumers.tend()
+                time.sleep(TICK_S)
+        finally:
+            consumers.stop(hurry=lambda: interrupts.impatient)
     return 0
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cli.processes.node_services import FlowerAccess
 
 TICK_S = 0.1
+CONSUMERS_LOOK_S = 1.0
 _COLOURS = {"trawl": "bold", "worker": "cyan", "beat": "magenta", "flower": "yellow", "exporter": "green"}
 # What beat starts every few seconds, and ended well: true, and of no interest to anybody.
 _ROUTINE = re.compile(
@@ -52,6 +53,8 @@ def up(
     Everything listens on loopback only. A process that dies is restarted. Ctrl-C stops everything in order: crawlers finish
     their pages, and queued requests wait in `data/` for the next start; a second Ctrl-C does not wait.
 
+    A service that declares a consumer of its items (`consumer = "jsonl:books.jsonl"`) gets it, as a process.
+
     Flower asks for a password: a new one each time, or TRAWL_FLOWER_AUTH (`user:password`). Only warnings
     and errors of the crawlers are shown; `trawl logs -f` shows everything.
 
@@ -61,11 +64,15 @@ def up(
         trawl up --fleet forum_list=1,forum_detail=4 --port-flower 0
     """
     from cli.access.redis import redis_client
+    from cli.processes.consumers import Consumers, declared_targets
     from cli.processes.interrupts import Interrupts
     from cli.processes.node_services import FlowerAccess, node_services
     from cli.processes.ports import PortInUse, take
     from cli.processes.services import Services
     from cli.views.output import console
+    from redis_components.connection import connect
+    from redis_components.embedded import redis_url
+    from redis_components.server.url import impatient
 
     refuse_example_secrets(os.environ)
     if variable("TRAWL_DATABASE_URL"):
@@ -87,13 +94,17 @@ def up(
     log = _Log(console(), verbose=verbose)
     _welcome(log, size, flower, exporter)
     services = Services(node_services(flower, exporter), log.line)
+    looking = connect(impatient(redis_url(), CONSUMERS_LOOK_S))
+    consumers = Consumers(lambda: declared_targets(looking), log.line)
     try:
         services.start()
         while not interrupts.asked:
             services.tend()
+            consumers.tend()
             time.sleep(TICK_S)
         log.line("trawl", "stopping: crawlers finish their pages (Ctrl-C again: at once)")
     finally:
+        consumers.stop(hurry=lambda: interrupts.impatient)
         services.stop(hurry=lambda: interrupts.impatient)
     log.line("trawl", "everything is stopped; what is queued and stored stays")
     return 0
