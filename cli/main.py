@@ -7,8 +7,8 @@
 | 2         | wrong use: an option, a name, a setting or a file has to be corrected |
 | 130       | Ctrl-C                                                               |
 
-The modules of commands are cheap to import: what talks to Redis or a database is imported when a command runs, so that
-`trawl --help` answers at once.
+Only the command that is asked for is imported. The modules of commands are cheap to import, too: what talks to Redis or a
+database is imported when a command runs, so that `trawl --help` answers at once.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -27,68 +28,10 @@ from redis_components import __version__
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.variables import load_env_file
 
-from .access.changing import changes
-from .commands import (
-    acl,
-    audit,
-    autoscale,
-    backup,
-    capacity,
-    config,
-    consume,
-    crawl,
-    db,
-    dead,
-    deploy,
-    doctor,
-    dupefilter,
-    events,
-    export,
-    forget,
-    forums,
-    health,
-    history,
-    hold,
-    init,
-    items,
-    jobs,
-    lanes,
-    limit,
-    logs,
-    migrate,
-    nodes,
-    notify,
-    query,
-    read,
-    reparse,
-    rescan,
-    restore,
-    roll,
-    run,
-    scale,
-    schedule,
-    seed,
-    seed_urls,
-    services,
-    sites,
-    status,
-    systemd,
-    tail,
-    up,
-    versions,
-    why,
-)
+from .access.changing import changes, words_of_command
 from .views.output import complain, say
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
-
-app = typer.Typer(
-    name="trawl",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
 
 def _version(asked: bool) -> None:
@@ -97,7 +40,6 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def trawl(
     namespace: Annotated[str | None, typer.Option(metavar="NAME", help="The job to work on; overrides TRAWL_NAMESPACE.")] = None,
     version: Annotated[  # noqa: ARG001 - its callback has answered
@@ -124,59 +66,103 @@ def trawl(
 
 RUN, LOOK, CHANGE, DATA, SITES = "Run the fleet", "Look", "Change what is crawled", "Data", "Sites and set-up"
 
-app.command("up", rich_help_panel=RUN)(up.up)
-app.add_typer(services.app, name="services", rich_help_panel=RUN)
-app.command("scale", rich_help_panel=RUN)(scale.scale)
-app.command("autoscale", rich_help_panel=RUN)(autoscale.autoscale)
-app.command("roll", rich_help_panel=RUN)(roll.roll)
-app.command("limit", rich_help_panel=RUN)(limit.limit)
-app.command("pause", rich_help_panel=RUN)(hold.pause)
-app.command("drain", rich_help_panel=RUN)(hold.drain)
-app.command("stop", rich_help_panel=RUN)(hold.stop)
-app.command("resume", rich_help_panel=RUN)(hold.resume)
-app.command("crawl", rich_help_panel=RUN)(crawl.crawl)
-app.command("deploy", rich_help_panel=RUN)(deploy.deploy)
-app.add_typer(versions.app, name="versions", rich_help_panel=RUN)
-app.command("run", rich_help_panel=RUN)(run.run)
-app.add_typer(jobs.app, name="jobs", rich_help_panel=RUN)
-app.command("status", rich_help_panel=LOOK)(status.status)
-app.command("forums", rich_help_panel=LOOK)(forums.forums)
-app.command("nodes", rich_help_panel=LOOK)(nodes.nodes)
-app.command("logs", rich_help_panel=LOOK)(logs.logs)
-app.command("history", rich_help_panel=LOOK)(history.history)
-app.command("lanes", rich_help_panel=LOOK)(lanes.lanes)
-app.command("health", rich_help_panel=LOOK)(health.health)
-app.command("audit", rich_help_panel=LOOK)(audit.audit)
-app.command("doctor", rich_help_panel=LOOK)(doctor.doctor)
-app.command("seed", rich_help_panel=CHANGE)(seed.seed)
-app.command("seed-urls", rich_help_panel=CHANGE)(seed_urls.seed_urls)
-app.command("rescan", rich_help_panel=CHANGE)(rescan.rescan)
-app.command("backfill", rich_help_panel=CHANGE)(rescan.backfill)
-app.command("forget", rich_help_panel=CHANGE)(forget.forget)
-app.command("dupefilter", rich_help_panel=CHANGE)(dupefilter.dupefilter)
-app.add_typer(schedule.app, name="schedule", rich_help_panel=CHANGE)
-app.add_typer(dead.app, name="dead", rich_help_panel=CHANGE)
-app.command("tail", rich_help_panel=LOOK)(tail.tail)
-app.add_typer(notify.app, name="notify", rich_help_panel=LOOK)
-app.add_typer(events.app, name="events", rich_help_panel=DATA)
-app.command("why", rich_help_panel=LOOK)(why.why)
-app.command("export", rich_help_panel=DATA)(export.export)
-app.command("query", rich_help_panel=DATA)(query.query)
-app.command("sql", rich_help_panel=DATA)(query.sql)
-app.command("consume", rich_help_panel=DATA)(consume.consume)
-app.command("items", rich_help_panel=LOOK)(items.items)
-app.command("reparse", rich_help_panel=DATA)(reparse.reparse)
-app.command("backup", rich_help_panel=DATA)(backup.backup)
-app.command("restore", rich_help_panel=DATA)(restore.restore)
-app.add_typer(db.app, name="db", rich_help_panel=DATA)
-app.add_typer(migrate.app, name="migrate", rich_help_panel=DATA)
-app.command("init", rich_help_panel=SITES)(init.init)
-app.add_typer(sites.app, name="sites", rich_help_panel=SITES)
-app.command("capacity", rich_help_panel=SITES)(capacity.capacity)
-app.command("systemd", rich_help_panel=SITES)(systemd.systemd)
-app.command("read", rich_help_panel=SITES)(read.read)
-app.command("acl", rich_help_panel=SITES)(acl.acl)
-app.add_typer(config.app, name="config", rich_help_panel=SITES)
+COMMANDS = {  # in the order of the help: panel, and the function or group of commands in `cli.commands`
+    "up": (RUN, "up.up"),
+    "services": (RUN, "services.app"),
+    "scale": (RUN, "scale.scale"),
+    "autoscale": (RUN, "autoscale.autoscale"),
+    "roll": (RUN, "roll.roll"),
+    "limit": (RUN, "limit.limit"),
+    "pause": (RUN, "hold.pause"),
+    "drain": (RUN, "hold.drain"),
+    "stop": (RUN, "hold.stop"),
+    "resume": (RUN, "hold.resume"),
+    "crawl": (RUN, "crawl.crawl"),
+    "deploy": (RUN, "deploy.deploy"),
+    "versions": (RUN, "versions.app"),
+    "run": (RUN, "run.run"),
+    "jobs": (RUN, "jobs.app"),
+    "status": (LOOK, "status.status"),
+    "forums": (LOOK, "forums.forums"),
+    "nodes": (LOOK, "nodes.nodes"),
+    "logs": (LOOK, "logs.logs"),
+    "history": (LOOK, "history.history"),
+    "lanes": (LOOK, "lanes.lanes"),
+    "health": (LOOK, "health.health"),
+    "audit": (LOOK, "audit.audit"),
+    "doctor": (LOOK, "doctor.doctor"),
+    "seed": (CHANGE, "seed.seed"),
+    "seed-urls": (CHANGE, "seed_urls.seed_urls"),
+    "rescan": (CHANGE, "rescan.rescan"),
+    "backfill": (CHANGE, "rescan.backfill"),
+    "forget": (CHANGE, "forget.forget"),
+    "dupefilter": (CHANGE, "dupefilter.dupefilter"),
+    "schedule": (CHANGE, "schedule.app"),
+    "dead": (CHANGE, "dead.app"),
+    "tail": (LOOK, "tail.tail"),
+    "notify": (LOOK, "notify.app"),
+    "events": (DATA, "events.app"),
+    "why": (LOOK, "why.why"),
+    "export": (DATA, "export.export"),
+    "query": (DATA, "query.query"),
+    "sql": (DATA, "query.sql"),
+    "consume": (DATA, "consume.consume"),
+    "items": (LOOK, "items.items"),
+    "reparse": (DATA, "reparse.reparse"),
+    "backup": (DATA, "backup.backup"),
+    "restore": (DATA, "restore.restore"),
+    "db": (DATA, "db.app"),
+    "migrate": (DATA, "migrate.app"),
+    "init": (SITES, "init.init"),
+    "sites": (SITES, "sites.app"),
+    "capacity": (SITES, "capacity.capacity"),
+    "systemd": (SITES, "systemd.systemd"),
+    "read": (SITES, "read.read"),
+    "acl": (SITES, "acl.acl"),
+    "config": (SITES, "config.app"),
+}
+
+
+def program(only: str | None = None, outline: bool = False) -> Any:
+    """All commands, or the one that is asked for. With `outline` they have names and descriptions but no options: enough for the
+    list of commands, and made in half the time.
+    """
+    return _program(only, outline)
+
+
+@cache
+def _program(only: str | None, outline: bool) -> Any:
+    app = typer.Typer(
+        name="trawl",
+        no_args_is_help=True,
+        rich_markup_mode="markdown",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(trawl)
+    for name in (only,) if only in COMMANDS else COMMANDS:
+        panel, place = COMMANDS[name]
+        module, _, what = place.partition(".")
+        found = getattr(import_module(f".commands.{module}", __package__), what)
+        if outline:
+            found = _outlined(found)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name, rich_help_panel=panel)
+        else:
+            app.command(name, rich_help_panel=panel)(found)
+    return typer.main.get_command(app)
+
+
+def _outlined(found: Any) -> Any:
+    """A command or a group that has nothing but its description."""
+    if isinstance(found, typer.Typer):
+        of_callback = getattr(found.registered_callback, "callback", None)
+        return typer.Typer(help=found.info.help if isinstance(found.info.help, str) else of_callback and of_callback.__doc__)
+
+    def named() -> None: ...
+
+    named.__doc__ = found.__doc__
+    return named
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -196,7 +182,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     try:
         load_env_file()
-        code = _command()(arguments, prog_name="trawl", standalone_mode=False)
+        code = program(_only(arguments), outline=_asks_for_the_list(arguments))(
+            arguments, prog_name="trawl", standalone_mode=False
+        )
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit):  # the latter is how typer ends when a pipe breaks
         # `trawl export | head`: the reader has enough. What is left in the buffer must not fail again when Python ends.
@@ -209,10 +197,14 @@ def _run(arguments: list[str]) -> int:
     return code if isinstance(code, int) else DONE
 
 
-@cache
-def _command() -> Any:
-    """All commands, made from their signatures once: that takes a tenth of a second, and typer's app does it at each call."""
-    return typer.main.get_command(app)
+def _only(arguments: list[str]) -> str | None:
+    """The command that is asked for; None where all of them are: for the help, a typing error, a shell that completes."""
+    words = words_of_command(arguments)
+    return words[0] if words and words[0] in COMMANDS and "_TRAWL_COMPLETE" not in os.environ else None
+
+
+def _asks_for_the_list(arguments: list[str]) -> bool:
+    return arguments in ([], ["-h"], ["--help"]) and "_TRAWL_COMPLETE" not in os.environ
 
 
 def _complain(error: Exception) -> int:

@@ -30,7 +30,7 @@ _ONLY_SAYS = {"-h", "--help", "--dry-run"}
 
 def changes(arguments: Sequence[str]) -> bool:
     """Whether the command with these arguments may change something."""
-    words = _without_namespace(arguments)
+    words = words_of_command(arguments)
     if not words or _ONLY_SAYS & set(words):
         return False
     for count in (2, 1):
@@ -40,7 +40,8 @@ def changes(arguments: Sequence[str]) -> bool:
     return _WITH_OPTION.get(words[0], "") in words
 
 
-def _without_namespace(arguments: Sequence[str]) -> list[str]:
+def words_of_command(arguments: Sequence[str]) -> list[str]:
+    """The arguments without `--namespace NAME` before the command."""
     words = list(arguments)
     while words and words[0].startswith("--namespace"):
         words = words[1 if "=" in words[0] else 2 :]

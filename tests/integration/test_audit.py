@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from cli.access.changing import CHANGING, changes
-from cli.main import _command
+from cli.main import program
 from redis_components.fleet.audit import without_secrets
 from redis_components.keys import FleetKeys
 from tests.support.trawl_command import Trawl, commands
@@ -75,8 +75,8 @@ SHOWING = {
 
 
 def test_every_changing_command_exists_and_options_before_it_do_not_hide_it() -> None:
-    known = set(_command().commands) | {
-        f"{name} {under}" for name, group in _command().commands.items() for under in getattr(group, "commands", {})
+    known = set(program().commands) | {
+        f"{name} {under}" for name, group in program().commands.items() for under in getattr(group, "commands", {})
     }
     assert CHANGING - known == set()
     groups = {name.split()[0] for name in known if " " in name}

@@ -8,9 +8,8 @@ import subprocess
 import sys
 
 import pytest
-from typer.main import get_command
 
-from cli.main import CHANGE, DATA, LOOK, RUN, SITES, app, main
+from cli.main import CHANGE, DATA, LOOK, RUN, SITES, main, program
 from redis_components import __version__
 
 
@@ -20,9 +19,29 @@ def test_the_version_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_command_stands_in_a_group() -> None:
-    commands = get_command(app).commands  # type: ignore[attr-defined]
+    commands = program().commands
     assert {name: command.rich_help_panel for name, command in commands.items()}.keys() >= {"up", "status", "seed", "export"}
     assert {command.rich_help_panel for command in commands.values()} == {RUN, LOOK, CHANGE, DATA, SITES}
+
+
+def test_the_list_of_commands_is_that_of_the_whole_program(capsys: pytest.CaptureFixture[str]) -> None:
+    """The list is made without the commands' options: it has to say the same."""
+    assert main(["--help"]) == 0
+    quick = capsys.readouterr().out
+    program()(["--help"], prog_name="trawl", standalone_mode=False)
+    assert quick == capsys.readouterr().out
+
+
+@pytest.mark.processes
+def test_a_command_imports_no_other_command() -> None:
+    code = """
+import sys
+from cli.main import main
+main(["lanes", "--help"])
+print([name for name in sys.modules if name.startswith("cli.commands.")])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines()[-1] == "['cli.commands.lanes']"
 
 
 @pytest.mark.processes

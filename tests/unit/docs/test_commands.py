@@ -10,9 +10,8 @@ from pathlib import Path
 
 import click
 import pytest
-from typer.main import get_command
 
-from cli.main import app
+from cli.main import program
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -56,7 +55,7 @@ def alternatives(words: list[str]) -> list[list[str]]:
 @cache
 def trawl() -> click.Command:
     """The commands of `trawl`; typer makes them from all signatures, which takes a tenth of a second."""
-    return get_command(app)
+    return program()
 
 
 def fault(words: list[str]) -> str | None:
