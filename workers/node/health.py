@@ -121,5 +121,8 @@ class NodeHealth:
     def _run(self) -> None:
         while not self._ended.is_set():
             self._file.write(*condition(self.look()))
-            self._loop_at += freeze_detection.sleep(LOOK_S)
+            frozen_s = freeze_detection.sleep(
+                LOOK_S
+            )  # on a line of its own: `+=` would read before it what a tick sets meanwhile
+            self._loop_at += frozen_s
         self._file.end()

@@ -7,8 +7,8 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 
+from redis_components import __version__
 from redis_components.errors import TrawlError
 from redis_components.fleet.nodes import NodeAnswer, NodeRecord, Nodes
 from workers.process.config_digest import config_digest
@@ -67,7 +67,7 @@ class NodeBeat:
         record = replace(
             self._look(),
             config=_config(),
-            version=_version(),
+            version=__version__,
             started_at=self._started_at,
             instance=self._instance,
             rivals=self._others >= RIVAL_BEATS,
@@ -102,11 +102,4 @@ def _config() -> str:
     try:
         return config_digest()
     except (OSError, TrawlError):  # a folder that cannot be read: crawlers will say so
-        return ""
-
-
-def _version() -> str:
-    try:
-        return version("trawl")
-    except PackageNotFoundError:  # run from a folder that was never installed
         return ""

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from workers.node.health import LOOP_LIMIT_S, MOST_FAILED_STARTS, FailedStarts, NodeLook, condition, folder_fault
-from workers.process.status_file import Condition
+from workers.node.health import LOOP_LIMIT_S, MOST_FAILED_STARTS, FailedStarts, NodeHealth, NodeLook, condition, folder_fault
+from workers.process import freeze_detection
+from workers.process.status_file import Condition, StatusFile
 
 WELL = {"connected": True, "loop_silent_s": 1.0, "folder_fault": None, "failed_starts": 0}
 
@@ -27,6 +28,22 @@ WELL = {"connected": True, "loop_silent_s": 1.0, "folder_fault": None, "failed_s
 )
 def test_a_node_is_broken_when_its_loop_stands_or_no_crawler_can_start(change: dict[str, object], expected: Condition) -> None:
     assert condition(NodeLook(**{**WELL, **change}))[0] is expected  # type: ignore[arg-type]
+
+
+def test_a_tick_between_two_looks_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that looks sleeps nearly always: a tick that comes then must not be overwritten by what it had read before."""
+    health = NodeHealth(StatusFile("worker", tmp_path), tmp_path, failed_starts=FailedStarts(), hosted=lambda: 0)
+    health.connected(True)
+    health._loop_at -= 10 * LOOP_LIMIT_S
+
+    def sleep(_: float) -> float:
+        health.tick()
+        health.stop()
+        return 0.0
+
+    monkeypatch.setattr(freeze_detection, "sleep", sleep)
+    health._run()
+    assert condition(health.look())[0] is Condition.OK
 
 
 def test_failed_starts_are_counted_in_a_row() -> None:
