@@ -2,22 +2,34 @@
 #   docker build -t trawl .          docker run --rm --init trawl trawl --help
 # Start it with an init (compose: `init: true`): it reaps what crawlers leave behind and passes signals on.
 
-FROM python:3.12-slim AS build
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
-RUN python -m venv /opt/trawl
+ARG PYTHON_IMAGE=python:3.12-slim
+# A release pins it: --build-arg PYTHON_IMAGE=python:3.12-slim@sha256:...
+FROM ${PYTHON_IMAGE} AS build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
+# Without pip and setuptools: the image installs nothing. The pip of the base works on it from outside.
+RUN python -m venv --without-pip /opt/trawl
 WORKDIR /src
 
 # The dependencies first, in one layer: it is built again only when one of these two files changes.
 COPY pyproject.toml constraints.txt ./
 RUN python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb')); \
-print(*p['build-system']['requires'], *p['project']['dependencies'], *p['project']['optional-dependencies']['postgres'], sep='\n')" > requirements.txt \
- && /opt/trawl/bin/pip install -r requirements.txt -c constraints.txt
+print(*p['project']['dependencies'], *p['project']['optional-dependencies']['postgres'], sep='\n'); \
+print(*p['build-system']['requires'], sep='\n', file=open('build.txt', 'w'))" > requirements.txt \
+ && pip install -r build.txt -c constraints.txt \
+ && pip --python /opt/trawl/bin/python install --no-compile -r requirements.txt -c constraints.txt
+# What no process reads: tests of packages, and debugging symbols where a `strip` can be had.
+RUN find /opt/trawl/lib -type d \( -name tests -o -name test \) -prune -exec rm -rf {} + \
+ && { command -v strip > /dev/null || { apt-get update -qq && apt-get install -yqq --no-install-recommends binutils; } > /dev/null 2>&1 || true; } \
+ && if command -v strip > /dev/null; then find /opt/trawl/lib -name '*.so' -not -path '*.libs/*' -exec strip --strip-debug {} +; fi
 
 COPY . .
-RUN /opt/trawl/bin/pip install --no-deps --no-build-isolation packaging/frontier .
+RUN pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /wheels packaging/frontier . \
+ && pip --python /opt/trawl/bin/python install --no-compile --no-deps /wheels/*.whl
+# The root of a container cannot be written: bytecode is made here, of what the roles import (all of it is three times as large).
+RUN cd / && PYTHONPATH=/opt/trawl/lib/python3.12/site-packages/trawl_fleet /opt/trawl/bin/python /src/packaging/image_bytecode.py
 
 
-FROM python:3.12-slim
+FROM ${PYTHON_IMAGE}
 # The image is the application: in it, unlike in an environment where the wheel is a guest, its packages are importable everywhere.
 ENV PATH=/opt/trawl/bin:$PATH \
     PYTHONPATH=/opt/trawl/lib/python3.12/site-packages/trawl_fleet \
@@ -33,6 +45,13 @@ WORKDIR /app
 COPY scrapy.cfg ./
 COPY workers/process/health_check.py ./health.py
 COPY sites ./sites
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="trawl" \
+      org.opencontainers.image.description="A crawl fleet: Celery supervises Scrapy crawlers that share one Redis frontier" \
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$REVISION"
 USER trawl
 # Of the command below. Another role has another argument: docker-compose.yml has one for each service.
 HEALTHCHECK --interval=15s --timeout=10s --start-period=60s CMD ["python", "-I", "-S", "/app/health.py", "/dev/shm/trawl/worker"]

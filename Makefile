@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-fast test-servers lint test-scrapy-redis try-scrapy test-real-forums chaos deaths fuzz living bench peers format docs stack lock wheels sbom licences audit clean
+.PHONY: help install demo test test-all test-fast test-servers lint test-scrapy-redis try-scrapy test-real-forums chaos deaths fuzz living bench peers format docs stack lock wheels sbom licences audit containers test-containers clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,6 +100,12 @@ audit: $(STAMP) ## Ask an advisory database about every locked package (needs a 
 
 stack: $(STAMP) ## Write deploy/stack.yml, for Docker Swarm, from docker-compose.yml
 	@$(BIN)/python -m tests.support.stack_file > deploy/stack.yml
+
+containers: $(STAMP) ## Build the image and crawl the demo forum to 100 % under a Docker engine, where one can be reached (ends with one line where none can)
+	@$(BIN)/python -m tests.containers --no-faults
+
+test-containers: $(STAMP) ## The same with every fault (process 1 killed, docker kill, restart, out of memory, cut off), into benchmarks/results/containers.md
+	@$(BIN)/python -m tests.containers --report benchmarks/results/containers.md
 
 clean: ## Remove .venv and caches (not data/)
 	rm -rf $(VENV) .venv-peers .venv-servers .venv-try-scrapy .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info

@@ -1,6 +1,6 @@
 """docker-compose.yml, Dockerfile and deploy/: everything that they name exists, and nothing is forgotten.
 
-There is no Docker engine where these tests run. What the files start is run by `test_compose_services.py`.
+What the files start is run by `test_compose_services.py` as processes, and by `make test-containers` in containers.
 """
 
 from __future__ import annotations
@@ -258,6 +258,9 @@ def test_the_image_installs_what_is_pinned_and_runs_without_root() -> None:
     installs = [rest for name, rest in build if name == "RUN" and "pip install" in rest]
     assert any("-c constraints.txt" in rest for rest in installs)
     assert all("-c constraints.txt" in rest or "--no-deps" in rest for rest in installs)
+    of_image = [words for rest in installs for words in re.findall(r"pip --python \S+ install ([^&]*)", rest)]
+    assert of_image, "from outside: the image itself has no pip"
+    assert all("--no-compile" in words for words in of_image), "only what is imported gets bytecode: packaging/image_bytecode.py"
     extras = re.findall(r"optional-dependencies'\]\['(\w+)'\]", " ".join(installs))
     assert extras
     assert set(extras) <= PROJECT["project"]["optional-dependencies"].keys()

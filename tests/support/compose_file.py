@@ -64,13 +64,20 @@ def image_environment() -> dict[str, str]:
 
 
 def instructions() -> list[list[tuple[str, str]]]:
-    """The Dockerfile's (INSTRUCTION, rest) by stage, continuation lines joined."""
+    """The Dockerfile's (INSTRUCTION, rest) by stage, continuation lines joined, arguments before the first stage filled in."""
     stages: list[list[tuple[str, str]]] = []
+    arguments: dict[str, str] = {}
     text = re.sub(r"^\s*#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE).replace("\\\n", " ")
     for line in filter(None, map(str.strip, text.splitlines())):
         name, _, rest = line.partition(" ")
+        if name == "ARG" and not stages:
+            key, _, value = rest.strip().partition("=")
+            arguments["${" + key + "}"] = value
+            continue
         if name == "FROM":
             stages.append([])
+            for key, value in arguments.items():
+                rest = rest.replace(key, value)
         stages[-1].append((name, rest.strip()))
     return stages
 

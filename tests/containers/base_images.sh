@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Makes stand-ins for the base images of Dockerfile and docker-compose.yml (python:3.12-slim, redis:7-alpine) from the
+# packages of this machine's Debian and its CPython 3.12, for engines that reach no image registry. Needs root, mmdebstrap.
+#   CACHE=FOLDER       where the tars stay; a second run takes them from there
+#   PYTHON_PREFIX=DIR  a CPython 3.12 (default: that of `python3.12`)
+# The python image gets this machine's pip.conf and certificates, so that pip works in a build: never push what is built on it.
+set -euo pipefail
+CACHE=${CACHE:-/var/tmp/trawl-images}
+[ -s "$CACHE/python.tar" ] || PYTHON_PREFIX=${PYTHON_PREFIX:-$(python3.12 -c 'import sys; print(sys.base_prefix)')}
+export CACHE PYTHON_PREFIX=${PYTHON_PREFIX:-}
+mkdir -p "$CACHE"
+
+make_root() { # name, packages, further hooks
+  [ -s "$CACHE/$1.tar" ] && return
+  mmdebstrap --quiet --format=tar --variant=minbase --include="$2" \
+    --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
+    --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/info/*' \
+    --customize-hook='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/* "$1"/etc/apt/sources.list* "$1"/var/log/*.log' \
+    "${@:3}" "$(. /etc/os-release; echo "$VERSION_CODENAME")" "$CACHE/$1.part" \
+    - < <(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.sources 2>/dev/null)
+  mv "$CACHE/$1.part" "$CACHE/$1.tar"
+}
+
+make_root python "ca-certificates,netbase,tzdata,binutils,libbz2-1.0,libexpat1,libffi8,liblzma5,libreadline8,libsqlite3-0,libssl3,libuuid1,zlib1g" \
+  --customize-hook='cd "$PYTHON_PREFIX" && tar --exclude=__pycache__ --exclude="lib/python3.*/test" --exclude="*.a" \
+    --exclude="lib/python3.*/site-packages/*" --exclude="lib/python3.*/idlelib" --exclude="lib/python3.*/tkinter" \
+    --exclude="_tkinter*" -cf - bin lib | tar -xf - -C "$1"/usr/local --no-same-owner
+    ln -sf python3.12 "$1"/usr/local/bin/python && chroot "$1" ldconfig && chroot "$1" python -m ensurepip --default-pip' \
+  --customize-hook='cp /etc/pip.conf "$1"/etc/ 2>/dev/null || true; cp /etc/ssl/certs/ca-certificates.crt "$1"/etc/ssl/certs/'
+make_root redis redis-server --customize-hook='chroot "$1" install -d -o redis -g redis /data'
+
+PATHS='ENV PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin'
+docker image inspect python:3.12-slim >/dev/null 2>&1 || docker import -c "$PATHS" -c 'ENV LANG=C.UTF-8' "$CACHE/python.tar" python:3.12-slim
+docker image inspect redis:7-alpine >/dev/null 2>&1 || docker import -c "$PATHS" -c 'USER redis' -c 'WORKDIR /data' -c 'VOLUME /data' \
+  "$CACHE/redis.tar" redis:7-alpine
