@@ -117,6 +117,7 @@ COMMANDS = {  # in the order of the help: panel, and the function or group of co
     "sites": (SITES, "sites.app"),
     "capacity": (SITES, "capacity.capacity"),
     "systemd": (SITES, "systemd.systemd"),
+    "upgrade": (SITES, "upgrade.upgrade"),
     "read": (SITES, "read.read"),
     "acl": (SITES, "acl.acl"),
     "config": (SITES, "config.app"),

@@ -121,8 +121,7 @@ class NodeHealth:
     def _run(self) -> None:
         while not self._ended.is_set():
             self._file.write(*condition(self.look()))
-            frozen_s = freeze_detection.sleep(
-                LOOK_S
-            )  # on a line of its own: `+=` would read before it what a tick sets meanwhile
+            # Not behind `+=`, which reads before the sleep: it would undo the ticks of meanwhile.
+            frozen_s = freeze_detection.sleep(LOOK_S)
             self._loop_at += frozen_s
         self._file.end()
