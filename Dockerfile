@@ -10,13 +10,11 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=igno
 RUN python -m venv --without-pip /opt/trawl
 WORKDIR /src
 
-# The dependencies first, in one layer: it is built again only when one of these two files changes.
-COPY pyproject.toml constraints.txt ./
-RUN python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb')); \
-print(*p['project']['dependencies'], *p['project']['optional-dependencies']['postgres'], sep='\n'); \
-print(*p['build-system']['requires'], sep='\n', file=open('build.txt', 'w'))" > requirements.txt \
+# The dependencies first, in one layer: it is built again only when one of these files changes.
+COPY pyproject.toml constraints.txt deploy/locked.txt ./
+RUN python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'], sep='\n')" > build.txt \
  && pip install -r build.txt -c constraints.txt \
- && pip --python /opt/trawl/bin/python install --no-compile -r requirements.txt -c constraints.txt
+ && pip --python /opt/trawl/bin/python install --no-compile --no-deps --require-hashes -r locked.txt
 # What no process reads: tests of packages, and debugging symbols where a `strip` can be had.
 RUN find /opt/trawl/lib -type d \( -name tests -o -name test \) -prune -exec rm -rf {} + \
  && { command -v strip > /dev/null || { apt-get update -qq && apt-get install -yqq --no-install-recommends binutils; } > /dev/null 2>&1 || true; } \
