@@ -39,7 +39,7 @@ def running():
     return sent
 said = {"first": send("finish", items=5).get(timeout=60), "second": send("finish").get(timeout=60)}
 said["error"] = send("raise").get(timeout=60)
-said["timeout"] = send("crawl", timeout=1, settings={"CONCURRENT_REQUESTS": 2}).get(timeout=60)
+said["timeout"] = send("crawl", timeout=4, settings={"CONCURRENT_REQUESTS": 2}).get(timeout=60)
 sent = running()
 cancel_crawl(sent.id)
 said["cancelled"] = sent.get(timeout=60)
@@ -57,7 +57,7 @@ print(json.dumps(said))
 SIDE_BY_SIDE = """
 import json
 from tasks import crawl_once
-sent = [crawl_once.apply_async(("toy", {"mode": "crawl"}), {"timeout": 3}, queue="once") for _ in range(3)]
+sent = [crawl_once.apply_async(("toy", {"mode": "crawl"}), {"timeout": 8}, queue="once") for _ in range(3)]
 print(json.dumps([one.get(timeout=60)["outcome"] for one in sent]))
 """
 
