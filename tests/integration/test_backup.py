@@ -51,7 +51,7 @@ def test_a_crawl_whose_redis_and_database_are_lost_goes_on_from_its_backup_and_n
     saved = tmp_path / "saved.backup"
     with ForumProcess(seed=5, forums=4, threads=25, comments=5) as forum:
         monkeypatch.setenv("TRAWL_DEMO_URL", forum.url)
-        forum.control(latency_ms=50)
+        forum.control(latency_ms=200)
         seed(redis_client, site="demo")
         assert trawl("scale", "forum_detail=3").code == 0
         processes = crawlers(redis_url, forum)
