@@ -6,7 +6,7 @@ import subprocess
 import time
 from collections.abc import Callable
 
-from .engine import Project, docker
+from .engine import Project, docker, wait
 
 Fault = Callable[[Project], None]
 
@@ -19,6 +19,8 @@ def killed(service: str) -> Fault:
     def act(project: Project) -> None:
         pid = project.containers(service)[0]["State"]["Pid"]
         subprocess.run(("kill", "-KILL", str(pid)), check=True)
+        # Until the engine has noticed, it calls the container healthy, and the fleet would count as whole.
+        wait(lambda: all(one["State"]["Pid"] != pid for one in project.containers(service)), "another process 1")
 
     return act
 
