@@ -53,6 +53,11 @@ class RunPlace:
         return self.folder / "trawl.sqlite"
 
     @property
+    def mark(self) -> str:
+        """What its processes are known by. Not its name: another run may have begun in the same second, elsewhere."""
+        return str(self.folder.resolve())
+
+    @property
     def shown(self) -> str:
         """The folder as a person would type it."""
         return _from_here(self.folder)
@@ -67,7 +72,7 @@ class RunPlace:
         os.environ.update(
             {
                 ENV_FILE: "",  # this process has read it
-                MARK: self.folder.name,
+                MARK: self.mark,
                 "TRAWL_DATA_DIR": str(self.folder),
                 "TRAWL_SITES_DIR": str(_SITES),
                 "TRAWL_DEMO_URL": forum_url,

@@ -100,7 +100,7 @@ def _clean_up(story: Story, console: Console, interrupts: Interrupts) -> bool:
     console.print()
     console.print("Stopping everything ...", style="dim")
     story.stage.stop(hurry=lambda: interrupts.impatient)
-    left = left_over(story.stage.place.folder.name)
+    left = left_over(story.stage.place.mark)
     for line in left:
         print(f"left behind, and killed now: {line}", file=sys.stderr)
     if not left:

@@ -25,6 +25,8 @@ from .stage import BOARDS, SITE
 from .truth import Coverage, compare
 
 START_TIMEOUT_S = 60.0
+AT_WORK_S = 20.0
+"""A crawler with requests in its hands is waited for so long; then one that has none is killed."""
 CRAWL_TIMEOUT_S = 90.0
 RECOVERY_TIMEOUT_S = 90.0
 SETTLE_TIMEOUT_S = 120.0
@@ -100,7 +102,12 @@ class Story:
 
     def _kill(self) -> Act[None]:
         scene = self.scene
-        victim = yield from self._until(self._stopped_at_work, "for a forum_detail crawler at work", START_TIMEOUT_S)
+        patient_until = time.monotonic() + AT_WORK_S
+        victim = yield from self._until(
+            lambda: self._stopped_at_work() or (self._alive() if time.monotonic() > patient_until else None),
+            "for a forum_detail crawler that is alive",
+            START_TIMEOUT_S,
+        )
         leased = self._detail().leased + self._detail().leased_tasks
         os.kill(victim.pid, signal.SIGKILL)
         self.killed, self.killed_at_s = victim, scene.clock_s
@@ -202,15 +209,14 @@ class Story:
             for one in fleet.services
         )
 
-    def _victim(self) -> CrawlerRecord | None:
+    def _alive(self) -> CrawlerRecord | None:
         fleet = self.scene.fleet
         assert fleet
-        at_work = [c for c in fleet.crawlers if c.spider == FORUM_DETAIL and c.alive(fleet.now) and c.pid]
-        return at_work[0] if at_work and self._detail().leased else None
+        return next((c for c in fleet.crawlers if c.spider == FORUM_DETAIL and c.alive(fleet.now) and c.pid), None)
 
     def _stopped_at_work(self) -> CrawlerRecord | None:
         """The crawler to kill, which stands still by now: the last look may be older than all that it had in its hands then."""
-        if victim := self._victim():
+        if (victim := self._alive() if self._detail().leased else None) is not None:
             os.kill(victim.pid, signal.SIGSTOP)
             self.scene.look()
             if not (self._detail().leased or self._detail().leased_tasks):

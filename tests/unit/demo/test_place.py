@@ -68,7 +68,7 @@ def test_a_run_sees_nothing_of_the_users_fleet_and_only_the_demos_site(runs: Pat
         place.take_over_environment("http://127.0.0.1:1", FLEET)
         assert {name: value for name, value in os.environ.items() if name.startswith("TRAWL_")} == {
             "TRAWL_DEMO_THREADS": "7",
-            "TRAWL_DEMO_RUN": place.folder.name,
+            "TRAWL_DEMO_RUN": str(place.folder),
             "TRAWL_ENV_FILE": "",
             "TRAWL_DATA_DIR": str(place.folder),
             "TRAWL_SITES_DIR": str(ROOT / "demo" / "sites"),
