@@ -1,0 +1,90 @@
+"""What deploy/ adds to docker-compose.yml: Prometheus with Grafana, and the HTTP API."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from monitoring.api.__main__ import DEFAULT_PORT
+from monitoring.dashboards import files
+from tests.support.compose_file import ROOT, example
+
+ADDITIONS = ("compose.monitoring.yml", "compose.api.yml")
+SECRETS = {"GRAFANA_PASSWORD": "x" * 24, "TRAWL_API_ACT_TOKEN": "y" * 24}
+DOCUMENTS: dict[str, dict[str, Any]] = {name: yaml.safe_load((ROOT / "deploy" / name).read_text()) for name in ADDITIONS}
+SERVICES: dict[str, dict[str, Any]] = {key: value for one in DOCUMENTS.values() for key, value in one["services"].items()}
+
+
+def test_they_are_confined_come_back_and_are_published_on_this_machine_only() -> None:
+    for name, service in SERVICES.items():
+        assert (service["init"], service["restart"], service["read_only"]) == (True, "unless-stopped", True), name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["mem_limit"], name
+        assert service["healthcheck"]["test"], name
+        assert all(port.startswith("127.0.0.1:") for port in service["ports"]), name
+        assert not service["image"].endswith(":latest"), name
+
+
+def test_what_is_mounted_is_there_and_what_is_written_has_a_volume() -> None:
+    for document in DOCUMENTS.values():
+        volumes = [volume for service in document["services"].values() for volume in service.get("volumes", [])]
+        for source, _, rest in (volume.partition(":") for volume in volumes):
+            if source.startswith("./"):
+                assert (ROOT / source).is_dir(), source
+                assert rest.endswith(":ro"), source
+            else:
+                assert source in document["volumes"]
+
+
+def test_prometheus_and_grafana_find_rules_dashboards_and_each_other() -> None:
+    (option,) = [word for word in SERVICES["prometheus"]["command"] if word.startswith("--config.file=")]
+    inside = Path(option.partition("=")[2])
+    assert f"./deploy/prometheus:{inside.parent}:ro" in SERVICES["prometheus"]["volumes"]
+    assert (ROOT / "deploy" / "prometheus" / inside.name).is_file()
+    (source,) = yaml.safe_load((ROOT / "deploy/grafana/provisioning/datasources/trawl.yml").read_text())["datasources"]
+    assert source["url"] == "http://prometheus:9090"
+    (provider,) = yaml.safe_load((ROOT / "deploy/grafana/provisioning/dashboards/trawl.yml").read_text())["providers"]
+    folder = provider["options"]["path"]
+    assert f"./deploy/grafana/dashboards:{folder}:ro" in SERVICES["grafana"]["volumes"]
+    home = SERVICES["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+    assert home in {f"{folder}/{name}" for name in files()}
+
+
+def test_the_api_listens_where_it_is_published_and_asked() -> None:
+    api = SERVICES["api"]
+    assert f"--port={DEFAULT_PORT}" in api["command"].split()
+    assert api["ports"] == [f"127.0.0.1:{DEFAULT_PORT}:{DEFAULT_PORT}"]
+    assert api["healthcheck"]["test"][-1] == f"http://127.0.0.1:{DEFAULT_PORT}/livez"
+
+
+def _compose() -> list[str]:
+    """The command of Docker Compose, [] where there is none."""
+    for command in (["docker", "compose"], ["docker-compose"]):
+        if (program := shutil.which(command[0])) and subprocess.run(
+            [program, *command[1:], "version"], capture_output=True, check=False
+        ).returncode == 0:
+            return command
+    return []
+
+
+COMPOSE = _compose()
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(not COMPOSE, reason="Docker Compose is not installed")
+@pytest.mark.parametrize("name", ADDITIONS)
+def test_docker_compose_takes_them_and_demands_their_secrets(name: str, tmp_path: Path) -> None:
+    given = {**example(), **SECRETS, "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    command = [*COMPOSE, "-f", "docker-compose.yml", "-f", f"deploy/{name}", "config", "--quiet"]
+    done = subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    for secret in SECRETS:
+        del given[secret]
+    done = subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, timeout=60, check=False)
+    assert "set it in .env" in done.stderr
