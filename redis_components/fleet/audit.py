@@ -16,7 +16,9 @@ from redis_components.server.url import masked
 
 KEPT = 10_000
 _LONGEST = 200  # characters of one argument
-_SECRET = re.compile(r"((?:^|[\w-])*(?:pass|secret|token|auth|cookie|key|credential)[\w-]*\s*[=:]).+", re.IGNORECASE | re.DOTALL)
+_NAME = r"[\w-]*(?:pass|pwd|secret|token|auth(?!or)|bearer|cookie|session|key|credential|signature)[\w-]*"
+_SECRET = re.compile(rf"({_NAME}[\"']?\s*[=:]).+", re.IGNORECASE | re.DOTALL)
+_OPTION = re.compile(rf"--?{_NAME}", re.IGNORECASE)  # the next argument is its value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,10 +33,16 @@ class Act(JsonRecord):
 
 
 def without_secrets(arguments: Iterable[object]) -> tuple[str, ...]:
-    """Arguments as they may be kept: no password of a URL, and no value of what is named like a secret."""
-    return tuple(
-        in_one_line(_SECRET.sub(r"\1***", masked(text) if "://" in text else text))[:_LONGEST] for text in map(str, arguments)
-    )
+    """Arguments as they may be kept: no password of a URL, and no value of what is named like a secret, also where the value is
+    the next argument (`--token VALUE`).
+    """
+    kept = []
+    is_value = False
+    for text in map(str, arguments):
+        shown = _SECRET.sub(r"\1***", masked(text) if "://" in text else text)
+        kept.append("***" if is_value and not text.startswith("-") else in_one_line(shown)[:_LONGEST])
+        is_value = bool(_OPTION.fullmatch(text))
+    return tuple(kept)
 
 
 def append(client: redis.Redis, act: Act) -> None:

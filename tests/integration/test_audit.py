@@ -57,11 +57,17 @@ def test_secrets_are_masked_and_lines_stay_lines() -> None:
         "--auth-token=marked",
         "Cookie: marked",
         "a\nb",
+        *("--token", "marked", "--author", "Ann"),
+        *("--PASSWORD", "--yes", "--api-key", "marked"),
+        {"user": "ann", "password": "marked"},
+        '{"secret" : "marked"}',
+        "https://h/?sig=1&access_token=marked",
         "plain=1",
     )
     kept = without_secrets(given)
     assert "marked" not in " ".join(kept)
     assert kept[-1] == "plain=1"
+    assert {"Ann", "--yes"} <= set(kept), "the value of another option, and an option, are none"
     assert "\n" not in "".join(kept)
 
 
