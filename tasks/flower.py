@@ -7,8 +7,11 @@ operator's own ones, send theirs.
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import logging
+import os
+import socket
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -111,14 +114,37 @@ def refuse_open_flower(address: str, unix_socket: str, *, asks_for_login: bool) 
     )
 
 
+def refuse_taken_port(address: str, port: int) -> None:
+    """Raise ConfigError for an address that is none, or where somebody else listens: Flower would end with a traceback."""
+    try:
+        found = socket.getaddrinfo(address or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise ConfigError(f"Flower cannot listen on {address!r}: {error.strerror}; correct --address (FLOWER_ADDRESS)") from error
+    for family, kind, protocol, _, where in found:
+        try:
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Flower does it
+                if family == socket.AF_INET6:
+                    probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                probe.bind(where)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:  # what else is wrong, Flower says or passes over
+                raise ConfigError(
+                    f"Flower cannot listen on {address or 'every address'}, port {port}: {os.strerror(error.errno)}; choose "
+                    "another --port or --address, or end what listens there"
+                ) from error
+
+
 def check_flower(arguments: list[str]) -> None:
-    """Refuse an open Flower: `arguments` are those behind `flower` on the command line. Raises ConfigError."""
+    """Refuse an open Flower, and a taken port: `arguments` are those behind `flower` on the command line. Raises ConfigError."""
     from flower.command import apply_env_options, apply_options
     from tornado.options import options
 
     apply_env_options()  # as the command does it after this, in the same order
     apply_options("flower", arguments)
     refuse_open_flower(options.address, options.unix_socket, asks_for_login=bool(options.basic_auth or options.auth))
+    if not options.unix_socket and options.port:
+        refuse_taken_port(options.address, options.port)
 
 
 def _is_loopback(address: str) -> bool:
