@@ -64,6 +64,15 @@ def program(command: list[str], environment: dict[str, str], log: Path) -> Itera
         running.process.wait()
 
 
+def is_untouched(before: CrawlerRecord, after: CrawlerRecord) -> bool:
+    """Whether nobody ended the crawler: it is the same process, or one after it that stood still with the whole machine.
+
+    A virtual machine is paused by its host now and then, once for 10 s in a run: leases last 8, and who stood still for longer
+    leaves by itself.
+    """
+    return after.pid == before.pid or after.last_exit_kind == "lost-slot"
+
+
 class ToyFleet:
     """A Redis of its own, a beat, and as many Celery workers ("nodes") as a test starts; all of them real processes.
 
