@@ -9,9 +9,18 @@ from typing import Any
 from celery import Celery
 from celery.exceptions import CPendingDeprecationWarning
 from celery.platforms import SecurityWarning
-from celery.signals import beat_init, celeryd_after_setup, celeryd_init, worker_init, worker_process_init
+from celery.signals import (
+    after_setup_logger,
+    after_setup_task_logger,
+    beat_init,
+    celeryd_after_setup,
+    celeryd_init,
+    worker_init,
+    worker_process_init,
+)
 
 from redis_components.server.printable import safe_records
+from workers.logs.json_lines import identify, use_json
 from workers.logs.nonblocking import never_wait
 from workers.node.preload import load_ahead
 
@@ -63,6 +72,22 @@ def _without_needless_warnings(**_: Any) -> None:
 @beat_init.connect
 def _one_entry_for_each_record(**_: Any) -> None:
     safe_records()  # names, reasons and crawlers' lines come from pages and from Redis
+
+
+@celeryd_init.connect
+def _worker_is_named(sender: Any = None, **_: Any) -> None:
+    identify(program="worker", node=str(sender))
+
+
+@beat_init.connect
+def _beat_is_named(**_: Any) -> None:
+    identify(program="beat")
+
+
+@after_setup_logger.connect
+@after_setup_task_logger.connect
+def _json_where_asked(logger: Any, **_: Any) -> None:
+    use_json(logger)
 
 
 @celeryd_init.connect

@@ -223,7 +223,7 @@ class _Printer:
         for slot, line in lines:
             if self._as_json:
                 level = logging.getLevelName(line.level)
-                print_json({"slot": slot, "at": line.at or None, "level": level, "text": line.text})
+                print_json({**line.ids, "slot": slot, "at": line.at or None, "level": level, "text": line.text})
             else:
                 name = f"{slot} │ " if self._named else ""
                 self._console.print(Text.assemble((name, "cyan"), (line.text, _STYLES.get(line.level, ""))), soft_wrap=True)

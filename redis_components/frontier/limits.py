@@ -7,11 +7,11 @@ parent domains, the first that has limits. Limits hold for all crawls of a names
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import msgspec
 import redis
-import tldextract
 
 from redis_components.errors import ConfigError
 from redis_components.keys import lane_state_key
@@ -20,12 +20,14 @@ from redis_components.server.stored_values import decoded
 from .holds import names_of
 from .quiet_hours import QuietHours
 
+if TYPE_CHECKING:
+    from tldextract import TLDExtract
+
 VERSION = "version"
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 LONGEST_WINDOW_MS = 2 * DAY_MS
 LONGEST_NAME = 255
 _ASKED = ("until", "step", "refusals", "slowed", "slowed_at", "slowed_top")
-_domain_of = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
 
 
 class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -124,8 +126,16 @@ def default_lane(meta: Mapping[str, Any], url: str) -> str:
         return ""
     if names[0] in (meta.get("lane"), meta.get("site")):
         return names[0]
-    domain = _domain_of(url).top_domain_under_public_suffix
+    domain = _suffixes()(url).top_domain_under_public_suffix
     return domain if domain in names else names[0]
+
+
+@cache
+def _suffixes() -> TLDExtract:
+    """The public suffix list that comes with the package. Loaded late: it brings an HTTP client, a twentieth of a start."""
+    from tldextract import TLDExtract
+
+    return TLDExtract(suffix_list_urls=(), cache_dir=None)
 
 
 def is_name(lane: str) -> bool:

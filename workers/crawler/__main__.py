@@ -32,6 +32,7 @@ from scrapy.utils.project import get_project_settings
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.printable import in_one_line, safe_records
 from redis_components.server.variables import load_env_file
+from workers.logs.json_lines import CrawlerLog, identify
 from workers.logs.rotate_own import OwnLog
 from workers.logs.slot_log import SlotLog
 from workers.process import page_at_work
@@ -74,10 +75,15 @@ def main(arguments: Sequence[str] | None = None) -> ExitKind:
         if options.log_file:
             OwnLog(SlotLog(Path(options.log_file))).watch()
         settings = load_settings(options)
+        job = options.spider if options.job_of else ""
+        slot = f"{options.spider}/{options.slot.number}" if options.slot else ""
+        identify(program="crawler", node=options.node, service=options.job_of or options.spider, slot=slot, job=job)
+        log = CrawlerLog(page_at_work.fields)
+        log.take_over(settings)
         configure_logging(settings)
         leave_on_memory_error(partial(os._exit, ExitKind.OUT_OF_MEMORY.exit_code))
         registry = reach_redis()
-        process = CrawlerProcess(options, settings, registry, signals)
+        process = CrawlerProcess(options, settings, registry, signals, log)
         gc.freeze()
         gc.enable()
     except TrawlError as error:

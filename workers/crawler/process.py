@@ -29,6 +29,7 @@ from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registr
 from redis_components.fleet.runs import Runs
 from redis_components.frontier.config import FrontierConfig
 from redis_components.setting_values import number_of
+from workers.logs.json_lines import CrawlerLog
 from workers.process import freeze_detection, memory, page_at_work
 from workers.process.exit_kinds import ExitKind
 from workers.process.handshake import Terms
@@ -88,10 +89,10 @@ class Stopping:
 class CrawlerProcess:
     """One crawl and the watchdogs, limits and heartbeat around it; `run` returns how it ended. Raises ConfigError."""
 
-    def __init__(self, options: CrawlerOptions, settings: Settings, registry: Registry, signals: StopSignals) -> None:
-        self._options = options
-        self._registry = registry
-        self._signals = signals
+    def __init__(
+        self, options: CrawlerOptions, settings: Settings, registry: Registry, signals: StopSignals, log: CrawlerLog
+    ) -> None:
+        self._options, self._registry, self._signals, self._log = options, registry, signals, log
         self._watchdog_s = number_of(settings, "WATCHDOG_TIMEOUT", WATCHDOG_S)
         self._grace_s = number_of(settings, "SHUTDOWN_GRACE", shutdown_grace())
         self._period_s = number_of(settings, "HEARTBEAT_INTERVAL", PERIOD_S)
@@ -120,6 +121,7 @@ class CrawlerProcess:
         self._run = own_run(self._record, options.owner)
 
     def _adapt(self, settings: Settings, spider: type[Spider]) -> None:
+        self._log.adapt(settings)
         check_metrics(settings, spider)
         bound_items(settings)
         if self._options.job_of:

@@ -16,6 +16,7 @@ from .machine import cores, memory_bytes, places
 from .values import DEFAULT_FLEET, parse_fleet, parse_hosts, parse_login, parse_names
 
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+_LOWER = BeforeValidator(lambda text: text.lower() if isinstance(text, str) else text)
 _UPPER = BeforeValidator(lambda text: text.upper() if isinstance(text, str) else text)
 _LEVELS = "DEBUG, INFO, WARNING, ERROR, CRITICAL"
 
@@ -153,8 +154,14 @@ class Crawlers(Variables):
 
 
 class Logs(Variables):
-    """Logs of crawlers"""
+    """Logs"""
 
+    log_format: Annotated[Literal["text", "json"], _LOWER] = declare(
+        "text",
+        "`json`: each line of a worker, beat and crawler is a JSON object with the ids of what it is about"
+        " ([operations.md](operations.md#logs-for-a-collector))",
+        rule="must be text or json",
+    )
     log_max_mb: Number = declare(
         10.0,
         "MiB of a crawler's log file; then it is rotated",

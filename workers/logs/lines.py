@@ -1,4 +1,4 @@
-"""Parses lines of a crawler's log: time, level, text. Pure.
+"""Parses lines of a crawler's log, text or JSON: time, level, text. Pure.
 
 A line with a time and a level begins an entry; those after it that have none belong to it (a traceback, a list of Scrapy's). What
 no logging wrote, such as the last words of the C library, has neither; it counts as an error where it looks like one.
@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from redis_components.server.printable import log_entry
 
 # LOG_FORMAT of the fleet, and Scrapy's own: `2026-01-02 03:04:05 INFO name: text`, `2026-01-02 03:04:05 [name] INFO: text`.
 _HEAD = re.compile(
@@ -24,11 +31,12 @@ _NUMBERS = {name: getattr(logging, name) for name in LEVELS}
 class LogLine:
     """One line. `at` sorts as time does; a line without one has that of the entry that it belongs to."""
 
-    text: str  # as it stands in the file
+    text: str  # as it stands in the file; of JSON what a person reads, several lines where it has a traceback
     message: str  # without time and level
     at: str = ""  # `2026-01-02 03:04:05`, local time; "": unknown
     level: int = logging.ERROR  # as in `logging`
     head: bool = False  # it begins an entry
+    ids: Mapping[str, Any] = field(default_factory=dict)  # of JSON: what it is about (site, url …), and who says it
 
 
 class LineReader:
@@ -43,6 +51,9 @@ class LineReader:
         self._level = logging.ERROR
 
     def read(self, text: str) -> LogLine:
+        if text.startswith("{") and (line := _from_json(text)):
+            self._at, self._level = line.at, line.level
+            return line
         if m := _HEAD.match(text):
             self._at = m["at"].replace("T", " ")
             self._level = _NUMBERS.get(m["level"] or m["old_level"], logging.INFO)
@@ -51,3 +62,33 @@ class LineReader:
         if self._level < logging.ERROR and _ALARM.match(text.lstrip(" ")):  # of an entry they are indented
             self._level = logging.ERROR
         return LogLine(text=text, message=text, at=self._at, level=self._level)
+
+
+class _Said(msgspec.Struct):
+    """A line of `workers.logs.json_lines`."""
+
+    time: datetime
+    level: str
+    logger: str
+    message: str
+    exception: str = ""
+
+
+_SAID = frozenset(_Said.__struct_fields__)
+
+
+def _from_json(text: str) -> LogLine | None:
+    try:
+        said, fields = msgspec.json.decode(text, type=_Said), msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None  # somebody prints JSON
+    at = said.time.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    message = log_entry(f"{said.logger}: {said.message}" + (f"\n{said.exception}" if said.exception else ""))
+    return LogLine(
+        text=f"{at} {said.level} {message}",
+        message=message,
+        at=at,
+        level=_NUMBERS.get(said.level, logging.INFO),
+        head=True,
+        ids={name: value for name, value in fields.items() if name not in _SAID},
+    )

@@ -13,6 +13,7 @@ import time
 from workers.environment.variables import Logs
 
 from .follow import LogFollower
+from .json_lines import IDS
 from .lines import LineReader
 from .slot_log import SlotLog
 
@@ -83,5 +84,6 @@ class LogStream:
         for text in lines:
             line = self._lines.read(text)
             if line.level >= self._level and line.message:
-                logger.log(line.level, "[%s %d] %s", self._slot, self._pid, line.message)
+                ids = {"slot": self._slot, **line.ids, "pid": self._pid}
+                logger.log(line.level, "[%s %d] %s", self._slot, self._pid, line.message, extra={IDS: ids})
         return bool(lines)

@@ -28,7 +28,7 @@ def last_lines(log: SlotLog, n: int, *, since: str = "", level: int = 0, end: in
 def last_words(log: SlotLog, n: int = 20) -> list[str]:
     """At most `n` lines, oldest first, and 200 characters of each: what a process said before it died."""
     try:
-        return [line.text[:200] for line in last_lines(log, n)]
+        return [part[:200] for line in last_lines(log, n) for part in line.text.split("\n")][-n:]
     except OSError:
         return []
 

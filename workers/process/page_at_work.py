@@ -68,6 +68,12 @@ def now() -> PageAtWork | None:
     return _now
 
 
+def fields() -> dict[str, str]:
+    """The same for a line of the log."""
+    page = _now
+    return {"site": page.site, "url": page.url[:_LONGEST], "kind": page.kind} if page else {}
+
+
 def share(descriptor: int) -> None:
     """Say it in the memory of this descriptor, too. Raises OSError."""
     global _shared

@@ -1,0 +1,93 @@
+"""Log records as JSON, one object a line, for a collector that wants fields: `TRAWL_LOG_FORMAT=json`.
+
+| field                                | what                                                                     |
+|--------------------------------------|--------------------------------------------------------------------------|
+| `time`                               | RFC 3339, UTC, milliseconds                                              |
+| `level`, `logger`, `message`         | as in `logging`                                                          |
+| `exception`                          | the traceback, where one was logged                                      |
+| `program`, `node`, `service`, `slot` | who says it: worker, beat, crawler …; `pid` too; `job` of a finite crawl |
+| `site`, `url`, `kind`                | the page that was being read when it was said                            |
+
+A field that is unknown is left out. Text of others cannot act on a terminal, and no line break stands within a line.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from redis_components.server.printable import in_json, printable
+from workers.environment.variables import Logs
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+IDS = "trawl_ids"
+"""Attribute of a record: more fields, which stand over this process's own (`logger.log(…, extra={IDS: {"slot": "books/0"}})`)."""
+
+_identity: dict[str, Any] = {}
+
+
+def identify(**fields: Any) -> None:
+    """What every line of this process says of it from now on; a field of "" or None is left out."""
+    _identity.update({name: value for name, value in fields.items() if value not in ("", None)})
+
+
+class JsonFormatter(logging.Formatter):
+    """A record as one line of JSON; `now` has the fields of what the process is at when a record says nothing of it."""
+
+    def __init__(self, now: Callable[[], Mapping[str, str]] = dict) -> None:
+        super().__init__()
+        self._now = now
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        ids = getattr(record, IDS, None)
+        of_others = ids if isinstance(ids, Mapping) else self._now()
+        fields = {**line, "pid": os.getpid(), **_identity, **of_others}
+        safe = {name: printable(value) if isinstance(value, str) else value for name, value in fields.items()}
+        return in_json(msgspec.json.encode(safe, enc_hook=str).decode())
+
+
+def use_json(logger: logging.Logger) -> None:
+    """Let this logger's handlers write JSON where TRAWL_LOG_FORMAT says so. Raises ConfigError."""
+    if Logs.read().log_format == "json":
+        for handler in logger.handlers:
+            handler.setFormatter(JsonFormatter())
+
+
+class CrawlerLog:
+    """The log of a crawl. Scrapy makes a new handler, with a formatter of text, when a crawl begins: JSON needs a handler that
+    stays, in place of Scrapy's. A project that logs to a file, or not at all, keeps its own way.
+    """
+
+    def __init__(self, now: Callable[[], Mapping[str, str]] = dict) -> None:
+        self._now = now
+        self._handler: logging.Handler | None = None
+
+    def take_over(self, settings: BaseSettings) -> None:
+        """Before Scrapy sets its logging up. Raises ConfigError."""
+        if Logs.read().log_format != "json" or settings.get("LOG_FILE") or not settings.getbool("LOG_ENABLED"):
+            return
+        self._handler = logging.StreamHandler()
+        self._handler.setFormatter(JsonFormatter(self._now))
+        self.adapt(settings)
+        logging.getLogger().addHandler(self._handler)
+        settings.set("LOG_ENABLED", False, priority="cmdline")
+
+    def adapt(self, settings: BaseSettings) -> None:
+        """The spider's own level."""
+        if self._handler:
+            self._handler.setLevel(settings.get("LOG_LEVEL"))
