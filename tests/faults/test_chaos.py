@@ -20,7 +20,7 @@ from tests.support.processes import none_left
 from tests.support.watched_fleet import MARK
 
 SHORT = "CHAOS_SECONDS" not in os.environ  # `make test`: the same deaths each time
-SECONDS = float(os.environ.get("CHAOS_SECONDS", "10"))
+SECONDS = float(os.environ.get("CHAOS_SECONDS", "6"))
 SEED = int(os.environ.get("CHAOS_SEED", "0")) or (7 if SHORT else random.randrange(1, 1_000_000))
 SETTLE_S = 90.0 + SECONDS / 4
 LIFE_PER_S = 5.0  # events in the forum

@@ -16,7 +16,7 @@ from tests.support.crawl import hits_of, link_site
 from tests.support.fleet import Program, ToyFleet
 from tests.support.processes import wait_until
 
-PAGES, LATENCY_S = 10**9, 0.3
+PAGES, LATENCY_S = 10**9, 0.6
 
 pytestmark = pytest.mark.usefixtures("no_process_left")
 
