@@ -8,6 +8,7 @@ KINDS: dict[str, Kind] = {
     "id": "id", "forum_id": "id", "parent_id": "id",
     "url": "url", "next": "url",
     "reply_count": "int", "views": "int", "threads": "int", "position": "int", "pages": "int", "total": "int", "current": "int",
+    "number": "id", "parent_number": "id",
     "created_at": "date", "edited_at": "date", "last_activity": "date",
     "sticky": "bool", "deleted": "bool", "more": "bool",
 }  # fmt: skip

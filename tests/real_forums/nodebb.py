@@ -87,7 +87,7 @@ class NodeBB(Software):
                         topic_id=tid,
                         text=_plain(post["content"]),
                         author=self._writer(post["uid"]),
-                        parent=post.get("toPid"),
+                        parent=None if post.get("toPid") == topic["mainPid"] else post.get("toPid"),
                     )
         return Truth(topics=topics, comments=comments)
 

@@ -87,6 +87,12 @@ class CommentFields(Fields):
     id: FieldSpec = Field(description="its own, the same for ever")
     body: FieldSpec = Field(description="its text")
     parent_id: FieldSpec | None = Field(default=None, description="the comment that it answers")
+    number: FieldSpec | None = Field(
+        default=None, description="its number or mark on the page, by which `parent_number` names it"
+    )
+    parent_number: FieldSpec | None = Field(
+        default=None, description="the number of the comment that it answers, on the same page; where `parent_id` finds nothing"
+    )
     author: FieldSpec | None = Field(default=None, description="who wrote it")
     created_at: FieldSpec | None = Field(default=None, description="when")
     edited_at: FieldSpec | None = Field(default=None, description="when it was changed last")

@@ -24,6 +24,25 @@ class Row(msgspec.Struct, frozen=True):
     parent_id: str | None
 
 
+class Numbers:
+    """Numbers of the posts of a page, by which they say what they answer. They are taken out of the rows' values."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self._ids: dict[str, str] = {}
+        self._answers: dict[str, str] = {}
+        for values in rows:
+            number, answers = values.pop("number", None), values.pop("parent_number", None)
+            if number is not None and values["id"] is not None:
+                self._ids.setdefault(number, values["id"])
+            if answers is not None and values["id"] is not None:
+                self._answers.setdefault(values["id"], answers)
+
+    def answered(self, comment_id: str) -> str | None:
+        """The id of what a row answers, by its number; None where that is unknown, or the row itself."""
+        found = self._ids.get(self._answers.get(comment_id, ""))
+        return None if found == comment_id else found
+
+
 def rows(doc: Document, page: CommentsPageSpec) -> list[Row]:
     """All comments of a page."""
     found = doc.rows(page)

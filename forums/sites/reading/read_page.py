@@ -183,9 +183,10 @@ def read_comments(
     before = (number - 1) * page.per_page if page.per_page else None if number > 1 else 0
     comments: dict[str, ReadComment] = {}
     post = doc.values(doc.root, page.post) if page.post and number == 1 else None
+    told = [doc.values(row.node, page.fields) for row in rows]
+    numbers = nested_comments.Numbers(told)
     opening: str | None = None  # the row's id of the opening post: what answers it answers no comment
-    for index, row in enumerate(rows):
-        values = doc.values(row.node, page.fields)
+    for index, (row, values) in enumerate(zip(rows, told, strict=True)):
         if page.first_is_post and number == 1 and index == 0:
             opening = values["id"]
             post = values | {"id": thread} | {name: value for name, value in (post or {}).items() if value is not None}
@@ -193,8 +194,8 @@ def read_comments(
         if values["id"] is None or values["id"] in comments:
             continue
         place_in_thread = None if before is None else before + index + (0 if page.first_is_post else 1)
-        within = None if row.parent_id == opening else row.parent_id
-        given = {"parent_id": within or values.get("parent_id"), "position": values.get("position") or place_in_thread}
+        answered = row.parent_id or values.get("parent_id") or numbers.answered(values["id"])
+        given = {"parent_id": None if answered == opening else answered, "position": values.get("position") or place_in_thread}
         comments[values["id"]] = ReadComment(**(values | given | {"body": values.get("body") or ""}))
     if page.first_is_post and number == 1 and not rows:
         raise nested_comments.nothing_of("an opening post", page.fields)

@@ -1,0 +1,151 @@
+"""public-inbox, an archive of mailing lists: Perl, HTML pages, a git repository. Debian's package `public-inbox`.
+
+Its list links to a thread's newest message. Nothing can be edited; what an administrator removes is gone.
+"""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import random
+import re
+import shutil
+import subprocess
+from email.message import EmailMessage
+from email.utils import formatdate, parseaddr
+from typing import Any, ClassVar
+
+import pytest
+
+from tests.real_forums.environment import bare_environment, free_port
+from tests.real_forums.software import Software
+from tests.real_forums.written import written_by_sites_new
+from tests.support.processes import wait_until
+
+PEOPLE = ("Alice Ash <alice@example.org>", "Bob Birch <bob@example.org>", "Chloé Cèdre <chloe@example.org>")
+BEGIN_S = 1_790_000_000
+
+
+class PublicInbox(Software):
+    """One inbox, filled from a Maildir. The site file is what `trawl sites new` writes."""
+
+    name: ClassVar[str] = "public-inbox"
+    profile: ClassVar[str] = "public-inbox"
+
+    def install(self) -> None:
+        if not shutil.which("public-inbox-httpd"):
+            pytest.skip("public-inbox is not installed: apt-get install public-inbox")
+        self._environment = bare_environment(
+            HOME=str(self.folder), PATH="/usr/bin:/bin", PI_CONFIG=str(self.folder / "config"), TZ="UTC"
+        )
+        self._sent: list[list[EmailMessage]] = []
+        self._count = 0
+
+    def start(self) -> None:
+        port = free_port()
+        self.base_url = f"http://127.0.0.1:{port}"
+        self._inbox, self._maildir = self.folder / "garden", self.folder / "mail"
+        for part in ("new", "cur", "tmp"):
+            (self._maildir / part).mkdir(parents=True)
+        self._run("public-inbox-init", "-V2", "garden", str(self._inbox), f"{self.base_url}/garden", "garden@example.org")
+        for key, value in (
+            ("publicinbox.garden.watch", f"maildir:{self._maildir}"),
+            ("publicinboxwatch.spamcheck", "none"),
+        ):
+            self._run("git", "config", "-f", str(self.folder / "config"), key, value)
+        self.launch(["public-inbox-watch"], environment=self._environment)
+        self.launch(["public-inbox-httpd", "-l", f"127.0.0.1:{port}", "-W0"], environment=self._environment)
+        self.wait_until_it_answers("/garden/")
+
+    def world(self, verb: str) -> Any:
+        return getattr(self, f"_{verb}")()
+
+    def site_file(self) -> str:
+        return written_by_sites_new(f"{self.base_url}/garden/", self.folder)
+
+    def _forums(self) -> list[str]:
+        return ["garden"]
+
+    def _populate(self) -> None:
+        chance = random.Random(9)
+        for thread in range(210):
+            self._sent.append([])
+            for _ in range(chance.choice((1, 1, 2, 3, 6))):
+                self._send(thread, chance)
+        self._wait()
+
+    def _change(self) -> None:
+        chance = random.Random(10)
+        for thread in range(0, 40, 2):
+            self._send(thread, chance)
+        for _ in range(5):
+            self._sent.append([])
+            self._send(len(self._sent) - 1, chance)
+        removed = [messages for messages in self._sent[60:] if len(messages) > 2][:5]
+        for messages in removed:
+            message = messages.pop()
+            self._run("public-inbox-learn", "rm", "--all", stdin=message.as_bytes())
+        self._wait()
+
+    def _truth(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """From the messages in the archive's git, which are what its pages are made from."""
+        git = ("git", f"--git-dir={self._inbox}/git/0.git")
+        topics: dict[str, dict[str, Any]] = {}
+        comments: dict[str, dict[str, Any]] = {}
+        for line in self._run(*git, "log", "--reverse", "--format=%H %s", "master").splitlines():
+            commit, _, subject = line.partition(" ")
+            if subject.startswith("rm"):
+                continue
+            kept = self._run(*git, "ls-tree", "--name-only", commit).split()
+            if "m" not in kept:
+                continue
+            message = email.message_from_bytes(self._bytes(*git, "show", f"{commit}:m"), policy=email.policy.default)
+            name = str(message["Message-ID"]).strip("<>")
+            if name in self._gone():
+                continue
+            told = {"text": message.get_content(), "author": parseaddr(str(message["From"]))[0]}  # type: ignore[attr-defined]
+            answered = str(message["In-Reply-To"] or "").strip("<>")
+            if not answered:
+                topics[name] = {**told, "forum_id": "garden", "title": str(message["Subject"]), "replies": None}
+            else:
+                root = re.findall(r"<([^>]+)>", str(message["References"]))[0]
+                comments[name] = {**told, "topic_id": root, "parent": None if answered == root else answered}
+        return {"topics": topics, "comments": comments}
+
+    def _gone(self) -> frozenset[str]:
+        left = {str(one["Message-ID"]).strip("<>") for messages in self._sent for one in messages}
+        return frozenset({f"m{number}@example.org" for number in range(1, self._count + 1)} - left)
+
+    def _send(self, thread: int, chance: random.Random) -> None:
+        before = self._sent[thread]
+        self._count += 1
+        message = EmailMessage()
+        message["From"] = chance.choice(PEOPLE)
+        message["To"] = "garden@example.org"
+        message["Date"] = formatdate(BEGIN_S + 61 * self._count)
+        message["Message-ID"] = f"<m{self._count}@example.org>"
+        message["Subject"] = f"Re: Topic {thread}" if before else f"Topic {thread}"
+        text = f"Message {self._count} of topic {thread}.\n\nSaid at some length, with an ümlaut.\n"
+        if before:
+            answered = chance.choice(before)
+            message["In-Reply-To"] = answered["Message-ID"]
+            message["References"] = " ".join(dict.fromkeys([str(before[0]["Message-ID"]), str(answered["Message-ID"])]))
+            text += "\n> What was said before,\n> in two lines.\n\nAnd what is answered.\n"
+        message.set_content(text)
+        before.append(message)
+        (self._maildir / "new" / f"{self._count}.host").write_bytes(message.as_bytes())
+
+    def _wait(self) -> None:
+        """Until the archive has what was sent."""
+        git = ("git", f"--git-dir={self._inbox}/git/0.git", "log", "--oneline", "master")
+        wait_until(lambda: len(self._run(*git).splitlines()) >= self._count, self.log, 120)
+
+    def _run(self, *command: str, stdin: bytes = b"") -> str:
+        return self._bytes(*command, stdin=stdin).decode()
+
+    def _bytes(self, *command: str, stdin: bytes = b"") -> bytes:
+        done = subprocess.run(
+            command, env=self._environment, cwd=self.folder, input=stdin, capture_output=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, (command, done.stderr.decode(errors="replace"))
+        return done.stdout
