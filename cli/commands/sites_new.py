@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from scrapy.http import TextResponse
 
     from forums.sites.discovery.draft_file import Draft
-    from forums.sites.discovery.explore import Explorer
+    from forums.sites.discovery.explore import Explorer, FoundForum
     from forums.sites.discovery.preview import PreviewedThread
     from forums.sites.discovery.recognise import Guess
     from forums.sites.http.fetch import Visitor
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _INDEX_PAGES = 20  # most pages of an index
 _SHOWN = 20  # forums in the table
+_TRIED = 3  # forums of which one has threads to show
 
 
 NO_CONTACT = (
@@ -102,6 +104,11 @@ class Shown(NamedTuple):
     threads: list[PreviewedThread]
     problem: str | None
 
+    @property
+    def is_read(self) -> bool:
+        """Whether a thread was."""
+        return any(thread.problem is None for thread in self.threads)
+
 
 async def _look(
     url: str, name: str, profile: str | None, *, obey_robots: bool, allow_private: bool, agent: str | None
@@ -110,8 +117,7 @@ async def _look(
     from forums.sites.definition import layers
     from forums.sites.discovery.draft_file import Draft
     from forums.sites.discovery.explore import Explorer
-    from forums.sites.discovery.recognise import base_of, guesses
-    from forums.sites.discovery.wrapper import wrapper_of
+    from forums.sites.discovery.recognise import guesses
     from forums.sites.http.fetch import Visitor
     from forums.sites.http.user_agent import USER_AGENT
 
@@ -127,31 +133,57 @@ async def _look(
         guess = next((one for one in found if profile in (None, one.profile)), None)
         chosen = profile or (guess.profile if guess else None)
         chosen = None if chosen == "generic" else chosen
-        fixed = layers.profile_table(chosen).get("base_url") if chosen else None
-        base_url = str(fixed or (guess.base_url if guess else base_of(response.url)))
-        explorer = Explorer(visitor)
-        unknown = None if chosen or profile else await explorer.look(response)
-        wrapper = wrapper_of(unknown) if unknown else None
-        if wrapper:
-            base_url = urljoin(response.url, "/").rstrip("/")
+        known = partial(Draft, name=name, obey_robots=obey_robots, allow_private=allow_private, agent=agent)
+        draft, shown, explorer = None, Shown([], None), Explorer(visitor)
         if chosen:
-            forums, can_discover = await _forums(visitor, name, chosen, base_url)
-        else:
-            forums, can_discover = (wrapper.forums, "index" in wrapper.pages) if wrapper else ((), False)
-        draft = Draft(
-            name=name,
-            profile=chosen,
-            software=_title(chosen) if chosen else "unknown software",
-            base_url=base_url,
-            base_in_profile=fixed is not None,
-            forums=forums,
-            can_discover=can_discover,
-            obey_robots=obey_robots,
-            allow_private=allow_private,
-            agent=agent,
-            wrapper=wrapper,
-        )
-        return draft, guess, await _preview(draft, explorer, visitor)
+            draft = await _by_profile(visitor, chosen, guess, response, known)
+            shown = await _preview(draft, explorer, visitor)
+            if profile or shown.is_read:
+                return draft, guess, shown
+        # Of unknown software, or with pages that its profile does not read: another skin, another version.
+        learned = _learned(None if profile else await explorer.look(response), response, known)
+        as_learned = await _preview(learned, explorer, visitor)
+        if draft is None or as_learned.is_read:
+            return learned, None, as_learned
+        return draft, guess, shown
+
+
+async def _by_profile(
+    visitor: Visitor, profile: str, guess: Guess | None, response: TextResponse, known: partial[Draft]
+) -> Draft:
+    """By the profile of its software."""
+    from forums.sites.definition import layers
+    from forums.sites.discovery.recognise import base_of
+
+    fixed = layers.profile_table(profile).get("base_url")
+    base_url = str(fixed or (guess.base_url if guess else base_of(response.url)))
+    forums, can_discover = await _forums(visitor, known.keywords["name"], profile, base_url)
+    return known(
+        profile=profile,
+        software=_title(profile),
+        base_url=base_url,
+        base_in_profile=fixed is not None,
+        forums=forums or _addressed(profile, base_url, response),
+        can_discover=can_discover,
+        wrapper=None,
+    )
+
+
+def _learned(found: FoundForum | None, response: TextResponse, known: partial[Draft]) -> Draft:
+    """By what was learned from its pages, if that was possible."""
+    from forums.sites.discovery.recognise import base_of
+    from forums.sites.discovery.wrapper import wrapper_of
+
+    wrapper = wrapper_of(found) if found else None
+    return known(
+        profile=None,
+        software="unknown software",
+        base_url=urljoin(response.url, "/").rstrip("/") if wrapper else base_of(response.url),
+        base_in_profile=False,
+        forums=wrapper.forums if wrapper else (),
+        can_discover=wrapper is not None and "index" in wrapper.pages,
+        wrapper=wrapper,
+    )
 
 
 async def _preview(draft: Draft, explorer: Explorer, visitor: Visitor) -> Shown:
@@ -175,8 +207,13 @@ async def _preview(draft: Draft, explorer: Explorer, visitor: Visitor) -> Shown:
         known = explorer.response(url)
         return known if known is not None else await visitor.get(url)
 
-    threads, problem = await preview(site, get, draft.wrapper.tried if draft.wrapper else draft.forums[0].id)
-    return Shown(threads, problem)
+    tried = [draft.wrapper.tried] if draft.wrapper else [forum.id for forum in draft.forums[:_TRIED]]
+    shown = Shown([], None)
+    for forum in tried:  # the first one may be empty
+        shown = Shown(*await preview(site, get, forum))
+        if shown.threads:
+            break
+    return shown
 
 
 def _refuse_another_host(asked: str, found: str) -> None:
@@ -213,6 +250,15 @@ async def _forums(visitor: Visitor, name: str, profile: str, base_url: str) -> t
     except (SiteError, FetchFailed) as exc:
         complain(f"the forums could not be listed: {exc}")
     return tuple(forums.values()), True
+
+
+def _addressed(profile: str, base_url: str, response: TextResponse) -> tuple[ListedForum, ...]:
+    """The forums that the page's address, or its links, name."""
+    from forums.sites.definition import layers
+    from forums.sites.discovery.addressed_forums import addressed_forums
+
+    root = response.selector.root if response.selector.type == "html" else None
+    return addressed_forums(layers.profile_table(profile), base_url, response.url, root)
 
 
 def _title(profile: str) -> str:

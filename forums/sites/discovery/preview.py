@@ -77,6 +77,10 @@ async def _thread(site: Site, get: Get, forum: str, thread: ListedThread) -> Pre
         published=first.created_at if first else thread.created_at,
         text=first.body if first else None,
         next=page.next,
-        without=tuple(name for name in ("author", "created_at", "body") if any(not getattr(post, name) for post in posts)),
+        without=tuple(
+            name
+            for name in ("author", "created_at", "body")
+            if any(not getattr(post, name) for post in posts if not post.deleted)
+        ),
         problem=None if posts else "no posts",
     )

@@ -47,7 +47,15 @@ class Recognise(BaseModel):
         default=None, description="the profile that reads its HTML pages, where this one reads an API"
     )
     rank: int = Field(default=0, description="of several profiles that fit equally well the one of the highest rank is chosen")
-    base: str | None = Field(default=None, description="regular expression whose first group is the path of the forum's root")
+    base: str | None = Field(
+        default=None,
+        description="regular expression whose first group is the path of the forum's root; `/`: the host's, forums are paths",
+    )
+    forum: str | None = Field(
+        default=None,
+        description="regular expression whose first group is a forum's id in an address behind base_url, for software without"
+        " an index; left out: the address of the list pages",
+    )
     about: str | None = Field(default=None, description="one line about the software")
 
     @field_validator("sure", "marks", "needs", "never")
@@ -236,6 +244,8 @@ def base_of(url: str) -> str:
 
 def _base(marks: Recognise, response: TextResponse, page: PageMarks) -> str:
     """The forum's root, by the first link of the page's own host that tells it."""
+    if marks.base == "/":
+        return urljoin(response.url, "/").rstrip("/")
     here = _host(response.url)
     for match in _found(marks.base or "", page.addresses()):
         found: str = urljoin(response.url, match[1] or ".")
