@@ -18,6 +18,7 @@ from lxml import etree
 from parsel.csstranslator import HTMLTranslator
 
 from . import exslt
+from .css_plan import Plan, plan_of
 
 Syntax = Literal["json", "html"]
 Found = list[Any]
@@ -91,11 +92,21 @@ def _html(selector: str) -> Finder:
     except (SelectorError, etree.XPathError, ValueError, regex.error) as exc:
         raise ValueError(f"is no {'XPath' if is_xpath(selector) else 'CSS selector'}: {_first_line(exc)}") from exc
 
-    def find(node: Any) -> Found:
-        found = search(node)
-        return found if isinstance(found, list) else [found]  # functions give a string, a number or a truth value
+    return HtmlFinder(search, plan_of(selector, is_xpath=is_xpath(selector)))
 
-    return find
+
+class HtmlFinder:
+    """A selector of HTML. `plan` finds the same by an index of the page, where it is simple."""
+
+    __slots__ = ("_search", "plan")
+
+    def __init__(self, search: etree.XPath, plan: Plan | None) -> None:
+        self._search = search
+        self.plan = plan
+
+    def __call__(self, node: Any) -> Found:
+        found = self._search(node)
+        return found if isinstance(found, list) else [found]  # functions give a string, a number or a truth value
 
 
 def _first_line(exc: Exception) -> str:

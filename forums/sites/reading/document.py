@@ -21,7 +21,8 @@ from forums.sites.definition.selectors import Finder, Found, compiled
 from forums.sites.kinds import KINDS
 
 from . import converters, reading_budget
-from .element_trees import PLACEHOLDER, cut, inner_rows, left_out, outermost
+from .element_index import ElementIndex
+from .element_trees import PLACEHOLDER, cut, inner_rows, outermost
 from .html_text import text_of, text_of_elements
 from .parse_body import content_type, html_of, json_of, read_at
 
@@ -51,6 +52,7 @@ class Document:
         self.page = page
         self.url = response.url
         self._budget = reading_budget.begin(len(response.body))
+        self._is_html = page.format == "html"
         self._inner: dict[Any, list[Any]] = {}  # the rows within each row of HTML
         self._read_at = read_at(response)
         self._dates = DateReader(self._read_at, language=site.language, time_zone=site.time_zone)
@@ -86,12 +88,22 @@ class Document:
         for finder in select.finders:
             found = known.get(finder)
             if found is None:
-                found = known[finder] = [
-                    one for one in finder(node) if one is not None and (not isinstance(one, str) or one.strip())
-                ]
+                found = known[finder] = self._search(finder, node)
             if found:
                 return found
         return []
+
+    def _search(self, finder: Finder, node: Any) -> Found:
+        found = self._index.find(finder, node) if self._is_html else None
+        return [
+            one
+            for one in (finder(node) if found is None else found)
+            if one is not None and (not isinstance(one, str) or one.strip())
+        ]
+
+    @cached_property
+    def _index(self) -> ElementIndex:
+        return ElementIndex(self.root)
 
     def rows(self, page: RowsPage) -> list[Any]:
         """The rows in their order. Raises UnreadablePage for JSON without them; HTML without rows is an empty page. From now on
@@ -112,7 +124,7 @@ class Document:
     def values(self, node: Any, fields: Any) -> dict[str, Any]:
         """Each field that the site file declares, by name; an `html` one twice: clean text, and the original as `<name>_html`."""
         if self._inner:
-            with left_out(node, self._inner):
+            with self._index.left_out(node, self._inner):
                 return self._values(node, fields)
         return self._values(node, fields)
 
@@ -144,7 +156,7 @@ class Document:
         self._budget.row(0)
         self._row, self._in_row = None, {}
         if self._inner:
-            with left_out(node, self._inner):
+            with self._index.left_out(node, self._inner):
                 value = self._convert("id", field, node)[0]
         else:
             value = self._convert("id", field, node)[0]

@@ -1,0 +1,251 @@
+"""Simple CSS as lookups, for a page that is searched with many selectors.
+
+An XPath visits each element of a page or row for each selector. Here the elements that have a class, an id, an attribute or a tag
+are looked up in an index of the page (`forums/sites/reading/element_index.py`): a compound that the page has nowhere costs one
+lookup for all rows. What is simple: tags, classes, ids, attributes, `:not()` and `:has()` of one compound, `:first-child`,
+`:last-child`, the combinators but `~`, `::attr()`; of XPath `.` and `./@name`. Other selectors have no plan: their XPath is used.
+Both find the same elements.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, Protocol
+
+import cssselect
+from cssselect import parser
+
+Operator = Literal["", "=", "~=", "^=", "$=", "*="]
+Test = Callable[[Any], bool]
+"""Whether an element is like this."""
+
+_SIMPLE_NAME = re.compile(r"[a-z_][a-z0-9_-]*")
+_ATTRIBUTE = re.compile(r"\./@([a-z_][a-z0-9_-]*)")
+_TOKENS = re.compile(r"[^ \t\r\n]+")  # XPath's white space
+
+
+class Key(NamedTuple):
+    """What elements are looked up by: a tag (`operator` None), or an attribute, with `operator` "" where any value will do."""
+
+    name: str
+    operator: Operator | None = None
+    value: str = ""
+
+    def fits(self, given: str) -> bool:
+        """Whether an attribute has a value like this."""
+        value, operator = self.value, self.operator
+        if operator == "~=":
+            return value in given and (value == given or value in _TOKENS.findall(given))
+        if operator == "=":
+            return given == value
+        if operator == "^=":
+            return given.startswith(value)
+        if operator == "$=":
+            return given.endswith(value)
+        return operator == "" or value in given
+
+    def is_of(self, element: Any) -> bool:
+        """Whether an element has it."""
+        if self.operator is None:
+            return bool(element.tag == self.name)
+        given = element.get(self.name)
+        return given is not None and self.fits(given)
+
+
+class Compound(NamedTuple):
+    """`div.post[id]`: one element. `combinator` is what stands before it. It is looked up by `key`, and passes `tests`."""
+
+    combinator: str
+    key: Key
+    tests: tuple[Test, ...]
+
+
+class Index(Protocol):
+    """The elements of a page, each at a place in the page's order."""
+
+    def places(self, key: Key) -> list[int]:
+        """Of all elements that have the key."""
+
+    def within(self, places: list[int], outer: list[int]) -> list[int]:
+        """Those of `places` that are within one of the elements `outer`, which are not looked at themselves."""
+
+    def parent(self, place: int) -> int:
+        """Of an element; -1 for the root."""
+
+    def element(self, place: int) -> Any:
+        """At a place."""
+
+
+class Plan(NamedTuple):
+    """A selector: `chains` are what commas part. `itself`: it selects the node that it is given. `attribute`: the value of this
+    one is taken, not the element. `has_siblings`: it is for a whole page, for a row's own sibling is not in the row.
+    """
+
+    chains: tuple[tuple[Compound, ...], ...]
+    attribute: str | None = None
+    itself: bool = False
+    has_siblings: bool = False
+
+    def find(self, index: Index, scope: int) -> list[Any]:
+        """What the selector finds in the element at a place, itself included, in the page's order."""
+        places = _matches(self.chains[0], index, scope)
+        if len(self.chains) > 1:
+            places = sorted({*places, *(place for chain in self.chains[1:] for place in _matches(chain, index, scope))})
+        return self.taken([index.element(place) for place in places])
+
+    def taken(self, elements: list[Any]) -> list[Any]:
+        """The elements, or the values of the attribute."""
+        if self.attribute is None:
+            return elements
+        return [value for element in elements if (value := element.get(self.attribute)) is not None]
+
+
+@lru_cache(maxsize=4096)
+def plan_of(selector: str, *, is_xpath: bool) -> Plan | None:
+    """The plan of a selector; None where it is not simple."""
+    if is_xpath:
+        attribute = _ATTRIBUTE.fullmatch(selector)
+        if attribute or selector == ".":
+            return Plan((), attribute=attribute[1] if attribute else None, itself=True)
+        return None
+    try:
+        selectors = cssselect.parse(selector)
+        chains = tuple(_chain(one.parsed_tree) for one in selectors)
+        taken = {_taken(one.pseudo_element) for one in selectors}
+    except (cssselect.SelectorError, _NotSimple):
+        return None
+    siblings = any(compound.combinator == "+" for chain in chains for compound in chain)
+    return Plan(chains, attribute=taken.pop(), has_siblings=siblings) if len(taken) == 1 else None
+
+
+def _matches(chain: tuple[Compound, ...], index: Index, scope: int) -> list[int]:
+    """Where elements are that end a chain, found from left to right."""
+    listed = [index.places(compound.key) for compound in chain]
+    if not all(listed):
+        return []
+    found = [scope]
+    for compound, places in zip(chain, listed, strict=True):
+        combinator = compound.combinator
+        if combinator == "+":
+            kept = _next_to(places, found, index)
+        else:
+            kept = index.within(places, found)
+            if combinator == ">":
+                parents = frozenset(found)
+                kept = [place for place in kept if index.parent(place) in parents]
+            elif not combinator and _has(places, scope):
+                kept = [scope, *kept]
+        found = [place for place in kept if _passes(index.element(place), compound.tests)] if compound.tests else kept
+        if not found:
+            break
+    return found
+
+
+def _has(places: list[int], place: int) -> bool:
+    at = bisect_left(places, place)
+    return at < len(places) and places[at] == place
+
+
+def _next_to(places: list[int], found: list[int], index: Index) -> list[int]:
+    before = {index.element(place) for place in found}
+    return [place for place in places if next(index.element(place).itersiblings("*", preceding=True), None) in before]
+
+
+def _passes(element: Any, tests: tuple[Test, ...]) -> bool:
+    for test in tests:  # noqa: SIM110 - `all` of a generator takes twice the time
+        if not test(element):
+            return False
+    return True
+
+
+class _NotSimple(ValueError):
+    """There is no plan for the selector."""
+
+
+def _taken(pseudo: Any) -> str | None:
+    """The attribute of `::attr(name)`."""
+    if pseudo is None:
+        return None
+    if getattr(pseudo, "name", "") == "attr" and pseudo.argument_types() in (["IDENT"], ["STRING"]):
+        return _name(pseudo.arguments[0].value)
+    raise _NotSimple
+
+
+def _chain(tree: Any) -> tuple[Compound, ...]:
+    found = []
+    while isinstance(tree, parser.CombinedSelector):
+        if tree.combinator not in " >+":  # `~`: in time that grows with the square of the siblings
+            raise _NotSimple
+        found.append(_compound(tree.subselector, tree.combinator))
+        tree = tree.selector
+    return (_compound(tree, ""), *reversed(found))
+
+
+def _compound(tree: Any, combinator: str = "") -> Compound:
+    keys: list[Key] = []
+    tests: list[Test] = []
+    while not isinstance(tree, parser.Element):
+        one = _simple(tree)
+        (keys if isinstance(one, Key) else tests).append(one)  # type: ignore[arg-type]
+        tree = tree.selector
+    if tree.namespace is not None:
+        raise _NotSimple
+    if tree.element is not None:
+        keys.append(Key(_name(tree.element)))
+    if not keys:
+        keys.append(Key("*"))
+    keys.sort(key=_elements)
+    return Compound(combinator, keys[0], (*(key.is_of for key in keys[1:]), *tests))
+
+
+def _elements(key: Key) -> int:
+    """The order in which keys are of few elements."""
+    return 3 if key.operator is None else 0 if key.name == "id" else 1 if key.operator else 2
+
+
+def _simple(tree: Any) -> Key | Test:
+    if isinstance(tree, parser.Class):
+        return Key("class", "~=", tree.class_name)
+    if isinstance(tree, parser.Hash):
+        return Key("id", "=", tree.id)
+    if isinstance(tree, parser.Attrib):
+        return _attribute(tree)
+    if isinstance(tree, parser.Negation):
+        inner = _alone(tree.subselector)
+        return lambda element: not inner(element)
+    if isinstance(tree, parser.Pseudo) and tree.ident in ("first-child", "last-child"):
+        before = tree.ident == "first-child"
+        return lambda element: next(element.itersiblings("*", preceding=before), None) is None
+    if isinstance(tree, parser.Relation) and [combinator.value for combinator, _ in tree.arguments] == [" "]:
+        inner = _alone(tree.arguments[0][1].parsed_tree)
+        return lambda element: any(inner(one) for one in element.iterdescendants("*"))
+    raise _NotSimple
+
+
+def _alone(tree: Any) -> Test:
+    """The test of a compound without combinators."""
+    if isinstance(tree, parser.Selector | parser.CombinedSelector):
+        raise _NotSimple
+    _, key, tests = _compound(tree)
+    is_any = key == Key("*")
+    return lambda element: (is_any or key.is_of(element)) and _passes(element, tests)
+
+
+def _attribute(tree: Any) -> Key:
+    name, value = _name(tree.attrib), "" if tree.value is None else tree.value.value
+    operator: Any = "" if tree.operator == "exists" else tree.operator
+    if tree.namespace is not None or tree.flag is not None or operator not in ("", "=", "~=", "^=", "$=", "*="):
+        raise _NotSimple
+    if operator not in ("", "=") and not _TOKENS.fullmatch(value):
+        raise _NotSimple
+    return Key(name, operator, value)
+
+
+def _name(given: str) -> str:
+    name = given.lower()
+    if not _SIMPLE_NAME.fullmatch(name):
+        raise _NotSimple
+    return name

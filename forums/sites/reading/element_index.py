@@ -1,0 +1,126 @@
+"""The elements of a page by class, id, attribute and tag: the page is walked once for all selectors of a site file."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+from lxml import etree
+
+from forums.sites.definition.css_plan import Key
+from forums.sites.definition.selectors import HtmlFinder
+
+from .element_trees import left_out
+
+_WALKED = frozenset({"class", "id"})  # that many elements have: a walk in Python is faster than an XPath
+
+
+class ElementIndex:
+    """Of the tree below `root`. Each kind of key is gathered when it is first asked for. Elements may be taken out of the tree
+    and put back meanwhile (`left_out`), none may be added.
+    """
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._elements: list[Any] = list(root.iter("*"))
+        self._places: dict[Any, int] = dict(zip(self._elements, range(len(self._elements)), strict=True))
+        self._known: dict[Key, list[int]] = {}
+        self._values: dict[str, dict[str, list[int]]] = {}
+        self._ends: dict[int, int] = {0: len(self._elements)}
+        self._without: list[tuple[int, int]] = []
+
+    def find(self, finder: Any, node: Any) -> list[Any] | None:
+        """What a selector finds in `node`; None where only its XPath can tell."""
+        plan = finder.plan if type(finder) is HtmlFinder else None
+        if plan is None or (plan.has_siblings and node is not self._root):
+            return None
+        if plan.itself:
+            return plan.taken([node])
+        place = self._places.get(node)
+        return None if place is None else plan.find(self, place)
+
+    @contextmanager
+    def left_out(self, row: Any, inner: Mapping[Any, list[Any]]) -> Iterator[None]:
+        """As `element_trees.left_out`: meanwhile the rows within `row` are out of the tree, and are not found."""
+        self._without = [(self._places[one], self._end(self._places[one])) for one in inner.get(row, ()) if one in self._places]
+        try:
+            with left_out(row, inner):
+                yield
+        finally:
+            self._without = []
+
+    def places(self, key: Key) -> list[int]:
+        """Of all elements that have the key."""
+        places = self._known.get(key)
+        if places is None:
+            places = self._known[key] = self._of(key)
+        return places
+
+    def within(self, places: list[int], outer: list[int]) -> list[int]:
+        """Those of `places` that are within one of the elements `outer`, which are not looked at themselves."""
+        found: list[int] = []
+        behind = 0
+        for place in outer:
+            if place >= behind:  # else it is within the one before
+                behind = self._end(place)
+                start = bisect_left(places, place + 1)
+                found += places[start : bisect_left(places, behind, start)]
+        for start, end in self._without:
+            found = [place for place in found if not start <= place < end]
+        return found
+
+    def parent(self, place: int) -> int:
+        """Of an element; -1 for the root."""
+        return self._places.get(self._elements[place].getparent(), -1)
+
+    def element(self, place: int) -> Any:
+        """At a place."""
+        return self._elements[place]
+
+    def _end(self, place: int) -> int:
+        """The place behind the last element within the one at `place`."""
+        end = self._ends.get(place)
+        if end is None:
+            after, around = None, self._elements[place]
+            while after is None and around is not None:
+                after = next(around.itersiblings("*"), None)
+                around = around.getparent()
+            end = len(self._elements) if after is None else self._places[after]
+            if not self._without:
+                self._ends[place] = end
+        return end
+
+    def _of(self, key: Key) -> list[int]:
+        if key.operator is not None:
+            values = self._values.get(key.name)
+            if values is None:
+                values = self._values[key.name] = self._by_value(key.name)
+            if key.operator == "=":
+                return values.get(key.value, [])
+            part = key.value
+            lists = [places for given, places in values.items() if part in given and key.fits(given)]
+            return lists[0] if len(lists) == 1 else sorted(place for places in lists for place in places)
+        if key.name == "*":
+            return list(range(len(self._elements)))
+        if self._without:  # what is out of the tree is not found there
+            return [place for place, one in enumerate(self._elements) if one.tag == key.name]
+        return [self._places[element] for element in self._root.iter(key.name)]
+
+    def _by_value(self, name: str) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        if name in _WALKED or self._without:
+            for place, element in enumerate(self._elements):
+                if (value := element.get(name)) is not None:
+                    found.setdefault(value, []).append(place)
+        else:
+            for element in _with_attribute(name)(self._root):
+                found.setdefault(element.get(name), []).append(self._places[element])
+        return found
+
+
+@lru_cache(maxsize=512)
+def _with_attribute(name: str) -> etree.XPath:
+    return etree.XPath(f"//*[@{name}]", smart_strings=False)
