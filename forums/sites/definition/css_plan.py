@@ -26,6 +26,8 @@ _SIMPLE_NAME = re.compile(r"[a-z_][a-z0-9_-]*")
 _ATTRIBUTE = re.compile(r"\./@([a-z_][a-z0-9_-]*)")
 _TOKENS = re.compile(r"[^ \t\r\n]+")  # XPath's white space
 
+_OF_MANY = frozenset({"a", "div", "span", "p", "i", "b", "br", "img", "li", "ul", "dl", "dt", "dd", "td", "tr", "svg", "path"})
+
 
 class Key(NamedTuple):
     """What elements are looked up by: a tag (`operator` None), or an attribute, with `operator` "" where any value will do."""
@@ -63,6 +65,10 @@ class Compound(NamedTuple):
     tests: tuple[Test, ...]
 
 
+Listed = list[tuple[Compound, list[int]]]
+"""A chain on a page: each compound, and the places of all elements that have its key."""
+
+
 class Index(Protocol):
     """The elements of a page, each at a place in the page's order."""
 
@@ -74,6 +80,9 @@ class Index(Protocol):
 
     def parent(self, place: int) -> int:
         """Of an element; -1 for the root."""
+
+    def following(self, place: int) -> int:
+        """The next sibling of an element; -1 where it is the last one."""
 
     def element(self, place: int) -> Any:
         """At a place."""
@@ -89,11 +98,24 @@ class Plan(NamedTuple):
     itself: bool = False
     has_siblings: bool = False
 
-    def find(self, index: Index, scope: int) -> list[Any]:
-        """What the selector finds in the element at a place, itself included, in the page's order."""
-        places = _matches(self.chains[0], index, scope)
-        if len(self.chains) > 1:
-            places = sorted({*places, *(place for chain in self.chains[1:] for place in _matches(chain, index, scope))})
+    def listed(self, index: Index) -> list[Listed]:
+        """The chains that may be on a page: each compound with the places of its key, of which none is empty."""
+        found = []
+        for chain in self.chains:
+            listed: Listed = []
+            for compound in chain:
+                if not (places := index.places(compound.key)):
+                    break
+                listed.append((compound, places))
+            else:
+                found.append(listed)
+        return found
+
+    def find(self, index: Index, listed: list[Listed], scope: int) -> list[Any]:
+        """What the selector finds in the element at a place, itself included, in the page's order. `listed` is of this index."""
+        places = _matches(listed[0], index, scope)
+        if len(listed) > 1:
+            places = sorted({*places, *(place for chain in listed[1:] for place in _matches(chain, index, scope))})
         return self.taken([index.element(place) for place in places])
 
     def taken(self, elements: list[Any]) -> list[Any]:
@@ -121,14 +143,11 @@ def plan_of(selector: str, *, is_xpath: bool) -> Plan | None:
     return Plan(chains, attribute=taken.pop(), has_siblings=siblings) if len(taken) == 1 else None
 
 
-def _matches(chain: tuple[Compound, ...], index: Index, scope: int) -> list[int]:
+def _matches(chain: Listed, index: Index, scope: int) -> list[int]:
     """Where elements are that end a chain, found from left to right."""
-    listed = [index.places(compound.key) for compound in chain]
-    if not all(listed):
-        return []
     found = [scope]
-    for compound, places in zip(chain, listed, strict=True):
-        combinator = compound.combinator
+    for compound, places in chain:
+        combinator, _, tests = compound
         if combinator == "+":
             kept = _next_to(places, found, index)
         else:
@@ -138,7 +157,7 @@ def _matches(chain: tuple[Compound, ...], index: Index, scope: int) -> list[int]
                 kept = [place for place in kept if index.parent(place) in parents]
             elif not combinator and _has(places, scope):
                 kept = [scope, *kept]
-        found = [place for place in kept if _passes(index.element(place), compound.tests)] if compound.tests else kept
+        found = [place for place in kept if _passes(index.element(place), tests)] if tests else kept
         if not found:
             break
     return found
@@ -150,8 +169,8 @@ def _has(places: list[int], place: int) -> bool:
 
 
 def _next_to(places: list[int], found: list[int], index: Index) -> list[int]:
-    before = {index.element(place) for place in found}
-    return [place for place in places if next(index.element(place).itersiblings("*", preceding=True), None) in before]
+    following = (index.following(place) for place in found)
+    return sorted(place for place in following if _has(places, place))
 
 
 def _passes(element: Any, tests: tuple[Test, ...]) -> bool:
@@ -197,13 +216,15 @@ def _compound(tree: Any, combinator: str = "") -> Compound:
         keys.append(Key(_name(tree.element)))
     if not keys:
         keys.append(Key("*"))
-    keys.sort(key=_elements)
+    keys.sort(key=_cost)
     return Compound(combinator, keys[0], (*(key.is_of for key in keys[1:]), *tests))
 
 
-def _elements(key: Key) -> int:
-    """The order in which keys are of few elements."""
-    return 3 if key.operator is None else 0 if key.name == "id" else 1 if key.operator else 2
+def _cost(key: Key) -> int:
+    """The order in which keys cost little: a page's classes are known in any case, and there are few elements of most tags."""
+    if key.operator is None:
+        return 4 if key.name == "*" else 3 if key.name in _OF_MANY else 1
+    return 0 if key.name == "class" and key.operator else 2
 
 
 def _simple(tree: Any) -> Key | Test:

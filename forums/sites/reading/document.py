@@ -17,7 +17,7 @@ from forums.sites.dates.reader import DateReader
 from forums.sites.definition.errors import PageGone, UnreadablePage
 from forums.sites.definition.fields import FieldSpec, Kind, Select
 from forums.sites.definition.pages import Page, RowsPage
-from forums.sites.definition.selectors import Finder, Found, compiled
+from forums.sites.definition.selectors import Finder, Found, HtmlFinder, compiled
 from forums.sites.kinds import KINDS
 
 from . import converters, reading_budget
@@ -52,7 +52,6 @@ class Document:
         self.page = page
         self.url = response.url
         self._budget = reading_budget.begin(len(response.body))
-        self._is_html = page.format == "html"
         self._inner: dict[Any, list[Any]] = {}  # the rows within each row of HTML
         self._read_at = read_at(response)
         self._dates = DateReader(self._read_at, language=site.language, time_zone=site.time_zone)
@@ -64,7 +63,7 @@ class Document:
         if not isinstance(response, TextResponse):
             raise UnreadablePage(f"no text: {content_type(response)}, {len(response.body)} bytes")
         self.root = root if root is not None else json_of(response) if page.format == "json" else html_of(response)
-        self.base = self.url if page.format == "json" else get_base_url(response.text, response.url, response.encoding)
+        self._response = response
         if page.gone and self.find(page.gone):
             raise PageGone(f"it says that this does not exist: it has {' or '.join(page.gone.select)}")
         if page.wall and self.find(page.wall):
@@ -84,22 +83,29 @@ class Document:
     def find(self, select: Select, node: Any = None) -> Found:
         """What the first selector that finds something finds in `node`, or in the whole page."""
         node = self.root if node is None else node
-        known = self._in_row if node is self._row else {}
+        if node is not self._row:
+            return next((found for finder in select.finders if (found := self._search(finder, node))), [])
+        known = self._in_row
         for finder in select.finders:
-            found = known.get(finder)
-            if found is None:
-                found = known[finder] = self._search(finder, node)
-            if found:
+            if finder not in known:
+                known[finder] = self._search(finder, node)
+            if found := known[finder]:
                 return found
         return []
 
     def _search(self, finder: Finder, node: Any) -> Found:
-        found = self._index.find(finder, node) if self._is_html else None
-        return [
-            one
-            for one in (finder(node) if found is None else found)
-            if one is not None and (not isinstance(one, str) or one.strip())
-        ]
+        found = self._index.find(finder, node) if type(finder) is HtmlFinder else None
+        if found is None:
+            found = finder(node)
+        elif not found or type(found[0]) is not str:  # elements
+            return found
+        return [one for one in found if one is not None and (not isinstance(one, str) or one.strip())]
+
+    @cached_property
+    def base(self) -> str:
+        """What relative addresses of the page are relative to."""
+        response = self._response
+        return self.url if self.page.format == "json" else str(get_base_url(response.text, response.url, response.encoding))
 
     @cached_property
     def _index(self) -> ElementIndex:
@@ -233,11 +239,21 @@ class Document:
     def _found(self, field: FieldSpec, node: Any) -> Found:
         found = self.find(field, node)
         if field.without:
-            found = [_cut(one, field.cutters) for one in outermost(found)]
+            found = [self._cut(one, field.cutters) for one in outermost(found)]
         if field.lookup is None or field.value is None or not found:
             return found
         row = self._table(field.lookup, field.key).get(converters.string(found[0]) or "")
         return [] if row is None else compiled("json", field.value)(row)
+
+    def _cut(self, found: Any, cutters: tuple[Finder, ...]) -> Any:
+        """A copy of an element without what the selectors find in it; the text after what is cut stays."""
+        if not isinstance(found, etree._Element) or not any(self._search(cutter, found) for cutter in cutters):
+            return found
+        copy = deepcopy(found)
+        copy.tail = None
+        for cutter in cutters:
+            cut(cutter(copy), copy)
+        return copy
 
     def _table(self, lookup: str, key: str) -> dict[str, Any]:
         table = self._lookups.get((lookup, key))
@@ -255,17 +271,6 @@ def not_too_many(rows: list[Any]) -> list[Any]:
     if len(rows) > _MOST_ROWS:
         raise UnreadablePage(f"has {len(rows):,} rows: no page of a forum has more than {_MOST_ROWS:,}")
     return rows
-
-
-def _cut(found: Any, cutters: tuple[Finder, ...]) -> Any:
-    """A copy of an element without what the selectors find in it; the text after what is cut stays."""
-    if not isinstance(found, etree._Element) or not any(cutter(found) for cutter in cutters):
-        return found
-    copy = deepcopy(found)
-    copy.tail = None
-    for cutter in cutters:
-        cut(cutter(copy), copy)
-    return copy
 
 
 def _items(rows: Any) -> list[tuple[str, Any]]:

@@ -6,16 +6,17 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import repeat
 from typing import Any
 
 from lxml import etree
 
-from forums.sites.definition.css_plan import Key
+from forums.sites.definition.css_plan import Key, Listed, Plan
 from forums.sites.definition.selectors import HtmlFinder
 
 from .element_trees import left_out
 
-_WALKED = frozenset({"class", "id"})  # that many elements have: a walk in Python is faster than an XPath
+_get = etree._Element.get
 
 
 class ElementIndex:
@@ -27,20 +28,26 @@ class ElementIndex:
         self._root = root
         self._elements: list[Any] = list(root.iter("*"))
         self._places: dict[Any, int] = dict(zip(self._elements, range(len(self._elements)), strict=True))
+        self._listed: dict[HtmlFinder, list[Listed]] = {}
         self._known: dict[Key, list[int]] = {}
         self._values: dict[str, dict[str, list[int]]] = {}
         self._ends: dict[int, int] = {0: len(self._elements)}
         self._without: list[tuple[int, int]] = []
 
-    def find(self, finder: Any, node: Any) -> list[Any] | None:
+    def find(self, finder: HtmlFinder, node: Any) -> list[Any] | None:
         """What a selector finds in `node`; None where only its XPath can tell."""
-        plan = finder.plan if type(finder) is HtmlFinder else None
+        plan: Plan | None = finder.plan
         if plan is None or (plan.has_siblings and node is not self._root):
             return None
         if plan.itself:
             return plan.taken([node])
         place = self._places.get(node)
-        return None if place is None else plan.find(self, place)
+        if place is None:
+            return None
+        listed = self._listed.get(finder)
+        if listed is None:
+            listed = self._listed[finder] = plan.listed(self)
+        return plan.find(self, listed, place) if listed else []
 
     @contextmanager
     def left_out(self, row: Any, inner: Mapping[Any, list[Any]]) -> Iterator[None]:
@@ -76,6 +83,10 @@ class ElementIndex:
         """Of an element; -1 for the root."""
         return self._places.get(self._elements[place].getparent(), -1)
 
+    def following(self, place: int) -> int:
+        """The next sibling of an element; -1 where it is the last one."""
+        return self._places.get(next(self._elements[place].itersiblings("*"), None), -1)
+
     def element(self, place: int) -> Any:
         """At a place."""
         return self._elements[place]
@@ -105,22 +116,25 @@ class ElementIndex:
             return lists[0] if len(lists) == 1 else sorted(place for places in lists for place in places)
         if key.name == "*":
             return list(range(len(self._elements)))
-        if self._without:  # what is out of the tree is not found there
+        if self._without:
             return [place for place, one in enumerate(self._elements) if one.tag == key.name]
         return [self._places[element] for element in self._root.iter(key.name)]
 
     def _by_value(self, name: str) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
-        if name in _WALKED or self._without:
-            for place, element in enumerate(self._elements):
-                if (value := element.get(name)) is not None:
-                    found.setdefault(value, []).append(place)
+        if name == "class" or self._without:  # what is out of the tree is not found there
+            for place, value in enumerate(map(_get, self._elements, repeat(name))):
+                if value is not None:
+                    if value in found:
+                        found[value].append(place)
+                    else:
+                        found[value] = [place]
         else:
-            for element in _with_attribute(name)(self._root):
-                found.setdefault(element.get(name), []).append(self._places[element])
+            for place in sorted([self._places[element] for element in _with_attribute(name)(self._root)]):
+                found.setdefault(self._elements[place].get(name), []).append(place)
         return found
 
 
 @lru_cache(maxsize=512)
 def _with_attribute(name: str) -> etree.XPath:
-    return etree.XPath(f"//*[@{name}]", smart_strings=False)
+    return etree.XPath(f"descendant-or-self::*/@{name}/..", smart_strings=False)  # in a third of the time of `//*[@name]`

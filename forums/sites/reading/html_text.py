@@ -26,6 +26,9 @@ _LINES = frozenset(
 )  # fmt: skip
 # and a cite within a blockquote: boards write "somebody wrote:" into it
 _CELLS = frozenset({"td", "th"})
+_BREAKS = dict.fromkeys(_LINES, 1) | dict.fromkeys(_PARAGRAPHS, 2)
+_EDGES = _BREAKS.keys() | _CELLS | {"br", "cite"}
+_SPACE = frozenset(" \t\n\r\f\u200b")
 _SPACES = re.compile(r"[ \t\n\r\f\u200b]+")
 
 
@@ -70,37 +73,62 @@ class _Writer:
         self._breaks = max(self._breaks, 1)
 
     def element(self, root: Any) -> None:
-        """Iterative: pages can nest deeper than Python's stack."""
         self._root, self._in_quote = root, None
-        waiting: list[tuple[Any, bool, bool, bool]] = [(root, True, False, False)]  # on the way in; within <pre>, <blockquote>
-        while waiting:
-            element, coming, kept, quoted = waiting.pop()
-            tag = element.tag
-            if type(tag) is not str:
-                tag = None  # a comment
-            if coming and tag is not None and tag not in _HIDDEN:
-                self._edge(tag, quoted)
-                if tag == "br":
-                    self._breaks += 1
-                inner = kept or tag == "pre"
-                self._write(element.text, inner)
-                if len(element):
-                    waiting.append((element, False, kept, quoted))
-                    within = quoted or tag == "blockquote"
-                    waiting.extend((child, True, inner, within) for child in reversed(element))
-                    continue
-            self._edge(tag, quoted)
-            if element is not root:
-                self._write(element.tail, kept)
+        tag = root.tag
+        if type(tag) is not str or tag in _HIDDEN:
+            return
+        self._edge(tag, quoted=False)
+        kept = tag == "pre"
+        if text := root.text:
+            self._write(text, kept)
+        if len(root):
+            self._children(root, kept)
+        self._edge(tag, quoted=False, ends=True)
 
-    def _edge(self, tag: str | None, quoted: bool) -> None:
+    def _children(self, root: Any, kept: bool) -> None:
+        """Iterative: pages can nest deeper than Python's stack."""
+        waiting: list[tuple[Any, Any, bool, bool]] = []  # the elements around, with the rest of their children
+        element, children, quoted = root, iter(root), root.tag == "blockquote"
+        while True:
+            for child in children:
+                tag = child.tag
+                if type(tag) is str and tag not in _HIDDEN:  # else a comment
+                    edge = tag in _EDGES
+                    if edge:
+                        self._edge(tag, quoted)
+                    if text := child.text:
+                        self._write(text, kept or tag == "pre")
+                    if len(child):
+                        waiting.append((element, children, kept, quoted))
+                        element, children = child, iter(child)
+                        kept, quoted = kept or tag == "pre", quoted or tag == "blockquote"
+                        break
+                    if edge:
+                        self._edge(tag, quoted, ends=True)
+                if tail := child.tail:
+                    self._write(tail, kept)
+            else:
+                if not waiting:
+                    return
+                child = element
+                element, children, kept, quoted = waiting.pop()
+                if child.tag in _EDGES:
+                    self._edge(child.tag, quoted, ends=True)
+                if tail := child.tail:
+                    self._write(tail, kept)
+
+    def _edge(self, tag: str, quoted: bool, *, ends: bool = False) -> None:
         """The beginning or the end of an element."""
-        if tag in _PARAGRAPHS:
-            self._breaks = max(self._breaks, 2)
-        elif tag in _LINES or (tag == "cite" and (quoted or self._is_in_quote())):
-            self._breaks = max(self._breaks, 1)
+        breaks = _BREAKS.get(tag)
+        if breaks is not None:
+            if self._breaks < breaks:
+                self._breaks = breaks
+        elif tag == "br":
+            self._breaks += not ends
         elif tag in _CELLS:
             self._space = True
+        elif tag == "cite" and (quoted or self._is_in_quote()):
+            self._breaks = max(self._breaks, 1)
 
     def _is_in_quote(self) -> bool:
         """Whether all of the text is within a <blockquote>; looked up once."""
@@ -108,20 +136,22 @@ class _Writer:
             self._in_quote = next(self._root.iterancestors("blockquote"), None) is not None
         return self._in_quote
 
-    def _write(self, text: str | None, kept: bool) -> None:
-        if not text:
-            return
+    def _write(self, text: str, kept: bool) -> None:
         if kept:
             lines = text.replace("\r\n", "\n")
             if lines := lines if self._parts and not self._breaks else lines.lstrip("\n"):
                 self._add(lines)
             return
-        words = _SPACES.sub(" ", text)
-        if words.startswith(" "):
+        words = " ".join(text.split()) if text.isascii() else _SPACES.sub(" ", text).strip(" ")  # the same, and faster
+        if not words:
+            self._space = self._space or text[0] in _SPACE
+            return
+        if self._breaks or self._space or text[0] in _SPACE:
             self._space = True
-        if word := words.strip(" "):
-            self._add(word)
-            self._space = words.endswith(" ")
+            self._add(words)
+        else:
+            self._parts.append(words)
+        self._space = text[-1] in _SPACE
 
     def _add(self, words: str) -> None:
         if self._parts:
