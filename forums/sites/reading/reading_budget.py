@@ -34,8 +34,15 @@ _MOST_CHARACTERS = 1 << 20
 _MOST_TAGS = 20_000
 _MOST_ATTRIBUTES = 4_000  # of a tag, counted too high: the parser needs their square, 20 ms
 _SHORT = 1_000  # characters without `>` that hold too few attributes to be counted
+_MOST_VALUES = 1_000  # values with a `>` that are looked at one by one; pages of forums have 30
 _LONG_TAG = re.compile(rf"<[A-Za-z][^>]{{{_SHORT},}}")
-_TAG_GOES_ON = re.compile(r"=\s*(?:\"[^\">]*>|'[^'>]*>)")  # a `>` within a value does not end a tag
+_TAG_GOES_ON = re.compile(r"=\s*+(?:\"[^\">]*+>|'[^'>]*+>)")  # a `>` within a value does not end a tag
+_VALUE_GOES_ON = {quote: re.compile(f"=\\s*+{quote}[^{quote}>]*+>") for quote in "\"'"}
+_TAG_NAME = re.compile(r"<[^ \t\n\f\r/>]*")
+_ATTRIBUTE = re.compile(  # as HTML5 says; white space before a quote is that of all versions of libxml2
+    r"[^ \t\n\f\r/>][^ \t\n\f\r/>=]*+"
+    r"(?:[ \t\n\f\r]*+=(?:[ \t\n\r]*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z))|[ \t\n\f\r]*+[^ \t\n\f\r>]*+))?"
+)
 
 _strict: ContextVar[bool] = ContextVar("trawl_strict_reading", default=False)
 _budget: ContextVar[Budget | None] = ContextVar("trawl_reading_budget", default=None)
@@ -143,12 +150,49 @@ def extraordinary(markup: str) -> str | None:
         return f"has {len(markup):,} characters"
     if (tags := markup.count("<")) > _MOST_TAGS:
         return f"has {tags:,} tags"
-    longest = max((_attributes(found[0]) for found in _LONG_TAG.finditer(markup)), default=0)
-    parts = 1 + sum(1 for _ in _TAG_GOES_ON.finditer(markup))
-    if parts * max(longest, _SHORT // 2) > _MOST_ATTRIBUTES:
+    if most_attributes(markup) > _MOST_ATTRIBUTES:
         return f"may have a tag with more than {_MOST_ATTRIBUTES:,} attributes"
     return None
 
 
-def _attributes(tag: str) -> int:
-    return sum(map(tag.count, " /\n\t\r\f")) + (tag.count('"') + tag.count("'")) // 2
+def most_attributes(markup: str) -> int:
+    """At least as many as any tag has. At first by the characters between two `>`; where those are many, or a value has a `>`, by
+    what stands there: JSON in a value has many words, and is one attribute.
+    """
+    long = [found[0] for found in _LONG_TAG.finditer(markup)]
+    longest = max(map(len, long), default=_SHORT) // 2
+    values = sum(1 for _ in _TAG_GOES_ON.finditer(markup))
+    if values > _MOST_VALUES or (not values and longest <= _MOST_ATTRIBUTES):
+        return longest * (1 + values)
+    longest = max((_attributes(tag, _end_of_name(tag), len(tag)) for tag in long), default=0)
+    return max(_SHORT // 2, longest) + _most_behind_values(markup)
+
+
+def _end_of_name(tag: str) -> int:
+    """Where the first attribute of a tag may begin, of which the name may begin with `=`."""
+    match = _TAG_NAME.match(tag)
+    return match.end() if match else 0
+
+
+def _attributes(markup: str, start: int, end: int) -> int:
+    """That begin between two places, the first of which is outside of a value."""
+    return sum(1 for _ in _ATTRIBUTE.finditer(markup, start, end))
+
+
+def _most_behind_values(markup: str) -> int:
+    """The most attributes of a tag behind the first of its values with a `>`. Where another such value is among them, those
+    behind it count, too.
+    """
+    values = [(found.end() - 1, quote) for quote, value in _VALUE_GOES_ON.items() for found in value.finditer(markup)]
+    closes = dict.fromkeys(_VALUE_GOES_ON, len(markup))  # where the value at hand ends
+    behind: dict[int, int] = {}  # the end of a value
+    behind_place: dict[int, int] = {}  # a `>` within a value
+    for place, quote in sorted(values, reverse=True):
+        found = markup.find(quote, place, closes[quote])
+        closes[quote] = close = found if found >= 0 else closes[quote]
+        if close not in behind:
+            end = markup.find(">", close)
+            end = len(markup) if end < 0 else end
+            behind[close] = _attributes(markup, close + 1, end) + behind_place.get(end, 0)
+        behind_place[place] = max(behind_place.get(place, 0), behind[close])
+    return max(behind_place.values(), default=0)
