@@ -14,6 +14,7 @@ from redis_components.embedded import redis_url
 from redis_components.errors import RedisUnavailable, TrawlError
 from redis_components.fleet.registry import Registry
 from redis_components.fleet.schedules import Schedules
+from redis_components.server.signing import signing_is_on
 from workers.node.host import GivenUp
 
 from .audit import audited
@@ -61,7 +62,10 @@ class FleetTask(Task):
             return super().__call__(*args, **kwargs)
 
     def apply_async(self, *args: Any, **kwargs: Any) -> Any:
-        """Send it. Raises NotSent, after a second or a few, where the broker or the results' Redis is away or refuses."""
+        """Send it. Raises NotSent, after a second or a few, where the broker or the results' Redis is away or refuses, and
+        ConfigError where the keys that sign it cannot be read.
+        """
+        signing_is_on()
         try:
             return super().apply_async(*args, **kwargs)
         except (OperationalError, redis.RedisError) as error:

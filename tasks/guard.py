@@ -26,6 +26,9 @@ from redis_components.connection import connect
 from redis_components.errors import TrawlError
 from redis_components.fleet.dead_messages import MOST_KEPT, RAW, DeadMessages
 
+from .signed import sign as sign_headers
+from .signed import signed_again
+
 logger = logging.getLogger(__name__)
 
 _LOGGED_BYTES = 64 * 1024
@@ -51,8 +54,8 @@ def one_line(error: BaseException) -> str:
     return text if text.isprintable() else ascii(text)
 
 
-def replay(form: str, raw: bytes, queue: str, connection: Any) -> None:
-    """Put a message that was set aside back into its queue, behind what waits there.
+def replay(form: str, raw: bytes, queue: str, connection: Any, *, sign: bool = False) -> None:
+    """Put a message that was set aside back into its queue, behind what waits there; with `sign` signed by this process.
 
     Raises kombu's OperationalError where the broker is away, TrawlError for a message that does not fit it.
     """
@@ -61,12 +64,15 @@ def replay(form: str, raw: bytes, queue: str, connection: Any) -> None:
         if not isinstance(channel, over_redis.Channel):
             raise TrawlError(f"the broker is another one than when the message for {queue!r:.100} was set aside; it is kept")
         with channel.conn_or_acquire() as client:
-            client.lpush(queue, raw)
+            client.lpush(queue, signed_again(raw, queue) if sign else raw)
         return
     try:
         parts = json.loads(raw)
         fields = [parts[name] for name in ("content_type", "content_encoding", "headers", "properties")]
-        message = channel.prepare_message(base64.b64decode(parts["body"]), None, *fields)
+        body = base64.b64decode(parts["body"])
+        if sign:
+            sign_headers(parts["headers"], body, parts["properties"], queue)
+        message = channel.prepare_message(body, None, *fields)
     except (ValueError, LookupError, TypeError) as error:
         raise TrawlError(
             f"a dead message of {queue!r:.100} is not of the form that it says: {one_line(error)}; purge it"

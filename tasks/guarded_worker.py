@@ -23,6 +23,7 @@ from redis_components.fleet.dead_messages import PARTS
 from .celery_internals import release_place
 from .envelope import fault_of_command, fault_of_task
 from .guard import one_line, set_aside
+from .signed import HeardCommands, SigningMailbox, fault_of_signature
 
 logger = logging.getLogger(__name__)
 
@@ -33,14 +34,19 @@ logger = logging.getLogger(__name__)
 class Node(pidbox.Node):
     """A worker's mailbox for remote control."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[no-untyped-call]
+        self._heard = HeardCommands()
+
     def handle_message(self, body: Any, message: Any = None) -> Any:
-        if fault := fault_of_command(body, message.headers if message else {}):
+        headers = message.headers if message else {}
+        if fault := fault_of_command(body, headers) or self._heard.fault(body, headers):
             logger.error("a command of remote control was ignored: it %s", fault)
             return None
         return super().handle_message(body, message)  # type: ignore[no-untyped-call]
 
 
-class Mailbox(CeleryMailbox):
+class Mailbox(SigningMailbox, CeleryMailbox):
     node_cls = Node
 
 
@@ -74,7 +80,7 @@ class Consumer(CeleryConsumer):
 
         def on_task_received(message: Any) -> Any:
             try:
-                fault = fault_of_task(message.headers, message.payload)
+                fault = fault_of_signature(message, _queue_of(message)) or fault_of_task(message.headers, message.payload)
             except Exception as error:
                 fault = f"cannot be decoded: {one_line(error)}"
             if fault:
@@ -116,8 +122,7 @@ class Consumer(CeleryConsumer):
         body = message.body.encode() if isinstance(message.body, str) else bytes(message.body or b"")
         parts = {"body": base64.b64encode(body).decode(), "headers": message.headers, "properties": message.properties}
         parts |= {"content_type": message.content_type, "content_encoding": message.content_encoding}
-        info = message.delivery_info if isinstance(message.delivery_info, dict) else {}
-        set_aside(json.dumps(parts, default=repr).encode(), queue=str(info.get("routing_key")), reason=reason, form=PARTS)
+        set_aside(json.dumps(parts, default=repr).encode(), queue=_queue_of(message), reason=reason, form=PARTS)
 
     def _give_up(self, message: Any) -> None:
         """Forget a request that was counted as taken when it failed."""
@@ -125,3 +130,11 @@ class Consumer(CeleryConsumer):
         if request is not None and request.message is message:
             state.task_ready(request)
             release_place(self.controller)
+
+
+def _queue_of(message: Any) -> str:
+    """The queue in which a message lay. What Redis says, not the message: that may have been written for another queue."""
+    if given := getattr(message.channel, "delivering", None):
+        return str(given[0])
+    info = message.delivery_info if isinstance(message.delivery_info, dict) else {}
+    return str(info.get("routing_key"))

@@ -18,6 +18,7 @@ from redis_components.embedded import redis_url
 from redis_components.errors import TrawlError
 from redis_components.server.known_passwords import refuse_example_secrets
 from redis_components.server.namespace import fleet_namespace
+from redis_components.server.signing import read_keys
 from redis_components.server.variables import load_env_file, variable
 from workers.fleet.sizes import default_fleet, node_crawlers
 from workers.logs.slot_log import LogLimits
@@ -42,7 +43,7 @@ def check_environment() -> None:
     refuse_example_secrets(os.environ)
     default_fleet(), node_crawlers(), fleet_namespace(), shutdown_grace(), own_tasks()
     _check_database()
-    stream_level(), LogLimits.from_environment(), history_days()
+    stream_level(), LogLimits.from_environment(), history_days(), read_keys()
     broker_of(check_login(redis_url()))
 
 

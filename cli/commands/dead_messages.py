@@ -68,9 +68,12 @@ def replay(
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="At most this many messages, newest first.")] = None,
     reason: Reason = "",
     queue: QueueName = None,
+    sign: Annotated[bool, typer.Option("--sign", help="Sign them with this machine's key, as if you had sent them.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Put messages back into their queues, unchanged. A message that still cannot be run returns to this list.
+
+    One that was set aside for its signature needs --sign: read it first, for a worker does what it says.
 
     A message is queued before it is deleted here: if the command is interrupted in between, it exists twice.
 
@@ -93,7 +96,7 @@ def replay(
         kept = DeadMessages(client)
         try:
             for one in _chosen(kept, limit, reason, queue, None):
-                put_back(one.form, one.raw, one.queue, broker)
+                put_back(one.form, one.raw, one.queue, broker, sign=sign)
                 done += kept.forget(one)
         except OperationalError as error:
             raise TrawlError(f"the broker is away, {done} messages were put back: {error}") from error

@@ -13,6 +13,7 @@ from redis_components.errors import ConfigError
 from redis_components.keys import FleetKeys
 from redis_components.server.replies import as_text, server_time
 from redis_components.server.scripts import script
+from redis_components.server.signing import fault, seal, signing_is_on
 from redis_components.server.stored_values import LATEST, Epoch, decoded, hash_at, readable, whole
 
 MAX_ENTRIES = 1000  # of one fleet: beat reads them all every few seconds
@@ -28,6 +29,7 @@ class StoredEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     kwargs: dict[str, Any] | None = None
     enabled: bool | None = None
     changed_at: Epoch = 0.0  # epoch s, Redis's clock
+    signature: str | None = None  # of everything else and the name, where signing is on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,14 +64,19 @@ class Schedules:
         self._keys = keys or FleetKeys()
 
     def stored(self) -> dict[str, StoredEntry | Unreadable]:
-        """Everything that was changed or added, by name."""
-        return {as_text(name): _entry(raw) for name, raw in hash_at(self._client, self._keys.schedule()).items()}
+        """Everything that was changed or added, by name. With signing on, what is not signed counts as unreadable: beat would
+        sign the task that it names.
+        """
+        found = {as_text(name): raw for name, raw in hash_at(self._client, self._keys.schedule()).items()}
+        return {name: _entry(name, raw) for name, raw in found.items()}
 
     def put(self, name: str, entry: StoredEntry) -> None:
         """Add or replace; takes effect within seconds. Raises ConfigError when there are too many."""
         if self._client.hlen(self._keys.schedule()) >= MAX_ENTRIES:
             raise ConfigError(f"there are {MAX_ENTRIES} scheduled tasks already: remove some with `trawl schedule remove`")
         stamped = msgspec.structs.replace(entry, changed_at=server_time(self._client))
+        if signing_is_on():
+            stamped = msgspec.structs.replace(stamped, signature=seal("schedule", *_signed_parts(name, stamped)))
         self._client.hset(self._keys.schedule(), name, msgspec.json.encode(stamped))
 
     def remove(self, name: str) -> bool:
@@ -105,8 +112,16 @@ def round_of(name: str, raw: bytes) -> Round:  # noqa: ARG001 - the form of what
     return Round(due=whole(due, 0, latest) / 1000, sent_at=whole(sent, 0, latest) / 1000 or None, state=RoundState(state))
 
 
-def _entry(raw: bytes | str) -> StoredEntry | Unreadable:
+def _entry(name: str, raw: bytes | str) -> StoredEntry | Unreadable:
     try:
-        return decoded(raw, StoredEntry)
+        entry = decoded(raw, StoredEntry)
     except ValueError as error:
         return Unreadable(reason=f"cannot be read ({error})")
+    if signing_is_on() and (wrong := fault(entry.signature, "schedule", *_signed_parts(name, entry))):
+        return Unreadable(reason=f"{name}: the entry {wrong}; `trawl schedule set` or `remove` it")
+    return entry
+
+
+def _signed_parts(name: str, entry: StoredEntry) -> tuple[str, bytes]:
+    raw = msgspec.json.encode(msgspec.structs.replace(entry, signature=None))
+    return name, msgspec.json.encode(decoded(raw, StoredEntry))  # as it is read: a whole number of seconds has become a float

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import subprocess
 import time
@@ -61,7 +62,13 @@ class Project:
     def compose(self, *words: str, limit_s: float = LIMIT_S) -> str:
         """`docker compose WORDS`; its standard output."""
         override = self.folder / "override.yml"
-        override.write_text("services:\n  flower: {ports: !reset []}\n  exporter: {ports: !reset []}\n")
+        key = self.folder / "signing.key"
+        if not key.exists():
+            key.write_text(f"{secrets.token_hex(32)}\n")
+        override.write_text(
+            "services:\n  flower: {ports: !reset []}\n  exporter: {ports: !reset []}\n"
+            f"secrets:\n  signing_key: {{file: {key}}}\n"
+        )
         files = ("-f", str(ROOT / "docker-compose.yml"), "-f", str(override), "--profile", "demo", "-p", self.name)
         env = {**os.environ, "TRAWL_REDIS_PASSWORD": "of-a-test", "FLOWER_BASIC_AUTH": "a:of-a-test", **self.variables}
         env["TRAWL_SITES_DIR"] = str(ROOT / "demo/sites")

@@ -54,8 +54,9 @@ def raw(message: Any) -> bytes:
 class AttackedWorker:
     """One worker on a Redis, with the task `own.note`, which leaves a line in the list `own:notes`."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
-        self.fleet = ToyFleet(folder, "toy=1", TRAWL_TASKS="tests.support.own_tasks, tests.support.failing_tasks")
+    def __init__(self, folder: Path, *options: str, **environment: str) -> None:
+        tasks = "tests.support.own_tasks, tests.support.failing_tasks"
+        self.fleet = ToyFleet(folder, "toy=1", TRAWL_TASKS=tasks, **environment)
         self._options = options
 
     def __enter__(self) -> Self:

@@ -7,6 +7,7 @@ in a temporary folder. Nothing else is changed.
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -136,7 +137,16 @@ class ComposeProcesses:
         text = text.replace("/app/health.py", str(ROOT / "workers/process/health_check.py"))
         text = text.replace("/dev/shm/trawl", str(self.folder / f"health-{service.name}"))
         text = text.replace("0.0.0.0", "127.0.0.1").replace("/app/sites", str(sites)).replace("/app/", f"{ROOT}/")
+        text = text.replace("/run/secrets", str(self._secrets())) if service.raw.get("secrets") else text
         return text.replace("/data", str(data))
+
+    def _secrets(self) -> Path:
+        """The folder of the files that `secrets` names."""
+        folder = self.folder_of("secrets")
+        for name in ("signing_key",):
+            if not (file := folder / name).exists():
+                file.write_text(secrets.token_hex(32))
+        return folder
 
     def __enter__(self) -> Self:
         return self

@@ -31,7 +31,8 @@ def stack() -> dict[str, Any]:
     """The whole document."""
     raw = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
     services = {name: _service(name, service) for name, service in raw["services"].items() if "profiles" not in service}
-    return {"version": "3.9", "services": services, "volumes": raw["volumes"]}
+    secrets = {name: {"file": secret["file"].replace("./deploy/", "./")} for name, secret in raw["secrets"].items()}
+    return {"version": "3.9", "services": services, "secrets": secrets, "volumes": raw["volumes"]}
 
 
 def text() -> str:

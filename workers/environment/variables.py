@@ -10,6 +10,7 @@ from pydantic import BeforeValidator
 from redis_components.embedded import data_dir
 from redis_components.names import MOST_SLOTS
 from redis_components.server.namespace import fleet_namespace
+from redis_components.server.signing import parse_keys
 
 from .declaration import EmptyIsNone, Number, Secret, Switch, Variables, Whole, declare, parsed_by
 from .machine import cores, memory_bytes, places
@@ -214,6 +215,25 @@ class Api(Variables):
     )
 
 
+class Signing(Variables):
+    """Signed messages"""
+
+    signing_key: Annotated[Secret | None, EmptyIsNone, parsed_by(lambda text: parse_keys(text) and text)] = declare(
+        None,
+        "keys with which messages of Celery and entries of the schedule are signed, 32 characters or more each; better in a file,"
+        " `TRAWL_SIGNING_KEY_FILE`, one a line: the first one signs, each is accepted"
+        " ([security.md](security.md#signed-messages))",
+        shown="none: nothing is signed",
+    )
+    signing_max_age: Number = declare(
+        3600.0,
+        "s for which the signature of a message holds; an older message is set aside",
+        rule="must be a number of seconds from 60 to 31536000",
+        ge=60,
+        le=31_536_000,
+    )
+
+
 class Tool(Variables):
     """The command `trawl`"""
 
@@ -234,4 +254,16 @@ class Compose(Variables):
     tag: str | None = declare("latest", "of the image `trawl`")
 
 
-GROUPS: tuple[type[Variables], ...] = (Frontier, Fleet, Health, Crawlers, Logs, FleetApplication, Exporter, Api, Flower, Tool)
+GROUPS: tuple[type[Variables], ...] = (
+    Frontier,
+    Fleet,
+    Health,
+    Crawlers,
+    Logs,
+    FleetApplication,
+    Signing,
+    Exporter,
+    Api,
+    Flower,
+    Tool,
+)
