@@ -96,6 +96,11 @@ def _one_line_for_each_failure(**_: Any) -> None:
 
 
 @celeryd_init.connect
+def _without_whole_messages(**_: Any) -> None:
+    logging.getLogger("celery.pool").setLevel(logging.INFO)  # at DEBUG it writes each message with all its arguments
+
+
+@celeryd_init.connect
 def _patient_with_results(conf: Any = None, **_: Any) -> None:
     if conf is not None:  # what a task returned outlives an outage of seconds
         options = {name: value for name, value in conf.result_backend_transport_options.items() if name != "retry_policy"}

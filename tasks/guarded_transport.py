@@ -13,6 +13,8 @@ from kombu import connection as kombu_connection
 from kombu.transport import redis as over_redis
 from kombu.utils.json import loads
 
+from redis_components.server.masking import masked_text
+
 from .envelope import fault_of_container
 from .flower import is_maintenance
 from .guard import one_line, set_aside
@@ -152,8 +154,13 @@ class ConnectionPool(kombu_connection.ConnectionPool):
         return PooledConnection(self, **dict(self.connection._info(resolve=False)))  # type: ignore[no-untyped-call]
 
 
+_FOR_PEOPLE = ("argsrepr", "kwargsrepr", "args", "kwargs")
+
+
 class AMQP(amqp.AMQP):
-    """Celery's, with guarded connections, and without the event `task-sent` of the fleet's own maintenance."""
+    """Celery's, with guarded connections, without the event `task-sent` of the fleet's own maintenance, and without secrets in
+    the arguments that are shown.
+    """
 
     Connection = Connection
 
@@ -163,6 +170,8 @@ class AMQP(amqp.AMQP):
 
         def made(task_id: str, name: str, *args: Any, **options: Any) -> Any:
             message = make(task_id, name, *args, **options)
+            for told in filter(None, (message.headers, message.sent_event)):  # for people: Flower, the log, events
+                told |= {name: masked_text(told[name]) for name in _FOR_PEOPLE if told.get(name)}
             return message._replace(sent_event=None) if is_maintenance(name, options.get("headers")) else message
 
         return made

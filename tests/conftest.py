@@ -40,6 +40,7 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_deaths\.py::.*\[(beat's\ lock\ deleted|beat\ killed|memory\ over\ its\ soft\ limit)\]
       | test_deaths\.py::.*\[(interpreter\ held|SIGSTOP\ crawler,\ its\ pool\ child\ killed)\]
       | test_refusing_redis\.py::.*same_processes\[(NOREPLICAS|READONLY|NOPERM|MISCONF)\]
+      | test_marked_secrets\.py
       | test_benchmarks_fleet\.py
       | test_deploy\.py::test_versions_with_other
       | test_benchmarks\.py::test_(a_crawler_is_compared|a_pause_and|the_fleets_settings|chains_are|every_request_and)

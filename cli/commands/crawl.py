@@ -101,7 +101,7 @@ def _in_a_process(
     from cli.processes.interrupts import Interrupts
     from redis_components.embedded.die_with_parent import tied
     from workers.process.exit_kinds import Exit
-    from workers.process.options import CrawlerOptions
+    from workers.process.options import CrawlerOptions, handed_over
     from workers.process.run_module import own_module
     from workers.process.status_pipe import pulse_pipe
 
@@ -115,13 +115,16 @@ def _in_a_process(
     pulse, write_fd = pulse_pipe()
     options = CrawlerOptions(spider=spider, arguments=arguments, settings=settings, pulse_fd=write_fd, alone=True)
     began = time.monotonic()
-    with subprocess.Popen(
-        tied(*own_module("workers.crawler", *options.to_arguments())),
-        stdin=subprocess.DEVNULL,
-        stdout=sys.stderr,  # keeps a spider's prints out of the result
-        pass_fds=(write_fd,),
-        start_new_session=True,  # Ctrl-C reaches it through us, each one once
-    ) as process:
+    with (
+        handed_over(options) as (line, given_fd),
+        subprocess.Popen(
+            tied(*own_module("workers.crawler", *line)),
+            stdin=subprocess.DEVNULL,
+            stdout=sys.stderr,  # keeps a spider's prints out of the result
+            pass_fds=(write_fd, given_fd),
+            start_new_session=True,  # Ctrl-C reaches it through us, each one once
+        ) as process,
+    ):
         os.close(write_fd)
         record = _wait(process, pulse, interrupts)
     pulse.close()

@@ -52,21 +52,23 @@ def list_jobs(
 
 @app.command()
 def show(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
-    """Show what a job has done, and why it ended."""
+    """Show what a job has done, and why it ended. Values of what is named like a secret are not shown."""
     from cli.access.redis import redis_client
     from cli.views.output import iso, print_json
+    from redis_components.server.masking import masked_values
     from workers.fleet import jobs
 
     with redis_client() as client:
         job = jobs.find(client, name)
         if wait:
             return follow(client, job, as_json=as_json)
+    given = {"arguments": masked_values(job.arguments), "settings": masked_values(job.settings)}
     if as_json:
-        print_json({**jobs.told(job), "arguments": job.arguments, "settings": job.settings, "by": job.by})
+        print_json({**jobs.told(job), **given, "by": job.by})
         return 0
     say(f"{job.id}: {job.sentence()}")
     say(f"service {job.service}, {job.crawlers} crawlers, started {iso(job.started_at)} by {job.by or '?'}")
-    for what, values in (("arguments", job.arguments), ("settings", job.settings)):
+    for what, values in given.items():
         if values:
             say(f"{what}: {', '.join(f'{key}={value}' for key, value in values.items())}")
     if job.ended_at:

@@ -184,7 +184,9 @@ def _rows(client: redis.Redis) -> dict[str, dict[str, Any]]:
 
 
 def _row(name: str, record: ServiceRecord, declared: str) -> dict[str, Any]:
+    from redis_components.server.masking import masked_values
     from redis_components.server.url import masked
 
-    shown = asdict(record) | {"spider": record.spider or name, "declared": declared}
+    hidden = {"arguments": masked_values(record.arguments), "settings": masked_values(record.settings)}
+    shown = asdict(record) | hidden | {"spider": record.spider or name, "declared": declared}
     return shown | {"consumer": masked(record.consumer) if "://" in record.consumer else record.consumer}

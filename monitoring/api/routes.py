@@ -19,6 +19,7 @@ from redis_components.fleet.jobs import Jobs
 from redis_components.fleet.registry import Registry
 from redis_components.fleet.rolls import RollNote
 from redis_components.frontier.holds import HoldKind
+from redis_components.server.masking import masked_values
 from redis_components.start_tasks.pushing import Pushed
 from workers.fleet import jobs
 from workers.fleet.holds import Target, hold, overview, resume
@@ -88,7 +89,8 @@ def _reading(client: redis.Redis, read: Check) -> APIRouter:
     def show_job(job: str) -> Told:
         """One job, by its name or id."""
         found = jobs.find(client, job)
-        return {**jobs.told(found), "arguments": found.arguments, "settings": found.settings, "by": found.by}
+        given = {"arguments": masked_values(found.arguments), "settings": masked_values(found.settings)}
+        return {**jobs.told(found), **given, "by": found.by}
 
     @routes.get("/services")
     def list_services() -> dict[str, Told]:

@@ -24,6 +24,7 @@ from redis_components.errors import ConfigError, TrawlError, did_you_mean
 from redis_components.fleet.jobs import Job, Jobs, JobState
 from redis_components.fleet.registry import Registry
 from redis_components.fleet.services import ServiceRecord
+from redis_components.server.masking import masked_values
 from workers.fleet import jobs
 from workers.fleet.job_orders import check_settings
 from workers.fleet.sizes import declared_fleet, service_in
@@ -176,8 +177,8 @@ def _listed(client: redis.Redis, project: str | None) -> Told:
         of = _project_of(job.declaration)
         if project not in (None, of):
             continue
-        one: Told = {"id": _id(job), "project": of, "spider": job.service, "version": None, "args": job.arguments}
-        one |= {"settings": job.settings, "start_time": _time(job.started_at)}
+        one: Told = {"id": _id(job), "project": of, "spider": job.service, "version": None, "args": masked_values(job.arguments)}
+        one |= {"settings": masked_values(job.settings), "start_time": _time(job.started_at)}
         if job.state.ended:
             one |= {"end_time": _time(job.ended_at or now), "log_url": None, "items_url": None, "state": str(job.state)}
             found["finished"].append(one)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import redis
 
 from redis_components.keys import FleetKeys
+from redis_components.server.masking import SECRET_NAME
 from redis_components.server.printable import in_one_line
 from redis_components.server.stored_records import JsonRecord
 from redis_components.server.stored_values import Epoch
@@ -16,9 +17,8 @@ from redis_components.server.url import masked
 
 KEPT = 10_000
 _LONGEST = 200  # characters of one argument
-_NAME = r"[\w-]*(?:pass|pwd|secret|token|auth(?!or)|bearer|cookie|session|key|credential|signature)[\w-]*"
-_SECRET = re.compile(rf"({_NAME}[\"']?\s*[=:]).+", re.IGNORECASE | re.DOTALL)
-_OPTION = re.compile(rf"--?{_NAME}", re.IGNORECASE)  # the next argument is its value
+_SECRET = re.compile(rf"({SECRET_NAME}[\"']?\s*[=:]).+", re.IGNORECASE | re.DOTALL)
+_OPTION = re.compile(rf"--?{SECRET_NAME}", re.IGNORECASE)  # the next argument is its value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,7 @@ X-Api-Key = "${ATTACKED_TOKEN}"
 [cookies]
 session = "${ATTACKED_TOKEN}"
 """
-_FILE = """
+SITE_FILE = """
 base_url = "{base}"
 forums = ["f"]
 {top}
@@ -86,7 +86,7 @@ class TwoSites:
             ("other", self.other.url, "", ""),
         ):
             breaker = "enabled = false" if in_a_row is None else f"in_a_row = {in_a_row}"
-            text = _FILE.format(base=url, top=own, more=end, breaker=breaker)
+            text = SITE_FILE.format(base=url, top=own, more=end, breaker=breaker)
             (self.folder / f"{name}.toml").write_text(text)
         for path in ("/stolen", "/stolen/list", "/stolen/comments"):
             rows = [{"id": f"{STOLEN}-row", "title": STOLEN, "body": STOLEN, "url": "/x", "replies": 1}]

@@ -33,6 +33,7 @@ from redis_components.start_tasks.pushing import push_urls
 from workers.environment.values import check_size
 from workers.environment.variables import Fleet
 
+from .declared_options import consumer_word
 from .service_file import check_service
 from .sizes import service_in
 
@@ -89,6 +90,7 @@ def start(client: redis.Redis, order: JobOrder) -> Job:
         settings={**declared.settings, **settings},
         start_key=defaults.START_URLS_KEY % {"name": name},
         items_key=_items_key(client, service, declared),
+        consumer=consumer_word(declared),  # where the items go is the service's; its address may have a password
     )
     check_service(name, {"arguments": declaration.arguments, "settings": declaration.settings}, name)
     job = Job(

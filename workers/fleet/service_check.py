@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import redis
 
 from redis_components.server.replies import as_text
-from workers.process.options import CrawlerOptions
+from workers.process.options import CrawlerOptions, handed_over
 from workers.process.run_module import own_module
 
 from .declared_options import as_declared
@@ -36,11 +36,17 @@ def check(client: redis.Redis, service: str, *, python: str = "", project: str =
     version = (python, project) if python else None
     options = as_declared(client, CrawlerOptions(spider=service), install=True, version=version)
     environment = {**os.environ, **({"SCRAPY_SETTINGS_MODULE": options.project} if options.project else {})}
-    command = own_module("workers.crawler.check_service", *options.to_arguments(), python=options.python)
     try:
-        done = subprocess.run(
-            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=CHECK_S, check=False
-        )
+        with handed_over(options) as (line, given_fd):
+            done = subprocess.run(
+                own_module("workers.crawler.check_service", *line, python=options.python),
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                pass_fds=(given_fd,),
+                timeout=CHECK_S,
+                check=False,
+            )
     except subprocess.TimeoutExpired:
         return Checked(wrong=f"importing its project takes longer than {CHECK_S:g} s")
     try:

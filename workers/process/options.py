@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 
 import msgspec
 
@@ -12,10 +14,14 @@ from redis_components.errors import ConfigError
 from redis_components.fleet.registry import Slot, SlotStory
 from redis_components.names import service_name, slot_number
 
+from .private_memory import private_memory
+
 
 @dataclass(frozen=True, kw_only=True)
 class CrawlerOptions:
-    """What one crawler process is to do, and for whom. `to_arguments` and `parse` are each other's inverse."""
+    """What one crawler process is to do, and for whom. `to_arguments` and `parse` are each other's inverse, and so is
+    `handed_over`.
+    """
 
     spider: str
     arguments: dict[str, str] = field(default_factory=dict)  # of the spider
@@ -30,6 +36,7 @@ class CrawlerOptions:
     node: str = ""  # the worker that supervises it
     parent: int | None = None  # pid of the supervisor: end with it
     pulse_fd: int | None = None  # pipe to the supervisor
+    given_fd: int | None = None  # memory with `arguments` and `settings`, which are not on the command line then
     page_fd: int | None = None  # memory shared with the supervisor: the page at work
     owner: str = ""  # id under which the frontier keeps its leases; no two processes ever have the same
     log_file: str = ""  # where its standard output and error go already; it keeps the file small
@@ -41,6 +48,7 @@ class CrawlerOptions:
         if self.slot:
             line += ["--slot", str(self.slot.number), "--token", str(self.slot.token)]
         optional = {"node": self.node, "parent": self.parent, "pulse-fd": self.pulse_fd, "page-fd": self.page_fd}
+        optional["given-fd"] = self.given_fd
         optional |= {"loads": self.loads, "consumer": self.consumer, "job-of": self.job_of}
         optional |= {"owner": self.owner, "log-file": self.log_file}
         line += [f"--{name}={value}" for name, value in optional.items() if value not in (None, "")]
@@ -48,8 +56,26 @@ class CrawlerOptions:
             line.append("--alone")
         if self.story != SlotStory():
             line.append(f"--story={msgspec.json.encode(asdict(self.story)).decode()}")
+        if self.given_fd is not None:
+            return line
         line += [part for pair in self.arguments.items() for part in ("-a", "=".join(pair))]
         return line + [part for pair in self.settings.items() for part in ("-s", "=".join(pair))]
+
+
+@contextmanager
+def handed_over(options: CrawlerOptions) -> Iterator[tuple[list[str], int]]:
+    """The command line, and the descriptor to pass on, for a child that is started within the block.
+
+    Arguments and settings may be secrets, and every user of a machine sees the command lines of all processes.
+    """
+    descriptor = private_memory("trawl-given")
+    try:
+        with os.fdopen(descriptor, "wb", closefd=False) as file:
+            file.write(msgspec.json.encode([options.arguments, options.settings]))
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield replace(options, given_fd=descriptor).to_arguments(), descriptor
+    finally:
+        os.close(descriptor)
 
 
 def parse(arguments: Sequence[str] | None = None) -> CrawlerOptions:
@@ -65,10 +91,14 @@ def parse(arguments: Sequence[str] | None = None) -> CrawlerOptions:
         except ConfigError as error:
             parser.error(str(error))
         slot = Slot(spider=given.spider, number=given.slot, token=given.token, owner=given.node)
+    of_spider, settings = dict(given.a), dict(given.s)
+    if given.given_fd is not None:
+        with os.fdopen(given.given_fd, "rb") as file:
+            of_spider, settings = msgspec.json.decode(file.read(), type=tuple[dict[str, str], dict[str, str]])
     return CrawlerOptions(
         spider=given.spider,
-        arguments=dict(given.a),
-        settings=dict(given.s),
+        arguments=of_spider,
+        settings=settings,
         loads=given.loads,
         consumer=given.consumer,
         job_of=given.job_of,
@@ -103,6 +133,7 @@ def _parser() -> argparse.ArgumentParser:
     supervisor.add_argument("--node", default="", metavar="NAME", help="the worker that supervises it")
     supervisor.add_argument("--parent", type=int, metavar="PID", help="end when this process does")
     supervisor.add_argument("--pulse-fd", type=int, metavar="FD", help="write how it fares to this descriptor, as JSON lines")
+    supervisor.add_argument("--given-fd", type=int, metavar="FD", help="read arguments and settings there, as JSON")
     supervisor.add_argument("--page-fd", type=int, metavar="FD", help="say in this memory which page is being read")
     supervisor.add_argument("--owner", default="", metavar="ID", help="keep its leases under this id, which no other process has")
     supervisor.add_argument("--log-file", default="", metavar="PATH", help="where its output goes; rotated while it runs")

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import mmap
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import msgspec
+
+from .private_memory import private_memory
 
 _SIZE = 4096
 _LONGEST = 1000  # characters of a URL that are kept
@@ -116,10 +117,6 @@ class SharedPage:
 
 
 def _memory() -> int:
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("trawl-page-at-work")
-    else:
-        with tempfile.TemporaryFile() as file:
-            descriptor = os.dup(file.fileno())
+    descriptor = private_memory("trawl-page-at-work")
     os.ftruncate(descriptor, _SIZE)
     return descriptor

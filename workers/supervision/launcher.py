@@ -16,7 +16,7 @@ from redis_components.fleet.registry import CrawlerRecord
 from workers.logs.slot_log import SlotLog
 from workers.process.handshake import Terms
 from workers.process.memory import resident
-from workers.process.options import CrawlerOptions
+from workers.process.options import CrawlerOptions, handed_over
 from workers.process.page_at_work import PageAtWork, SharedPage
 from workers.process.run_module import own_module
 from workers.process.status_pipe import PulseReader, pulse_pipe
@@ -132,18 +132,19 @@ def launch(options: CrawlerOptions, log: SlotLog) -> LaunchedCrawler:
     """
     pulse, write_fd = pulse_pipe()
     page = SharedPage()
-    line = replace(options, parent=os.getpid(), pulse_fd=write_fd, page_fd=page.descriptor, log_file=str(log.path)).to_arguments()
+    ours = replace(options, parent=os.getpid(), pulse_fd=write_fd, page_fd=page.descriptor, log_file=str(log.path))
     log_fd = log.open()
     try:
-        process = subprocess.Popen(
-            own_module("workers.crawler", *line, python=options.python),
-            stdin=subprocess.DEVNULL,
-            stdout=log_fd,
-            stderr=log_fd,
-            pass_fds=(write_fd, page.descriptor),
-            env={**os.environ, "SCRAPY_SETTINGS_MODULE": options.project} if options.project else None,
-            start_new_session=True,  # Ctrl-C in the worker's terminal is for the worker; it tells its crawlers itself
-        )
+        with handed_over(ours) as (line, given_fd):
+            process = subprocess.Popen(
+                own_module("workers.crawler", *line, python=options.python),
+                stdin=subprocess.DEVNULL,
+                stdout=log_fd,
+                stderr=log_fd,
+                pass_fds=(write_fd, page.descriptor, given_fd),
+                env={**os.environ, "SCRAPY_SETTINGS_MODULE": options.project} if options.project else None,
+                start_new_session=True,  # Ctrl-C in the worker's terminal is for the worker; it tells its crawlers itself
+            )
     except OSError:
         pulse.close()
         page.close()

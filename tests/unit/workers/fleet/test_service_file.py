@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from redis_components.fleet.services import ServiceRecord, Services
 from workers.fleet.declared_options import as_declared
 from workers.fleet.service_file import read_services
 from workers.fleet.sizes import default_fleet, desired_fleet
-from workers.process.options import CrawlerOptions, parse
+from workers.process.options import CrawlerOptions, handed_over, parse
 
 BOOKS = '[services.books]\nproject = "shop.settings"\nspider = "shop_books"\nsize = 3\n'
 
@@ -84,4 +85,9 @@ def test_a_crawler_is_launched_as_declared(file: Path, redis_client: redis.Redis
     assert options.settings == {"CRAWLER_MAX_PAGES": "100", "REDIS_START_URLS_KEY": "feed", "DOWNLOAD_DELAY": "0.5"}
     line = options.to_arguments()
     assert parse(line).to_arguments() == line
+    with handed_over(options) as (line, descriptor):
+        assert not {"category", "DOWNLOAD_DELAY"} & set(" ".join(line).replace("=", " ").split()), "nobody sees them"
+        kept = os.dup(descriptor)
+        there = [word.replace(f"--given-fd={descriptor}", f"--given-fd={kept}") for word in line]
+        assert parse(there).to_arguments() == options.to_arguments()
     assert as_declared(redis_client, CrawlerOptions(spider="other")) == CrawlerOptions(spider="other")
