@@ -17,6 +17,7 @@ import redis
 from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
 from redis_components.fleet.autoscaling import autoscaled_of
 from redis_components.fleet.crawl_records import crawl_record_of
+from redis_components.fleet.jobs import job_of
 from redis_components.fleet.nodes import node_of
 from redis_components.fleet.records import ErrorRecord, parse_slot, slot_name
 from redis_components.fleet.registry import crawler_of, size_of
@@ -24,6 +25,7 @@ from redis_components.fleet.rolls import Roll
 from redis_components.fleet.runs import Run
 from redis_components.fleet.schedules import StoredEntry, round_of
 from redis_components.fleet.services import service_record_of
+from redis_components.fleet.versions import deployment_of
 from redis_components.frontier.holds import VERSION, Hold
 from redis_components.keys import CrawlKeys
 from redis_components.server.replies import as_bytes, as_text, server_time
@@ -117,7 +119,7 @@ def _types(fleet: ForumFleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, tupl
         *(fleet.autoscale(), fleet.holds(), fleet.breakers(), fleet.database(), fleet.wrong_sites(), fleet.drift()),
         fleet.delays(),
         *(fleet.beat_runs(), fleet.beat_begun(), fleet.schedule(), fleet.budgets(), fleet.orders(), fleet.crawls()),
-        fleet.services(),
+        *(fleet.services(), fleet.jobs(), fleet.versions()),
     )
     types: dict[str, tuple[str, ...]] = {**dict.fromkeys(hashes, HASH), fleet.beat_leader(): STRING, fleet.probing(): STRING}
     types |= {fleet.beats(): ZSET, fleet.errors(): LIST, fleet.runs(): LIST}
@@ -167,6 +169,8 @@ def _hashes(
         fleet.crawlers(): crawler_of,
         fleet.crawls(): crawl_record_of,
         fleet.services(): service_record_of,
+        fleet.jobs(): job_of,
+        fleet.versions(): deployment_of,
         fleet.nodes(): node_of,
         fleet.drained_nodes(): lambda _, raw: number(raw),
         fleet.roll(): lambda _, raw: Roll.from_json(raw),

@@ -13,11 +13,12 @@ import redis
 
 from redis_components.keys import FleetKeys
 from redis_components.server.replies import as_text
-from redis_components.server.stored_records import JsonRecord, RecordStore
+from redis_components.server.stored_records import JsonRecord, RecordStore, check_signature
 from redis_components.server.stored_values import Count, Epoch, Size
 
 from .services import ServiceRecord
 
+SIGNED = "job"
 FINISHED = "finished"
 """Scrapy's reason of a crawl that had nothing left to do."""
 
@@ -95,7 +96,7 @@ class Jobs:
     def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
         self._client = client
         self._keys = keys or FleetKeys()
-        self._store = RecordStore(client, self._keys.jobs(), Job)
+        self._store = RecordStore(client, self._keys.jobs(), Job, signed=SIGNED)
 
     def all(self) -> dict[str, Job]:
         """By id; what cannot be read is left out."""
@@ -111,7 +112,8 @@ class Jobs:
 
     def add(self, job: Job) -> bool:
         """A new one; False, and nothing is changed, where there is one with its id."""
-        return bool(self._client.hsetnx(self._keys.jobs(), job.id, job.to_json()))
+        line = self._store.encoded(job.id, job)
+        return bool(self._client.hsetnx(self._keys.jobs(), job.id, line))
 
     def swap(self, job: Job) -> bool:
         """Put it in the place of what `all` or `of` has read; False where somebody else was quicker."""
@@ -136,3 +138,9 @@ class Jobs:
     def forget_ends(self, name: str) -> None:
         """All its slots are wanted again."""
         self._client.delete(self._keys.job_ends(name))
+
+
+def job_of(name: str, raw: bytes) -> Job:
+    """The record of a job. Raises ValueError."""
+    check_signature(SIGNED, name, raw)
+    return Job.from_json(raw)

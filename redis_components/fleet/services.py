@@ -12,9 +12,11 @@ import msgspec
 import redis
 
 from redis_components.keys import FleetKeys
-from redis_components.server.stored_records import JsonRecord, RecordStore
+from redis_components.server.stored_records import JsonRecord, RecordStore, check_signature
 from redis_components.server.stored_values import Size, decoded
 
+SIGNED = "service"
+"""Its records name settings, which load classes and write files, and where items go."""
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 
 
@@ -63,7 +65,7 @@ class Services:
     def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
         self._client = client
         self._key = (keys or FleetKeys()).services()
-        self._store = RecordStore(client, self._key, ServiceRecord)
+        self._store = RecordStore(client, self._key, ServiceRecord, signed=SIGNED)
 
     def all(self) -> dict[str, ServiceRecord]:
         """By name; what cannot be read is left out."""
@@ -75,7 +77,7 @@ class Services:
 
     def declare(self, service: str, record: ServiceRecord) -> None:
         """Declare a service, or declare it differently."""
-        self._client.hset(self._key, service, record.to_json())
+        self._client.hset(self._key, service, self._store.encoded(service, record))
 
     def remove(self, service: str) -> bool:
         """Forget a declaration; False where there was none. Its queue and items stay."""
@@ -87,6 +89,7 @@ def as_texts(values: Mapping[str, Any]) -> dict[str, str]:
     return {name: one if isinstance(one, str) else msgspec.json.encode(one).decode() for name, one in values.items()}
 
 
-def service_record_of(name: str, raw: bytes) -> ServiceRecord:  # noqa: ARG001 - the form of what reads a field
+def service_record_of(name: str, raw: bytes) -> ServiceRecord:
     """A declared service. Raises ValueError."""
+    check_signature(SIGNED, name, raw)
     return decoded(raw, ServiceRecord)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import redis
 
 from redis_components.keys import FleetKeys
-from redis_components.server.stored_records import JsonRecord, RecordStore
+from redis_components.server.stored_records import JsonRecord, RecordStore, check_signature
 from redis_components.server.stored_values import Epoch
+
+SIGNED = "version"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +58,7 @@ class Deployments:
     """The versions of the fleet's services. Methods raise `redis.RedisError` when Redis does not answer."""
 
     def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
-        self._store = RecordStore(client, (keys or FleetKeys()).versions(), Deployment)
+        self._store = RecordStore(client, (keys or FleetKeys()).versions(), Deployment, signed=SIGNED)
 
     def of(self, service: str) -> Deployment:
         """Of a service; an empty one where it was never deployed."""
@@ -68,3 +70,9 @@ class Deployments:
             after = change(self.of(service))
             if self._store.swap(service, after):
                 return after
+
+
+def deployment_of(service: str, raw: bytes) -> Deployment:
+    """The versions of a service. Raises ValueError."""
+    check_signature(SIGNED, service, raw)
+    return Deployment.from_json(raw)

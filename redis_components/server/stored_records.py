@@ -14,7 +14,8 @@ import redis
 
 from .replies import as_bytes, as_text
 from .scripts import script
-from .stored_values import MOST_BYTES, decoded, hash_at, is_foreign
+from .signing import fault, seal, signing_is_on
+from .stored_values import MOST_BYTES, WrongValue, decoded, hash_at, is_foreign
 
 R = TypeVar("R")
 
@@ -44,20 +45,22 @@ class JsonRecord:
 class RecordStore(Generic[R]):
     """The records of kind `kind` (a dataclass or a Struct) in the hash `key`. Not for two threads.
 
-    Methods raise `redis.RedisError` when Redis does not answer.
+    `signed`: what a record is called in its signature; with signing on, what has none that fits counts as unreadable. For
+    records that say what is loaded or written on nodes. Methods raise `redis.RedisError` when Redis does not answer.
     """
 
-    def __init__(self, client: redis.Redis, key: str, kind: type[R]) -> None:
+    def __init__(self, client: redis.Redis, key: str, kind: type[R], *, signed: str = "") -> None:
         self._client = client
         self._key = key
         self._kind = kind
+        self._signed = signed
         self._most = getattr(kind, "MOST", MOST_BYTES)
         self._found: dict[str, bytes] = {}
 
     def all(self) -> dict[str, R]:
         """By field, in their order; what cannot be read is left out."""
         self._found = {as_text(field): as_bytes(raw) for field, raw in hash_at(self._client, self._key).items()}
-        read = {field: self._read(raw) for field, raw in sorted(self._found.items())}
+        read = {field: self._read(field, raw) for field, raw in sorted(self._found.items())}
         return {field: record for field, record in read.items() if record is not None}
 
     def get(self, field: str) -> R | None:
@@ -68,19 +71,43 @@ class RecordStore(Generic[R]):
         except redis.ResponseError as error:
             if not is_foreign(error):
                 raise
-        return self._read(self._found[field])
+        return self._read(field, self._found[field])
+
+    def encoded(self, field: str, record: R) -> bytes:
+        """The line of JSON that stands for a record there."""
+        raw = msgspec.json.encode(record)
+        return with_signature(self._signed, field, raw) if self._signed and signing_is_on() else raw
 
     def swap(self, field: str, record: R | None) -> bool:
         """Put it (None: nothing) in the place of what was read; False, and nothing is changed, when somebody else was quicker."""
-        value = b"" if record is None else msgspec.json.encode(record)
+        value = b"" if record is None else self.encoded(field, record)
         args = {"field": field, "expected": self._found.get(field, b""), "value": value}
         written = bool(script("swap")(self._client, {"notes": self._key}, args))
         if written:
             self._found[field] = value
         return written
 
-    def _read(self, raw: bytes) -> R | None:
+    def _read(self, field: str, raw: bytes) -> R | None:
         try:
+            if raw and self._signed:
+                check_signature(self._signed, field, raw)
             return decoded(raw, self._kind, most=self._most) if raw else None
         except ValueError:
             return None
+
+
+_BEFORE_SIGNATURE = b',"signature":"'
+
+
+def with_signature(purpose: str, field: str, raw: bytes) -> bytes:
+    """An object in JSON, with a signature as its last field. Raises ConfigError where there is no key."""
+    return raw[:-1] + _BEFORE_SIGNATURE + seal(purpose, field, raw).encode() + b'"}'
+
+
+def check_signature(purpose: str, field: str, raw: bytes) -> None:
+    """Raise WrongValue where signing is on and the record does not have the signature that `with_signature` gives it."""
+    if signing_is_on():
+        head, _, end = raw.rpartition(_BEFORE_SIGNATURE)
+        said = end[:-2].decode("ascii", "replace") if end.endswith(b'"}') and head else None
+        if wrong := fault(said, purpose, field, head + b"}"):
+            raise WrongValue(wrong)

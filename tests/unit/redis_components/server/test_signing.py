@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,12 @@ import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forums.state.foreign_values import find
 from redis_components.errors import ConfigError
+from redis_components.fleet.jobs import Job, Jobs
 from redis_components.fleet.schedules import Schedules, StoredEntry, Unreadable
+from redis_components.fleet.services import ServiceRecord, Services
+from redis_components.fleet.versions import Deployments
 from redis_components.keys import FleetKeys
 from redis_components.server import signing
 
@@ -99,3 +104,28 @@ def test_an_entry_of_the_schedule_that_somebody_wrote_past_the_fleet_is_left_out
     assert reasons.keys() == {"theirs", "moved", "changed"}
     assert "is not signed" in reasons["theirs"]
     assert "does not fit" in reasons["moved"]
+
+
+def test_a_service_a_job_and_a_version_that_somebody_wrote_past_the_fleet_is_left_out_and_named(
+    keys: Path, redis_client: redis.Redis
+) -> None:
+    services, jobs, versions = Services(redis_client), Jobs(redis_client), Deployments(redis_client)
+    services.declare("mine", ServiceRecord(spider="books"))
+    assert jobs.add(Job(id="mine.1", service="mine"))
+    assert jobs.swap(replace(jobs.all()["mine.1"], reason="x"))
+    versions.change("mine", lambda now: replace(now, current="c"))
+    fleet = FleetKeys()
+    forged = b'{"settings": {"FEEDS": {"/etc/cron.d/x": {}}}, "consumer": "jsonl:/root/.ssh/authorized_keys"}'
+    redis_client.hset(fleet.services(), "theirs", forged)
+    redis_client.hset(fleet.services(), "moved", redis_client.hget(fleet.services(), "mine"))
+    redis_client.hset(
+        fleet.services(), "more", redis_client.hget(fleet.services(), "mine").replace(b"{", b'{"consumer":"none",', 1)
+    )
+    redis_client.hset(fleet.jobs(), "theirs.1", b'{"id": "theirs.1", "service": "theirs"}')
+    redis_client.hset(fleet.versions(), "theirs", b'{"current": "c"}')
+    assert services.all() == {"mine": ServiceRecord(spider="books")}
+    assert services.of("theirs") is jobs.of("theirs.1") is None
+    assert {name: job.reason for name, job in jobs.all().items()} == {"mine.1": "x"}
+    assert (versions.of("mine").current, versions.of("theirs").current) == ("c", "")
+    named = {one.field.decode() for one in find(redis_client, ())}
+    assert named == {"theirs", "moved", "more", "theirs.1"}
