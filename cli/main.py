@@ -29,6 +29,7 @@ from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.variables import load_env_file
 
 from .access.changing import changes, words_of_command
+from .views.option_words import describe_types_in_words, refusal
 from .views.output import complain, say
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
@@ -133,6 +134,7 @@ def program(only: str | None = None, outline: bool = False) -> Any:
 
 @cache
 def _program(only: str | None, outline: bool) -> Any:
+    describe_types_in_words()
     app = typer.Typer(
         name="trawl",
         no_args_is_help=True,
@@ -213,7 +215,7 @@ def _complain(error: Exception) -> int:
     if _shows_tracebacks():
         say(traceback.format_exc().rstrip(), stderr=True)
     if isinstance(error, TyperException):
-        if line := error.format_message():  # without one it has shown the help
+        if line := refusal(error):  # without one it has shown the help
             complain(f"{_one_line(line)} (trawl --help, trawl COMMAND --help)")
         return WRONG_USE
     if isinstance(error, TrawlError):

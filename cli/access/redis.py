@@ -9,6 +9,7 @@ import redis
 
 from redis_components import embedded
 from redis_components.connection import connect, explain
+from redis_components.errors import RedisUnavailable
 from redis_components.server.variables import variable
 
 
@@ -22,6 +23,8 @@ def redis_client(url: str | None = None) -> Iterator[redis.Redis]:
     try:
         yield connect(url)
     except redis.RedisError as error:
+        if isinstance(error, redis.ConnectionError) and not variable("TRAWL_REDIS_URL") and embedded.status() is None:
+            raise RedisUnavailable("the private Redis has just stopped, because nothing used it: try again") from error
         raise explain(error, url) from error
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.views.output import say
+from cli.views.output import say_indented
 
 if TYPE_CHECKING:
     from cli.access.checkup import Verdict
@@ -42,9 +42,9 @@ def doctor(
         print_json([asdict(one) for one in found])
     else:
         for one in found:
-            say(f"{_MARKS[one.state]}  {one.what:<12}  {one.said}")
+            say_indented(f"{_MARKS[one.state]}  {one.what:<12}  ", one.said)
             if one.fix:
-                say(f"                    {one.fix}")
+                say_indented(" " * 20, one.fix)
     return 1 if any(one.state == "bad" for one in found) else 0
 
 

@@ -131,7 +131,7 @@ def _show(client: redis.Redis, key: str, only: str | None, as_json: bool) -> Non
         print_json(rows)
         return
     if not rows:
-        say("no site is limited")
+        say(_unlimited(client, key, only))
         return
     table = plain_table("site", "limits", "left alone for", "by")
     for row in rows:
@@ -140,6 +140,16 @@ def _show(client: redis.Redis, key: str, only: str | None, as_json: bool) -> Non
     from cli.views.output import console
 
     console().print(table)
+
+
+def _unlimited(client: redis.Redis, key: str, only: str | None) -> str:
+    from forums.sites import site_names
+    from redis_components.errors import did_you_mean
+    from redis_components.frontier import limits
+
+    if only is None:
+        return "no site is limited"
+    return f"{only} is not limited{did_you_mean(only, {*limits.read(client, key), *site_names()})}"
 
 
 def _in_words(row: dict[str, Any]) -> str:

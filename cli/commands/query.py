@@ -29,23 +29,24 @@ def query(
         trawl query 队列 --site demo --json
     """
     from cli.access.database import stored_data
-    from cli.views.output import print_json
+    from cli.access.names import check_site
+    from cli.views.output import print_json, say_indented
     from forums.storage.search import search
 
     with stored_data() as database:
+        if site is not None:
+            check_site(site, stored=database)
         hits = search(database, text, site=site, limit=limit)
     for hit in hits:
         if as_json:
             print_json(asdict(hit) | {"created_at": hit.created_at.isoformat() if hit.created_at else None})
             continue
         day = f"{hit.created_at:%Y-%m-%d}" if hit.created_at else "no date"
-        say(
-            f"{hit.site}  {hit.kind} {hit.id}  {day}  {hit.author or ''}".rstrip(),
-            f"  {hit.title or hit.excerpt}",
-            f"  {hit.url}",
-        )
+        say(f"{hit.site}  {hit.kind} {hit.id}  {day}  {hit.author or ''}".rstrip())
+        say_indented("  ", hit.title or hit.excerpt)
+        say(f"  {hit.url}")
         if hit.title:
-            say(f"  {hit.excerpt}")
+            say_indented("  ", hit.excerpt)
     if not hits and not as_json:
         complain("nothing stored has all of these words")
     return 0 if hits else 1

@@ -35,8 +35,10 @@ def rescan(
 
 
 def backfill(
-    site: Annotated[str, typer.Argument(help="The site (sites/NAME.toml).")],
-    forums: Annotated[list[str] | None, typer.Argument(help="Some of its forums; by default all.", show_default=False)] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[SITE] [FORUM]...", help="The site, and some of its forums; by default all.")
+    ] = None,
+    site: Annotated[str | None, typer.Option(help="The site, where only forums are named.", show_default=False)] = None,
     since: Annotated[
         str | None,
         typer.Option(metavar="WHEN", help="Threads with activity since then: 90d, 2026-01-31.", show_default=False),
@@ -52,11 +54,18 @@ def backfill(
 
         trawl backfill demo --since 90d
         trawl backfill demo f1 f2
+        trawl backfill f1 f2 --site demo
     """
     from cli.access.redis import redis_client
     from cli.access.times import parse_since
     from forums.scheduling import rechecking
 
+    forums = list(names or ())
+    if site is None and forums:
+        site, slash, forum = forums.pop(0).partition("/")
+        forums = [forum, *forums] if slash else forums
+    if site is None:
+        raise typer.BadParameter("name a site: trawl backfill SITE, or --site SITE")
     moment = parse_since(since) if since else None
     with redis_client() as client:
         return print_outcomes(client, rechecking.backfill(client, site, moment, forums or None), as_json)

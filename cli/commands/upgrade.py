@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.views.output import say
+from cli.views.output import say_indented
 from redis_components.errors import ConfigError
 
 _MARKS = {"ok": "ok  ", "note": "note", "bad": "BAD "}
@@ -39,7 +39,7 @@ def upgrade(
         print_json([asdict(one) for one in found])
     else:
         for one in found:
-            say(f"{_MARKS[one.state]}  {one.what:<12}  {one.said}")
+            say_indented(f"{_MARKS[one.state]}  {one.what:<12}  ", one.said)
             if one.fix:
-                say(f"                    {one.fix}")
+                say_indented(" " * 20, one.fix)
     return 1 if any(one.state == "bad" for one in found) else 0

@@ -35,6 +35,19 @@ def say(*lines: object, stderr: bool = False, end: str = "\n") -> None:
     stream.flush()
 
 
+def say_indented(head: str, text: str) -> None:
+    """`head`, then the text. On a terminal that is too narrow the text continues below its first word, not at the margin; into
+    a pipe it is one line, which can be searched.
+    """
+    lines = [in_one_line(text)]
+    if sys.stdout.isatty():
+        from rich.text import Text
+
+        screen = console()
+        lines = [line.plain.rstrip() for line in Text(lines[0]).wrap(screen, max(screen.width - len(head), 20))] or [""]
+    say(head + lines[0], *(" " * len(head) + line for line in lines[1:]))
+
+
 def complain(text: object) -> None:
     """Print `trawl: text` in one line on standard error: warnings and errors, which do not belong to the command's output."""
     sys.stderr.write(f"trawl: {in_one_line(str(text))}\n")

@@ -149,18 +149,21 @@ class _Look:
         return cls(now=now, sites=sites, spent=spent, dues=dues, wrong=wrong)
 
     def homes(self, forums: Iterable[str], site: str | None) -> tuple[list[tuple[Site, str]], dict[str, Outcome]]:
-        """The site of each named forum, and the outcomes of those that have none or several. Raises SiteError where no site file
-        is right.
+        """The site of each named forum (FORUM, or SITE/FORUM as reports name it), and the outcomes of those that have none or
+        several. Raises SiteError where no site file is right.
         """
         if self.wrong and not self.sites:
             raise next(iter(self.wrong.values()))
         wanted, unclear = [], {}
-        for forum in dict.fromkeys(forums):
-            homes = [one for one in self.sites if forum in self.dues[one.name]]
+        for named in dict.fromkeys(forums):
+            forum, homes = named, [one for one in self.sites if named in self.dues[one.name]]
+            if not homes:
+                of_site, _, forum = named.partition("/")
+                homes = [one for one in self.sites if one.name == of_site and forum in self.dues[of_site]]
             if len(homes) == 1:
                 wanted.append((homes[0], forum))
             else:
-                unclear[f"{site or '?'}/{forum}"] = self._unclear(homes)
+                unclear[named if "/" in named else f"{site or '?'}/{named}"] = self._unclear(homes)
         return wanted, unclear
 
     def seed(

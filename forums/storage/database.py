@@ -24,8 +24,8 @@ from redis_components.embedded.private_files import private_file, private_folder
 from redis_components.errors import ConfigError
 from redis_components.server.variables import variable
 
-from .engine import WRITING, build, file_identity, sqlite_file
-from .errors import StorageError, file_gone, masked, not_a_url, storage_error, wrong_kind
+from .engine import WRITING, build, file_identity, in_memory, sqlite_file
+from .errors import StorageError, file_gone, masked, not_a_url, not_shared, storage_error, wrong_kind
 from .schema import prepare, stored_identity, stored_version
 from .sites_and_forums import store_site_files
 from .thread_checks import Rechecks, RechecksOf
@@ -42,10 +42,15 @@ def default_url() -> str:
 
 
 def check_url() -> None:
-    """Raises ConfigError for a TRAWL_DATABASE_URL that can never become right: no URL, another kind of database, no driver."""
+    """Raises ConfigError for a TRAWL_DATABASE_URL that can never become right: no URL, another kind of database, no driver, or
+    one in memory, which processes cannot share.
+    """
     if variable("TRAWL_DATABASE_URL"):
         try:
-            Database.from_url().close()
+            database = Database.from_url()
+            database.close()
+            if in_memory(database.engine.url):
+                raise not_shared(database.engine.url)
         except StorageError as error:
             raise ConfigError(f"TRAWL_DATABASE_URL: {error}") from error
 

@@ -35,6 +35,12 @@ def sqlite_file(url: URL) -> Path | None:
     return Path(name)
 
 
+def in_memory(url: URL) -> bool:
+    """Whether SQLite keeps the database in the memory of the process that opens it."""
+    name = url.database or ""
+    return url.get_backend_name() == "sqlite" and (not name or ":memory:" in name)
+
+
 def file_identity(url: URL) -> tuple[int, int] | None:
     """What tells the database's file from another one at the same place; None when there is no file."""
     path = sqlite_file(url)

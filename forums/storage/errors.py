@@ -69,6 +69,11 @@ def not_a_url(url: str) -> StorageError:
     return StorageError(f"database {masked(url)}: this is not a database URL; use {_EXAMPLES}")
 
 
+def not_shared(url: URL) -> StorageError:
+    fix = "all rows would be lost with the process that stored them; name a file"
+    return StorageError(f"database {masked(url)}: it is in memory, and {fix}: use {_EXAMPLES}")
+
+
 def file_gone(url: URL) -> StorageError:
     fix = "run this again, and `trawl forget --all`, else what it held is not read again"
     return StorageError(f"database {masked(url)}: its file was removed or replaced while it was open: {fix}")

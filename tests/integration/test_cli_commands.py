@@ -128,6 +128,13 @@ def test_seed_takes_named_forums_and_refuses_the_one_it_does_not_know(trawl: Tra
     assert redis_client.llen(LISTS.start_tasks()) == 1
 
 
+def test_a_forum_may_be_named_as_reports_name_it(trawl: Trawl, redis_client: redis.Redis) -> None:
+    assert "example/help  seeded" in trawl("rescan", "example/help").out
+    assert trawl("backfill", "example/news").code == 0
+    assert "trawl: example/nope: unknown forum: example has news, help" in trawl("seed", "example/nope").err
+    assert redis_client.llen(LISTS.start_tasks()) == 2
+
+
 def test_seed_does_not_say_that_nobody_scans_while_a_crawler_does(trawl: Trawl, redis_client: redis.Redis) -> None:
     Registry(redis_client).note(CrawlerRecord(spider="forum_list", pid=1, state=CrawlerState.RUNNING))
     assert trawl("seed").err == ""

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
 from cli.commands.forums import _Forum, forums_table
@@ -24,6 +25,7 @@ from cli.views.columns import Column, FittedTable, figures
 from cli.views.dead import dead_table, refused_table
 from cli.views.fleet_screen import FleetScreen
 from cli.views.nodes import nodes_table
+from cli.views.output import say_indented
 from cli.views.safe_console import SafeConsole
 from cli.views.schedule import table_of
 from demo.live import picture
@@ -341,6 +343,26 @@ def test_lines_do_not_end_with_spaces(name: str) -> None:
     console.print(VIEWS[name]())
     assert isinstance(console.file, io.StringIO)
     assert not [line for line in console.file.getvalue().splitlines() if line.rstrip() != line]
+
+
+def test_a_text_beside_its_head_continues_below_itself_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr("sys.stdout", terminal := Terminal())
+    say_indented("ok    versions  ", "Trawl 0.1.0, Python 3.11.7, Scrapy 2.19.0, 队列没有丢失任何请求 and more")
+    lines = terminal.getvalue().splitlines()
+    assert len(lines) > 2
+    assert all(line.startswith(" " * 16) for line in lines[1:])
+    assert max(cell_len(line) for line in lines) <= 40
+    monkeypatch.setattr("sys.stdout", pipe := io.StringIO())
+    say_indented("ok    versions  ", "word " * 40)
+    assert len(pipe.getvalue().splitlines()) == 1
+
+
+class Terminal(io.StringIO):
+    """Somebody looks."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def test_a_plain_console_can_show_it_too() -> None:

@@ -11,7 +11,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from forums.storage import Database, StorageError, default_url
+from forums.storage.database import check_url
 from forums.storage.errors import masked, row_refusal, storage_error
+from redis_components.errors import ConfigError
 
 SECRET = "s3cr3t-w0rd"
 
@@ -23,6 +25,13 @@ def connection() -> Iterator[Connection]:
         connection.exec_driver_sql("CREATE TABLE t (a INTEGER CHECK (a < 5), b TEXT NOT NULL, c INTEGER UNIQUE)")
         yield connection
     engine.dispose()
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite:///:memory:"])
+def test_a_database_in_memory_is_refused_because_processes_cannot_share_it(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAWL_DATABASE_URL", url)
+    with pytest.raises(ConfigError, match="it is in memory"):
+        check_url()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,36 @@
+"""What help and refusals say of options: words that people use, not types of Python or sentences of a validator."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from cli.main import COMMANDS, main
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_shows_no_type_of_python(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--help"]) == 0
+    assert re.findall(r"<[a-z |]+>|list\[|int range", capsys.readouterr().out) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("export nope", "'nope' is not one of 'posts', 'comments'"),
+        ("dead --limit x", "'x' is not a whole number"),
+        ("dead --limit 0", "0 is too small: at least 1"),
+        ("up --port-flower 70000", "70000 is too large: at most 65535"),
+        ("limit news --rate fast", "'fast' is not a number"),
+        ("status --every 0", "0 is too small: at least 0.1"),
+        ("backfill", "name a site"),
+        ("scale", "Missing argument"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_is_right(line: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(line.split()) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert "Input should" not in error
+    assert "Value error" not in error
