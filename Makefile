@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-fast test-servers lint test-scrapy-redis try-scrapy test-real-forums chaos deaths fuzz living bench peers format docs stack lock wheels sbom licences audit containers test-containers clean
+.PHONY: help install demo test test-all test-fast test-servers lint test-scrapy-redis try-scrapy test-real-forums chaos deaths fuzz living bench peers format docs docs-site test-docs stack lock wheels sbom licences audit containers test-containers clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ test-scrapy-redis: $(STAMP) ## scrapy-redis's own tests, downloaded, on redis_co
 try-scrapy: $(STAMP) ## Contract tests and crawls with another release of Scrapy, in .venv-try-scrapy (VERSION=2.20.0, pre-releases too)
 	@$(BIN)/python -m tests.support.try_scrapy "$(VERSION)"
 
+test-docs: $(STAMP) ## Run each command that README.md and docs/ print, as printed, on a real fleet (about 10 minutes)
+	@$(BIN)/python -m pytest -q tests/acceptance/test_documented_commands.py tests/unit/docs
+
 test-real-forums: $(STAMP) ## Crawl forum software that others wrote, installed from a registry, against its own database (ONLY="misago" for some)
 	@ONLY="$(ONLY)" $(BIN)/python -m pytest -q -s tests/real_forums
 
@@ -81,7 +84,12 @@ docs: $(STAMP) ## Write the generated parts of docs/ again
 	@$(BIN)/python -m forums.sites.reference > docs/site-keys.md
 	@$(BIN)/python -m forums.storage.reference > docs/database.md
 	@$(BIN)/python -m cli.views.environment docs/settings.md
+	@$(BIN)/python -m cli.views.command_reference > docs/cli.md
 	@$(BIN)/python -m monitoring.dashboards deploy/grafana/dashboards
+
+docs-site: ## Build the documentation as a site into dist/docs, strictly (MkDocs Material, in .venv-docs)
+	@test -x .venv-docs/bin/mkdocs || { $(PYTHON) -m venv .venv-docs && .venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r packaging/docs-site.txt; }
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
 
 lock: $(STAMP) ## Write deploy/locked.txt, every package of the image with its hashes, from constraints.txt
 	@$(BIN)/python packaging/supply_chain.py lock
@@ -108,4 +116,4 @@ test-containers: $(STAMP) ## The same with every fault (process 1 killed, docker
 	@$(BIN)/python -m tests.containers --report benchmarks/results/containers.md
 
 clean: ## Remove .venv and caches (not data/)
-	rm -rf $(VENV) .venv-peers .venv-servers .venv-try-scrapy .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info
+	rm -rf $(VENV) .venv-peers .venv-servers .venv-try-scrapy .venv-docs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info

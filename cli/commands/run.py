@@ -34,7 +34,7 @@ def run(
     **Examples:**
 
         trawl run books -a category=travel --crawlers 4
-        trawl run news --urls urls.txt --wait
+        trawl run pages --urls urls.txt --wait
     """
     from cli.access.pairs import pairs
     from cli.access.redis import redis_client

@@ -1,0 +1,63 @@
+"""The documentation as a site: each page has its place, links hold, and what pages quote is what the code says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from cli.views.command_reference import reference
+
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs"
+
+
+@pytest.mark.processes
+def test_the_strict_build_has_no_warning(tmp_path: Path) -> None:
+    own = ROOT / ".venv-docs/bin/mkdocs"
+    mkdocs = str(own) if own.exists() else shutil.which("mkdocs")
+    if mkdocs is None:
+        pytest.skip("mkdocs is not installed: `make docs-site` installs it into .venv-docs")
+    done = subprocess.run(
+        [mkdocs, "build", "--strict", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (tmp_path / "site/decisions/index.html").exists()
+
+
+def test_each_page_has_its_place_in_the_site_and_in_the_index() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text("utf-8")
+    index = (DOCS / "README.md").read_text("utf-8")
+    pages = [str(page.relative_to(DOCS)) for page in (*DOCS.glob("*.md"), *DOCS.glob("zh/*.md"))]
+    assert [page for page in pages if page not in nav] == []
+    assert [page for page in pages if page != "README.md" and f"({page}" not in index] == []
+
+
+def test_the_reference_of_commands_is_generated() -> None:
+    assert (DOCS / "cli.md").read_text("utf-8") == reference(), "make docs writes it again"
+
+
+@cache
+def _sources() -> str:
+    folders = ("cli", "forums", "workers", "redis_components", "tasks")
+    texts = [path.read_text("utf-8") for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    return re.sub(r"\s+", " ", re.sub(r'"\s*\n\s*f?"', "", "\n".join(texts)))
+
+
+def test_each_message_of_troubleshooting_is_one_that_the_code_says() -> None:
+    page = (DOCS / "troubleshooting.md").read_text("utf-8")
+    rows = re.findall(r"^\| `([^`]+)`[^|]*\|", page, re.MULTILINE)
+    messages = [one for one in rows if " " in one and not one.startswith("trawl ")]
+    assert len(messages) > 15
+    assert [one for one in messages if one not in _sources()] == []
