@@ -10,8 +10,11 @@ from pathlib import Path
 
 import click
 import pytest
+import typer
+from typer.exceptions import TyperException
 
 from cli.main import program
+from tests.support.documented_commands import NOT_RUN, all_commands, why_not_run
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -100,6 +103,41 @@ def test_every_printed_command_exists() -> None:
         if (wrong := fault(words))
     ]
     assert not faults, "\n".join(faults)
+
+
+def refused(words: list[str]) -> str | None:
+    """What the command's own parser says against the words, with their values: without running it. None where it takes them."""
+    command, words = trawl(), list(words)
+    parent = command.make_context("trawl", [], resilient_parsing=True)
+    while words and words[0] in getattr(command, "commands", {}):
+        command = command.commands[words.pop(0)]
+    try:
+        command.make_context("trawl", words, parent=parent)
+    except TyperException as error:
+        return error.format_message()
+    except typer.Exit:
+        return None
+    return None
+
+
+def test_the_parser_takes_every_command_of_a_block() -> None:
+    """As it stands, with values: `trawl scale four` would have a known command and known options."""
+    commands = [(one, words_of(one.text[one.text.index("trawl ") :])) for one in all_commands() if "trawl " in one.text]
+    parsed = [(one, words) for one, words in commands if re.match(r"(\w+=\S+ )*trawl ", one.text)]
+    assert len(parsed) > 120
+    faults = [f"{one}: {said}" for one, words in parsed if (said := refused(words))]
+    assert not faults, "\n".join(faults)
+
+
+def test_each_reason_not_to_run_a_command_is_that_of_one() -> None:
+    texts = [one.text for one in all_commands()]
+    assert [pattern for pattern in NOT_RUN if not any(re.search(pattern, text) for text in texts)] == []
+    assert sum(why_not_run(text) is None for text in texts) > 90, "most of them are run by make test-docs"
+
+
+@pytest.mark.parametrize("text", ["trawl scale", "trawl dead --limit many", "trawl export likes", "trawl why"])
+def test_the_parser_refuses_what_a_user_could_not_type(text: str) -> None:
+    assert refused(words_of(text))
 
 
 @pytest.mark.parametrize(

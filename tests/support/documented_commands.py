@@ -1,0 +1,82 @@
+"""The shell commands that README.md and docs/*.md print in blocks, and for each whether it is run by a test or why it is not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "cli.md")]
+"""Without cli.md, which repeats the examples of the help, and docs/zh, whose commands a test compares with the English pages."""
+PROGRAMS = "trawl|make|docker|celery|python|pip|cp|redis-cli|scrapy|curl|grep|sudo|set|cd|mkdir|git|uv|export|kubectl|tar"
+_COMMAND = re.compile(rf"^(?:\$ )?(?:[A-Z_]+=\S+ )*(?:{PROGRAMS}|\.)(?: |$)")
+_OTHER_LANGUAGES = re.compile(r"^\s*```\s*(python|toml|json|yaml|yml|html|ini|sql|lua|text)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Documented:
+    """A command in a block, without the prompt; a line that ends in a backslash goes on in the next one."""
+
+    page: str  # relative to the checkout
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}: {self.text}"
+
+
+def in_blocks(page: Path) -> list[Documented]:
+    """The commands in the indented and fenced blocks of a page, in its order."""
+    found: list[Documented] = []
+    fenced = other = goes_on = False
+    for number, line in enumerate(page.read_text("utf-8").splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced, other = not fenced, bool(_OTHER_LANGUAGES.match(line))
+            continue
+        text = line.strip().removeprefix("$ ") if (fenced and not other) or line.startswith("    ") else ""
+        if goes_on and text:
+            before = found.pop()
+            found.append(Documented(page=before.page, line=before.line, text=f"{before.text[:-1].rstrip()} {text}"))
+        elif _COMMAND.match(text):
+            found.append(Documented(page=str(page.relative_to(ROOT)), line=number, text=text))
+        else:
+            continue
+        goes_on = found[-1].text.endswith("\\")
+    return found
+
+
+def all_commands() -> list[Documented]:
+    return [command for page in PAGES for command in in_blocks(page)]
+
+
+NOT_RUN = {  # what a command begins with, or has in it -> why no test runs it as printed; the command line is parsed nevertheless
+    r"^(\w+=\S+ )*docker |^kubectl ": "needs a container engine: make containers, make test-containers",
+    r"^sudo |^set -a": "needs root, or another machine",
+    r"^make (containers|test-containers)": "needs a container engine",
+    r"^make (demo|test|install|docs-site|pictures)": "is a target with a test elsewhere, or the run that this test is part of",
+    r"^pip |^\. ": "installs, or activates the environment in which the tests run",
+    r"^celery ": "runs for ever; `trawl up` runs each with the same arguments",
+    r"^cp deploy/": "the environment of Compose: tests/acceptance/test_compose_files.py",
+    r"^trawl systemd": "needs a Redis that is named: tests/acceptance and tests/unit have its units",
+    r"^cd ": "changes the folder for the commands after it; the test runs all in one project",
+    r"redis-cli\b": "needs a redis-cli; start tasks are pushed in tests/integration/test_start_tasks_crawl.py",
+    r"^grep -rl ": "changes the reader's project: tests/acceptance/scrapy_redis_project",
+    r"^scrapy (crawl|startproject|genspider)": "the reader's project, which the test replaces by one that is there",
+    r"^trawl migrate ": "needs a crawl of scrapy-redis: tests/integration/test_migrate.py",
+    r"^trawl (deploy|versions) ": "builds wheels: tests/integration/test_deploy.py",
+    r"^curl ": "needs the API with a token: tests/integration/test_api.py",
+    r"^trawl events ": "needs an output named shop: tests/integration/test_cli_events.py",
+    r"^trawl restore ": "names a file that only its reader has: tests/integration/test_backup.py",
+    r"^trawl forget --all": "asks first: tests/integration/test_cli_commands.py",
+    r"--to (postgresql|https)": "needs a server: tests/integration/test_consume.py",
+    r"^trawl read (saved|--batch)": "reads a file of the reader: tests/unit/cli/test_read.py",
+    r"^trawl schedule set report": "names a task of the reader",
+    r"^trawl services check +#": "the page's own project",
+    r"^TRAWL_FLEET=\S+ trawl up": "a second fleet next to the one that runs",
+    r"parquet": "needs the extra `parquet`: tests/integration/test_cli_commands.py",
+}
+
+
+def why_not_run(text: str) -> str | None:
+    return next((reason for pattern, reason in NOT_RUN.items() if re.search(pattern, text)), None)
