@@ -42,6 +42,7 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_refusing_redis\.py::.*same_processes\[(NOREPLICAS|READONLY|NOPERM|MISCONF)\]
       | test_marked_secrets\.py
       | test_benchmarks_fleet\.py
+      | test_documented_commands\.py
       | test_deploy\.py::test_versions_with_other
       | test_benchmarks\.py::test_(a_crawler_is_compared|a_pause_and|the_fleets_settings|chains_are|every_request_and)
       | test_database_away\.py::.*before_anything_starts\[(blah|mysql|postgresql|http)

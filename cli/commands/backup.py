@@ -31,13 +31,14 @@ def backup(
     from cli.access.backups import file_for, make
     from cli.access.redis import redis_client
     from cli.views.output import print_json
+    from cli.views.progress import working
     from forums.storage import Database
     from redis_components.backup.snapshot import BackupError
     from workers.fleet.sizes import default_fleet
 
     target = file_for(place)
     try:
-        with redis_client() as client:
+        with redis_client() as client, working("reading queues and database", shown=not as_json):
             saved = make(client, default_fleet(), Database.from_url(), target)
     except OSError as error:
         raise BackupError(f"{target}: {error.strerror or error}") from error

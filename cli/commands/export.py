@@ -12,6 +12,7 @@ from typing import Annotated, BinaryIO
 import typer
 
 from cli.views.output import say
+from cli.views.progress import progress_bar
 from redis_components.errors import ConfigError, TrawlError
 
 
@@ -99,7 +100,8 @@ def export(
     with stored_data() as database:
         if site is not None:
             check_site(site, stored=database)
-    with stored_data() as database, _opened(output) as out:
+    bar = progress_bar(f"export of {table.value}", "rows", shown=output is not None)  # else the rows may go to the terminal
+    with stored_data() as database, _opened(output) as out, bar as tell:
         rows = write_rows(
             database,
             table.value,
@@ -109,6 +111,7 @@ def export(
             since=moment,
             deleted=deleted.value,
             raw_cells=not quote_formulas,
+            progress=tell,
         )
     target = str(output) if output else "standard output"
     if as_json and output:

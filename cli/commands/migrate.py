@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli.views.output import progress, say
+from cli.views.output import say
+from cli.views.progress import progress_bar
 
 if TYPE_CHECKING:
     import redis
 
     from redis_components.migration import MigrationReport, Project
 
-PROGRESS_S = 1.0
 SHOWN_REASONS = 10
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
@@ -84,9 +83,9 @@ def scrapy_redis(
     reports = []
     for spider in dict.fromkeys(spiders):
         project = project_of(spider, settings)
-        with _client(project) as client, _progress() as tell:
+        with _client(project) as client, progress_bar(spider, shown=not as_json) as tell:
             check_import(client, spider, project)
-            report = migrate(client, spider, project, options, tell)
+            report = migrate(client, spider, project, options, lambda what, done, total: tell(done, total, what))
         reports.append(report)
         if not as_json:
             _show(report, project)
@@ -119,23 +118,6 @@ def _client(project: Project) -> Iterator[redis.Redis]:
         yield get_redis_from_settings(in_bytes)
     except redis.RedisError as error:
         raise explain(error, settings.get("REDIS_URL") or f"redis://{settings.get('REDIS_HOST', 'localhost')}") from error
-
-
-@contextmanager
-def _progress() -> Iterator[Any]:
-    """Says on standard error how far it is, once a second, when a person looks."""
-    said_at = time.monotonic()
-    shown = False
-
-    def tell(what: str, done: int, total: int) -> None:
-        nonlocal said_at, shown
-        if sys.stderr.isatty() and time.monotonic() - said_at >= PROGRESS_S:
-            said_at, shown = time.monotonic(), True
-            progress(f"{what}: {done:,} of {total:,} ")
-
-    yield tell
-    if shown:
-        progress("", over=True)
 
 
 def _show(report: MigrationReport, project: Project) -> None:

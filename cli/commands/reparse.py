@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.views.output import complain, say
+from cli.views.progress import progress_bar
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -65,7 +65,12 @@ def reparse(
         return 1
     with Database.from_url() as database:
         options: dict[str, Any] = {"since": moment, "kinds": tuple(kind or KINDS), "dry_run": dry_run, "force": force}
-        report = read_again(database, raw_dir(), declared, **options, progress=_say(as_json=as_json))
+        with progress_bar(f"reparse of {site}", "pages", shown=not as_json) as tell:
+
+            def say_pages(report: ReparseReport) -> None:
+                tell(sum(report.pages.values()))
+
+            report = read_again(database, raw_dir(), declared, **options, progress=say_pages)
     if as_json:
         print_json(_json(report, dry_run=dry_run, size=size_of(raw_dir(), site)))
     else:
@@ -75,19 +80,6 @@ def reparse(
     for line in lost:
         complain(line)
     return 1 if report.bad or report.refused or lost or not report.pages else 0
-
-
-def _say(*, as_json: bool) -> Any:
-    """Progress on standard error, once a second."""
-    said_at = time.monotonic()
-
-    def progress(report: ReparseReport) -> None:
-        nonlocal said_at
-        if not as_json and time.monotonic() - said_at >= 1:
-            said_at = time.monotonic()
-            say(f"{sum(report.pages.values()):,} pages, {report.items:,} items, {_rate(report)}", stderr=True)
-
-    return progress
 
 
 def _rate(report: ReparseReport) -> str:

@@ -28,12 +28,13 @@ def restore(
     from cli.access.backups import put_back
     from cli.access.redis import redis_client
     from cli.views.output import print_json
+    from cli.views.progress import working
     from forums.storage import Database
     from redis_components.backup.snapshot import BackupError
     from workers.fleet.sizes import default_fleet
 
     try:
-        with redis_client() as client:
+        with redis_client() as client, working("checking, then putting back", shown=not as_json):
             done = put_back(client, default_fleet(), Database.from_url(), file, force=force)
     except OSError as error:
         raise BackupError(f"{file}: {error.strerror or error}") from error

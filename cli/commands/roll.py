@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.views.output import say
+from cli.views.progress import progress_bar
 
 if TYPE_CHECKING:
     import redis
@@ -66,13 +68,15 @@ def watch(client: redis.Redis, begun: Roll, as_json: bool) -> int:
 
     note, registry, said = RollNote(client), Registry(client), ""
     now: Roll | None = begun
-    while now and now.id == begun.id and now.state is RollState.ROLLING:
-        if registry.now() - now.seen_at > STUCK_S:
-            raise TrawlError(f"the roll has not advanced for {STUCK_S:.0f} s: start beat, and a worker on the queue control")
-        if not as_json and (line := now.sentence()) != said:
-            say(said := line)
-        time.sleep(LOOK_S)
-        now = note.read()
+    with progress_bar("roll", "replaced", shown=not as_json) as tell:
+        while now and now.id == begun.id and now.state is RollState.ROLLING:
+            if registry.now() - now.seen_at > STUCK_S:
+                raise TrawlError(f"the roll has not advanced for {STUCK_S:.0f} s: start beat, and a worker on the queue control")
+            tell(len(now.replaced), now.total)
+            if not as_json and not sys.stderr.isatty() and (line := now.sentence()) != said:
+                say(said := line)
+            time.sleep(LOOK_S)
+            now = note.read()
     if now is None or now.id != begun.id:
         _show(
             now, as_json, "another roll has begun meanwhile" if now else "Redis knows of no roll any more: it has lost its data"

@@ -11,7 +11,8 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from cli.views.output import complain, counted, print_json, progress, say
+from cli.views.output import complain, counted, print_json, say
+from cli.views.progress import progress_bar
 from redis_components.errors import ConfigError
 
 MOST_SHOWN = 20
@@ -39,7 +40,8 @@ def seed_urls(
     from workers.fleet import seed_urls as seeding
 
     queued, refused, line = 0, dict[int, str](), skip
-    with redis_client() as client, _opened(file) as lines:
+    bar = progress_bar(f"queued for {service}", "URLs", shown=not as_json)
+    with redis_client() as client, _opened(file) as lines, bar as tell:
         kept = _Lines(islice(lines, skip, None), skip)
         seeded = seeding.seed_urls(client, service, kept, unique=unique)
         try:
@@ -47,13 +49,10 @@ def seed_urls(
                 queued, line = done.queued, kept.line
                 refused |= kept.lines_of(done.refused)
                 done.refused.clear()
-                if sys.stderr.isatty():
-                    progress(f"{queued:,} queued ")
+                tell(queued)
         except BaseException:
             complain(f"{counted(queued, 'URL')} of the lines up to {line:,} are queued; to go on: --skip {line}")
             raise
-        if sys.stderr.isatty():
-            progress("", over=True)
     if as_json:
         print_json({"queued": queued, "refused": {str(number): reason for number, reason in refused.items()}})
     else:

@@ -54,12 +54,6 @@ def complain(text: object) -> None:
     sys.stderr.flush()
 
 
-def progress(text: str, *, over: bool = False) -> None:
-    """Overwrite the present line of standard error; `over` goes on to the next one."""
-    sys.stderr.write("\n" if over else f"\r{in_one_line(text)}")
-    sys.stderr.flush()
-
-
 def print_json(value: Any) -> None:
     """One line of JSON on standard output."""
     sys.stdout.write(in_json(json.dumps(value, ensure_ascii=False)) + "\n")

@@ -30,6 +30,7 @@ def export(
     since: datetime | None = None,
     deleted: str = "include",
     raw_cells: bool = False,
+    progress: Callable[[int], None] = lambda rows: None,
 ) -> int:
     """Write the rows of `table` (a name in `tables.DATA`) to `out`; returns how many.
 
@@ -38,7 +39,7 @@ def export(
     `site` keeps the rows of one site; `since`, an aware datetime, those in which something happened at that time or later
     (`happened_since`); `deleted` says what becomes of posts and comments that were removed on their site: whoever follows a table
     by `since` needs them, to remove them as well. `raw_cells`, for CSV: texts as they are stored, also those that a spreadsheet
-    would take for formulas.
+    would take for formulas. `progress` is told how many rows have been read, once in a thousand.
     Raises ConfigError for an unknown table or format, `deleted` where nothing is, a `since` without time zone, or when Parquet
     cannot be written for want of its library; StorageError when the database fails.
     """
@@ -47,7 +48,14 @@ def export(
         raise ConfigError(f"export format {fmt!r} is unknown; use one of {', '.join(_FORMATS)}")
     query = _query(table, site, since, deleted)
     with closing(database.stream(query)) as rows:
-        return write(list(query.selected_columns), rows, out)
+        return write(list(query.selected_columns), _counted(rows, progress), out)
+
+
+def _counted(rows: Rows, progress: Callable[[int], None]) -> Rows:
+    for number, row in enumerate(rows, 1):
+        yield row
+        if number % 1000 == 0:
+            progress(number)
 
 
 def _query(name: str, site: str | None, since: datetime | None, deleted: str) -> Select[*tuple[Any, ...]]:

@@ -1,0 +1,81 @@
+"""How far a long command is, on standard error, where a person looks; silent in a pipe, in a log and for `--json`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from cli.views.output import console
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+Tell = Callable[..., None]
+"""`tell(done, total=None, what=None)`: with a total a bar and the time that is left, without one the count."""
+
+BEFORE_S = 1.0  # what is done sooner shows nothing
+EACH_S = 0.2  # a terminal is written to at most so often
+
+
+@contextmanager
+def progress_bar(what: str, unit: str = "", *, shown: bool = True) -> Iterator[Tell]:
+    """Yields `tell`, which costs next to nothing between two refreshes. The bar is wiped at the end, also by an error."""
+    if not shown or not sys.stderr.isatty():
+        yield lambda *_, **__: None
+        return
+    bar = _Bar(what, unit)
+    try:
+        yield bar.tell
+    finally:
+        bar.close()
+
+
+class _Bar:
+    def __init__(self, what: str, unit: str) -> None:
+        self._what, self._unit = what, unit
+        self._progress: Progress | None = None
+        self._told_at = time.monotonic() + BEFORE_S - EACH_S
+
+    def tell(self, done: int, total: int | None = None, what: str | None = None) -> None:
+        now = time.monotonic()
+        if now - self._told_at < EACH_S:
+            return
+        self._told_at = now
+        if self._progress is None:
+            self._progress = _drawn()
+            self._progress.add_task(self._what, unit=self._unit, total=None)
+            self._progress.start()
+        task = self._progress.task_ids[0]
+        self._progress.update(task, completed=done, total=total, description=what or self._what)
+        self._progress.refresh()
+
+    def close(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+
+def _drawn() -> Progress:
+    """Without a thread of rich's: `tell` draws, so nothing is written while the command asks or fails."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.completed:,.0f} {task.fields[unit]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=console(stderr=True), auto_refresh=False, transient=True)
+
+
+@contextmanager
+def working(what: str, *, shown: bool = True) -> Iterator[None]:
+    """Says that something is being done whose length nobody knows. `what`: as in `reading queues and database`."""
+    if not shown or not sys.stderr.isatty():
+        yield
+        return
+    with console(stderr=True).status(what):
+        yield
