@@ -7,6 +7,7 @@ In the other order it would be in neither. Back it goes in the other order, for 
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from forums.storage import Database
 
 _COPIED = 1 << 20
+_KEPT_FREE = 1 << 28
+"""Bytes that a restore leaves free."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +123,7 @@ def _load(source: Path, staging: Any, copy: Path) -> str:
                 staging.load(records(content, size))
             elif name.startswith("database."):
                 found = name
+                _check_room(copy.parent, size, source)
                 private_file(copy)
                 with copy.open("wb") as file:
                     while part := content.read(_COPIED):
@@ -127,6 +131,15 @@ def _load(source: Path, staging: Any, copy: Path) -> str:
             elif name not in (MANIFEST, SUMS):
                 raise BackupError(f"{source} has {name[:100]!r}, which this Trawl does not know")
     return found
+
+
+def _check_room(folder: Path, size: int, source: Path) -> None:
+    """Raise BackupError where a database of that size would fill the disk, on which Redis may be, too."""
+    free = shutil.disk_usage(folder).free
+    if size > free - _KEPT_FREE:
+        raise BackupError(
+            f"{source}: its database has {size:,} bytes, {folder.parent} has {free:,} free: set TMPDIR to a folder with more"
+        )
 
 
 def _with_crawls_of(staging: Any, names: KeyNames) -> KeyNames:

@@ -8,6 +8,7 @@ from typing import Any
 
 import redis
 from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
 from redis_components.connection import explain
@@ -30,6 +31,7 @@ from workers.fleet.sizes import desired_fleet, scale
 
 from .access import Scope, Tokens, audited, require
 from .body import JobBody, ReasonBody, SizeBody, UrlsBody
+from .entrance import AsciiJson, Entrance
 from .scrapyd import scrapyd_routes
 
 BY = "the API"
@@ -41,16 +43,9 @@ def create_api(client: redis.Redis, tokens: Tokens, url: str) -> FastAPI:
 
     `/openapi.json` describes it, for whoever may read; there are no documentation pages, which load foreign scripts.
     """
-    app = FastAPI(title="Trawl", version="1", openapi_url=None)
-
-    @app.exception_handler(TrawlError)
-    async def refused(_request: Request, error: TrawlError) -> JSONResponse:
-        code = 400 if isinstance(error, ConfigError) else 503 if isinstance(error, RedisUnavailable) else 409
-        return JSONResponse({"error": str(error)}, code)
-
-    @app.exception_handler(redis.RedisError)
-    async def away(_request: Request, error: redis.RedisError) -> JSONResponse:
-        return JSONResponse({"error": str(explain(error, url))}, 503)
+    app = FastAPI(title="Trawl", version="1", openapi_url=None, default_response_class=AsciiJson)
+    app.add_middleware(Entrance, tokens=tokens)
+    _answer_errors(app, url)
 
     def read(request: Request) -> None:
         require(tokens, request, Scope.READ)
@@ -71,6 +66,27 @@ def create_api(client: redis.Redis, tokens: Tokens, url: str) -> FastAPI:
     app.include_router(_services(client, act), prefix="/api/v1/services/{service}")
     app.include_router(scrapyd_routes(client, read, act))
     return app
+
+
+def _answer_errors(app: FastAPI, url: str) -> None:
+    @app.exception_handler(TrawlError)
+    async def refused(_request: Request, error: TrawlError) -> JSONResponse:
+        code = 400 if isinstance(error, ConfigError) else 503 if isinstance(error, RedisUnavailable) else 409
+        return AsciiJson({"error": str(error)}, code)
+
+    @app.exception_handler(redis.RedisError)
+    async def away(_request: Request, error: redis.RedisError) -> JSONResponse:
+        return AsciiJson({"error": str(explain(error, url))}, 503)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
+        # Without FastAPI's `input`: it may be what JSON cannot hold, or a secret that was misplaced.
+        found = [{name: one[name] for name in ("type", "loc", "msg")} for one in error.errors()]
+        return AsciiJson({"detail": found}, 422)
+
+    @app.exception_handler(UnicodeEncodeError)
+    async def half_a_character(_request: Request, _error: UnicodeEncodeError) -> JSONResponse:
+        return AsciiJson({"error": "a text has half a surrogate pair, which is not a character"}, 400)
 
 
 Check = Callable[[Request], None]

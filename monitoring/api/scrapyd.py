@@ -31,6 +31,7 @@ from workers.fleet.sizes import declared_fleet, service_in
 
 from .access import audited
 from .body import FormFields
+from .entrance import AsciiJson
 
 DEFAULT = "default"
 """The project of services that name none."""
@@ -53,7 +54,7 @@ def scrapyd_routes(client: redis.Redis, read: Callable[..., Any], act: Callable[
                 told = {"node_name": socket.gethostname(), "status": "ok", **answer(fields, request)}
             except TrawlError as error:
                 told = {"node_name": socket.gethostname(), "status": "error", "message": str(error)}
-            return JSONResponse(told)
+            return AsciiJson(told)
 
         routes.add_api_route(path, route, methods=methods, dependencies=[Depends(check)])
 

@@ -7,7 +7,8 @@
 | `database.sqlite`, `database.pg` | a copy of the database                                        |
 | `SHA256SUMS`        | the sum of each member before it; a file without it was cut off            |
 
-No member is ever written to a path that the file names.
+No member is ever written to a path that the file names. What a file claims is believed only as far as Trawl writes it: names and
+their extensions are short, members are plain files, a part has no more elements than one that is written.
 """
 
 from __future__ import annotations
@@ -36,6 +37,14 @@ FORMAT = 1
 PART_BYTES = 1 << 20
 MOST_PART_BYTES = 1 << 30  # one element of Redis has at most 512 MiB
 MOST_SUMS_BYTES = 1 << 26
+MOST_MEMBERS = 1 << 20
+"""A tebibyte of keys."""
+MOST_HEADER_BYTES = 1 << 16
+"""Of what stands before a member about its name or size: Trawl writes a few."""
+MOST_RECORDS = PART_BYTES // 32
+"""In a part, twice what is written: a gigabyte of empty ones would be forty in memory."""
+MOST_VALUES = 10_000
+"""In a portion."""
 _READ = 1 << 20
 
 
@@ -116,7 +125,7 @@ def members(path: Path) -> Iterator[Iterator[tuple[str, int, IO[bytes]]]]:
     Raises BackupError for what is not a backup, or is damaged.
     """
     try:
-        with tarfile.open(path, mode="r|gz") as tar:
+        with tarfile.open(path, mode="r|gz", tarinfo=_Header) as tar:
             yield _members(tar, path)
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         if isinstance(error, OSError) and error.errno:
@@ -125,11 +134,22 @@ def members(path: Path) -> Iterator[Iterator[tuple[str, int, IO[bytes]]]]:
 
 
 def _members(tar: tarfile.TarFile, path: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
-    for info in tar:
-        content = tar.extractfile(info) if info.isreg() else None
-        if content is None:
-            raise BackupError(f"{path}: {info.name[:100]!r} is not a file: this is not a backup of Trawl")
+    for number, info in enumerate(tar):
+        # A sparse file is zeros without end that cost nothing to write.
+        content = tar.extractfile(info) if info.isreg() and not info.issparse() else None
+        if content is None or number >= MOST_MEMBERS:
+            raise BackupError(f"{path}: {info.name[:100]!r} is not a file of a backup: this is not a backup of Trawl")
         yield info.name, info.size, content
+        tar.members = []  # type: ignore[attr-defined]  # tarfile keeps the header of each
+
+
+class _Header(tarfile.TarInfo):
+    """A member's header as it is read; one that would read megabytes about a name is refused."""
+
+    def _proc_member(self, tar: tarfile.TarFile) -> Any:
+        if self.type not in tarfile.REGULAR_TYPES and self.size > MOST_HEADER_BYTES:
+            raise tarfile.ReadError(f"a header of {self.size:,} bytes")
+        return super()._proc_member(tar)  # type: ignore[misc]  # of every Python since 3.0
 
 
 def records(content: IO[bytes], size: int) -> list[tuple[bytes, str, int, list[Any]]]:
@@ -137,9 +157,26 @@ def records(content: IO[bytes], size: int) -> list[tuple[bytes, str, int, list[A
     if size > MOST_PART_BYTES:
         raise BackupError(f"a part of {size:,} bytes is larger than Redis can have")
     try:
-        return msgspec.msgpack.decode(content.read(), type=list[tuple[bytes, str, int, list[bytes | float]]])
+        raw = content.read()
+        _check_length(raw, MOST_RECORDS)
+        found = msgspec.msgpack.decode(raw, type=list[tuple[bytes, str, int, msgspec.Raw]])
+        return [(key, kind, left_ms, _values(values)) for key, kind, left_ms, values in found]
     except (msgspec.MsgspecError, RecursionError) as error:
         raise BackupError(f"a part cannot be read: {error}") from error
+
+
+def _values(raw: msgspec.Raw) -> list[Any]:
+    _check_length(bytes(memoryview(raw)[:5]), MOST_VALUES)
+    return msgspec.msgpack.decode(raw, type=list[bytes | float])
+
+
+def _check_length(raw: bytes, most: int) -> None:
+    """Raise BackupError for an array in MessagePack of more elements: its head says how many there are."""
+    head = raw[:1]
+    width = {b"\xdc": 2, b"\xdd": 4}.get(head, 0)
+    length = int.from_bytes(raw[1 : 1 + width], "big") if width else 0  # without: at most 15, or not an array
+    if length > most:
+        raise BackupError(f"a part has a list of {length:,} elements, a backup has at most {most:,}")
 
 
 def verified(path: Path) -> dict[str, Any]:

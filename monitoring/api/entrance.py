@@ -1,0 +1,77 @@
+"""What every request passes before FastAPI sees it: its token is compared before its body is read, which has a bound."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fastapi.responses import JSONResponse
+
+from .access import Scope, Tokens
+from .body import MOST_BYTES
+
+OPEN_PATHS = frozenset({"/livez"})
+_LOOKS = frozenset({"GET", "HEAD"})
+
+
+class AsciiJson(JSONResponse):
+    """JSON in ASCII: half a surrogate pair, which a caller may send in a name, can be answered."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
+
+
+class Entrance:
+    """ASGI middleware: 401 or 403 with nothing read, 413 for a body that is too large; what goes on has its whole body."""
+
+    def __init__(self, app: Any, *, tokens: Tokens) -> None:
+        self._app = app
+        self._tokens = tokens
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass it on, or refuse it."""
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
+            await self._app(scope, receive, send)
+        elif refusal := self._refusal(scope):
+            await refusal(scope, receive, send)
+        elif (body := await _body(scope, receive)) is None:
+            refusal = AsciiJson({"detail": f"a request has at most {MOST_BYTES} bytes"}, 413, {"Connection": "close"})
+            await refusal(scope, receive, send)
+        else:
+            await self._app(scope, _given(body, receive), send)
+
+    def _refusal(self, scope: Any) -> JSONResponse | None:
+        header = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+        has = self._tokens.scope_of(header)
+        if has is Scope.NOTHING:
+            # No "Basic": a browser would ask for the token, keep it, and send it for pages of others, too.
+            said = {"detail": "a token is needed: Authorization: Bearer TOKEN"}
+            return AsciiJson(said, 401, {"WWW-Authenticate": "Bearer", "Connection": "close"})
+        if has is Scope.READ and scope["method"] not in _LOOKS:
+            said = {"detail": "this token may only read: acting needs that of TRAWL_API_ACT_TOKEN"}
+            return AsciiJson(said, 403, {"Connection": "close"})
+        return None
+
+
+async def _body(scope: Any, receive: Any) -> bytes | None:
+    """All of it; None where it is longer than the bound, or says so."""
+    said = dict(scope["headers"]).get(b"content-length", b"0")
+    if not said.isdigit() or int(said[:20]) > MOST_BYTES:
+        return None
+    body = bytearray()
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if len(body) > MOST_BYTES:
+            return None
+        if not message.get("more_body"):
+            return bytes(body)
+
+
+def _given(body: bytes, receive: Any) -> Any:
+    rest = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_it() -> Any:
+        return rest.pop() if rest else await receive()
+
+    return receive_it
