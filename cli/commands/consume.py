@@ -47,7 +47,9 @@ def consume(
     from cli.processes.interrupts import Interrupts
     from redis_components.crawl_admin.item_stream import ItemStream
     from redis_components.errors import ConfigError
+    from redis_components.server.signing import signing_is_on
     from workers.consumers.consume import consume as move
+    from workers.consumers.places import check_place
 
     interrupts = Interrupts()
     if every == bool(service):
@@ -58,6 +60,8 @@ def consume(
     with redis_client() as client:
         keys, target = _stream_of(client, service), _target(client, service, to)
         named = bool(to) or _is_in_file(client, service)
+        if not named and not signing_is_on():
+            check_place(target)
         sink = _sink(target, key=key, table=table or service, max_bytes=int(max_mb * MIB), max_age_s=max_age, named=named)
         interrupts.listen()
         stream = ItemStream(client, keys)

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from redis_components.crawl_admin.item_stream import ItemStream
 from redis_components.fleet.crawl_records import CrawlRecord, CrawlRecords
+from redis_components.fleet.services import ServiceRecord, Services
 from redis_components.keys import CrawlKeys
 from tests.support.processes import wait_until
 from tests.support.trawl_command import Trawl, commands, one_line
@@ -117,5 +118,7 @@ def test_what_cannot_be_consumed_is_one_line(trawl: Trawl, redis_client: redis.R
     one_line(trawl("consume", "books", "--to", "jsnl:x"), 2, "did you mean 'jsonl'?")
     one_line(trawl("consume", "books", "--to", "jsonl:/dev/null/x"), 2, "cannot be opened")
     one_line(trawl("consume", "books", "--to", "csv:x", "--key", "url"), 2, "--key is for databases")
+    Services(redis_client).declare("books", ServiceRecord(consumer="jsonl:../elsewhere.jsonl"))
+    one_line(trawl("consume", "books", "--once"), 2, "outside of the data folder")
     CrawlRecords(redis_client).write(CrawlRecord(spider="books", keys=KEYS, consumer="forum_writer"))
     one_line(trawl("consume", "books", "--to", "jsonl:x"), 2, "are taken by forum_writer")

@@ -21,7 +21,7 @@ def test_a_declared_consumer_runs_restarts_and_ends_with_its_declaration(
     monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
     monkeypatch.setenv("TRAWL_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("TRAWL_FLEET", "books=0")
-    out, lines, services = tmp_path / "books.jsonl", list[str](), Services(redis_client)
+    out, lines, services = tmp_path / "data/books.jsonl", list[str](), Services(redis_client)
     services.declare("books", ServiceRecord(consumer=f"jsonl:{out}"))
     services.declare("quiet", ServiceRecord(consumer="none"))
     consumers = Consumers(lambda: declared_targets(redis_client), lambda name, line: lines.append(f"{name}: {line}"))

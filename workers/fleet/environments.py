@@ -102,17 +102,24 @@ def _folder(service: str, version: Version) -> Path:
 
 
 def _install(service: str, version: Version, folder: Path) -> None:
-    wheel = wheel_of(service, version)
-    if digest_of(wheel) != version.digest:
-        raise ConfigError(f"{wheel} is not what was deployed as version {version.name} of {service}: deploy it again")
+    shared = wheel_of(service, version)
+    digest_of(shared)  # says what to do where it is missing
     shutil.rmtree(folder, ignore_errors=True)  # what was left by one that was killed
     try:
+        # A private copy: whoever may write to the shared folder could change the file after it was looked at.
+        private_folder(folder)
+        wheel = below(folder, shared.name)
+        shutil.copyfile(shared, wheel)
+        if digest_of(wheel) != version.digest:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise ConfigError(f"{shared} is not what was deployed as version {version.name} of {service}: deploy it again")
         venv.EnvBuilder(with_pip=False, symlinks=True).create(folder)
         packages = next(folder.glob("lib/python*/site-packages"))
         paths = dict.fromkeys((sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]))
         # `addsitedir`, since what is installed there may be editable. Names in it come after the environment's own.
         (packages / "zz_trawl_node.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in paths))
         run_pip(["install", "--quiet", str(wheel)], f"{service} {version.name}", python=str(folder / "bin" / "python"))
+        wheel.unlink()
         (folder / READY).touch()
     except OSError as error:
         raise BuildFailed(f"{folder}: {error.strerror or error}") from None

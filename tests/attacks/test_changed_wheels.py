@@ -1,0 +1,68 @@
+"""The folder of wheels is shared: whoever can write there has nothing installed that was not deployed."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+import redis
+
+from redis_components.errors import ConfigError
+from redis_components.fleet.versions import Version
+from workers.fleet import environments
+
+GOOD, BAD = b"what was deployed", b"what somebody has put there"
+DIGEST = hashlib.sha256(GOOD).hexdigest()
+VERSION = Version(name=DIGEST[:12], file="shop-1-py3-none-any.whl", digest=DIGEST, project="shop.settings")
+
+
+@pytest.fixture
+def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRAWL_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("TRAWL_WHEELS_DIR", str(tmp_path / "shared"))
+    file = environments.wheel_of("shop", VERSION)
+    file.parent.mkdir(parents=True)
+    file.write_bytes(GOOD)
+    return file
+
+
+def test_a_wheel_that_is_changed_after_it_was_looked_at_is_installed_as_it_was(
+    wheel: Path, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed: list[bytes] = []
+
+    def pip(arguments: list[str], _failed: str, *, python: str) -> None:
+        wheel.write_bytes(BAD)
+        installed.append(Path(arguments[-1]).read_bytes())
+        assert python.startswith(str(wheel.parents[3] / "data"))
+
+    monkeypatch.setattr(environments, "run_pip", pip)
+    assert environments.prepare(redis_client, "shop", VERSION)
+    assert installed == [GOOD]
+
+
+def test_a_changed_wheel_is_refused_and_leaves_no_environment(
+    wheel: Path, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environments, "run_pip", lambda *_, **__: pytest.fail("nothing is installed"))
+    wheel.write_bytes(BAD)
+    with pytest.raises(ConfigError, match="not what was deployed"):
+        environments.prepare(redis_client, "shop", VERSION)
+    assert not environments.python_of("shop", VERSION)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Version(name="../../../x", file="a.whl", digest="../../../x", project="x"),
+        Version(name=DIGEST[:12], file="../../a.whl", digest=DIGEST, project="x"),
+        Version(name=DIGEST[:12], file="a.whl --index-url=http://x", digest=DIGEST, project="x"),
+        Version(name=DIGEST[:12], file="-r.whl/x", digest=DIGEST, project="x"),
+        Version(name=DIGEST[:12], file="a.whl\n", digest=DIGEST, project="x"),
+        Version(name="0" * 12, file="a.whl", digest=DIGEST, project="x"),
+    ],
+)
+def test_a_version_of_redis_names_no_path_and_no_option(wrong: Version) -> None:
+    with pytest.raises(ConfigError, match="is not a version that trawl deploy has made"):
+        environments.wheel_of("shop", wrong)

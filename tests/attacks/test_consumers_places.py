@@ -1,0 +1,38 @@
+"""A consumer whose target is declared in Redis writes below the data folder, and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from redis_components.errors import ConfigError
+from workers.consumers.places import check_place
+from workers.process.item_targets import parse_target
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "link").symlink_to("/")
+    monkeypatch.setenv("TRAWL_DATA_DIR", str(folder))
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        *("jsonl:/root/.ssh/authorized_keys", "csv:../x", "jsonl:data/../settings.py", "jsonl:data/link/etc/cron.d/x", "jsonl:x"),
+        *("sqlite:////etc/x", "sqlite:///x.sqlite", "sqlite:///file:/etc/x?uri=true", "sqlite+pysqlite:///data/../x"),
+    ],
+)
+def test_a_file_elsewhere_is_refused(target: str) -> None:
+    with pytest.raises(ConfigError, match="outside of the data folder"):
+        check_place(parse_target(target))
+
+
+@pytest.mark.parametrize("target", ["jsonl:data/books.jsonl", "sqlite:///data/books.sqlite", "http://example.org/", "sqlite://"])
+def test_the_data_folder_is_its_place(target: str) -> None:
+    check_place(parse_target(target))
