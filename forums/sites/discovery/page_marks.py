@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from lxml import etree
+
+from forums.sites.reading.element_index import ElementIndex
 
 if TYPE_CHECKING:
     from scrapy.http import TextResponse
@@ -38,11 +40,11 @@ _MARKED = ("a", "input", "button", "select", "script", "link", "meta")  # whose 
 
 
 class PageMarks:
-    """The marks of one page, each kind gathered when first asked for. `root` is its tree, where there is one already."""
+    """The marks of one page, each kind gathered when first asked for. `index` is that of its tree, where there is one already."""
 
-    def __init__(self, response: TextResponse, root: Any = None) -> None:
+    def __init__(self, response: TextResponse, index: ElementIndex | None = None) -> None:
         self._response = response
-        self._given_root = root
+        self._given_index = index
         self._known: dict[str, frozenset[str]] = {}
         self._joined: dict[str, str] = {}
 
@@ -69,33 +71,30 @@ class PageMarks:
         lines += [f'<meta name="{one.get("name")}" content="{one.get("content")}"' for one in named]
         return "\n".join(lines)
 
-    @property
-    def _root(self) -> Any:
-        if self._given_root is None:
-            self._given_root = self._response.selector.root
-        return self._given_root
-
-    def _all(self, path: str) -> list[Any]:
-        root = self._root
-        return list(_xpath(path)(root)) if isinstance(root, etree._Element) else []
+    @cached_property
+    def _index(self) -> ElementIndex | None:
+        """None of what is not HTML."""
+        if self._given_index is None:
+            root = self._response.selector.root
+            return ElementIndex(root) if isinstance(root, etree._Element) else None
+        return self._given_index
 
     @cached_property
     def _tags(self) -> dict[str, list[Any]]:
-        """The elements of the tags that marks are read from, and under "class" and "id" these attributes of all elements: one
-        pass over the tree, which costs as much as two searches by XPath do.
-        """
+        """The elements of the tags that marks are read from."""
         found: dict[str, list[Any]] = {tag: [] for tag in _MARKED}
-        classes, ids = set(), []
-        root = self._root
-        for element in root.iter("*") if isinstance(root, etree._Element) else ():
-            get = element.get
-            if (name := get("class")) is not None:
-                classes.add(name)
-            if (name := get("id")) is not None:
-                ids.append(name)
-            if (tag := element.tag) in found:
-                found[tag].append(element)
-        return found | {"class": list(classes), "id": ids}
+        for element in self._index.root.iter(*_MARKED) if self._index else ():
+            found[element.tag].append(element)
+        return found
+
+    @property
+    def _frames(self) -> list[Any]:
+        """<html> and <body>."""
+        root = self._index.root if self._index else None
+        return [] if root is None or root.tag != "html" else [root, *root.findall("body")]
+
+    def _values(self, name: str) -> Iterable[str]:
+        return self._index.values(name) if self._index else ()
 
     def _attributes(self, tag: str, name: str) -> list[str]:
         return [value for element in self._tags[tag] if (value := element.get(name)) is not None]
@@ -105,10 +104,10 @@ class PageMarks:
         return self._attributes("a", "href")
 
     def _class(self) -> Iterable[str]:
-        return " ".join(self._tags["class"]).split()
+        return " ".join(self._values("class")).split()
 
     def _id(self) -> Iterable[str]:
-        return (_DIGITS.sub("#", found) for found in self._tags["id"])
+        return _DIGITS.sub("#", "\n".join(self._values("id"))).split("\n")
 
     def _data(self) -> Iterable[str]:
         return (found.rstrip("=") for found in _DATA.findall(self._response.text))
@@ -149,11 +148,7 @@ class PageMarks:
         return [host for host in hosts if host and host != here]
 
     def _root_attributes(self) -> Iterable[str]:
-        return [
-            f"{element.tag} {name}={value}"
-            for element in self._all("/html | /html/body")
-            for name, value in element.attrib.items()
-        ]
+        return [f"{element.tag} {name}={value}" for element in self._frames for name, value in element.attrib.items()]
 
     def _header(self) -> Iterable[str]:
         return [
@@ -164,11 +159,6 @@ class PageMarks:
 
     def _cookie(self) -> Iterable[str]:
         return [cookie.decode("latin-1").partition("=")[0] for cookie in self._response.headers.getlist("Set-Cookie")]
-
-
-@lru_cache(maxsize=32)
-def _xpath(path: str) -> etree.XPath:
-    return etree.XPath(path, smart_strings=False)
 
 
 def _host(url: str) -> str | None:

@@ -20,6 +20,8 @@ from .page_marks import KINDS, PageMarks
 if TYPE_CHECKING:
     from scrapy.http import TextResponse
 
+    from forums.sites.reading.element_index import ElementIndex
+
 SURE = 0.6
 """The least score of a software that is named."""
 
@@ -92,11 +94,11 @@ class Recognition(msgspec.Struct, frozen=True, kw_only=True):
     base_url: str
 
 
-def recognise(page: TextResponse, root: Any = None) -> Recognition:
-    """Which software made a page. `root` is its tree, where it was parsed already. One mark decides nothing: a software is named
-    where its marks weigh at least `_LEAST`, are at least two, and outweigh those of any other software by `_MARGIN`.
+def recognise(page: TextResponse, index: ElementIndex | None = None) -> Recognition:
+    """Which software made a page. `index` is that of its tree, where it was parsed already. One mark decides nothing: a software
+    is named where its marks weigh at least `_LEAST`, are at least two, and outweigh those of any other software by `_MARGIN`.
     """
-    found = _weighed(page, root)
+    found = _weighed(page, index)
     best = found[0] if found else None
     if best is None:
         return Recognition(
@@ -148,9 +150,9 @@ def _is_sure(found: list[_Weighed]) -> bool:
     return found[0].weight - max(others, default=0) >= _MARGIN
 
 
-def _weighed(response: TextResponse, root: Any = None) -> list[_Weighed]:
+def _weighed(response: TextResponse, index: ElementIndex | None = None) -> list[_Weighed]:
     """The profiles that a page has marks of, the heaviest first."""
-    page = _Page(PageMarks(response, root), _plain_marks(layers.PROFILES))
+    page = _Page(PageMarks(response, index), _plain_marks(layers.PROFILES))
     found = []
     for name, table in _tables(layers.PROFILES):
         if not any(page.has(mark) for mark in (*table.sure, *table.marks) if not mark.startswith("script ")):

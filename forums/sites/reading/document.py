@@ -43,11 +43,11 @@ class FieldCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Document:
-    """One page; `root` is its tree, where it was parsed already. Raises UnreadablePage where it is not what `page` says, PageGone
-    where it says that there is none.
+    """One page; `index` is that of its tree, where it was parsed already. Raises UnreadablePage where it is not what `page` says,
+    PageGone where it says that there is none.
     """
 
-    def __init__(self, site: Site, page: Page, response: Response, root: Any = None) -> None:
+    def __init__(self, site: Site, page: Page, response: Response, index: ElementIndex | None = None) -> None:
         self.site = site
         self.page = page
         self.url = response.url
@@ -62,7 +62,9 @@ class Document:
         self._lookups: dict[tuple[str, str], dict[str, Any]] = {}
         if not isinstance(response, TextResponse):
             raise UnreadablePage(f"no text: {content_type(response)}, {len(response.body)} bytes")
-        self.root = root if root is not None else json_of(response) if page.format == "json" else html_of(response)
+        if index is not None:
+            self._index = index
+        self.root = index.root if index else json_of(response) if page.format == "json" else html_of(response)
         self._response = response
         if page.gone and self.find(page.gone):
             raise PageGone(f"it says that this does not exist: it has {' or '.join(page.gone.select)}")

@@ -25,7 +25,7 @@ class ElementIndex:
     """
 
     def __init__(self, root: Any) -> None:
-        self._root = root
+        self.root = root
         self._elements: list[Any] = list(root.iter("*"))
         self._places: dict[Any, int] = dict(zip(self._elements, range(len(self._elements)), strict=True))
         self._listed: dict[HtmlFinder, list[Listed]] = {}
@@ -37,7 +37,7 @@ class ElementIndex:
     def find(self, finder: HtmlFinder, node: Any) -> list[Any] | None:
         """What a selector finds in `node`; None where only its XPath can tell."""
         plan: Plan | None = finder.plan
-        if plan is None or (plan.has_siblings and node is not self._root):
+        if plan is None or (plan.has_siblings and node is not self.root):
             return None
         if plan.itself:
             return plan.taken([node])
@@ -58,6 +58,13 @@ class ElementIndex:
                 yield
         finally:
             self._without = []
+
+    def values(self, name: str) -> dict[str, list[int]]:
+        """The values that an attribute has on the page, each with the places of its elements."""
+        values = self._values.get(name)
+        if values is None:
+            values = self._values[name] = self._by_value(name)
+        return values
 
     def places(self, key: Key) -> list[int]:
         """Of all elements that have the key."""
@@ -106,9 +113,7 @@ class ElementIndex:
 
     def _of(self, key: Key) -> list[int]:
         if key.operator is not None:
-            values = self._values.get(key.name)
-            if values is None:
-                values = self._values[key.name] = self._by_value(key.name)
+            values = self.values(key.name)
             if key.operator == "=":
                 return values.get(key.value, [])
             part = key.value
@@ -118,7 +123,7 @@ class ElementIndex:
             return list(range(len(self._elements)))
         if self._without:
             return [place for place, one in enumerate(self._elements) if one.tag == key.name]
-        return [self._places[element] for element in self._root.iter(key.name)]
+        return [self._places[element] for element in self.root.iter(key.name)]
 
     def _by_value(self, name: str) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
@@ -130,7 +135,7 @@ class ElementIndex:
                     else:
                         found[value] = [place]
         else:
-            for place in sorted([self._places[element] for element in _with_attribute(name)(self._root)]):
+            for place in sorted([self._places[element] for element in _with_attribute(name)(self.root)]):
                 found.setdefault(self._elements[place].get(name), []).append(place)
         return found
 

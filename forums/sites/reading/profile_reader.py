@@ -12,6 +12,7 @@ from lxml import etree
 from forums.sites.definition.errors import SiteError
 
 from . import class_words
+from .element_index import ElementIndex
 from .records import SeenPost, Software
 
 if TYPE_CHECKING:
@@ -30,9 +31,9 @@ class ProfileReader:
     def __init__(self, html: str, url: str, root: Any, now: datetime) -> None:
         from forums.sites.discovery.recognise import recognise
 
-        self._root = root
+        self._index = ElementIndex(root)
         self._response = _response(html, url, now)
-        self._found: Recognition = recognise(self._response, root)
+        self._found: Recognition = recognise(self._response, self._index)
 
     @property
     def software(self) -> Software | None:
@@ -53,7 +54,7 @@ class ProfileReader:
         if site is None or site.pages.comments.format != "html":
             return ()
         try:
-            page = read_comments(site, self._response, "0", None, root=self._root)
+            page = read_comments(site, self._response, "0", None, index=self._index)
         except SiteError:
             return ()
         posts = []
@@ -75,7 +76,7 @@ class ProfileReader:
         """With the addresses of the authors' profiles: of the links with an author's name the first that leads to a profile."""
         names = {post.author for post in posts if post.author}
         known: dict[str, str] = {}
-        for link in _links(self._root) if names else ():
+        for link in _links(self._index.root) if names else ():
             name = _name(link)
             if name in names and name not in known and class_words.is_profile_link(href := link.get("href")):
                 known[name] = href

@@ -13,6 +13,7 @@ import msgspec
 
 from . import nested_comments
 from .document import Document, FieldCount
+from .element_index import ElementIndex
 from .next_page import Ahead, PagePosition, ahead, is_behind_the_end, own_number
 
 if TYPE_CHECKING:
@@ -170,13 +171,13 @@ def read_comments(
     *,
     forum: str = "",
     url: str | None = None,
-    root: Any = None,
+    index: ElementIndex | None = None,
 ) -> CommentsPage:
     """The comments of a page, answers after what they answer, and the opening post where it is on the page. `number` None: the
-    page's own. `root`: its tree, where it was parsed already.
+    page's own. `index`: that of its tree, where it was parsed already.
     """
     page = site.pages.comments
-    doc = Document(site, page, response, root)
+    doc = Document(site, page, response, index)
     number = own_number(doc, page) if number is None else number
     place = PagePosition(kind="comments", forum=forum, thread=thread, number=number, url=url)
     rows = [] if is_behind_the_end(doc, page, place) else nested_comments.rows(doc, page)
@@ -186,14 +187,14 @@ def read_comments(
     told = [doc.values(row.node, page.fields) for row in rows]
     numbers = nested_comments.Numbers(told)
     opening: str | None = None  # the row's id of the opening post: what answers it answers no comment
-    for index, (row, values) in enumerate(zip(rows, told, strict=True)):
-        if page.first_is_post and number == 1 and index == 0:
+    for at, (row, values) in enumerate(zip(rows, told, strict=True)):
+        if page.first_is_post and number == 1 and at == 0:
             opening = values["id"]
             post = values | {"id": thread} | {name: value for name, value in (post or {}).items() if value is not None}
             continue
         if values["id"] is None or values["id"] in comments:
             continue
-        place_in_thread = None if before is None else before + index + (0 if page.first_is_post else 1)
+        place_in_thread = None if before is None else before + at + (0 if page.first_is_post else 1)
         answered = row.parent_id or values.get("parent_id") or numbers.answered(values["id"])
         given = {"parent_id": None if answered == opening else answered, "position": values.get("position") or place_in_thread}
         comments[values["id"]] = ReadComment(**(values | given | {"body": values.get("body") or ""}))
