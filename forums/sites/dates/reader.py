@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
@@ -16,6 +17,7 @@ from .date_span import plain, span
 from .eastern import EAST
 from .forms import Form, Other, learn_shape, learn_text, numbers_of, shape_of
 from .language import OutOfTime, ask
+from .month_words import in_january
 from .short_forms import just_now, latest, year_is_missing
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -119,12 +121,27 @@ class DateReader:
     def _learned(self, text: str, *, of: Callable[[str, str | None], Form | Other]) -> Form | Other | None:
         """What is known of a text or shape, or is learned now; None where the page has had its share of time."""
         key = (text, self._language)
-        learned = _known.get(key) or self._timed(of, text)
-        if learned is not None and key not in _known:
+        if (known := _known.get(key)) is not None:
+            return known
+        learned: Form | Other | None = self._of_january(text) if of is learn_shape else None
+        if learned is None:
+            learned = self._timed(of, text)
+        if learned is not None:
             if len(_known) >= _MOST_KNOWN:
                 _known.clear()
             _known[key] = learned
         return learned
+
+    def _of_january(self, shape: str) -> Form | None:
+        """The form of a shape that names a month, by the same one of January: it is learned once for all months and days."""
+        changed = in_january(shape, self._language)
+        form = self._learned(changed[0], of=learn_shape) if changed else None
+        if changed is None or not isinstance(form, Form) or form.kind not in ("fixed", "past") or form.base.month != 1:
+            return None
+        try:
+            return replace(form, base=form.base.replace(month=changed[1]))
+        except ValueError:  # of a day that the month has not
+            return None
 
     def _timed(self, question: Callable[..., Answer], text: str, *more: Any) -> Answer | None:
         """The answer of what asks dateparser; None where the page has had its share, of time or of texts other than dates."""
