@@ -111,7 +111,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     (folder / "sites/books.toml").write_text((ROOT / "demo/sites/demo.toml").read_text())
     with none_left():
         forum_process = subprocess.Popen(
-            [sys.executable, "-m", "demo.forum", "--port", str(port), "--rate", "0.5"], cwd=folder, env=environment
+            [sys.executable, "-m", "demo.forum", "--port", str(port), "--rate", "0"], cwd=folder, env=environment
         )
         with (folder / "up.log").open("wb") as log:
             up = subprocess.Popen(

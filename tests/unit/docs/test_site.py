@@ -61,3 +61,28 @@ def test_each_message_of_troubleshooting_is_one_that_the_code_says() -> None:
     messages = [one for one in rows if " " in one and not one.startswith("trawl ")]
     assert len(messages) > 15
     assert [one for one in messages if one not in _sources()] == []
+
+
+def _blocks(text: str) -> list[str]:
+    """Lines of code, without remarks: those are in the page's language."""
+    lines, fenced = [], False
+    for line in text.splitlines():
+        if line.startswith("```"):
+            fenced = not fenced
+        elif fenced or line.startswith("    "):
+            lines.append(re.sub(r"\s+#.*|, \"kept\".*", "", line).strip())
+    return lines
+
+
+def _settings(text: str) -> set[str]:
+    return set(re.findall(r"TRAWL_[A-Z_]+|CONCURRENT_REQUESTS|`[a-z_]+\.[a-z_]+`", text))
+
+
+@pytest.mark.parametrize("name", sorted(page.name for page in (DOCS / "zh").glob("*.md")))
+def test_a_chinese_page_says_what_the_english_one_says(name: str) -> None:
+    """The same headings in number and depth, the same commands and files, tables of the same length, the same settings."""
+    english, chinese = ((folder / name).read_text("utf-8") for folder in (DOCS, DOCS / "zh"))
+    assert _blocks(chinese) == _blocks(english)
+    assert _settings(chinese) == _settings(english)
+    for of_lines in (r"^#+(?= )", r"^\|", r"^- "):
+        assert re.findall(of_lines, chinese, re.MULTILINE) == re.findall(of_lines, english, re.MULTILINE), of_lines
