@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-fast test-servers lint test-scrapy-redis try-scrapy test-real-forums chaos deaths fuzz living bench peers format docs docs-site test-docs stack lock wheels sbom licences audit containers test-containers clean
+.PHONY: help install demo test test-all test-fast test-servers lint test-scrapy-redis try-scrapy test-real-forums chaos deaths fuzz living bench peers format docs docs-site test-docs pictures stack lock wheels sbom licences audit containers test-containers clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +90,9 @@ docs: $(STAMP) ## Write the generated parts of docs/ again
 docs-site: ## Build the documentation as a site into dist/docs, strictly (MkDocs Material, in .venv-docs)
 	@test -x .venv-docs/bin/mkdocs || { $(PYTHON) -m venv .venv-docs && .venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r packaging/docs-site.txt; }
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+
+pictures: $(STAMP) ## Make the moving picture of the README again, from a real run (about a minute)
+	@$(BIN)/python packaging/pictures.py
 
 lock: $(STAMP) ## Write deploy/locked.txt, every package of the image with its hashes, from constraints.txt
 	@$(BIN)/python packaging/supply_chain.py lock
