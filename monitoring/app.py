@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from fastapi import FastAPI
-from fastapi.responses import HTMLResponse, PlainTextResponse, Response
+from fastapi.responses import PlainTextResponse, Response
 from prometheus_client import CollectorRegistry
 
 from forums.overview import problems
@@ -13,19 +13,12 @@ from redis_components.server.printable import in_one_line
 
 from .exposition import CONTENT_TYPE, FleetCollector, exposition
 from .host_check import LOOPBACK, HostCheck
-from .page import page
+from .pages.routes import page_routes
 from .shared_look import SharedLook
 from .source import Source
 
 HEALTH_AGE_S = 0.2
 PROBLEMS_SAID = 20
-
-# Nothing is loaded from anywhere, no script runs: what somebody managed to write to Redis stays text.
-_PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-}
 
 
 def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK) -> FastAPI:
@@ -64,8 +57,5 @@ def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK) -> FastAPI:
         lines = "\n".join(grave[:PROBLEMS_SAID]) or "ok"
         return PlainTextResponse(f"{lines}\n", status_code=503 if grave else 200, headers={"X-Content-Type-Options": "nosniff"})
 
-    @app.get("/")
-    def status() -> HTMLResponse:
-        return HTMLResponse(page(look(), source.name), headers=_PAGE_HEADERS)
-
+    app.include_router(page_routes(look, source.client, source.name, source.url))
     return app

@@ -23,21 +23,21 @@ class Source:
     """
 
     def __init__(self, url: str, services: Mapping[str, int | None]) -> None:
-        self._url = url
-        self._client = connect(impatient(url, ANSWER_S))
-        self._reader = OverviewReader(self._client, services, find_every_s=FIND_EVERY_S)
+        self.url = url
+        self.client = connect(impatient(url, ANSWER_S))
+        self._reader = OverviewReader(self.client, services, find_every_s=FIND_EVERY_S)
 
     @property
     def name(self) -> str:
         """The URL without its password."""
-        return masked(self._url)
+        return masked(self.url)
 
     def check(self) -> str | None:
         """Why Redis cannot be used, in one line; None when it answers."""
         try:
-            server_time(self._client)
+            server_time(self.client)
         except (redis.RedisError, OSError) as error:
-            return str(explain(error, self._url))
+            return str(explain(error, self.url))
         return None
 
     def look(self) -> Overview:
@@ -46,4 +46,4 @@ class Source:
         try:
             return self._reader.read()
         except (redis.RedisError, OSError) as error:
-            return Overview(failure=str(explain(error, self._url)), seconds=time.monotonic() - started)
+            return Overview(failure=str(explain(error, self.url)), seconds=time.monotonic() - started)

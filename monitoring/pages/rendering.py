@@ -1,0 +1,105 @@
+"""The templates of the page: every value is escaped, and no control character gets through."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from forums.overview import BoardView
+from forums.overview.boards import BAD_STATES, BoardState
+from forums.overview.model import GONE, shown_state
+from forums.state.site_breakers import drift_sentence
+from redis_components.fleet.nodes import NodeRecord
+from redis_components.fleet.registry import CrawlerRecord, CrawlerState
+from redis_components.server.printable import printable
+
+REFRESH_S = 3
+PROBLEMS_SHOWN = 12
+FOREIGN_SHOWN = 10
+
+_BAD = {CrawlerState.CRASH_LOOPING, CrawlerState.REFUSED, GONE}
+
+
+def rendered(template: str, **values: object) -> str:
+    """The page of that template. A name that the template asks for and that is not given is an error."""
+    return _environment().get_template(template).render(**values)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parents[1] / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_harmless,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"ago": span, "clock": clock, "count": _count, "stamp": _stamp, "web": _web_address}
+    environment.globals |= {
+        "refresh_s": REFRESH_S,
+        "problems_shown": PROBLEMS_SHOWN,
+        "foreign_shown": FOREIGN_SHOWN,
+        "drift_sentence": drift_sentence,
+        "shown_state": shown_state,
+        "crawler_tone": crawler_tone,
+        "board_tone": board_tone,
+        "node_tone": node_tone,
+        "story": story,
+    }
+    return environment
+
+
+def _harmless(value: object) -> object:
+    return printable(value) if type(value) is str and not isinstance(value, Markup) else value
+
+
+def crawler_tone(state: str) -> str:
+    """The colour of a crawler's state: good, wait or bad."""
+    return "good" if state == CrawlerState.RUNNING else "bad" if state in _BAD else "wait"
+
+
+def board_tone(one: BoardView) -> str:
+    """The same of a board."""
+    return "good" if one.word == BoardState.FRESH else "bad" if one.word in BAD_STATES else "wait"
+
+
+def node_tone(node: NodeRecord, now: float) -> str:
+    """The same of a node."""
+    return {"up": "good", "draining": "wait"}.get(node.state(now), "bad")
+
+
+def story(record: CrawlerRecord) -> str:
+    """Why a crawler is in its state, and how the process before it ended; "" for nothing to tell."""
+    before = f"before: {record.last_exit}" if record.last_exit else None
+    return " · ".join(filter(None, (record.note, record.error, before)))
+
+
+def _count(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def clock(at: float) -> str:
+    """`2026-01-31 12:00:00 UTC` of epoch seconds."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _stamp(at: datetime | None) -> str:
+    return "" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def _web_address(url: str | None) -> str:
+    """An address that may be a link: else a stored `javascript:` would run in the operator's browser."""
+    return url if url and url.startswith(("http://", "https://")) else ""
+
+
+def span(seconds: float) -> str:
+    """`3 s`, `12 min`, `5 h`, `9 days`."""
+    for unit, length in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"

@@ -1,0 +1,174 @@
+"""Each page below the overview, as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import redis
+
+from forums.overview import Overview
+from forums.state.publication_delays import BOUNDS_S, DelayHistogram
+from forums.state.site_breakers import Breakers
+from forums.storage import Database
+from forums.storage.event_reader import Event
+from monitoring.page import crew
+from redis_components.errors import TrawlError
+from redis_components.fleet.jobs import Jobs
+from redis_components.fleet.registry import CrawlerRecord
+
+from . import data
+from .rendering import rendered, span
+from .schedule import schedule_rows
+
+ERRORS_SHOWN = 10
+T = TypeVar("T")
+
+
+class NotThere(Exception):
+    """Nothing of that name is known; the message is one line for people."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What a page is made from: the Redis at `source`, and the shared overview."""
+
+    client: redis.Redis
+    source: str
+    view: Overview
+
+    def html(self, template: str, title: str, **values: object) -> str:
+        """The page of that template; where Redis is away, a page that says so."""
+        if self.view.failure is not None:
+            return rendered("away.html", title=title, source=self.source, view=self.view)
+        return rendered(template, title=title, source=self.source, view=self.view, **values)
+
+
+def _stored(read: Callable[[Database], T], otherwise: T) -> tuple[T, str]:
+    """What `read` finds in the database, and "" or why it could not be read."""
+    with ExitStack() as stack:
+        try:
+            return read(stack.enter_context(data.stored_data())), ""
+        except TrawlError as error:
+            return otherwise, str(error)
+
+
+def sites(reading: Reading) -> str:
+    """All sites: whether each is crawled, how fresh it is, what it was sent."""
+    found = reading.view.sites
+    names = sorted({*found.names, *found.breakers, *found.wrong_files})
+    boards = {name: [one for one in found.boards if one.watched.site == name] for name in names}
+    return reading.html("sites.html", "Sites", sites=found, names=names, boards=boards, median=_median)
+
+
+def site(reading: Reading, name: str) -> str:
+    """One site. Raises NotThere."""
+    found = reading.view.sites
+    if reading.view.failure is None and name not in {*found.names, *found.breakers, *found.wrong_files, *found.delays}:
+        raise NotThere(f"no site {name!r:.100} is watched")
+    stored, trouble = _stored(lambda database: data.of_site(database, name), data.Stored())
+    boards = [one for one in found.boards if one.watched.site == name]
+    return reading.html(
+        "site.html",
+        name,
+        name=name,
+        sites=found,
+        boards=boards,
+        breaker=found.breakers.get(name) or (Breakers(reading.client).get(name) if reading.view.failure is None else None),
+        lanes=[one for one in found.lanes if one.lane == name],
+        held=[one for one in reading.view.held if one.site == name],
+        stored=stored,
+        trouble=trouble,
+        median=_median,
+    )
+
+
+def service(reading: Reading, name: str) -> str:
+    """One service. Raises NotThere."""
+    one = next((one for one in reading.view.services if one.name == name), None)
+    if one is None and reading.view.failure is None:
+        raise NotThere(f"no service {name!r:.100} is known")
+    runs, trouble = _runs(reading, name, None)
+    return reading.html(
+        "service.html",
+        name,
+        one=one,
+        crew=lambda one: crew(reading.view, one),
+        crawlers=[record for record in reading.view.crawlers if record.spider == name],
+        held=[held for held in reading.view.held if held.service in ("", name) and not held.by_breaker],
+        autoscaled=reading.view.autoscaled.get(name),
+        runs=runs,
+        trouble=trouble,
+    )
+
+
+def crawler(reading: Reading, name: str) -> str:
+    """One crawler: a slot, or a process that was started by hand. Raises NotThere."""
+    one = next((one for one in reading.view.crawlers if one.name == name), None)
+    if one is None and reading.view.failure is None:
+        raise NotThere(f"no crawler {name!r:.100} has been heard of")
+    runs, trouble = _runs(reading, one.spider, one.number) if one else ([], "")
+    return reading.html("crawler.html", name, one=one, log=_log(one) if one else [], runs=runs, trouble=trouble)
+
+
+def node(reading: Reading, name: str) -> str:
+    """One node. Raises NotThere."""
+    one = next((one for one in reading.view.nodes if one.name == name), None)
+    if one is None and reading.view.failure is None:
+        raise NotThere(f"no node {name!r:.100} has been heard of")
+    crawlers = [record for record in reading.view.crawlers if record.node == name]
+    return reading.html("node.html", name, one=one, crawlers=crawlers)
+
+
+def dead(reading: Reading) -> str:
+    """Dead letters of all services."""
+    entries = data.dead_of(reading.client, reading.view) if reading.view.failure is None else []
+    return reading.html("dead.html", "Dead letters", entries=entries, payload=data.payload_of)
+
+
+def events(reading: Reading) -> str:
+    """What happened to posts and comments last, and the fleet's errors."""
+    nothing: list[Event] = []
+    found, trouble = _stored(data.events_of, nothing)
+    return reading.html("events.html", "Events", events=found, trouble=trouble)
+
+
+def schedule(reading: Reading) -> str:
+    """The schedule."""
+    rows = schedule_rows(reading.client) if reading.view.failure is None else []
+    return reading.html("schedule.html", "Schedule", rows=rows)
+
+
+def jobs(reading: Reading) -> str:
+    """The jobs, the youngest first."""
+    found = Jobs(reading.client).all().values() if reading.view.failure is None else ()
+    return reading.html("jobs.html", "Jobs", jobs=sorted(found, key=lambda job: job.started_at, reverse=True))
+
+
+def _runs(reading: Reading, spider: str, number: int | None) -> tuple[list[Any], str]:
+    if reading.view.failure is not None:
+        return [], ""
+    found, trouble = _stored(lambda database: data.runs_of(reading.client, database, spider, number), None)
+    return (data.runs_of(reading.client, None, spider, number), trouble) if found is None else (found, "")
+
+
+def _log(one: CrawlerRecord) -> list[str] | None:
+    """The last lines of its log; None: they are on another machine."""
+    if (lines := data.log_of(one.spider, one.number)) is not None:
+        return [line.text[: data.LINE_CHARACTERS] for line in lines]
+    return one.log.split("\n") if one.log else None
+
+
+def _median(one: DelayHistogram | None) -> str:
+    """`half within 60 s` of publication; "" where nothing was counted."""
+    total = sum(one.counts) if one else 0
+    if not one or not total:
+        return ""
+    reached = 0
+    for bound, number in zip(BOUNDS_S, one.counts, strict=False):
+        reached += number
+        if reached * 2 >= total:
+            return f"half within {span(bound)}"
+    return f"half take over {span(BOUNDS_S[-1])}"

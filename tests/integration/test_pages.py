@@ -1,0 +1,121 @@
+"""The pages below the overview, from a real Redis and a real database."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+import redis
+
+from forums.overview import Overview
+from monitoring.pages import views
+from monitoring.pages.routes import SharedPages
+from monitoring.pages.views import NotThere, Reading
+from redis_components.fleet.nodes import NodeRecord
+from redis_components.keys import CrawlKeys
+from tests.unit.monitoring.test_metrics import CRAWL, CRAWLER, NOW, VIEW, viewed
+
+EVIL = "<script>alert('x')</script>\x1b[2J\u202e\""
+
+
+class _Text(HTMLParser):
+    """Text and tags of a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.text, self.tags, self.links = "", list[str](), list[str]()
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.links += [value or "" for name, value in attrs if name == "href"]
+
+    def handle_data(self, data: str) -> None:
+        self.text += f"{data} "
+
+
+@pytest.fixture(autouse=True)
+def no_database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TRAWL_DATABASE_URL", f"sqlite:///{tmp_path}/none.db")
+    monkeypatch.setenv("TRAWL_DATA_DIR", str(tmp_path))
+
+
+def reading(client: redis.Redis, view: Overview = VIEW) -> Reading:
+    return Reading(client=client, source="redis", view=view)
+
+
+def bury(client: redis.Redis, spider: str, url: str, reason: str) -> None:
+    head = {"at_ms": 1, "kind": "l", "score": "0", "reason": reason}
+    client.rpush(CrawlKeys.for_spider(spider).dead(), f"{json.dumps(head)}\n{json.dumps({'url': url})}")
+
+
+def test_a_site_says_which_page_opened_its_breaker_and_what_stood_there(redis_client: redis.Redis) -> None:
+    shown = _Text(views.site(reading(redis_client), "demo"))
+    breaker = VIEW.sites.breakers["demo"]
+    for part in ("broken", breaker.reason, breaker.url, breaker.excerpt, "body is empty in 90 % of the rows"):
+        assert part in shown.text, part
+    assert "does not exist yet" in shown.text, "without a database the rest is there"
+    with pytest.raises(NotThere, match="no site 'demo2' is watched"):
+        views.site(reading(redis_client), "demo2")
+
+
+def test_a_crawler_shows_the_end_of_its_log_and_a_foreign_one_where_it_is(redis_client: redis.Redis, tmp_path: Path) -> None:
+    assert "trawl logs forum_list/0" in _Text(views.crawler(reading(redis_client), "forum_list/0")).text
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "forum_list-0.log").write_text(f"2026-01-02 03:04:05 ERROR engine: {EVIL}\nlast words\n")
+    html = views.crawler(reading(redis_client), "forum_list/0")
+    assert "last words" in html
+    assert "<script>" not in html
+    assert "\x1b" not in html
+    with pytest.raises(NotThere):
+        views.crawler(reading(redis_client), "../../etc/passwd")
+
+
+def test_dead_letters_are_shown_with_payload_and_reason_and_all_of_it_is_text(redis_client: redis.Redis) -> None:
+    bury(redis_client, CRAWL.spider, f"javascript:{EVIL}", f"HTTP 503 {EVIL}")
+    dead = replace(VIEW.services[0], crawl=replace(CRAWL, dead=1))
+    html = views.dead(reading(redis_client, replace(VIEW, services=(dead,))))
+    shown = _Text(html)
+    assert "HTTP 503 <script>" in shown.text
+    assert "javascript:<script>" in shown.text
+    assert "script>alert" not in html
+    assert not any(link.startswith("javascript") for link in shown.links)
+    assert not {"\x1b", "\u202e"} & set(html)
+
+
+def test_every_page_escapes_hostile_names(redis_client: redis.Redis) -> None:
+    crawler = replace(CRAWLER, spider=EVIL, node=EVIL, note=EVIL)
+    view = replace(viewed(crawler, crawl=replace(CRAWL, spider=EVIL)), nodes=(NodeRecord(name=EVIL, beat_at=NOW),))
+    one = reading(redis_client, view)
+    pages = [views.node(one, EVIL), views.service(one, EVIL), views.crawler(one, crawler.name), views.events(one)]
+    for html in [*pages, views.sites(one), views.schedule(one), views.jobs(one)]:
+        assert "<script>" not in html
+        assert not {"\x1b", "\u202e"} & set(html)
+    assert f"/node/{quote(EVIL)}" in _Text(pages[1]).links
+
+
+def test_without_redis_every_page_says_so(redis_client: redis.Redis) -> None:
+    away = reading(redis_client, Overview(failure="Redis at redis is not running: start it"))
+    pages = [
+        views.sites(away),
+        views.site(away, "x"),
+        views.service(away, "x"),
+        views.crawler(away, "x/0"),
+        views.node(away, "x"),
+    ]
+    for html in [*pages, views.dead(away), views.events(away), views.schedule(away), views.jobs(away)]:
+        assert "is not running: start it" in html
+
+
+def test_a_page_is_made_once_for_all_who_look(redis_client: redis.Redis) -> None:
+    shared, made = SharedPages(), list[int]()
+    for _ in range(50):
+        shared.get("/", lambda: (str(made.append(1)), 200))
+    assert len(made) == 1
+    for number in range(500):
+        shared.get(number, lambda: ("", 404))
+    assert len(shared._pages) == 200, "whoever asks for names that there are not does not fill the memory"
