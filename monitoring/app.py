@@ -11,9 +11,12 @@ from prometheus_client import CollectorRegistry
 from forums.overview import problems
 from redis_components.server.printable import in_one_line
 
+from .api.access import NOBODY, Tokens
 from .exposition import CONTENT_TYPE, FleetCollector, exposition
 from .host_check import LOOPBACK, HostCheck
-from .pages.routes import page_routes
+from .pages.login import Login
+from .pages.login_routes import login_routes
+from .pages.routes import Desk, page_routes
 from .shared_look import SharedLook
 from .source import Source
 
@@ -21,9 +24,9 @@ HEALTH_AGE_S = 0.2
 PROBLEMS_SAID = 20
 
 
-def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK) -> FastAPI:
+def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK, tokens: Tokens = NOBODY) -> FastAPI:
     """`/metrics` for Prometheus, `/livez` and (with Redis) `/healthz` for whoever restarts things, `/readyz` for whoever
-    watches, `/` for people.
+    watches, the pages for people; `tokens`: what opens them to others than this machine, and lets them act.
 
     Only for requests that name one of `hosts`. The routes are plain functions, so each runs in a thread. Redis is read
     once a second at most, whoever asks how often.
@@ -57,5 +60,7 @@ def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK) -> FastAPI:
         lines = "\n".join(grave[:PROBLEMS_SAID]) or "ok"
         return PlainTextResponse(f"{lines}\n", status_code=503 if grave else 200, headers={"X-Content-Type-Options": "nosniff"})
 
-    app.include_router(page_routes(look, source.client, source.name, source.url))
+    desk = Desk(look, source.client, source.name, source.url, Login(tokens))
+    app.include_router(login_routes(desk))
+    app.include_router(page_routes(desk))
     return app

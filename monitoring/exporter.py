@@ -45,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(number, leave)  # uvicorn stops on these, and then sends them on to us
     from redis_components.embedded import redis_url  # after the signal handlers: loading takes a while, and a signal may come
 
+    from .api.access import Tokens
     from .app import create_app
     from .host_check import allowed_hosts
     from .source import Source
@@ -52,11 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         refuse_example_secrets(os.environ)
         hosts = allowed_hosts() | {options.host.lower()}
-        source = Source(redis_url(), options.spiders)
+        tokens, source = Tokens.that_are_set(), Source(redis_url(), options.spiders)
         with listen(options.host, options.port) as listener:
             sys.stdout.write(f"exporter at {url_of(listener)} (/metrics, /livez, /healthz, /readyz), reading {source.name}\n")
             sys.stdout.flush()
-            serve(create_app(source, hosts=hosts), listener)
+            serve(create_app(source, hosts=hosts, tokens=tokens), listener)
     except TrawlError as error:
         sys.stderr.write(f"{error}\n")
         return 1

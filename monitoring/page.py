@@ -11,13 +11,14 @@ from .pages.rendering import rendered
 BOARDS_SHOWN = 12
 
 
-def page(view: Overview, source: str) -> str:
+def page(view: Overview, source: str, role: str = "read") -> str:
     """The whole page. `source` is the name of the Redis that was read; the templates escape every value."""
     found = problems(view)
     grave = sum(one.grave for one in found)
     boards = sorted(view.sites.boards, key=lambda one: (one.word not in BAD_STATES, one.watched.due_at))
     return rendered(
         "page.html",
+        role=role,
         view=view,
         source=source,
         title=f"({grave}) Trawl" if grave else "Trawl",

@@ -13,8 +13,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON for
 
 
 def query(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="Words that a post or comment has, all of them.")],
+    text: Annotated[str, typer.Argument(metavar="[TEXT]", help="Words that a post or comment has, all of them.")] = "",
     site: Annotated[str | None, typer.Option(metavar="NAME", help="Only of this site.", show_default=False)] = None,
+    author: Annotated[str | None, typer.Option(metavar="NAME", help="Only by this author.", show_default=False)] = None,
     limit: Annotated[int, typer.Option(metavar="N", help="Most rows.", min=1, max=10_000)] = 20,
     as_json: AsJson = False,
 ) -> int:
@@ -27,6 +28,7 @@ def query(
 
         trawl query "redis timeout"
         trawl query 队列 --site demo --json
+        trawl query --author alice --limit 1
     """
     from cli.access.database import stored_data
     from cli.access.names import check_site
@@ -36,7 +38,7 @@ def query(
     with stored_data() as database:
         if site is not None:
             check_site(site, stored=database)
-        hits = search(database, text, site=site, limit=limit)
+        hits = search(database, text, site=site, author=author, limit=limit)
     for hit in hits:
         if as_json:
             print_json(asdict(hit) | {"created_at": hit.created_at.isoformat() if hit.created_at else None})
@@ -48,7 +50,7 @@ def query(
         if hit.title:
             say_indented("  ", hit.excerpt)
     if not hits and not as_json:
-        complain("nothing stored has all of these words")
+        complain("nothing stored fits")
     return 0 if hits else 1
 
 

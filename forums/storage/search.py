@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, literal, or_, select, union_all
+from sqlalchemy import ColumnElement, Connection, and_, func, literal, or_, select, union_all
 from sqlalchemy.exc import DBAPIError
 
 from redis_components.errors import ConfigError
@@ -36,30 +36,37 @@ class Hit:
     excerpt: str
 
 
-def search(database: Database, text: str, *, site: str | None = None, limit: int = 20) -> list[Hit]:
+def search(database: Database, text: str, *, site: str | None = None, author: str | None = None, limit: int = 20) -> list[Hit]:
     """Posts and comments with every word of `text` in title or body, the newest first; removed ones are left out.
+
+    `author`: only theirs, by the whole name, ASCII letters in either case; then `text` may be empty.
 
     A word is found anywhere, also within another: Chinese needs no spaces. ASCII letters match in either case. The whole
     table is read: some seconds for a million rows. Raises ConfigError for a text without words.
     """
     words = text.split()
-    if not words:
+    if not words and author is None:
         raise ConfigError("there is nothing to look for: give a word, such as trawl query 'redis 队列'")
 
     def has_all(*columns: Any) -> ColumnElement[bool]:
-        return and_(*(or_(*(column.icontains(word, autoescape=True) for column in columns)) for word in words))
+        return and_(
+            literal(value=True), *(or_(*(column.icontains(word, autoescape=True) for column in columns)) for word in words)
+        )
 
-    def of_site(column: Any) -> ColumnElement[bool]:
-        return column == site if site is not None else literal(value=True)
+    def of(table: Any) -> ColumnElement[bool]:
+        of_site = table.c.site == site if site is not None else literal(value=True)
+        if author is None:
+            return of_site
+        return and_(of_site, func.lower(table.c.author) == func.lower(literal(author)))
 
     p, c = posts.c, comments.c
     found = union_all(
         select(literal("post").label("kind"), p.site, p.id, p.title, p.author, p.created_at, p.url, p.body).where(
-            has_all(p.title, p.body), of_site(p.site), p.deleted_at.is_(None)
+            has_all(p.title, p.body), of(posts), p.deleted_at.is_(None)
         ),
         select(
             literal("comment").label("kind"), c.site, c.id, literal("").label("title"), c.author, c.created_at, c.url, c.body
-        ).where(has_all(c.body), of_site(c.site), c.deleted_at.is_(None)),
+        ).where(has_all(c.body), of(comments), c.deleted_at.is_(None)),
     ).subquery()
     query = select(found).order_by(found.c.created_at.desc().nulls_last(), found.c.site, found.c.id).limit(limit)
     with database.translated(), database.engine.connect() as connection:

@@ -41,20 +41,26 @@ class Tokens:
     @classmethod
     def from_environment(cls) -> Tokens:
         """TRAWL_API_READ_TOKEN and TRAWL_API_ACT_TOKEN. Raises ConfigError where neither is set, or one can be guessed."""
-        given = Api.read()
-        tokens = cls(
-            read=given.api_read_token.get_secret_value() if given.api_read_token else "",
-            act=given.api_act_token.get_secret_value() if given.api_act_token else "",
-        )
+        tokens = cls.that_are_set()
         if not (tokens.read or tokens.act):
             raise ConfigError(
                 "the API is off: set TRAWL_API_ACT_TOKEN, or TRAWL_API_READ_TOKEN for looking only, for example to what"
                 " openssl rand -hex 24 prints"
             )
+        return tokens
+
+    @classmethod
+    def that_are_set(cls) -> Tokens:
+        """The same; also none. Raises ConfigError for one that can be guessed."""
+        given = Api.read()
+        tokens = cls(
+            read=given.api_read_token.get_secret_value() if given.api_read_token else "",
+            act=given.api_act_token.get_secret_value() if given.api_act_token else "",
+        )
         for name, token in (("TRAWL_API_READ_TOKEN", tokens.read), ("TRAWL_API_ACT_TOKEN", tokens.act)):
             if token and (len(token) < SHORTEST or not token.isascii() or not token.isprintable()):
                 raise ConfigError(f"{name}: must be at least {SHORTEST} printable ASCII characters: openssl rand -hex 24")
-        if tokens.read == tokens.act:
+        if tokens.read and tokens.read == tokens.act:
             raise ConfigError("TRAWL_API_READ_TOKEN and TRAWL_API_ACT_TOKEN are the same: whoever reads could act; change one")
         return tokens
 
@@ -78,6 +84,10 @@ class Tokens:
         return Scope.READ if is_read and self.read else Scope.NOTHING
 
 
+NOBODY = Tokens()
+"""No token at all."""
+
+
 def require(tokens: Tokens, request: Request, scope: Scope) -> None:
     """Raise HTTPException: 401 without a valid token, 403 where it is not enough, or a page of another site sends the request."""
     has = tokens.scope_of(request.headers.get("authorization", ""))
@@ -91,7 +101,7 @@ def require(tokens: Tokens, request: Request, scope: Scope) -> None:
 
 
 @contextmanager
-def audited(client: redis.Redis, request: Request, what: Sequence[object]) -> Iterator[None]:
+def audited(client: redis.Redis, request: Request, what: Sequence[object], by: str = "the API") -> Iterator[None]:
     """Keep that somebody acted, on what, and what came of it, also when it was refused."""
     outcome = "failed"
     try:
@@ -99,5 +109,5 @@ def audited(client: redis.Redis, request: Request, what: Sequence[object]) -> It
         outcome = "done"
     finally:
         origin = request.client.host if request.client else ""
-        act = Act(at=time.time(), by="the API", what=without_secrets(what)[:30], outcome=outcome, origin=origin)
+        act = Act(at=time.time(), by=by, what=without_secrets(what)[:30], outcome=outcome, origin=origin)
         append(client, act)

@@ -24,9 +24,9 @@ FOREIGN_SHOWN = 10
 _BAD = {CrawlerState.CRASH_LOOPING, CrawlerState.REFUSED, GONE}
 
 
-def rendered(template: str, **values: object) -> str:
-    """The page of that template. A name that the template asks for and that is not given is an error."""
-    return _environment().get_template(template).render(**values)
+def rendered(template: str, *, role: str = "read", **values: object) -> str:
+    """The page of that template for who may `read` or `act`. A name that it asks for and that is not given is an error."""
+    return _environment().get_template(template).render(role=role, **values)
 
 
 @cache

@@ -7,18 +7,22 @@ from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import redis
-from fastapi import APIRouter
-from fastapi.responses import HTMLResponse, Response
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
 
 from forums.overview import Overview
+from monitoring.api.access import Scope
 from monitoring.page import page
 from monitoring.shared_look import SharedLook
 from redis_components.connection import explain
 
 from . import views
+from .login import Login
 from .rendering import rendered
+from .search import search
 from .views import NotThere, Reading
 
 PAGE_AGE_S = 2.0
@@ -57,17 +61,68 @@ class SharedPages:
         return shared()
 
 
-def page_routes(look: Callable[[], Overview], client: redis.Redis, source: str, url: str) -> APIRouter:
-    """The overview and the pages below it; plain functions, so each runs in a thread."""
-    routes, shared = APIRouter(default_response_class=HTMLResponse), SharedPages()
+class Desk:
+    """What every route needs: the readings, the logins, and how a page is answered."""
 
-    def answer(key: object, make: Callable[[Reading], str]) -> HTMLResponse:
-        html, code = shared.get(key, lambda: _made(Reading(client=client, source=source, view=look()), make, url))
+    def __init__(self, look: Callable[[], Overview], client: redis.Redis, source: str, url: str, login: Login) -> None:
+        self.client, self.login = client, login
+        self._look, self._source, self._url = look, source, url
+        self._shared = SharedPages()
+
+    def reading(self, request: Request) -> Reading:
+        """For who asks."""
+        return Reading(client=self.client, source=self._source, view=self._look(), role=self.role(request))
+
+    def role(self, request: Request) -> str:
+        """`act` or `read`, for templates."""
+        return "act" if self.login.scope(request) is Scope.ACT else "read"
+
+    def answer(self, request: Request, key: object, make: Callable[[Reading], str], *, is_open: bool = False) -> Response:
+        """A page that is shared with others who look at it; `is_open`: also without a login where no token to read is set."""
+        if refused := self.refused(request, is_open=is_open):
+            return refused
+        scope = self.login.scope(request)
+        html, code = self._shared.get((key, scope is Scope.ACT), lambda: self.made(request, make))
         return HTMLResponse(html, code, headers=HEADERS)
 
+    def refused(self, request: Request, *, is_open: bool = False) -> Response | None:
+        """Where to log in, for who may not look."""
+        if self.login.scope(request) is not Scope.NOTHING or (is_open and not self.login.tokens.read):
+            return None
+        if not (self.login.tokens.read or self.login.tokens.act):
+            said = "Only the overview is shown to others than this machine: set TRAWL_API_READ_TOKEN to log in from elsewhere."
+            return self.message("Log in", said, 403)
+        here = quote(request.url.path + (f"?{request.url.query}" if request.url.query else ""))
+        return RedirectResponse(f"/login?next={here}", 303, headers=HEADERS)
+
+    def made(self, request: Request, make: Callable[[Reading], str]) -> Answer:
+        """The page and its status; what prevents it is a page, too."""
+        try:
+            return make(self.reading(request)), 200
+        except NotThere as error:
+            return self._said("Not found", str(error)), 404
+        except (redis.RedisError, OSError) as error:
+            return self._said("Redis is away", str(explain(error, self._url))), 503
+
+    def message(self, title: str, said: str, code: int) -> HTMLResponse:
+        """A page of one sentence."""
+        return HTMLResponse(self._said(title, said), code, headers=HEADERS)
+
+    def html(self, template: str, code: int = 200, **values: Any) -> HTMLResponse:
+        """The page of a template for one viewer alone."""
+        return HTMLResponse(rendered(template, source=self._source, **values), code, headers=HEADERS)
+
+    def _said(self, title: str, said: str) -> str:
+        return rendered("message.html", title=title, source=self._source, said=said)
+
+
+def page_routes(desk: Desk) -> APIRouter:
+    """The overview and the pages below it; plain functions, so each runs in a thread."""
+    routes = APIRouter()
+
     @routes.get("/")
-    def overview() -> HTMLResponse:
-        return answer("/", lambda reading: page(reading.view, reading.source))
+    def overview(request: Request) -> Response:
+        return desk.answer(request, "/", lambda reading: page(reading.view, reading.source, reading.role), is_open=True)
 
     plain: dict[str, Callable[[Reading], str]] = {
         "sites": views.sites,
@@ -77,8 +132,7 @@ def page_routes(look: Callable[[], Overview], client: redis.Redis, source: str, 
         "jobs": views.jobs,
     }
     for path, make in plain.items():
-        routes.add_api_route(f"/{path}", lambda path=path, make=make: answer(path, make), methods=["GET"], name=path)
-
+        routes.add_api_route(f"/{path}", _plain(desk, path, make), methods=["GET"], name=path)
     named: dict[str, Callable[[Reading, str], str]] = {
         "site": views.site,
         "service": views.service,
@@ -86,7 +140,14 @@ def page_routes(look: Callable[[], Overview], client: redis.Redis, source: str, 
         "node": views.node,
     }
     for path, of in named.items():
-        routes.add_api_route(f"/{path}/{{name:path}}", _of_name(path, of, answer), methods=["GET"], name=path)
+        routes.add_api_route(f"/{path}/{{name:path}}", _of_name(desk, path, of), methods=["GET"], name=path)
+
+    @routes.get("/search")
+    def find(request: Request, q: str = "", author: str = "") -> Response:
+        if refused := desk.refused(request):
+            return refused
+        html, code = desk.made(request, lambda reading: search(reading, q, author))
+        return HTMLResponse(html, code, headers=HEADERS)
 
     @routes.get("/live.js")
     def script() -> Response:
@@ -98,18 +159,15 @@ def page_routes(look: Callable[[], Overview], client: redis.Redis, source: str, 
 _SCRIPT = Path(__file__).parents[1] / "templates" / "live.js"
 
 
-def _of_name(path: str, make: Callable[[Reading, str], str], answer: Callable[..., HTMLResponse]) -> Callable[..., Any]:
-    def named(name: str) -> HTMLResponse:
-        return answer((path, name), lambda reading: make(reading, name))
+def _plain(desk: Desk, path: str, make: Callable[[Reading], str]) -> Callable[..., Response]:
+    def plain(request: Request) -> Response:
+        return desk.answer(request, path, make)
+
+    return plain
+
+
+def _of_name(desk: Desk, path: str, make: Callable[[Reading, str], str]) -> Callable[..., Response]:
+    def named(name: str, request: Request) -> Response:
+        return desk.answer(request, (path, name), lambda reading: make(reading, name))
 
     return named
-
-
-def _made(reading: Reading, make: Callable[[Reading], str], url: str) -> Answer:
-    try:
-        return make(reading), 200
-    except NotThere as error:
-        return rendered("message.html", title="Not found", source=reading.source, said=str(error), fix=""), 404
-    except (redis.RedisError, OSError) as error:
-        said = str(explain(error, url))
-        return rendered("message.html", title="Redis is away", source=reading.source, said=said, fix=""), 503

@@ -38,12 +38,13 @@ class Reading:
     client: redis.Redis
     source: str
     view: Overview
+    role: str = "read"  # or "act": the page offers what can be done
 
     def html(self, template: str, title: str, **values: object) -> str:
         """The page of that template; where Redis is away, a page that says so."""
         if self.view.failure is not None:
-            return rendered("away.html", title=title, source=self.source, view=self.view)
-        return rendered(template, title=title, source=self.source, view=self.view, **values)
+            return rendered("away.html", title=title, source=self.source, view=self.view, role=self.role)
+        return rendered(template, title=title, source=self.source, view=self.view, role=self.role, **values)
 
 
 def _stored(read: Callable[[Database], T], otherwise: T) -> tuple[T, str]:

@@ -49,6 +49,18 @@ def test_of_one_site_and_not_more_than_asked_for(filled: Database) -> None:
         search(filled, "  ")
 
 
+def test_of_one_author_the_newest_first_with_and_without_words(filled: Database) -> None:
+    items = [
+        post("p3", site="a", title="Later", author="Łukasz_Otter", created_at=at(9)),
+        comment("c2", site="a", post_id="p3", body="redis again", author="łukasz_otter2", created_at=at(8)),
+        comment("c3", site="a", post_id="p3", body="redis again", author="Łukasz_otter", created_at=at(7)),
+    ]
+    filled.write([parse(wire(item)) for item in items])
+    assert [hit.id for hit in search(filled, "", author="Łukasz_Otter")] == ["p3", "c3"], "not whose name begins so"
+    assert [hit.id for hit in search(filled, "redis", author="Łukasz_OTTER")] == ["c3"]
+    assert search(filled, "", author="%") == []
+
+
 def test_an_excerpt_is_one_line_around_the_word() -> None:
     assert excerpt("a\nb " * 100 + "Redis" + " c" * 100, ["redis"]).count("…") == 2
     assert excerpt("Redis\nis  here", ["redis"]) == "Redis is here"

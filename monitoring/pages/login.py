@@ -1,0 +1,114 @@
+"""Who may see the pages, and who may act: a token opens a session, a cookie keeps it, each form carries a word of its session.
+
+The tokens are those of the HTTP API. Sessions live in this process: a restart ends them.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+
+from fastapi import Request, Response
+
+from monitoring.api.access import Scope, Tokens
+from monitoring.host_check import LOOPBACK, host_of
+
+COOKIE = "trawl_session"
+LASTS_S = 12 * 3600.0
+MOST_SESSIONS = 1000
+MOST_FORMS = 100  # of one session that wait to be sent
+_FOREIGN = frozenset({"cross-site", "same-site"})
+_PASSED_ON = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+
+
+@dataclass(kw_only=True)
+class Session:
+    """Somebody who has shown a token."""
+
+    scope: Scope
+    ends_at: float  # monotonic
+    leave: str = field(default_factory=lambda: secrets.token_urlsafe(18))
+    """What the form to log out carries."""
+    forms: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    done: tuple[str, tuple[str, ...], bool] | None = None
+    """Title, lines and success of the last act, to be shown once."""
+
+    def new_form(self) -> str:
+        """A word for one form, which can be sent once."""
+        word = secrets.token_urlsafe(18)
+        self.forms[word] = None
+        while len(self.forms) > MOST_FORMS:
+            self.forms.popitem(last=False)
+        return word
+
+    def take(self, word: str) -> bool:
+        """Whether a form with this word was given out and not sent yet."""
+        found = next((one for one in self.forms if hmac.compare_digest(one.encode(), word.encode())), None)
+        if found is None:
+            return False
+        del self.forms[found]
+        return True
+
+
+class Login:
+    """The sessions of one process."""
+
+    def __init__(self, tokens: Tokens, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.tokens = tokens
+        self._clock = clock
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def session(self, request: Request) -> Session | None:
+        """The session that the cookie names, if it has not ended."""
+        with self._lock:
+            found = self._sessions.get(request.cookies.get(COOKIE, ""))
+        return found if found is not None and found.ends_at > self._clock() else None
+
+    def scope(self, request: Request) -> Scope:
+        """What this request may do. Without a token to read, who sits at this machine may look."""
+        if session := self.session(request):
+            return session.scope
+        return Scope.READ if not self.tokens.read and is_local(request) else Scope.NOTHING
+
+    def enter(self, token: str, response: Response, *, secure: bool) -> bool:
+        """Open a session for a valid token, and give `response` its cookie; False for another one."""
+        if (scope := self.tokens.scope_of(f"Bearer {token}")) is Scope.NOTHING:
+            return False
+        name = secrets.token_urlsafe(24)
+        with self._lock:
+            self._sessions[name] = Session(scope=scope, ends_at=self._clock() + LASTS_S)
+            while len(self._sessions) > MOST_SESSIONS:
+                self._sessions.popitem(last=False)
+        response.set_cookie(COOKIE, name, max_age=int(LASTS_S), httponly=True, samesite="strict", secure=secure, path="/")
+        return True
+
+    def leave(self, request: Request, response: Response) -> None:
+        """End the session."""
+        with self._lock:
+            self._sessions.pop(request.cookies.get(COOKIE, ""), None)
+        response.delete_cookie(COOKIE, path="/")
+
+
+def is_local(request: Request) -> bool:
+    """Whether it comes from this machine, asks for it by its name, and no proxy has passed it on."""
+    if any(name in request.headers for name in _PASSED_ON) or host_of(request.headers.get("host", "")) not in LOOPBACK:
+        return False
+    try:
+        return request.client is not None and ip_address(request.client.host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_foreign(request: Request) -> bool:
+    """Whether a page of another site has sent this form."""
+    if request.headers.get("sec-fetch-site") in _FOREIGN:
+        return True
+    origin = request.headers.get("origin")
+    return origin is not None and origin.partition("://")[2] != request.headers.get("host")

@@ -1,0 +1,69 @@
+"""Search: a URL, whose story is told, or words and an author in stored posts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+from forums.overview.why import why
+from forums.storage.search import search as find
+from redis_components.errors import TrawlError
+
+from . import data
+from .views import Reading
+
+HITS = 50
+MOST_AT_ONCE = 2
+"""Searches: each reads the whole database."""
+WAIT_S = 20.0
+LONGEST = 2000  # characters of what is searched
+_running = threading.BoundedSemaphore(MOST_AT_ONCE)
+
+
+class TooMany(TrawlError):
+    """Others search; the message says to try again."""
+
+
+@contextmanager
+def _turn() -> Iterator[None]:
+    if not _running.acquire(timeout=WAIT_S):
+        raise TooMany("others are searching, and each search reads the whole database: try again")
+    try:
+        yield
+    finally:
+        _running.release()
+
+
+def search(reading: Reading, text: str, author: str) -> str:
+    """The page of results, the newest first; of a URL, why it is stored or is not. Raises `redis.RedisError`."""
+    text, author = text.strip()[:LONGEST], author.strip()[:LONGEST]
+    found, hits, trouble = None, [], ""
+    try:
+        if is_url(text):
+            with _turn():
+                found = _why(reading, text)
+        elif text or author:
+            with _turn(), data.stored_data() as database:
+                hits = find(database, text, author=author or None, limit=HITS)
+    except TrawlError as error:
+        trouble = str(error)
+    return reading.html("search.html", "Search", text=text, author=author, found=found, hits=hits, trouble=trouble, most=HITS)
+
+
+def is_url(text: str) -> bool:
+    """Whether it is the whole address of a page."""
+    try:
+        known = urlsplit(text)
+    except ValueError:
+        return False
+    return known.scheme in ("http", "https") and bool(known.netloc) and not any(map(str.isspace, text))
+
+
+def _why(reading: Reading, url: str) -> object:
+    try:
+        with data.stored_data() as database:
+            return why(reading.client, database, url)
+    except data.NoData:
+        return why(reading.client, None, url)
