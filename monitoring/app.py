@@ -14,6 +14,7 @@ from redis_components.server.printable import in_one_line
 from .api.access import NOBODY, Tokens
 from .exposition import CONTENT_TYPE, FleetCollector, exposition
 from .host_check import LOOPBACK, HostCheck
+from .pages.action_routes import action_routes
 from .pages.login import Login
 from .pages.login_routes import login_routes
 from .pages.routes import Desk, page_routes
@@ -62,5 +63,6 @@ def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK, tokens: Tok
 
     desk = Desk(look, source.client, source.name, source.url, Login(tokens))
     app.include_router(login_routes(desk))
+    app.include_router(action_routes(desk))
     app.include_router(page_routes(desk))
     return app

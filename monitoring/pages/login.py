@@ -36,8 +36,8 @@ class Session:
     leave: str = field(default_factory=lambda: secrets.token_urlsafe(18))
     """What the form to log out carries."""
     forms: OrderedDict[str, None] = field(default_factory=OrderedDict)
-    done: tuple[str, tuple[str, ...], bool] | None = None
-    """Title, lines and success of the last act, to be shown once."""
+    done: tuple[str, tuple[str, ...]] | None = None
+    """Title and lines of the last act."""
 
     def new_form(self) -> str:
         """A word for one form, which can be sent once."""

@@ -66,7 +66,7 @@ class Desk:
 
     def __init__(self, look: Callable[[], Overview], client: redis.Redis, source: str, url: str, login: Login) -> None:
         self.client, self.login = client, login
-        self._look, self._source, self._url = look, source, url
+        self._look, self._source, self.url = look, source, url
         self._shared = SharedPages()
 
     def reading(self, request: Request) -> Reading:
@@ -92,6 +92,10 @@ class Desk:
         if not (self.login.tokens.read or self.login.tokens.act):
             said = "Only the overview is shown to others than this machine: set TRAWL_API_READ_TOKEN to log in from elsewhere."
             return self.message("Log in", said, 403)
+        return self.to_login(request)
+
+    def to_login(self, request: Request) -> Response:
+        """The page to log in, which leads back here."""
         here = quote(request.url.path + (f"?{request.url.query}" if request.url.query else ""))
         return RedirectResponse(f"/login?next={here}", 303, headers=HEADERS)
 
@@ -102,7 +106,7 @@ class Desk:
         except NotThere as error:
             return self._said("Not found", str(error)), 404
         except (redis.RedisError, OSError) as error:
-            return self._said("Redis is away", str(explain(error, self._url))), 503
+            return self._said("Redis is away", str(explain(error, self.url))), 503
 
     def message(self, title: str, said: str, code: int) -> HTMLResponse:
         """A page of one sentence."""

@@ -1,0 +1,101 @@
+"""`/act/NAME`: a form that says what follows; sent, the act, which is kept in the audit, and what came of it."""
+
+from __future__ import annotations
+
+import redis
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
+
+from monitoring.api.access import Scope, audited
+from monitoring.api.body import FormFields
+from redis_components.connection import explain
+from redis_components.errors import TrawlError
+
+from .actions import ACTIONS, Action, present_value
+from .fields import Given
+from .login import Session, is_foreign
+from .routes import HEADERS, Desk
+
+BY = "the page"
+
+
+def action_routes(desk: Desk) -> APIRouter:
+    """The forms and what they do; for sessions of the token to act alone."""
+    routes = APIRouter()
+
+    @routes.get("/act/{name}")
+    def show(name: str, request: Request) -> Response:
+        action, session = ACTIONS.get(name), _acting(desk, request)
+        if action is None:
+            return desk.message("Not found", f"there is no action {name!r:.50}: {', '.join(ACTIONS)}", 404)
+        if session is None:
+            return _refused(desk, request)
+        values = dict(request.query_params)
+        try:
+            values = present_value(desk.client, name, values) | values
+        except (redis.RedisError, TrawlError):
+            values = dict(values)  # the form is there without it
+        return _form(desk, session, name, action, values)
+
+    @routes.post("/act/{name}")
+    def act(name: str, request: Request, form: FormFields) -> Response:
+        action, session = ACTIONS.get(name), _acting(desk, request)
+        if session is None or is_foreign(request):
+            return desk.message("Not done", "Log in with the token to act, and send the form from this page.", 403)
+        if action is None:
+            return desk.message("Not found", f"there is no action {name!r:.50}", 404)
+        if not session.take(form.get("word", [""])[-1]):
+            return desk.message("Not done", "This form was sent before, or is too old: open it again. Nothing was changed.", 409)
+        values = {key: found[-1] for key, found in form.items() if key != "word"}
+        try:
+            given = Given(action.fields, form)
+            with audited(desk.client, request, given.words(name), by=BY):
+                said = tuple(action.do(desk.client, given, BY))
+        except (TrawlError, redis.RedisError, OSError) as error:
+            trouble = str(error) if isinstance(error, TrawlError) else str(explain(error, desk.url))
+            return _form(desk, session, name, action, values, trouble=trouble, code=400)
+        session.done = (f"{action.title}: done", said)
+        return RedirectResponse("/done", 303, headers=HEADERS)
+
+    @routes.get("/done")
+    def done(request: Request) -> Response:
+        session = _acting(desk, request)
+        if session is None or session.done is None:
+            return RedirectResponse("/", 303, headers=HEADERS)
+        title, lines = session.done
+        return desk.html("done.html", role="act", title=title, lines=lines)
+
+    return routes
+
+
+def _acting(desk: Desk, request: Request) -> Session | None:
+    session = desk.login.session(request)
+    return session if session is not None and session.scope is Scope.ACT else None
+
+
+def _refused(desk: Desk, request: Request) -> Response:
+    if not desk.login.tokens.act:
+        said = "Nothing can be changed here: set TRAWL_API_ACT_TOKEN where the exporter runs (openssl rand -hex 24)."
+        return desk.message("Not allowed", said, 403)
+    if desk.login.session(request) is not None:
+        return desk.message("Not allowed", "Your token may only read: log in with that of TRAWL_API_ACT_TOKEN.", 403)
+    return desk.to_login(request)
+
+
+def _form(
+    desk: Desk, session: Session, name: str, action: Action, values: dict[str, str], *, trouble: str = "", code: int = 200
+) -> Response:
+    about = " ".join(values[one.name] for one in action.fields if one.fixed and values.get(one.name))
+    if not about and action.fields[0].fixed and not action.fields[0].needed:
+        about = "the whole fleet"
+    return desk.html(
+        "act.html",
+        code,
+        role="act",
+        title=f"{action.title} {about}".strip(),
+        name=name,
+        action=action,
+        values=values,
+        trouble=trouble,
+        word=session.new_form(),
+    )

@@ -1,0 +1,296 @@
+"""What can be done on the page: each action with its fields and what follows from it. The commands call the same functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import redis
+
+from forums.scheduling import seeding
+from forums.scheduling.outcomes import Outcome, sentences
+from redis_components.crawl_admin import dead_letters, refused_items
+from redis_components.crawl_admin.dead_letters import Cleared
+from redis_components.errors import ConfigError, unknown_name
+from redis_components.fleet.autoscaling import Autoscaling
+from redis_components.fleet.crawl_records import CrawlRecords
+from redis_components.fleet.holds import Held
+from redis_components.fleet.registry import Registry
+from redis_components.fleet.rolls import RollNote
+from redis_components.frontier import limits
+from redis_components.frontier.holds import HoldKind
+from redis_components.keys import CrawlKeys, limits_key
+from redis_components.server.replies import server_time
+from workers.fleet import jobs
+from workers.fleet.holds import Target, hold, resume
+from workers.fleet.roll import start_roll
+from workers.fleet.sizes import declared_fleet, desired_fleet, scale
+
+from .fields import Field, Given
+
+Do = Callable[[redis.Redis, Given, str], Iterable[str]]
+"""Does it for the named person, and says what came of it, line by line. Raises TrawlError and `redis.RedisError`."""
+DAY_S = 86_400.0
+
+SERVICE = Field(name="service", label="Service", fixed=True)
+SITE = Field(name="site", label="Site", fixed=True)
+JOB = Field(name="job", label="Job", fixed=True, needed=True)
+REASON = Field(name="reason", label="Reason", hint="for those who look later")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Action:
+    """One thing that can be done; `undo`: what takes it back, "" where nothing does."""
+
+    title: str
+    follows: str
+    do: Do
+    fields: tuple[Field, ...]
+    undo: str = ""
+
+
+def _target(given: Given) -> Target:
+    """A service, a site, a site in a service; without either the whole fleet."""
+    service, site = given.text("service"), given.text("site")
+    return Target(services=(service,) if service else (), site=site, whole=not (service or site))
+
+
+def _holding(word: HoldKind) -> Do:
+    def do(client: redis.Redis, given: Given, by: str) -> Iterable[str]:
+        return _held(hold(client, _target(given), word, reason=given.text("reason"), by=by))
+
+    return do
+
+
+def _held(found: Iterable[Held]) -> list[str]:
+    return [f"{one.what}: {one.hold}" for one in found] or ["nothing is held"]
+
+
+def _resume(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa: ARG001 - the form of every action
+    return _held(resume(client, _target(given)))
+
+
+def _scale(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa: ARG001
+    size = given.whole("size")
+    if size is None:
+        raise ConfigError("size: is missing")
+    sizes = scale(Registry(client), Autoscaling(client), {given.text("service"): size})
+    return [f"{name}: {size} crawlers" for name, size in sizes.items()]
+
+
+def _roll(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa: ARG001
+    named = [given.text("service")] if given.text("service") else []
+    return [start_roll(Registry(client), RollNote(client), named).sentence()]
+
+
+def _limit(client: redis.Redis, given: Given, by: str) -> Iterable[str]:
+    site, names = given.text("site"), ("rate", "concurrency", "per-hour", "per-day")
+    written = any(given.text(name) for name in names)
+    if given.is_on("remove") == written:
+        raise ConfigError("say either what the limits are, or that they are removed")
+    wanted = None
+    if written:
+        wanted = limits.LaneLimits.of(
+            rate=given.number("rate"),
+            concurrency=given.whole("concurrency"),
+            per_hour=given.whole("per-hour"),
+            per_day=given.whole("per-day"),
+            by=by,
+        )
+    limits.change(client, limits_key(), site, wanted)
+    return [f"{site}: {'these limits take the place of those before' if wanted else 'its limits are removed'}"]
+
+
+def _outcomes(found: Mapping[str, Outcome]) -> Iterable[str]:
+    if not found:
+        raise ConfigError("there is no site file: trawl sites new URL writes one")
+    refused = [name for name, one in found.items() if one.kind.is_refused]
+    if len(refused) == len(found):
+        raise ConfigError("; ".join(f"{name}: {found[name].sentence}" for name in refused))
+    return [f"{name}: {said}" for name, said in sentences(found).items()]
+
+
+def _seed(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa: ARG001
+    found = seeding.seed(client, given.text("forums").split() or None, given.text("site") or None, given.is_on("force"))
+    return _outcomes(found)
+
+
+def _rescan(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa: ARG001
+    forums = given.text("forums").split()
+    return _outcomes(seeding.rescan(client, forums, given.text("site") or None, given.whole("depth")))
+
+
+def _crawl(client: redis.Redis, service: str) -> CrawlKeys:
+    """Raises ConfigError for a service that the fleet never had."""
+    records, fleet = CrawlRecords(client), declared_fleet(client)
+    if service not in fleet and service not in records.all():
+        raise unknown_name("service", service, fleet)
+    return records.keys_of_all([service])[service]
+
+
+def _cleared(word: str, done: Cleared, items: Cleared | None) -> Iterable[str]:
+    yield f"{word}: {done.done:,} requests and start tasks"
+    if items is not None:
+        yield f"{word}: {items.done:,} refused items"
+    if left := done.stuck + done.foreign:
+        yield f"left in the list: {left:,} entries that are not valid requests, or not Trawl's"
+
+
+def _replay(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa: ARG001
+    keys, most, reason = _crawl(client, given.text("service")), given.whole("limit"), given.text("reason")
+    done = dead_letters.replay(client, keys, limit=most, reason=reason)
+    items = refused_items.replay(client, keys, limit=most, reason=reason) if given.is_on("items") else None
+    return _cleared("replayed", done, items)
+
+
+def _purge(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa: ARG001
+    keys, days = _crawl(client, given.text("service")), given.number("days")
+    if (days is None) != given.is_on("all"):
+        raise ConfigError("say either how old the entries are, or that all are meant")
+    if days is not None and not 0 <= days < 36_500:
+        raise ConfigError(f"days {days:g}: must be from 0 to 36500")
+    before_s = None if days is None else server_time(client) - days * DAY_S
+    done = dead_letters.purge(client, keys, before_s=before_s)
+    items = refused_items.purge(client, keys, before_s=before_s) if given.is_on("items") else None
+    return _cleared("deleted", done, items)
+
+
+def _run(client: redis.Redis, given: Given, by: str) -> Iterable[str]:
+    service = given.text("service")
+    if service not in (known := declared_fleet(client)):
+        raise unknown_name("service", service, known)
+    order = jobs.JobOrder(
+        service=service,
+        crawlers=given.whole("crawlers") or 1,
+        arguments=given.pairs("arguments"),
+        urls=given.lines("urls"),
+        by=by,
+    )
+    return [f"{jobs.start(client, order).id} is started"]
+
+
+def _cancel(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa: ARG001
+    job = jobs.cancel(client, given.text("job"))
+    return [f"{job.id}: {job.state}"]
+
+
+ITEMS = Field(name="items", label="Also the items that their consumer refused", kind="switch")
+FORUMS = Field(name="forums", label="Boards", hint="their ids, with spaces between them")
+
+ACTIONS = {
+    "pause": Action(
+        title="Pause",
+        follows="Its requests stay in the queue, pages at work are finished, nothing is lost. Nothing new is read until then.",
+        undo="Resume ends it.",
+        fields=(SERVICE, SITE, REASON),
+        do=_holding(HoldKind.PAUSE),
+    ),
+    "drain": Action(
+        title="Drain",
+        follows="What is queued is still crawled, but no start task comes in: new threads are not seen until then.",
+        undo="Resume ends it.",
+        fields=(SERVICE, SITE, REASON),
+        do=_holding(HoldKind.DRAIN),
+    ),
+    "resume": Action(
+        title="Resume",
+        follows="Ends each pause, drain and stop of it, also those of others; crawlers that were given up are tried again.",
+        fields=(SERVICE, SITE),
+        do=_resume,
+    ),
+    "scale": Action(
+        title="Scale",
+        follows="Crawlers start, or finish their pages and leave, within seconds. With 0 nothing of it is crawled.",
+        undo="Scale it back.",
+        fields=(
+            Field(name="service", label="Service", fixed=True, needed=True),
+            Field(name="size", label="Crawlers", kind="number", needed=True),
+        ),
+        do=_scale,
+    ),
+    "limit": Action(
+        title="Limit",
+        follows="Every crawler obeys with its next exchange. These limits replace all former ones, also those of the site file.",
+        undo="Remove them: the site file sets its own again.",
+        fields=(
+            Field(name="site", label="Site", fixed=True, needed=True),
+            Field(name="rate", label="Requests per second"),
+            Field(name="concurrency", label="Requests at a time", kind="number"),
+            Field(name="per-hour", label="Requests in any hour", kind="number"),
+            Field(name="per-day", label="Requests in any 24 hours", kind="number"),
+            Field(name="remove", label="Remove the site's limits", kind="switch"),
+        ),
+        do=_limit,
+    ),
+    "roll": Action(
+        title="Roll",
+        follows="Its crawlers are replaced by new processes, one after the other; each finishes its pages first.",
+        undo="trawl roll --abort stops it where it is.",
+        fields=(SERVICE,),
+        do=_roll,
+    ),
+    "seed": Action(
+        title="Seed",
+        follows="Boards are queued for a scan: those named, else those that are due within their site's budget.",
+        fields=(SITE, FORUMS, Field(name="force", label="Also boards that are not due yet, beyond the budget", kind="switch")),
+        do=_seed,
+    ),
+    "rescan": Action(
+        title="Rescan",
+        follows="The boards are scanned now, deeper than usual. The depth costs that many requests, beyond the site's budget.",
+        fields=(
+            SITE,
+            Field(name="forums", label="Boards", needed=True, hint=FORUMS.hint),
+            Field(name="depth", label="List pages", kind="number", hint="empty: down to what was seen before"),
+        ),
+        do=_rescan,
+    ),
+    "replay": Action(
+        title="Replay dead letters",
+        follows="Requests and start tasks that were given up are queued again, as if they had never been tried.",
+        fields=(
+            Field(name="service", label="Service", fixed=True, needed=True),
+            Field(name="reason", label="Only with this in the reason"),
+            Field(name="limit", label="At most", kind="number"),
+            ITEMS,
+        ),
+        do=_replay,
+    ),
+    "purge": Action(
+        title="Purge dead letters",
+        follows="They are deleted for good: these pages are not asked for again, and nobody can see what they were.",
+        fields=(
+            Field(name="service", label="Service", fixed=True, needed=True),
+            Field(name="days", label="Older than so many days"),
+            Field(name="all", label="All of them", kind="switch"),
+            ITEMS,
+        ),
+        do=_purge,
+    ),
+    "run": Action(
+        title="Run a job",
+        follows="A finite crawl starts with its own queue and crawlers, and takes room on the nodes until it ends.",
+        undo="Cancel ends it; what is left in its queue is kept.",
+        fields=(
+            Field(name="service", label="Service", needed=True),
+            Field(name="crawlers", label="Crawlers", kind="number", default="1"),
+            Field(name="arguments", label="Arguments", kind="text", hint="NAME=VALUE on each line"),
+            Field(name="urls", label="URLs", kind="text", hint="one on each line, for a spider that is fed from Redis"),
+        ),
+        do=_run,
+    ),
+    "cancel": Action(
+        title="Cancel",
+        follows="The job ends: pages at work are finished, what is left in its queue is kept.",
+        undo="trawl jobs resume goes on with it.",
+        fields=(JOB,),
+        do=_cancel,
+    ),
+}
+
+
+def present_value(client: redis.Redis, name: str, given: Mapping[str, str]) -> dict[str, str]:
+    """What the form of an action begins with: the size that a service has now."""
+    if name == "scale" and (size := desired_fleet(Registry(client)).get(given.get("service", ""))) is not None:
+        return {"size": str(size)}
+    return {}

@@ -1,0 +1,83 @@
+"""The fields of a form, and what somebody wrote into them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from redis_components.errors import ConfigError
+
+LONGEST = 500  # characters of a line
+LONGEST_TEXT = 100_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """One field; `kind` is `line`, `number`, `text` (several lines) or `switch`."""
+
+    name: str
+    label: str
+    kind: str = "line"
+    needed: bool = False
+    fixed: bool = False  # what the action is about: shown, not asked for, where the address names it
+    hint: str = ""
+    default: str = ""
+
+
+class Given:
+    """What was written, checked against the fields. Raises ConfigError, also where something needed is missing."""
+
+    def __init__(self, fields: Sequence[Field], form: Mapping[str, Sequence[str]]) -> None:
+        self._values: dict[str, str] = {}
+        for one in fields:
+            value = (form.get(one.name) or [""])[-1].strip()
+            if one.needed and not value:
+                raise ConfigError(f"{one.label}: is missing")
+            longest = LONGEST_TEXT if one.kind == "text" else LONGEST
+            if len(value) > longest or (one.kind != "text" and not value.isprintable()):
+                raise ConfigError(f"{one.label}: must be one line of at most {longest} characters")
+            self._values[one.name] = value
+
+    def text(self, name: str) -> str:
+        """As it was written, without white space around it."""
+        return self._values[name]
+
+    def is_on(self, name: str) -> bool:
+        """Whether a switch was set."""
+        return bool(self._values[name])
+
+    def whole(self, name: str) -> int | None:
+        """A whole number; None where nothing was written. Raises ConfigError."""
+        text = self._values[name]
+        if text and not (text.isascii() and text.isdigit() and len(text) < 10):
+            raise ConfigError(f"{name} {text!r:.40}: must be a whole number")
+        return int(text) if text else None
+
+    def number(self, name: str) -> float | None:
+        """A number; None where nothing was written. Raises ConfigError."""
+        text = self._values[name]
+        try:
+            return float(text) if text else None
+        except ValueError:
+            raise ConfigError(f"{name} {text!r:.40}: must be a number") from None
+
+    def lines(self, name: str) -> list[str]:
+        """What stands on each line, without empty ones."""
+        return [line.strip() for line in self._values[name].splitlines() if line.strip()]
+
+    def pairs(self, name: str) -> dict[str, str]:
+        """`NAME=VALUE` on each line. Raises ConfigError."""
+        found = {}
+        for line in self.lines(name):
+            key, equals, value = line.partition("=")
+            if not (key and equals):
+                raise ConfigError(f"{name} {line!r:.100}: must be of the form NAME=VALUE")
+            found[key] = value
+        return found
+
+    def words(self, action: str) -> list[str]:
+        """The act as the audit keeps it: `["limit", "example.org", "--rate=3"]`, as the command would be written."""
+        named = [
+            ("", value) if name in ("service", "site", "job") else (f"--{name}", value) for name, value in self._values.items()
+        ]
+        return [action, *(f"{key}={' '.join(value.split())}" if key else value for key, value in named if value)]

@@ -1,0 +1,164 @@
+"""What can be done on the page: by whom, once, with what said before, and kept in the audit."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+import redis
+
+from monitoring.api.access import Tokens
+from monitoring.app import create_app
+from monitoring.pages.actions import ACTIONS
+from monitoring.pages.fields import Field, Given
+from monitoring.source import Source
+from redis_components.errors import ConfigError
+from redis_components.fleet.audit import latest
+from redis_components.fleet.holds import FleetHolds
+from redis_components.fleet.jobs import Jobs
+from redis_components.fleet.registry import Registry
+from redis_components.frontier.limits import read
+from redis_components.keys import CrawlKeys, limits_key
+from tests.integration.test_pages import bury
+from tests.integration.test_pages_login import ACT, READ, Browser, source
+
+__all__ = ["source"]  # a fixture
+
+
+@pytest.fixture
+def operator(source: Source) -> Browser:
+    browser = Browser(app=create_app(source, tokens=Tokens(read=READ, act=ACT)))
+    assert browser.log_in(ACT) == 303
+    return browser
+
+
+def form_of(browser: Browser, action: str, about: str = "") -> dict[str, str]:
+    """What the form carries without anything written into it."""
+    code, html, _ = browser.ask("GET", f"/act/{action}{about}")
+    assert code == 200
+    assert ACTIONS[action].follows in unescape(html), "what follows is said first"
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', html))
+
+
+def do(browser: Browser, action: str, about: str = "", **given: str) -> str:
+    """The page that says what came of it."""
+    code, html, _ = browser.ask("POST", f"/act/{action}", form_of(browser, action, about) | given)
+    assert code == 303, html
+    return browser.ask("GET", "/done")[1]
+
+
+def test_each_action_does_what_its_command_does_and_is_in_the_audit(operator: Browser, redis_client: redis.Redis) -> None:
+    do(operator, "pause", "?service=books", reason="they asked <b>")
+    assert [(one.service, one.hold.by, one.hold.reason) for one in FleetHolds(redis_client).all(["books"])] == [
+        ("books", "the page", "they asked <b>")
+    ]
+    assert "they asked &lt;b&gt;" in operator.ask("GET", "/service/books")[1]
+    do(operator, "resume", "?service=books")
+    assert not FleetHolds(redis_client).all(["books"])
+    assert "books: 3 crawlers" in do(operator, "scale", "?service=books", size="3")
+    assert Registry(redis_client).desired() == {"books": 3}
+    do(operator, "limit", "?site=example.org", rate="2.5", concurrency="4")
+    assert read(redis_client, limits_key())["example.org"].rate == 2.5
+    do(operator, "limit", "?site=example.org", remove="yes")
+    assert "example.org" not in read(redis_client, limits_key())
+    for number in range(3):
+        bury(redis_client, "books", f"https://example.org/{number}", "HTTP 503")
+    assert "replayed: 2 requests" in do(operator, "replay", "?service=books", limit="2")
+    assert "deleted: 1 requests" in do(operator, "purge", "?service=books", all="yes")
+    assert redis_client.llen(CrawlKeys.for_spider("books").dead()) == 0
+    do(operator, "run", service="books", arguments="category=travel\nsession_token=hush")
+    (job,) = Jobs(redis_client).all().values()
+    assert job.arguments == {"category": "travel", "session_token": "hush"}
+    do(operator, "cancel", f"?job={job.id}")
+    acts = latest(redis_client, 20)[::-1]
+    assert [act.what[0] for act in acts] == ["pause", "resume", "scale", "limit", "limit", "replay", "purge", "run", "cancel"]
+    assert acts[3].what == ("limit", "example.org", "--rate=2.5", "--concurrency=4")
+    assert all((act.by, act.outcome, act.origin) == ("the page", "done", "127.0.0.1") for act in acts)
+    assert not any("hush" in word for act in acts for word in act.what)
+
+
+@pytest.mark.parametrize(
+    ("action", "given"),
+    [
+        ("pause", {"service": "nobody"}),
+        ("pause", {"service": "books", "reason": "two\nlines"}),
+        ("drain", {"site": "a b"}),
+        ("scale", {"service": "books", "size": "-1"}),
+        ("scale", {"service": "books", "size": "1e9"}),
+        ("scale", {"service": "books", "size": "999999999"}),
+        ("scale", {"service": "books"}),
+        ("limit", {"site": "example.org"}),
+        ("limit", {"site": "example.org", "rate": "nan"}),
+        ("limit", {"site": "example.org", "rate": "1", "remove": "yes"}),
+        ("limit", {"site": "a|b", "rate": "1"}),
+        ("seed", {}),
+        ("rescan", {}),
+        ("rescan", {"forums": "f1", "depth": "0"}),
+        ("replay", {"service": "nobody"}),
+        ("purge", {"service": "books"}),
+        ("purge", {"service": "books", "days": "1", "all": "yes"}),
+        ("purge", {"service": "books", "days": "inf"}),
+        ("run", {"service": "nobody"}),
+        ("run", {"service": "books", "arguments": "travel"}),
+        ("cancel", {"job": "nobody"}),
+        ("roll", {"service": "nobody"}),
+    ],
+)
+def test_what_cannot_be_done_says_why_keeps_what_was_written_and_changes_nothing(
+    operator: Browser, redis_client: redis.Redis, action: str, given: dict[str, str]
+) -> None:
+    before = sorted(redis_client.keys())
+    code, html, _ = operator.ask("POST", f"/act/{action}", {**form_of(operator, action), **given})
+    assert code == 400
+    assert "Nothing was changed" in html
+    after = [key for key in sorted(redis_client.keys()) if not key.endswith(b":audit")]
+    assert after == before
+
+
+def test_a_form_is_sent_once_and_by_nobody_else(operator: Browser, redis_client: redis.Redis) -> None:
+    form = form_of(operator, "scale", "?service=books") | {"size": "2"}
+    for foreign in ({"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}, {"origin": "http://evil.example"}):
+        assert operator.ask("POST", "/act/scale", form, **foreign)[0] == 403
+    assert operator.ask("POST", "/act/scale", form | {"word": "guessed"})[0] == 409
+    assert operator.ask("POST", "/act/scale", {**form, "word": ""})[0] == 409
+    other = Browser(app=operator.app)
+    other.log_in(ACT)
+    assert other.ask("POST", "/act/scale", form)[0] == 409, "another session's word"
+    assert not Registry(redis_client).desired()
+    assert operator.ask("POST", "/act/scale", form)[0] == 303
+    assert operator.ask("POST", "/act/scale", form | {"size": "9"})[0] == 409, "a double click"
+    assert Registry(redis_client).desired() == {"books": 2}
+
+
+def test_who_may_only_read_is_offered_nothing_and_does_nothing(
+    source: Source,
+    redis_client: redis.Redis,
+) -> None:
+    app = create_app(source, tokens=Tokens(read=READ, act=ACT))
+    reader, stranger = Browser(app=app), Browser(app=app)
+    reader.log_in(READ)
+    assert "/act/" not in reader.ask("GET", "/service/books")[1]
+    for action in ACTIONS:
+        assert reader.ask("GET", f"/act/{action}")[0] == 403
+        assert reader.ask("POST", f"/act/{action}", {"service": "books", "word": ""})[0] == 403
+        assert stranger.ask("GET", f"/act/{action}")[0] == 303
+        assert stranger.ask("POST", f"/act/{action}", {"service": "books"})[0] == 403
+    assert Browser(app=create_app(source)).ask("GET", "/act/pause")[0] == 403, "without a token to act nobody does"
+    assert not latest(redis_client, 10)
+
+
+def test_the_shared_page_of_who_acts_is_not_shown_to_who_reads(operator: Browser) -> None:
+    assert "/act/scale" in operator.ask("GET", "/service/books")[1]
+    reader = Browser(app=operator.app)
+    reader.log_in(READ)
+    assert "/act/" not in reader.ask("GET", "/service/books")[1]
+
+
+def test_a_field_is_one_line_of_bounded_length() -> None:
+    fields = [Field(name="site", label="Site"), Field(name="urls", label="URLs", kind="text")]
+    given = Given(fields, {"site": ["x"], "urls": ["a\n\n b \r\nc"], "else": ["ignored"]})
+    assert (given.lines("urls"), given.words("seed")) == (["a", "b", "c"], ["seed", "x", "--urls=a b c"])
+    for wrong in ("x" * 501, "a\x1b[2J", "a\nb"):
+        with pytest.raises(ConfigError, match="one line of at most 500"):
+            Given(fields, {"site": [wrong]})
