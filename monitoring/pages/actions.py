@@ -181,14 +181,14 @@ ACTIONS = {
     "pause": Action(
         title="Pause",
         follows="Its requests stay in the queue, pages at work are finished, nothing is lost. Nothing new is read until then.",
-        undo="Resume ends it.",
+        undo="resume.",
         fields=(SERVICE, SITE, REASON),
         do=_holding(HoldKind.PAUSE),
     ),
     "drain": Action(
         title="Drain",
         follows="What is queued is still crawled, but no start task comes in: new threads are not seen until then.",
-        undo="Resume ends it.",
+        undo="resume.",
         fields=(SERVICE, SITE, REASON),
         do=_holding(HoldKind.DRAIN),
     ),
@@ -201,7 +201,7 @@ ACTIONS = {
     "scale": Action(
         title="Scale",
         follows="Crawlers start, or finish their pages and leave, within seconds. With 0 nothing of it is crawled.",
-        undo="Scale it back.",
+        undo="scale it to the former size.",
         fields=(
             Field(name="service", label="Service", fixed=True, needed=True),
             Field(name="size", label="Crawlers", kind="number", needed=True),
@@ -211,7 +211,7 @@ ACTIONS = {
     "limit": Action(
         title="Limit",
         follows="Every crawler obeys with its next exchange. These limits replace all former ones, also those of the site file.",
-        undo="Remove them: the site file sets its own again.",
+        undo="remove them; the site file sets its own again.",
         fields=(
             Field(name="site", label="Site", fixed=True, needed=True),
             Field(name="rate", label="Requests per second"),
@@ -225,7 +225,7 @@ ACTIONS = {
     "roll": Action(
         title="Roll",
         follows="Its crawlers are replaced by new processes, one after the other; each finishes its pages first.",
-        undo="trawl roll --abort stops it where it is.",
+        undo="trawl roll --abort ends it where it is.",
         fields=(SERVICE,),
         do=_roll,
     ),
@@ -270,7 +270,7 @@ ACTIONS = {
     "run": Action(
         title="Run a job",
         follows="A finite crawl starts with its own queue and crawlers, and takes room on the nodes until it ends.",
-        undo="Cancel ends it; what is left in its queue is kept.",
+        undo="cancel it; what is left in its queue is kept.",
         fields=(
             Field(name="service", label="Service", needed=True),
             Field(name="crawlers", label="Crawlers", kind="number", default="1"),
@@ -282,7 +282,7 @@ ACTIONS = {
     "cancel": Action(
         title="Cancel",
         follows="The job ends: pages at work are finished, what is left in its queue is kept.",
-        undo="trawl jobs resume goes on with it.",
+        undo="trawl jobs resume JOB goes on with it.",
         fields=(JOB,),
         do=_cancel,
     ),

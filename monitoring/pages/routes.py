@@ -36,7 +36,7 @@ HEADERS = {
         " frame-ancestors 'none'; base-uri 'none'"
     ),
     "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # with "no-referrer" browsers send forms with `Origin: null`, as foreign pages can
     "X-Content-Type-Options": "nosniff",
 }
 Answer = tuple[str, int]

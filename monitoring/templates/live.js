@@ -17,6 +17,7 @@
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const old = document.querySelector("main"), focused = document.activeElement;
       const at = scrolled().map((one) => [one.scrollLeft, one.scrollTop]);
+      const place = scrolled().indexOf(focused);
       const link = old.contains(focused) ? focused.getAttribute("href") : null;
       const open = new Set([...old.querySelectorAll("details[open]")].map((one) => one.id));
       old.replaceChildren(...page.querySelector("main").childNodes);
@@ -24,6 +25,7 @@
       old.querySelectorAll("details").forEach((one) => { if (open.has(one.id)) one.open = true; });
       scrolled().forEach((one, place) => { if (at[place]) [one.scrollLeft, one.scrollTop] = at[place]; });
       if (link) old.querySelector(`a[href="${CSS.escape(link)}"]`)?.focus({ preventScroll: true });
+      if (place >= 0) scrolled()[place]?.focus({ preventScroll: true });
       fresh.textContent = `every ${every / 1000} s`;
       document.body.classList.remove("lost");
     } catch (error) {
