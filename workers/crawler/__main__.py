@@ -38,7 +38,7 @@ from workers.logs.slot_log import SlotLog
 from workers.process import page_at_work
 from workers.process.exit_kinds import ExitKind
 from workers.process.memory import leave_on_memory_error, offer_to_oom_killer
-from workers.process.options import CrawlerOptions, parse
+from workers.process.options import CrawlerOptions, parse, received
 from workers.process.redis_check import reach_redis
 
 from .parent_death import Parent
@@ -60,7 +60,7 @@ def load_settings(options: CrawlerOptions) -> Settings:
 
 def main(arguments: Sequence[str] | None = None) -> ExitKind:
     """Run one crawler; the caller leaves with the exit code of what is returned."""
-    options = parse(arguments)
+    options = received(parse(arguments))
     signals = StopSignals()
     signals.listen()
     offer_to_oom_killer()

@@ -18,7 +18,7 @@ from scrapy.utils.misc import load_object
 
 from redis_components.errors import TrawlError, did_you_mean
 from workers.process.item_consumers import consumer_of
-from workers.process.options import CrawlerOptions, parse
+from workers.process.options import CrawlerOptions, parse, received
 
 from .__main__ import load_settings
 from .crawl_record import check_metrics
@@ -29,7 +29,7 @@ _COMPONENTS = ("SCHEDULER", "DUPEFILTER_CLASS", "STATS_CLASS")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print what was found; 0 in any case."""
-    options = parse(arguments)
+    options = received(parse(arguments))
     try:
         found = {"wrong": "", "warnings": check(options)}
     except TrawlError as error:

@@ -19,8 +19,8 @@ from .private_memory import private_memory
 
 @dataclass(frozen=True, kw_only=True)
 class CrawlerOptions:
-    """What one crawler process is to do, and for whom. `to_arguments` and `parse` are each other's inverse, and so is
-    `handed_over`.
+    """What one crawler process is to do, and for whom. `to_arguments` and `parse` are each other's inverse, and so are
+    `handed_over` and `received`.
     """
 
     spider: str
@@ -78,6 +78,17 @@ def handed_over(options: CrawlerOptions) -> Iterator[tuple[list[str], int]]:
         os.close(descriptor)
 
 
+def received(options: CrawlerOptions) -> CrawlerOptions:
+    """With the arguments and settings that this process was handed over. Not for another process's command line: the descriptor
+    that it names is something else here.
+    """
+    if options.given_fd is None:
+        return options
+    with os.fdopen(options.given_fd, "rb") as file:
+        arguments, settings = msgspec.json.decode(file.read(), type=tuple[dict[str, str], dict[str, str]])
+    return replace(options, arguments=arguments, settings=settings, given_fd=None)
+
+
 def parse(arguments: Sequence[str] | None = None) -> CrawlerOptions:
     """Read a command line; `None` reads this process's. A wrong one ends the process with one line and exit code 2."""
     parser = _parser()
@@ -91,14 +102,10 @@ def parse(arguments: Sequence[str] | None = None) -> CrawlerOptions:
         except ConfigError as error:
             parser.error(str(error))
         slot = Slot(spider=given.spider, number=given.slot, token=given.token, owner=given.node)
-    of_spider, settings = dict(given.a), dict(given.s)
-    if given.given_fd is not None:
-        with os.fdopen(given.given_fd, "rb") as file:
-            of_spider, settings = msgspec.json.decode(file.read(), type=tuple[dict[str, str], dict[str, str]])
     return CrawlerOptions(
         spider=given.spider,
-        arguments=of_spider,
-        settings=settings,
+        arguments=dict(given.a),
+        settings=dict(given.s),
         loads=given.loads,
         consumer=given.consumer,
         job_of=given.job_of,
@@ -107,6 +114,7 @@ def parse(arguments: Sequence[str] | None = None) -> CrawlerOptions:
         node=given.node,
         parent=given.parent,
         pulse_fd=given.pulse_fd,
+        given_fd=given.given_fd,
         page_fd=given.page_fd,
         owner=given.owner,
         log_file=given.log_file,

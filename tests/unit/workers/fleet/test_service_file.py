@@ -14,7 +14,7 @@ from redis_components.fleet.services import ServiceRecord, Services
 from workers.fleet.declared_options import as_declared
 from workers.fleet.service_file import read_services
 from workers.fleet.sizes import default_fleet, desired_fleet
-from workers.process.options import CrawlerOptions, handed_over, parse
+from workers.process.options import CrawlerOptions, handed_over, parse, received
 
 BOOKS = '[services.books]\nproject = "shop.settings"\nspider = "shop_books"\nsize = 3\n'
 
@@ -89,5 +89,6 @@ def test_a_crawler_is_launched_as_declared(file: Path, redis_client: redis.Redis
         assert not {"category", "DOWNLOAD_DELAY"} & set(" ".join(line).replace("=", " ").split()), "nobody sees them"
         kept = os.dup(descriptor)
         there = [word.replace(f"--given-fd={descriptor}", f"--given-fd={kept}") for word in line]
-        assert parse(there).to_arguments() == options.to_arguments()
+        assert parse(there).given_fd == kept, "another process's command line is read without its memory"
+        assert received(parse(there)).to_arguments() == options.to_arguments()
     assert as_declared(redis_client, CrawlerOptions(spider="other")) == CrawlerOptions(spider="other")
