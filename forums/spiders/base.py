@@ -21,6 +21,8 @@ from workers.process import page_at_work
 from workers.process.item_consumers import FORUM_WRITER
 from workers.process.page_at_work import PageAtWork
 
+from .slow_pages import noticed
+
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.http import Response
@@ -81,7 +83,7 @@ async def read_page(spider: Spider, response: Response, **more: str | None) -> A
     site, watch = site_in_use(response.meta["site"]), watch_of(spider.crawler)
     asked = msgspec.convert({**response.meta["page"], **more}, Asked)
     try:
-        page = await _read(site, response, asked)
+        page = await _read(spider, site, response, asked)
     except PageGone as error:
         if watch is not None:
             watch.gone(response, error)
@@ -95,13 +97,14 @@ async def read_page(spider: Spider, response: Response, **more: str | None) -> A
     return page
 
 
-async def _read(site: Site, response: Response, asked: Asked) -> Any:
+async def _read(spider: Spider, site: Site, response: Response, asked: Asked) -> Any:
     """The page; one that was in flight when its process died is not read here again."""
     leased = current_page.get()
     if leased is not None and leased.attempts:
         return await isolated.apart(site, response, asked)
     try:
-        with page_at_work.reading(PageAtWork(url=response.url, site=site.name, kind=asked.kind)):
+        at_work = PageAtWork(url=response.url, site=site.name, kind=asked.kind)
+        with page_at_work.reading(at_work), noticed(spider, site.name, asked.kind, response.url):
             return isolated.here(site, response, asked)
     except TooMuchHere:
         return await isolated.apart(site, response, asked)
