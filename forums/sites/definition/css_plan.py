@@ -28,6 +28,8 @@ _TOKENS = re.compile(r"[^ \t\r\n]+")  # XPath's white space
 
 _OF_MANY = frozenset({"a", "div", "span", "p", "i", "b", "br", "img", "li", "ul", "dl", "dt", "dd", "td", "tr", "svg", "path"})
 
+_WITH_MANY = frozenset({"href", "src", "style", "title", "alt", "type"})  # attributes that a test reads faster than a lookup
+
 
 class Key(NamedTuple):
     """What elements are looked up by: a tag (`operator` None), or an attribute, with `operator` "" where any value will do."""
@@ -223,7 +225,9 @@ def _compound(tree: Any, combinator: str = "") -> Compound:
 def _cost(key: Key) -> int:
     """The order in which keys cost little: a page's classes are known in any case, and there are few elements of most tags."""
     if key.operator is None:
-        return 4 if key.name == "*" else 3 if key.name in _OF_MANY else 1
+        return 5 if key.name == "*" else 3 if key.name in _OF_MANY else 1
+    if key.name in _WITH_MANY:
+        return 4
     return 0 if key.name == "class" and key.operator else 2
 
 
