@@ -25,6 +25,9 @@ PAGES = {  # path in the checkout -> path in the site
 }
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!\w+:|#)([^)\s#]+)(#[^)\s]*)?\)")
 
+_CHINESE_BREAK = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef])\n *(?=[\u4e00-\u9fff])")
+"""A line's end between Chinese characters, which a browser would show as a space."""
+
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages of `PAGES` and an index of the decisions."""
@@ -50,7 +53,7 @@ def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
             return text if bang or "`" in text else f"{text} (`{path}`)" if text != path else f"`{path}`"
         return f"{bang}[{text}]({posixpath.relpath(there, posixpath.dirname(place) or '.')}{anchor})"
 
-    return _LINK.sub(rewritten, markdown)
+    return _CHINESE_BREAK.sub("", _LINK.sub(rewritten, markdown))
 
 
 def _decisions() -> str:
