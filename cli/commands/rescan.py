@@ -56,16 +56,16 @@ def backfill(
         trawl backfill demo f1 f2
         trawl backfill f1 f2 --site demo
     """
-    from cli.access.redis import redis_client
-    from cli.access.times import parse_since
-    from forums.scheduling import rechecking
-
     forums = list(names or ())
     if site is None and forums:
         site, slash, forum = forums.pop(0).partition("/")
         forums = [forum, *forums] if slash else forums
     if site is None:
         raise typer.BadParameter("name a site: trawl backfill SITE, or --site SITE")
+    from cli.access.redis import redis_client
+    from cli.access.times import parse_since
+    from forums.scheduling import rechecking
+
     moment = parse_since(since) if since else None
     with redis_client() as client:
         return print_outcomes(client, rechecking.backfill(client, site, moment, forums or None), as_json)
