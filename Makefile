@@ -50,7 +50,7 @@ test-scrapy-redis: $(STAMP) ## scrapy-redis's own tests, downloaded, on redis_co
 try-scrapy: $(STAMP) ## Contract tests and crawls with another release of Scrapy, in .venv-try-scrapy (VERSION=2.20.0, pre-releases too)
 	@$(BIN)/python -m tests.support.try_scrapy "$(VERSION)"
 
-test-docs: $(STAMP) ## Run each command that README.md and docs/ print, as printed, on a real fleet (about 10 minutes)
+test-docs: $(STAMP) ## Run each command that README.md and docs/ print, as printed, on a real fleet (8 to 15 minutes)
 	@$(BIN)/python -m pytest -q tests/acceptance/test_documented_commands.py tests/unit/docs
 
 test-real-forums: $(STAMP) ## Crawl forum software that others wrote, installed from a registry, against its own database (ONLY="misago" for some)
