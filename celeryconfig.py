@@ -62,6 +62,7 @@ BEAT = {  # s
     "probe_sites": 5.0,
     "publish_events": 2.0,
     "notify_alarms": 30.0,
+    "sample_fleet": 60.0,
     "prune_raw_pages": 3600.0,
 }
 
@@ -212,7 +213,7 @@ task_annotations = {
             "cancel_job",
             "store_items",
         ),
-        *("probe_sites", "prune_raw_pages", "publish_events", "notify_alarms"),
+        *("probe_sites", "prune_raw_pages", "publish_events", "notify_alarms", "sample_fleet"),
         *("pause_fleet", "drain_fleet", "stop_fleet", "resume_fleet", "pause_site", "drain_site", "resume_site"),
     )
 }

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from forums.overview import Overview, ServiceView, SitesView, problems
 from forums.overview.boards import BAD_STATES
+from forums.overview.samples import History
 from redis_components.fleet.rolls import RollState
 
+from .pages.history import fleet_charts, lately
 from .pages.rendering import rendered
 
 BOARDS_SHOWN = 12
+NOTHING = History()
 
 
-def page(view: Overview, source: str, role: str = "read") -> str:
+def page(view: Overview, source: str, role: str = "read", history: History = NOTHING) -> str:
     """The whole page. `source` is the name of the Redis that was read; the templates escape every value."""
     found = problems(view)
     grave = sum(one.grave for one in found)
@@ -19,6 +22,8 @@ def page(view: Overview, source: str, role: str = "read") -> str:
     return rendered(
         "page.html",
         role=role,
+        posts_a_minute=lately(history),
+        charts=fleet_charts(history, view.now)[:3],
         view=view,
         source=source,
         title=f"({grave}) Trawl" if grave else "Trawl",

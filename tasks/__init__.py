@@ -8,7 +8,7 @@ from .app import app
 from .breakers import probe_sites, prune_raw_pages
 from .crawling import cancel_crawl, crawl_once
 from .deploying import install_version
-from .events import notify_alarms, publish_events
+from .events import notify_alarms, publish_events, sample_fleet
 from .fleet import reconcile_fleet, roll_fleet, run_crawler, scale_fleet
 from .holding import drain_fleet, drain_site, pause_fleet, pause_site, resume_fleet, resume_site, stop_fleet
 from .jobs import cancel_job, crawl
@@ -42,6 +42,7 @@ __all__ = [  # noqa: RUF022 - in groups
     "probe_sites",
     "publish_events",
     "notify_alarms",
+    "sample_fleet",
     "prune_raw_pages",
     "recheck_threads",
     # what trawl deploy sends

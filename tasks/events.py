@@ -42,3 +42,13 @@ def publish_events() -> dict[str, str]:
     from forums.writer.store import opened
 
     return {name: told.value for name, told in publish(opened(default_url()), client, rules).items()}
+
+
+@app.task(name="trawl.sample_fleet")
+def sample_fleet() -> None:
+    """Keep the fleet's figures of this minute, for the charts of the page. Safe to run concurrently."""
+    from forums.overview.reader import OverviewReader
+    from forums.overview.samples import Samples, sample
+
+    client = connect()
+    Samples(client).add(sample(OverviewReader(client).read()))

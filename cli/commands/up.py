@@ -29,7 +29,7 @@ _COLOURS = {"trawl": "bold", "worker": "cyan", "beat": "magenta", "flower": "yel
 _ROUTINE = re.compile(
     # also "Discarding revoked task": on a busy machine one that expired before its turn; the next one does its work
     r"([Tt]ask:?) trawl\.(store_items|reconcile_fleet|seed_forums"
-    r"|recheck_threads|probe_sites|publish_events|notify_alarms|prune_raw_pages)"
+    r"|recheck_threads|probe_sites|publish_events|notify_alarms|sample_fleet|prune_raw_pages)"
     r"\[[\w-]+\]( received| succeeded|$)"
     r"|Inspect method \w+ failed"  # Flower asks before the worker answers, and again soon
 )

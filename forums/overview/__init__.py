@@ -2,6 +2,7 @@
 
 model.py     what is shown, as dataclasses    reader.py    reads it from Redis
 boards.py    the state of one board           problems.py  what needs attention, each with its next step
+samples.py   a bounded history of figures     why.py       what is known of one URL
 """
 
 from .boards import BoardView

@@ -119,7 +119,7 @@ def _types(fleet: ForumFleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, tupl
         *(fleet.autoscale(), fleet.holds(), fleet.breakers(), fleet.database(), fleet.wrong_sites(), fleet.drift()),
         fleet.delays(),
         *(fleet.beat_runs(), fleet.beat_begun(), fleet.schedule(), fleet.budgets(), fleet.orders(), fleet.crawls()),
-        *(fleet.services(), fleet.jobs(), fleet.versions()),
+        *(fleet.services(), fleet.jobs(), fleet.versions(), fleet.samples("minute"), fleet.samples("hour")),
     )
     types: dict[str, tuple[str, ...]] = {**dict.fromkeys(hashes, HASH), fleet.beat_leader(): STRING, fleet.probing(): STRING}
     types |= {fleet.beats(): ZSET, fleet.errors(): LIST, fleet.runs(): LIST}

@@ -14,6 +14,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from forums.overview import Overview
+from forums.overview.samples import History, Samples
 from monitoring.api.access import Scope
 from monitoring.page import page
 from monitoring.shared_look import SharedLook
@@ -26,6 +27,7 @@ from .search import search
 from .views import NotThere, Reading
 
 PAGE_AGE_S = 2.0
+HISTORY_AGE_S = 20.0  # a sample comes each minute
 MOST_PAGES = 200
 """Pages that are kept, the oldest goes first."""
 
@@ -68,10 +70,17 @@ class Desk:
         self.client, self.login = client, login
         self._look, self._source, self.url = look, source, url
         self._shared = SharedPages()
+        self._history = SharedLook(self._samples, max_age_s=HISTORY_AGE_S)
 
     def reading(self, request: Request) -> Reading:
         """For who asks."""
-        return Reading(client=self.client, source=self._source, view=self._look(), role=self.role(request))
+        return Reading(client=self.client, source=self._source, view=self._look(), history=self._history, role=self.role(request))
+
+    def _samples(self) -> History:
+        try:
+            return Samples(self.client).read()
+        except (redis.RedisError, OSError):  # the page says it without the charts
+            return History()
 
     def role(self, request: Request) -> str:
         """`act` or `read`, for templates."""
@@ -126,12 +135,15 @@ def page_routes(desk: Desk) -> APIRouter:
 
     @routes.get("/")
     def overview(request: Request) -> Response:
-        return desk.answer(request, "/", lambda reading: page(reading.view, reading.source, reading.role), is_open=True)
+        return desk.answer(
+            request, "/", lambda reading: page(reading.view, reading.source, reading.role, reading.history()), is_open=True
+        )
 
     plain: dict[str, Callable[[Reading], str]] = {
         "sites": views.sites,
         "dead": views.dead,
         "events": views.events,
+        "history": views.history,
         "schedule": views.schedule,
         "jobs": views.jobs,
     }

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import redis
 
 from forums.overview import Overview
+from forums.overview.samples import History
 from forums.state.publication_delays import BOUNDS_S, DelayHistogram
 from forums.state.site_breakers import Breakers
 from forums.storage import Database
@@ -20,10 +21,11 @@ from redis_components.fleet.jobs import Jobs
 from redis_components.fleet.registry import CrawlerRecord
 
 from . import data
+from .history import crawler_charts, fleet_charts, site_charts
 from .rendering import rendered, span
 from .schedule import schedule_rows
 
-ERRORS_SHOWN = 10
+SITES_CHARTED = 50
 T = TypeVar("T")
 
 
@@ -38,6 +40,7 @@ class Reading:
     client: redis.Redis
     source: str
     view: Overview
+    history: Callable[[], History] = History
     role: str = "read"  # or "act": the page offers what can be done
 
     def html(self, template: str, title: str, **values: object) -> str:
@@ -83,6 +86,7 @@ def site(reading: Reading, name: str) -> str:
         stored=stored,
         trouble=trouble,
         median=_median,
+        day=site_charts(reading.history(), name, reading.view.now),
     )
 
 
@@ -111,7 +115,8 @@ def crawler(reading: Reading, name: str) -> str:
     if one is None and reading.view.failure is None:
         raise NotThere(f"no crawler {name!r:.100} has been heard of")
     runs, trouble = _runs(reading, one.spider, one.number) if one else ([], "")
-    return reading.html("crawler.html", name, one=one, log=_log(one) if one else [], runs=runs, trouble=trouble)
+    charts = crawler_charts(reading.history(), name, reading.view.now)
+    return reading.html("crawler.html", name, one=one, log=_log(one) if one else [], runs=runs, trouble=trouble, charts=charts)
 
 
 def node(reading: Reading, name: str) -> str:
@@ -134,6 +139,19 @@ def events(reading: Reading) -> str:
     nothing: list[Event] = []
     found, trouble = _stored(data.events_of, nothing)
     return reading.html("events.html", "Events", events=found, trouble=trouble)
+
+
+def history(reading: Reading) -> str:
+    """The fleet over a day and over 30 days, and each site."""
+    known, now = reading.history(), reading.view.now
+    names = reading.view.sites.names[:SITES_CHARTED]
+    return reading.html(
+        "history.html",
+        "History",
+        day=fleet_charts(known, now),
+        month=fleet_charts(known, now, month=True),
+        sites={name: site_charts(known, name, now, month=True) for name in names},
+    )
 
 
 def schedule(reading: Reading) -> str:

@@ -236,6 +236,13 @@ class FleetKeys:
         """
         return f"{self.prefix}:audit"
 
+    def samples(self, step: str) -> str:
+        """HASH: figures of the fleet for each `minute` of a day, or each `hour` of 30 days (number of it since 1970 -> JSON).
+
+        Written by `sample_fleet`; read by the page.
+        """
+        return f"{self.prefix}:samples:{step}"
+
     def operator_mark(self) -> str:
         """STRING: the time (ISO 8601) since which the operator's state in Redis is the one that the database has a copy of. Where
         it is missing, Redis has lost that state, and gets it back.

@@ -25,6 +25,7 @@ FLEET_SAMPLES = {
     "job": "<job>",
     "word": "<word>",
     "key": "<key>",
+    "step": "<step>",
 }
 
 

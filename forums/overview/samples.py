@@ -1,0 +1,154 @@
+"""The bounded history that the fleet keeps: a sample of its figures for each minute of a day and each hour of 30 days.
+
+A beat round takes a sample; the first of a minute stays. Counts are cumulative, and rates are worked out of two of them: a
+sample that is missing costs no count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+import msgspec
+import redis
+
+from redis_components.keys import FleetKeys
+from redis_components.server.stored_values import Amount, Count, Epoch, decoded, hash_at, readable, whole
+
+from .model import Overview
+
+MOST_CRAWLERS = 100
+MOST_SITES = 200
+FARTHEST = 2**40  # number of a minute
+MIB = 1 << 20
+
+
+class Resolution(Enum):
+    """How far apart the samples of a history are (seconds), and how many are kept."""
+
+    MINUTE = (60, 1440)
+    HOUR = (3600, 720)
+
+    @property
+    def step_s(self) -> int:
+        return self.value[0]
+
+    @property
+    def kept(self) -> int:
+        return self.value[1]
+
+
+class SiteSample(msgspec.Struct, frozen=True, array_like=True):
+    """Of one site: posts and comments stored since counting began, and the age of the last scan of its stalest board (s)."""
+
+    stored: Count = 0
+    stale_s: Amount = 0.0
+
+
+class CrawlerSample(msgspec.Struct, frozen=True, array_like=True):
+    """Of one crawler that was alive."""
+
+    rss_mib: Amount = 0.0
+    pages_per_s: Amount = 0.0
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The fleet at one moment. `stored`, `pages` are counts since they began."""
+
+    at: Epoch
+    stored: Count = 0  # posts and comments whose time of publication is known
+    pages: Count = 0
+    waiting: Count = 0  # requests and start tasks
+    items: Count = 0  # that wait for their consumer
+    dead: Count = 0
+    alive: Count = 0  # crawlers
+    sites: dict[str, SiteSample] = {}
+    crawlers: dict[str, CrawlerSample] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """Samples, oldest first."""
+
+    day: tuple[Sample, ...] = ()  # by the minute
+    month: tuple[Sample, ...] = ()  # by the hour
+
+
+class Samples:
+    """The history of one fleet. Methods raise `redis.RedisError` when Redis does not answer."""
+
+    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
+        self._client = client
+        self._keys = keys or FleetKeys()
+
+    def add(self, sample: Sample) -> None:
+        """Keep it, if it is the first of its minute or hour, and drop what is too old."""
+        for one in Resolution:
+            key, number = self._keys.samples(one.name.lower()), int(sample.at) // one.step_s
+            if not self._client.hsetnx(key, str(number), msgspec.json.encode(sample)):
+                continue
+            fields = self._client.hkeys(key)  # as many as are kept, and one
+            if old := [field for field in fields if not _is_kept(field, number, one.kept)]:
+                self._client.hdel(key, *old)
+
+    def read(self) -> History:
+        """What is kept; what cannot be read is left out."""
+        return History(day=self._of(Resolution.MINUTE), month=self._of(Resolution.HOUR))
+
+    def _of(self, one: Resolution) -> tuple[Sample, ...]:
+        found = readable(hash_at(self._client, self._keys.samples(one.name.lower())), sample_of)
+        return tuple(sorted(found.values(), key=lambda sample: sample.at))[-one.kept :]
+
+
+def sample_of(name: str, raw: bytes) -> Sample:
+    """A field of the history. Raises ValueError."""
+    whole(name, 0, FARTHEST)
+    return decoded(raw, Sample)
+
+
+def sample(view: Overview) -> Sample:
+    """What is kept of an overview."""
+    sites = {name: SiteSample(stored=sum(one.counts)) for name, one in list(view.sites.delays.items())[:MOST_SITES]}
+    for name in view.sites.names[:MOST_SITES]:
+        scans = [one.state.scanned_at for one in view.sites.boards if one.watched.site == name]
+        ages = [view.now - at for at in scans if at is not None]
+        sites[name] = SiteSample(
+            stored=sites[name].stored if name in sites else 0, stale_s=max(0.0, round(max(ages, default=0.0)))
+        )
+    alive = [one for one in view.crawlers if one.alive(view.now)]
+    return Sample(
+        at=view.now,
+        stored=sum(sum(one.counts) for one in view.sites.delays.values()),
+        pages=sum(one.pages for one in view.services),
+        waiting=sum(one.crawl.ready + one.crawl.start_tasks for one in view.services),
+        items=sum(one.crawl.items for one in view.services),
+        dead=sum(one.crawl.dead for one in view.services),
+        alive=len(alive),
+        sites=sites,
+        crawlers={
+            one.name: CrawlerSample(rss_mib=round(one.rss_bytes / MIB, 1), pages_per_s=one.pages_per_s)
+            for one in alive[:MOST_CRAWLERS]
+        },
+    )
+
+
+def rates(counts: Iterable[tuple[float, float | None]], per_s: float) -> list[tuple[float, float | None]]:
+    """How much cumulative counts grew in `per_s` seconds, at the time of the later one; None where they began again."""
+    found: list[tuple[float, float | None]] = []
+    before: tuple[float, float] | None = None
+    for at, count in counts:
+        if count is None:
+            continue
+        if before is not None and at > before[0]:
+            grown = count - before[1]
+            found.append((at, grown * per_s / (at - before[0]) if grown >= 0 else None))
+        before = at, count
+    return found
+
+
+def _is_kept(field: bytes | str, newest: int, kept: int) -> bool:
+    try:
+        return newest - kept < whole(field, 0, FARTHEST) <= newest + 1  # another beat may be a minute ahead
+    except ValueError:
+        return False

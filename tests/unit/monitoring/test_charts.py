@@ -1,0 +1,47 @@
+"""Charts: what a line says, where it breaks, and what cannot be drawn."""
+
+from __future__ import annotations
+
+import math
+import re
+import xml.etree.ElementTree as ET
+
+from monitoring.pages.charts import MOST_POINTS, Window, chart
+
+DAY = Window(now=86_400.0, length_s=86_400.0, step_s=60.0)
+
+
+def line(html: str) -> str:
+    found = re.search(r'class="line" d="([^"]*)"', html)
+    assert found is not None
+    return found[1]
+
+
+def test_a_chart_says_its_last_and_highest_value_and_its_bounds() -> None:
+    html = chart("Posts", "a minute", [(86_280.0, 3.0), (86_340.0, 170.0), (86_400.0, 12.5)], DAY)
+    assert 'aria-label="Posts: now 12.5, highest 170 a minute"' in html
+    assert "0 to 200" in html
+    ET.fromstring(f"<div>{html}</div>")
+
+
+def test_a_line_is_broken_where_samples_are_missing_and_where_a_count_began_again() -> None:
+    steady = [(60.0 * number, 1.0) for number in range(100)]
+    assert line(chart("x", "", steady, DAY)).count("M") == 1
+    assert line(chart("x", "", steady[:20] + steady[60:], DAY)).count("M") == 2
+    assert line(chart("x", "", [*steady[:20], (1200.0, None), *steady[21:]], DAY)).count("M") == 2
+
+
+def test_many_points_are_thinned_without_losing_the_peak() -> None:
+    points = [(60.0 * number, 900.0 if number == 777 else 1.0) for number in range(1440)]
+    html = chart("x", "", points, DAY)
+    assert "highest 900" in html
+    assert len(re.findall("[ML]", line(html))) <= MOST_POINTS
+
+
+def test_hostile_titles_and_values_are_no_markup() -> None:
+    html = chart("<script>", '"><b>', [(86_400.0, 1.0), (86_400.0, math.inf), (86_400.0, math.nan)], DAY)
+    assert "<script>" not in html
+    assert "<b>" not in html
+    assert "nan" not in line(html)
+    for nothing in ([], [(1.0, None)], [(-5.0, 1.0)]):
+        assert "no sample yet" in chart("x", "", nothing, DAY)
