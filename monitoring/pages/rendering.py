@@ -17,7 +17,7 @@ from redis_components.fleet.nodes import NodeRecord
 from redis_components.fleet.registry import CrawlerRecord, CrawlerState
 from redis_components.server.printable import printable
 
-REFRESH_S = 3
+REFRESH_S = 5  # as in live.js
 PROBLEMS_SHOWN = 12
 FOREIGN_SHOWN = 10
 

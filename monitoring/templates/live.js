@@ -1,7 +1,7 @@
 // Reads the same page again while somebody looks at it, and puts its new content in the place of the old one.
 (() => {
   "use strict";
-  const every = 3000;
+  const every = 5000;
   const wait = () => setTimeout(again, every);
   const editing = () => {
     const at = document.activeElement;
