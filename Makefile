@@ -61,7 +61,7 @@ chaos: $(STAMP) ## Ten minutes of random deaths while a living forum is crawled;
 	@EXCHANGES=$${EXCHANGES:-1000} $(BIN)/python -m pytest -q tests/faults/test_exchange_properties.py
 
 fuzz: $(STAMP) ## Look for pages that cost more than their size, and bytes that a reader does not refuse, with other examples each time (MINUTES=5 a target)
-	@FUZZ_MINUTES=$(or $(MINUTES),5) $(BIN)/python -m pytest -q tests/attacks/test_reading_fuzzed.py tests/unit/redis_components/test_fuzzed_records.py
+	@FUZZ_MINUTES=$(or $(MINUTES),5) $(BIN)/python -m pytest -q tests/attacks/test_reading_fuzzed.py tests/attacks/test_fuzzed_inputs.py tests/unit/redis_components/test_fuzzed_records.py
 
 deaths: $(STAMP) ## Each way to die, of a crawler, a Redis, a fleet, and what it costs, into benchmarks/results/ (about 45 minutes)
 	@$(BIN)/python -m benchmarks kill_table deaths

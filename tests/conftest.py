@@ -41,6 +41,7 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_deaths\.py::.*\[(interpreter\ held|SIGSTOP\ crawler,\ its\ pool\ child\ killed)\]
       | test_refusing_redis\.py::.*same_processes\[(NOREPLICAS|READONLY|NOPERM|MISCONF)\]
       | test_marked_secrets\.py
+      | test_processes_and_time\.py::.*snapshot
       | test_benchmarks_fleet\.py
       | test_documented_commands\.py
       | test_deploy\.py::test_versions_with_other

@@ -140,7 +140,7 @@ def rules_of(text: str, name: str = "events.toml") -> Rules:
     """The rules of a text in TOML. Raises ConfigError."""
     try:
         found = _File.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{name} is not valid TOML: {error}") from None
     except ValidationError as error:
         raise ConfigError("\n".join(f"{name}: {_line(one)}" for one in error.errors())) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import resource
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from scrapy.utils.test import get_crawler
 
 from tests.support.crawl import crawl
 from workers import settings
+from workers.crawler import descriptors
 from workers.crawler.http_client import DownloadHandler
 from workers.process.public_addresses import Allowance, PrivateAddress, allow
 
@@ -197,3 +199,30 @@ def test_a_kept_connection_is_not_given_to_who_may_not_have_it() -> None:
             await asyncio.sleep(0)
 
     asyncio.run(run())
+
+
+def test_a_download_without_a_free_descriptor_waits_for_one(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(descriptors, "_said_at", float("-inf"))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    async def run() -> Response:
+        server = await asyncio.start_server(raw(ok(b"page")), "127.0.0.1", 0)
+        handler = DownloadHandler(get_crawler(settings_dict={"TWISTED_REACTOR_ENABLED": False}))
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+            request = Request(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+            page = asyncio.ensure_future(handler.download_request(request))
+            done, _ = await asyncio.wait([page], timeout=3 * descriptors.AGAIN_S)
+            assert not done
+            assert "too many open files: downloads wait" in caplog.text
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+            return await page
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+            await handler.close()
+            server.close()
+            await asyncio.sleep(0)
+
+    assert asyncio.run(asyncio.wait_for(run(), 60)).body == b"page"

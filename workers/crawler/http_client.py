@@ -11,6 +11,7 @@ from yarl import URL
 
 from workers.process.public_addresses import GuardedConnector, allowance_of, allowing
 
+from .descriptors import none_left, wait_for_one
 from .scrapy_internals import AiohttpDownloadHandler, ClientResponse
 
 if TYPE_CHECKING:
@@ -47,9 +48,15 @@ class DownloadHandler(AiohttpDownloadHandler):
         )
 
     async def download_request(self, request: Request) -> Response:
-        """The response; connections are made as the request may."""
-        with allowing(allowance_of(request)):
-            return await super().download_request(request)
+        """The response; connections are made as the request may. Where no descriptor is left it waits for one."""
+        while True:
+            try:
+                with allowing(allowance_of(request)):
+                    return await super().download_request(request)
+            except Exception as error:
+                if not none_left(error):
+                    raise
+            await wait_for_one()
 
     @staticmethod
     def _extract_headers(response: ClientResponse) -> Headers:

@@ -68,6 +68,8 @@ def _requirements(file: Path) -> list[str]:
         lines = [line.partition(" #")[0].strip() for line in file.read_text("utf-8").splitlines()]
     except FileNotFoundError:
         return []
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from None
     found = [line for line in lines if line and not line.startswith("#")]
     if wrong := next((line for line in found if line.startswith("-")), ""):
         raise ConfigError(f"{file}: {wrong!r:.100}: only requirements can go into a wheel; give the project a pyproject.toml")

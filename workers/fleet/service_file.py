@@ -51,7 +51,7 @@ def read_services(path: Path) -> dict[str, ServiceRecord]:
         content = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: is not TOML: {error}") from None
     for key in content:
         if key != "services":

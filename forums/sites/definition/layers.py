@@ -84,7 +84,7 @@ def origin(layers: Layers, loc: tuple[str | int, ...]) -> Path:
 def _table(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as exc:
         raise SiteError(f"{path}: cannot be read as TOML: {exc}") from exc
 
 
