@@ -34,8 +34,8 @@ def consume(
 ) -> int:
     """Take a service's items out of Redis until Ctrl-C or SIGTERM. Each arrives at least once; what is killed loses none.
 
-    TARGET is `jsonl:PATH`, `csv:PATH`, `http://…`, or a database such as `sqlite:///books.sqlite`. Several may run for one
-    service: one takes items, the others take over when it dies.
+    TARGET is `jsonl:PATH`, `csv:PATH`, `parquet:PATH`, `http://…`, or a database such as `sqlite:///books.sqlite`. Several may
+    run for one service: one takes items, the others take over when it dies.
 
     **Examples:**
 
@@ -130,6 +130,7 @@ def _sink(target: Target, *, key: str, table: str, max_bytes: int, max_age_s: fl
     from workers.consumers.database_rows import DatabaseRows
     from workers.consumers.files import CsvRows, JsonLines
     from workers.consumers.http_post import HttpPost
+    from workers.consumers.parquet_files import ParquetFiles
     from workers.process.item_targets import TargetKind
 
     if key and target.kind is not TargetKind.DATABASE:
@@ -139,6 +140,8 @@ def _sink(target: Target, *, key: str, table: str, max_bytes: int, max_age_s: fl
             return JsonLines(Path(target.place), max_bytes=max_bytes, max_age_s=max_age_s)
         case TargetKind.CSV:
             return CsvRows(Path(target.place), max_bytes=max_bytes, max_age_s=max_age_s)
+        case TargetKind.PARQUET:
+            return ParquetFiles(Path(target.place), max_bytes=max_bytes, max_age_s=max_age_s)
         case TargetKind.DATABASE:
             return DatabaseRows(target.place, table, key)
         case TargetKind.HTTP:

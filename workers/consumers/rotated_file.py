@@ -20,11 +20,13 @@ Ends = Callable[[bytes], int]
 class RotatedFile:
     """Appends records to `path`. What a process that was killed left half written is cut off: it is still in Redis.
 
-    `max_bytes` and `max_age_s` (since it was opened; 0: no limit) are when it becomes `<name>-<time>.<ending>`.
+    `max_bytes` and `max_age_s` (since it was opened; 0: no limit) are when it becomes `<name>-<time>.<ending>`. `becomes` is the
+    ending of what is made of it then: no name is used for which such a file is there.
     """
 
-    def __init__(self, path: Path, whole: Ends, *, max_bytes: int, max_age_s: float) -> None:
+    def __init__(self, path: Path, whole: Ends, *, max_bytes: int, max_age_s: float, becomes: str = "") -> None:
         self.path = path
+        self._endings = {path.suffix, becomes or path.suffix}
         self._whole = whole
         self._max_bytes = max_bytes
         self._max_age_s = max_age_s
@@ -61,8 +63,9 @@ class RotatedFile:
         """Rename the present file and begin another one."""
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
         number = 0
-        while (old := self.path.with_name(f"{self.path.stem}-{stamp}.{number:03}{self.path.suffix}")).exists():
+        while any(self.path.with_name(f"{self.path.stem}-{stamp}.{number:03}{ending}").exists() for ending in self._endings):
             number += 1
+        old = self.path.with_name(f"{self.path.stem}-{stamp}.{number:03}{self.path.suffix}")
         try:
             self.path.rename(old)
         except OSError as error:
@@ -82,6 +85,8 @@ class RotatedFile:
             raise ConfigError(f"{self.path} cannot be opened: {error.strerror}: name a file that this user may write") from None
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(self._fd).st_ino != self.path.stat().st_ino:  # its writer renamed it after it was opened here
+                raise BlockingIOError
         except OSError:
             os.close(self._fd)
             raise ConfigError(f"{self.path} is written by another process: give each consumer its own file") from None

@@ -93,6 +93,6 @@ def _check_values(record: ServiceRecord, where: str) -> None:
     if record.consumer not in ("", NO_CONSUMER, FORUM_WRITER) and not is_target(record.consumer):
         known = [NO_CONSUMER, FORUM_WRITER]
         raise ConfigError(
-            f"{where}.consumer: {record.consumer!r} is not {NO_CONSUMER}, {FORUM_WRITER}, jsonl:PATH, csv:PATH, a database's URL"
-            f" or an http:// address{did_you_mean(record.consumer, known)}"
+            f"{where}.consumer: {record.consumer!r} is not {NO_CONSUMER}, {FORUM_WRITER}, jsonl:PATH, csv:PATH, parquet:PATH,"
+            f" a database's URL or an http:// address{did_you_mean(record.consumer, known)}"
         )

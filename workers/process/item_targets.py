@@ -1,4 +1,4 @@
-"""What `trawl consume` writes items to, as a text: `jsonl:PATH`, `csv:PATH`, a URL of SQLAlchemy's, `http://…`. Pure."""
+"""What `trawl consume` writes items to, as a text: `jsonl:PATH`, `parquet:PATH`, a URL of SQLAlchemy's, `http://…`. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from redis_components.errors import ConfigError, did_you_mean
 
 _DATABASES = ("sqlite", "postgresql", "mysql", "mariadb", "oracle", "mssql")
 _DATABASE = re.compile(rf"({'|'.join(_DATABASES)})(\+\w+)?://", re.ASCII)
-FORMS = "jsonl:PATH, csv:PATH, http://HOST/PATH, https://HOST/PATH, or a database such as sqlite:///PATH"
+FORMS = "jsonl:PATH, csv:PATH, parquet:PATH, http://HOST/PATH, https://HOST/PATH, or a database such as sqlite:///PATH"
 
 
 class TargetKind(StrEnum):
@@ -18,6 +18,7 @@ class TargetKind(StrEnum):
 
     JSONL = "jsonl"  # JSON Lines, in files that are rotated
     CSV = "csv"  # comma-separated values, in files that are rotated
+    PARQUET = "parquet"  # Parquet files, of a journal that is rotated
     DATABASE = "database"  # a table of any database that SQLAlchemy knows
     HTTP = "http"  # POST of JSON Lines
 
@@ -43,12 +44,12 @@ def is_target(text: str) -> bool:
 def parse_target(text: str) -> Target:
     """The target of a text. Raises ConfigError, which shows nothing behind a URL's scheme: it may hold a password."""
     scheme, colon, rest = text.partition(":")
-    if scheme in (TargetKind.JSONL, TargetKind.CSV) and rest.strip():
+    if scheme in (TargetKind.JSONL, TargetKind.CSV, TargetKind.PARQUET) and rest.strip():
         return Target(kind=TargetKind(scheme), place=rest)
     if scheme in ("http", "https") and re.fullmatch(r"//[^/?#\s]+\S*", rest):
         return Target(kind=TargetKind.HTTP, place=text)
     if _DATABASE.match(text):
         return Target(kind=TargetKind.DATABASE, place=text)
     shown = f"{scheme}:…" if colon else text
-    hint = did_you_mean(scheme, ["jsonl", "csv", "http", *_DATABASES])
+    hint = did_you_mean(scheme, ["jsonl", "csv", "parquet", "http", *_DATABASES])
     raise ConfigError(f"{shown!r:.100} is not a target: write {FORMS}{hint}")
