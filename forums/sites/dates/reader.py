@@ -21,6 +21,7 @@ from .month_words import in_january
 from .short_forms import just_now, latest, year_is_missing
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_ENGLISH_AGO = re.compile(r"\d+(?:\.\d+)? (?:second|minute|hour|day|week|month|year)s? ago", re.IGNORECASE)
 _MILLISECONDS_FROM = 100_000_000_000  # as seconds the year 5138, as milliseconds March 1973
 _YEARS = range(1971, 2100)  # others are how software says "never", as 0001-01-01 and 9999-12-31
 _LONGEST = 100  # characters; no date is longer, and dateparser's time grows with the length
@@ -93,6 +94,8 @@ class DateReader:
         return found if found <= self._now else found - timedelta(days=1)
 
     def _in_words(self, text: str) -> tuple[datetime | None, bool]:
+        if _ENGLISH_AGO.fullmatch(text) and self._language not in (None, "en"):  # skins in English are on boards of any language
+            return self._timed(ask, text, self._now, language="en"), False
         known = _known.get((shape_of(text), self._language))
         if isinstance(known, Form):
             found = known.read(numbers_of(text), self._now)
@@ -143,13 +146,13 @@ class DateReader:
         except ValueError:  # of a day that the month has not
             return None
 
-    def _timed(self, question: Callable[..., Answer], text: str, *more: Any) -> Answer | None:
+    def _timed(self, question: Callable[..., Answer], text: str, *more: Any, language: str | None = None) -> Answer | None:
         """The answer of what asks dateparser; None where the page has had its share, of time or of texts other than dates."""
         if self._patience <= 0 or self._left_s <= 0:
             return None
         begun = time.thread_time()
         try:
-            answer = question(text, self._language, *more, until=begun + self._left_s)
+            answer = question(text, language or self._language, *more, until=begun + self._left_s)
         except OutOfTime:
             self._left_s = 0.0
             return None

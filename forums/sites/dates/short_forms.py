@@ -18,7 +18,7 @@ _HALF = re.compile(r"\bhalf an? ", re.IGNORECASE)
 _JUST_NOW = frozenset(
     {
         "just now", "right now", "a moment ago", "moments ago", "a few moments ago", "a few seconds ago", "few seconds ago",
-        "seconds ago", "just posted", "gerade eben", "eben", "soeben", "gerade jetzt", "vor wenigen sekunden",
+        "seconds ago", "current ago", "just posted", "gerade eben", "eben", "soeben", "gerade jetzt", "vor wenigen sekunden",
         "vor einem moment", "vor einem augenblick", "vor kurzem", "à l'instant", "a l'instant", "il y a quelques secondes",
         "il y a un instant", "à l’instant", "maintenant", "ahora mismo", "ahora", "justo ahora", "hace un momento",
         "hace unos segundos", "hace unos instantes", "agora mesmo", "agora", "agora há pouco", "há poucos segundos",

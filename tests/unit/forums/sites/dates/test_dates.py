@@ -111,7 +111,8 @@ def test_just_now(language: str | None, text: str) -> None:
     [
         ("en", "2.87 years ago", 2.87 * 365), ("en", "1.5 hours ago", 1.5 / 24), (None, "2.87 years ago", 2.87 * 365),
         ("de", "vor 2,5 Stunden", 2.5 / 24), ("ru", "2,5 года назад", 2.5 * 365), ("pl", "godzinę temu", 1 / 24),
-        ("en", "half an hour ago", 0.5 / 24),
+        ("en", "half an hour ago", 0.5 / 24), ("zh", "2.87 years ago", 2.87 * 365), ("ru", "1.5 hours ago", 1.5 / 24),
+        ("zh", "3 hours ago", 3 / 24),
     ],
 )  # fmt: skip
 def test_parts_of_years_and_hours_ago(language: str | None, text: str, days: float) -> None:
