@@ -148,6 +148,7 @@ class RowsPage(Page):
 
     _selecting: ClassVar[frozenset[str]] = Page._selecting | {
         "rows",
+        "skip",
         "next",
         "pages",
         "total",
@@ -159,6 +160,7 @@ class RowsPage(Page):
 
     first_url: str | None = Field(default=None, description="template of the first page's URL, where it is made differently")
     rows: Select = Field(description="its rows; fields are looked for within a row")
+    skip: Select | None = Field(default=None, description="what only rows have within them that are left out, as advertisements")
     next: FieldSpec | None = Field(default=None, description="the link to the next page")
     pages: FieldSpec | None = Field(default=None, description="how many pages there are")
     total: FieldSpec | None = Field(default=None, description="how many rows there are on all pages")

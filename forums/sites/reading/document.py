@@ -115,8 +115,17 @@ class Document:
 
     def rows(self, page: RowsPage) -> list[Any]:
         """The rows in their order. Raises UnreadablePage for JSON without them; HTML without rows is an empty page. From now on
-        each is read without the rows within it.
+        each is read without the rows within it. Those that `skip` finds something in are left out.
         """
+        rows = self._all_rows(page)
+        return rows if page.skip is None else [row for row in rows if not self._has(page.skip, row)]
+
+    def _has(self, select: Select, row: Any) -> bool:
+        """Whether a row has it; in JSON what is false, zero or empty is not there."""
+        found = self.find(select, row)
+        return bool(found) if select.syntax == "html" else any(found)
+
+    def _all_rows(self, page: RowsPage) -> list[Any]:
         if page.format == "html":
             rows = not_too_many([row for row in self.find(page.rows) if isinstance(row, etree._Element)])
             self._inner = inner_rows(rows)
