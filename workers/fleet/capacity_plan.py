@@ -13,7 +13,7 @@ PAGES_PER_CORE_S = 900.0  # fetch, frontier and a page that is hardly read: 1.1 
 REDIS_COMMANDS_PER_PAGE = 9.4
 REDIS_CPU_PER_PAGE_S = 42e-6
 # benchmarks/results/reading.md: the dearest of the JSON and of the HTML pages there
-READ_PAGE_S = {"json": 1.1e-3, "html": 7.4e-3}
+READ_PAGE_S = {"json": 0.55e-3, "html": 3.5e-3}
 # benchmarks/results/supervision.md: of a minute, "all commands"
 REDIS_COMMANDS_OF_FLEET_S = 3_804 / 60
 REDIS_COMMANDS_PER_CRAWLER_S = 14_784 / 60
