@@ -93,7 +93,7 @@ def test_a_redis_that_hangs_holds_up_a_look_for_a_bounded_time() -> None:
         server.resume()
         assert failure is not None
         assert "does not answer in time" in failure
-        assert source._client.connection_pool.connection_kwargs["socket_timeout"] <= ANSWER_S
+        assert source.client.connection_pool.connection_kwargs["socket_timeout"] <= ANSWER_S
         assert client.info("stats")["total_connections_received"] <= before + 1, "it tries once more at most"
 
 
