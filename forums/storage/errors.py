@@ -24,7 +24,7 @@ _EXAMPLES = "sqlite:///data/trawl.sqlite or postgresql+psycopg://user:password@h
 
 # What the driver says -> what the operator does. The first that fits is taken.
 _FIXES = (
-    (r"No module named 'psycopg", "install the driver: pip install 'trawl[postgres]'"),
+    (r"No module named 'psycopg", "install the driver: pip install 'trawl-fleet[postgres]'"),
     (r"No module named|Can't load plugin", f"use {_EXAMPLES}"),
     (r"password authentication|no password supplied|role .* does not exist|Ident authentication|Peer authentication",
      "check user and password in TRAWL_DATABASE_URL"),

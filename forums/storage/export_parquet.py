@@ -44,7 +44,7 @@ def write_parquet(columns: list[Column[Any]], rows: Rows, out: BinaryIO) -> int:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise ConfigError("the format parquet needs pyarrow: install it with pip install 'trawl[parquet]'") from error
+        raise ConfigError("the format parquet needs pyarrow: install it with pip install 'trawl-fleet[parquet]'") from error
     schema = pa.schema([pa.field(column.name, _type(pa, column), nullable=bool(column.nullable)) for column in columns])
     texts = [place for place, column in enumerate(columns) if column.name in ("title", "body", "body_html")]
     count = chars = 0

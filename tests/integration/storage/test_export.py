@@ -125,7 +125,7 @@ def test_parquet_has_types_and_row_groups(filled: Database, monkeypatch: pytest.
 
 def test_without_its_library_parquet_names_the_extra(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ConfigError, match=r"pip install 'trawl\[parquet\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'trawl-fleet\[parquet\]'"):
         export(database, "posts", "parquet", io.BytesIO())
 
 
