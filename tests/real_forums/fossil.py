@@ -135,7 +135,10 @@ class Fossil(Software):
             first, last = self._cards(uuids[fpid]), self._cards(uuids[newest[fpid]])
             if not last["W"]:
                 continue  # deleted
-            shown = {"text": last["W"], "author": first["U"]}
+            at = (
+                None if first["D"] != last["D"] else first["D"][:16].replace("T", " ")
+            )  # of an edited post only the edit's is shown
+            shown = {"text": last["W"], "author": first["U"], "at": at}
             if fpid == root:
                 title = last["H"].replace("\\s", " ")
                 topics[uuids[fpid][:10]] = {**shown, "forum_id": "forum", "title": title, "replies": None}

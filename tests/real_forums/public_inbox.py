@@ -11,19 +11,16 @@ import random
 import re
 import shutil
 import subprocess
-from email.message import EmailMessage
-from email.utils import formatdate, parseaddr
+from email.utils import parseaddr, parsedate_to_datetime
 from typing import Any, ClassVar
 
 import pytest
 
 from tests.real_forums.environment import bare_environment, free_port
+from tests.real_forums.letters import Letters
 from tests.real_forums.software import Software
 from tests.real_forums.written import written_by_sites_new
 from tests.support.processes import wait_until
-
-PEOPLE = ("Alice Ash <alice@example.org>", "Bob Birch <bob@example.org>", "Chloé Cèdre <chloe@example.org>")
-BEGIN_S = 1_790_000_000
 
 
 class PublicInbox(Software):
@@ -38,8 +35,7 @@ class PublicInbox(Software):
         self._environment = bare_environment(
             HOME=str(self.folder), PATH="/usr/bin:/bin", PI_CONFIG=str(self.folder / "config"), TZ="UTC"
         )
-        self._sent: list[list[EmailMessage]] = []
-        self._count = 0
+        self._letters = Letters()
 
     def start(self) -> None:
         port = free_port()
@@ -69,7 +65,6 @@ class PublicInbox(Software):
     def _populate(self) -> None:
         chance = random.Random(9)
         for thread in range(210):
-            self._sent.append([])
             for _ in range(chance.choice((1, 1, 2, 3, 6))):
                 self._send(thread, chance)
         self._wait()
@@ -78,12 +73,9 @@ class PublicInbox(Software):
         chance = random.Random(10)
         for thread in range(0, 40, 2):
             self._send(thread, chance)
-        for _ in range(5):
-            self._sent.append([])
-            self._send(len(self._sent) - 1, chance)
-        removed = [messages for messages in self._sent[60:] if len(messages) > 2][:5]
-        for messages in removed:
-            message = messages.pop()
+        for later in range(210, 215):
+            self._send(later, chance)
+        for message in self._letters.removed(5):
             self._run("public-inbox-learn", "rm", "--all", stdin=message.as_bytes())
         self._wait()
 
@@ -101,9 +93,11 @@ class PublicInbox(Software):
                 continue
             message = email.message_from_bytes(self._bytes(*git, "show", f"{commit}:m"), policy=email.policy.default)
             name = str(message["Message-ID"]).strip("<>")
-            if name in self._gone():
+            if name not in self._letters.ids():
                 continue
-            told = {"text": message.get_content(), "author": parseaddr(str(message["From"]))[0]}  # type: ignore[attr-defined]
+            at = parsedate_to_datetime(str(message["Date"])).strftime("%Y-%m-%d %H:%M")
+            author = parseaddr(str(message["From"]))[0]
+            told = {"text": message.get_content(), "author": author, "at": at}  # type: ignore[attr-defined]
             answered = str(message["In-Reply-To"] or "").strip("<>")
             if not answered:
                 topics[name] = {**told, "forum_id": "garden", "title": str(message["Subject"]), "replies": None}
@@ -112,33 +106,14 @@ class PublicInbox(Software):
                 comments[name] = {**told, "topic_id": root, "parent": None if answered == root else answered}
         return {"topics": topics, "comments": comments}
 
-    def _gone(self) -> frozenset[str]:
-        left = {str(one["Message-ID"]).strip("<>") for messages in self._sent for one in messages}
-        return frozenset({f"m{number}@example.org" for number in range(1, self._count + 1)} - left)
-
     def _send(self, thread: int, chance: random.Random) -> None:
-        before = self._sent[thread]
-        self._count += 1
-        message = EmailMessage()
-        message["From"] = chance.choice(PEOPLE)
-        message["To"] = "garden@example.org"
-        message["Date"] = formatdate(BEGIN_S + 61 * self._count)
-        message["Message-ID"] = f"<m{self._count}@example.org>"
-        message["Subject"] = f"Re: Topic {thread}" if before else f"Topic {thread}"
-        text = f"Message {self._count} of topic {thread}.\n\nSaid at some length, with an ümlaut.\n"
-        if before:
-            answered = chance.choice(before)
-            message["In-Reply-To"] = answered["Message-ID"]
-            message["References"] = " ".join(dict.fromkeys([str(before[0]["Message-ID"]), str(answered["Message-ID"])]))
-            text += "\n> What was said before,\n> in two lines.\n\nAnd what is answered.\n"
-        message.set_content(text)
-        before.append(message)
-        (self._maildir / "new" / f"{self._count}.host").write_bytes(message.as_bytes())
+        message = self._letters.write(thread, chance)
+        (self._maildir / "new" / f"{self._letters.count}.host").write_bytes(message.as_bytes())
 
     def _wait(self) -> None:
         """Until the archive has what was sent."""
         git = ("git", f"--git-dir={self._inbox}/git/0.git", "log", "--oneline", "master")
-        wait_until(lambda: len(self._run(*git).splitlines()) >= self._count, self.log, 120)
+        wait_until(lambda: len(self._run(*git).splitlines()) >= self._letters.count, self.log, 120)
 
     def _run(self, *command: str, stdin: bytes = b"") -> str:
         return self._bytes(*command, stdin=stdin).decode()

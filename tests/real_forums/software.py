@@ -17,7 +17,7 @@ from tests.support.processes import wait_until
 @dataclass(frozen=True, kw_only=True)
 class Topic:
     """A topic as a guest may see it. `text` is its opening post's text, without markup; `replies` without the opening post, None
-    where the topic's pages do not say how many.
+    where the topic's pages do not say how many. `at`: when it was written, `2026-01-31 12:05` in UTC; None: not compared.
     """
 
     forum_id: str
@@ -25,16 +25,18 @@ class Topic:
     text: str
     author: str | None
     replies: int | None
+    at: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comment:
-    """A reply that a guest may see, `text` without markup. `parent` where the software keeps one."""
+    """A reply that a guest may see, `text` without markup. `parent` where the software keeps one; `at` as of a topic."""
 
     topic_id: str
     text: str
     author: str | None
     parent: str | None = None
+    at: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ import redis
 
 from tests.real_forums.flaskbb import FlaskBB
 from tests.real_forums.fossil import Fossil
+from tests.real_forums.hyperkitty import HyperKitty
 from tests.real_forums.machina import Machina
 from tests.real_forums.misago import Misago, MisagoPages
 from tests.real_forums.nodebb import NodeBB
@@ -21,7 +22,7 @@ from tests.real_forums.software import Software, Truth
 from tests.real_forums.spirit import Spirit
 from tests.real_forums.watching import Watch, differences
 
-KINDS: list[type[Software]] = [Misago, MisagoPages, NodeBB, FlaskBB, Fossil, PublicInbox, Machina, Spirit]
+KINDS: list[type[Software]] = [Misago, MisagoPages, NodeBB, FlaskBB, Fossil, HyperKitty, PublicInbox, Machina, Spirit]
 ONLY = os.environ.get("ONLY", "").split()
 
 

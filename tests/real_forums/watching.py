@@ -74,20 +74,21 @@ class Watch:
         """What the database holds now."""
         with sqlite3.connect(f"file:{self.database}?mode=ro", uri=True) as database:
             topics = database.execute(
-                "SELECT id, deleted_at, forum_id, title, body, author, reply_count FROM posts WHERE site = ?", (self.site,)
+                "SELECT id, deleted_at, forum_id, title, body, author, reply_count, created_at FROM posts WHERE site = ?",
+                (self.site,),
             ).fetchall()
             comments = database.execute(
-                "SELECT id, deleted_at, post_id, body, author, parent_id FROM comments WHERE site = ?", (self.site,)
+                "SELECT id, deleted_at, post_id, body, author, parent_id, created_at FROM comments WHERE site = ?", (self.site,)
             ).fetchall()
         return Stored(
             seen=Truth(
                 topics={
-                    row[0]: Topic(forum_id=row[2], title=row[3], text=row[4], author=row[5], replies=row[6])
+                    row[0]: Topic(forum_id=row[2], title=row[3], text=row[4], author=row[5], replies=row[6], at=_minute(row[7]))
                     for row in topics
                     if row[1] is None
                 },
                 comments={
-                    row[0]: Comment(topic_id=row[2], text=row[3], author=row[4], parent=row[5])
+                    row[0]: Comment(topic_id=row[2], text=row[3], author=row[4], parent=row[5], at=_minute(row[6]))
                     for row in comments
                     if row[1] is None
                 },
@@ -132,12 +133,16 @@ def differences(truth: Truth, seen: Truth, *, most: int = 10) -> list[str]:
     return [*said[:most], f"... {len(said)} differences: {dict(kinds)}"] if len(said) > most else said
 
 
+def _minute(stored: str | None) -> str | None:
+    return stored[:16].replace("T", " ") if stored else None
+
+
 def _differ(true: Topic | Comment, found: Topic | Comment) -> list[str]:
     said = []
     for name in true.__dataclass_fields__:
         expected, was = getattr(true, name), getattr(found, name)
         if name in {"text", "title"}:
             expected, was = " ".join(str(expected).split()), " ".join(str(was).split())
-        if expected != was and not (name in {"parent", "replies"} and expected is None):
+        if expected != was and not (name in {"parent", "replies", "at"} and expected is None):
             said.append(f"{name} is {was!r}, should be {expected!r}")
     return said
