@@ -22,6 +22,7 @@ MOST_PAGES = 24
 """Fetched for one forum."""
 _GROUPS = 4  # of links of a page, that are followed
 _SAMPLES = 2  # links of a group that are followed to see what it leads to
+_MORE_SAMPLES = 8  # where those have a thread's title and no posts: new threads have but one
 _THREADS = 5  # that are read
 _UPWARDS = 8  # links of a thread's page that may lead to its list
 _HELD = 0.5  # what a list's rows hold of the text that looks like posts
@@ -80,11 +81,31 @@ class Explorer:
         for group in link_groups(page)[:_GROUPS]:
             if group.size() < _HELD * page.text_size:
                 continue
-            samples = [(group.titles[n], await self._get(group.urls[n])) for n in _spread(len(group.urls), _SAMPLES)]
-            threads = [one for title, one in samples if one is not None and one.is_thread and _is_titled(one, title)]
-            if threads and len(threads) == len([one for _, one in samples if one is not None]):
+            threads, bare, others = await self._sampled(group, _SAMPLES)
+            if bare and not others:
+                threads, bare, others = await self._sampled(group, _MORE_SAMPLES)
+            if threads and not others:
                 return FoundForum(group, threads)
         return None
+
+    async def _sampled(self, group: LinkGroup, count: int) -> tuple[list[OpenedPage], int, int]:
+        """The threads among some pages of a group; how many have their link's title and neither posts nor a list, as a thread of
+        one short post looks; and how many are something else.
+        """
+        threads, bare, others = [], 0, 0
+        for n in _spread(len(group.urls), count):
+            page = await self._get(group.urls[n])
+            if page is None:
+                continue
+            if not _is_titled(page, group.titles[n]):
+                others += 1
+            elif page.is_thread:
+                threads.append(page)
+            elif any(one.size() >= _HELD * page.text_size for one in link_groups(page)[:_GROUPS]):
+                others += 1
+            else:
+                bare += 1
+        return threads, bare, others
 
     async def _as_index(self, page: OpenedPage) -> FoundForum | None:
         for group in link_groups(page)[:_GROUPS]:

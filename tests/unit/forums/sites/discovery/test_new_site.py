@@ -8,6 +8,7 @@ import asyncio
 import re
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,19 @@ def test_every_post_is_read_by_what_was_learned(name: str, kind: str, folder: Pa
     boards = forum.boards if kind == "index" else forum.boards[:1]
     assert seen == sum(len(forum.of_board(board)) for board in boards)
     assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("every", [2, 3, 4])
+@pytest.mark.parametrize("name", FORUMS)
+def test_new_threads_of_one_post_do_not_hide_the_list(name: str, every: int) -> None:
+    """What such a page holds cannot be told from a page of anything else: others of the list tell."""
+    forum = FORUMS[name]()
+    forum.threads = [replace(one, posts=one.posts[:1]) if n % every else one for n, one in enumerate(forum.threads)]
+    visitor = Stored(forum.page)
+    found = asyncio.run(Explorer(visitor).look(asyncio.run(visitor.get(BASE + addresses(forum)["board"]))))
+    assert found is not None
+    assert {title.strip() for title in found.listed.titles} <= {one.title for one in forum.threads}
+    assert len(visitor.asked) <= MOST_PAGES
 
 
 def test_a_link_that_changes_with_a_reply_is_the_token(folder: Path) -> None:
