@@ -78,6 +78,7 @@ class Act(Protocol):
         self,
         spider: str = "toy",
         mode: str = "crawl",
+        mb: int = 8,
         url: str = "",
         before: CrawlerRecord | None = None,
         slot_ttl_s: float = 10.0,
@@ -91,6 +92,7 @@ def act(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Act:
     def begin(
         spider: str = "toy",
         mode: str = "crawl",
+        mb: int = 8,
         url: str = "",
         before: CrawlerRecord | None = None,
         slot_ttl_s: float = 10.0,
@@ -111,7 +113,7 @@ def act(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Act:
             registry,
             options=CrawlerOptions(
                 spider=spider,
-                arguments={"mode": mode},
+                arguments={"mode": mode, "mb": str(mb)},
                 settings={"HEARTBEAT_INTERVAL": "0.2", "SHUTDOWN_GRACE": "4", **{k: str(v) for k, v in settings.items()}},
             ),
             log=log,
@@ -331,8 +333,7 @@ def test_a_memory_limit_below_what_an_empty_crawler_needs_is_refused_by_name(act
     ],
 )
 def test_a_crawler_over_its_hard_memory_limit_is_ended_at_once(act: Act, mode: str, end: str) -> None:
-    with act(mode=mode, CRAWLER_MEMORY_HARD_MB=250) as stage:
-        stage.supervisor._options.arguments["mb"] = "240" if mode == "swell" else "8"
+    with act(mode=mode, mb=240 if mode == "swell" else 8, CRAWLER_MEMORY_HARD_MB=250) as stage:
         wait_until(lambda: stage.registry.errors(), stage.said)
         assert stage.registry.errors()[0].what.startswith(end), stage.said()
         assert stage.expired
