@@ -15,6 +15,8 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,6 +48,7 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_documented_commands\.py
       | test_deploy\.py::test_versions_with_other
       | test_benchmarks\.py::test_(a_crawler_is_compared|a_pause_and|the_fleets_settings|chains_are|every_request_and)
+      | test_benchmarks\.py::test_(two_crawlers_share|start_tasks)
       | test_database_away\.py::.*before_anything_starts\[(blah|mysql|postgresql|http)
       | test_worker_choices\.py::test_a_crawlers_task_is_neither_stuck
       | test_scheduler_bad_input\.py::test_a_start_task_that_cannot_be_read.*\[(\[1\]|\]|\{"url":\ \])
@@ -76,8 +79,31 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: what tests start would not hear it either
         signal.signal(signal.SIGINT, signal.default_int_handler)
     cache = getattr(config, "cache", None)
-    if cache is not None and os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    if cache is None:
+        return
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         os.environ.setdefault("PYTHONPYCACHEPREFIX", str(cache.mkdir("bytecode")))
+        sys.dont_write_bytecode, sys.pycache_prefix = False, os.environ["PYTHONPYCACHEPREFIX"]
+    if getattr(config.option, "numprocesses", None) and not cache.get("trawl/compiled", False):
+        _compile_tests()
+        cache.set("trawl/compiled", True)
+
+
+def _compile_tests() -> None:
+    """Compile the tests once, before xdist's workers start: each would do it at the same time, for 8 s of CPU (70 % is pytest's
+    rewriting of assertions).
+    """
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-qq"]
+    halves = [("unit", "lua", "contract"), ("integration", "attacks", "faults", "acceptance")]
+    here = Path(__file__).parent
+    running = [
+        subprocess.Popen(
+            [*command, *(str(here / folder) for folder in half)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        for half in halves
+    ]
+    for one in running:
+        one.wait()  # what fails to compile is said by the workers
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
