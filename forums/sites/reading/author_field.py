@@ -13,16 +13,19 @@ LONGEST = 60
 _LIKELY = 0.3
 _NEARLY_SURE = 0.45
 _MOST_PLACES = 12
-_BY = re.compile(
+_BY_WORDS = (
     r"^(?:(?:re: .{0,100})?(?:posted|written|started|asked|answered|submitted|sent|original post|geschrieben|verfasst|"
     r"erstellt|publié|"
     r"escrito|publicado|inviato|scritto|geplaatst|skrevet|napisał|сообщение)\s+)?(?:by|von|par|por|da|door|av|af|przez|от|author|autor|"
-    r"автор|作者|from|user)(?:\s*[:：]\s*|\s+)",
-    re.IGNORECASE,
+    r"автор|作者|from|user)"
 )
+_BY = re.compile(_BY_WORDS + r"(?:\s*[:：]\s*|\s+)", re.IGNORECASE)
+_BEFORE_NAME = re.compile(_BY_WORDS + r"\s*[:：]?$", re.IGNORECASE)
 _SAYS = re.compile(
     r"\s*(?:says?|said|wrote|writes|schrieb|schreibt|sagt|a écrit|dice|dijo|escribió|пишет|написал\w*|:)\s*:?$", re.IGNORECASE
 )
+_MAIL = re.compile(r"\s*[<(\[]?[^\s<>()@]+(?:@|\(at\)| at )[^\s<>()@]+[>)\]]?$")
+_MOST_LABELLED = 0.6  # of the blocks
 _REPLY = re.compile(r"in-?repl|reply-?(?:to|author|name|user)|replied|parent-?author", re.IGNORECASE)
 _AROUND = " :,·|•-–(@"  # a name
 _FIRST_TEXTS = 8  # of a block
@@ -54,19 +57,35 @@ def find_authors(paths: BlockPaths) -> dict[int, int]:
 
 
 def find_names(paths: BlockPaths, authors: dict[int, int]) -> dict[int, str]:
-    """Names that stand in no separate element, of blocks without an author where others have one: `by ida: `."""
+    """Names that stand in no separate element: of blocks without an author where others have one (`by ida: `), or of most blocks
+    after a label (`<b>From:</b> ida <ida@example.org>`).
+    """
+    labelled = len(authors) < 0.5 * paths.count
+    read = _after_label if labelled else _after_by
     found: dict[int, str] = {}
-    if len(authors) < 0.5 * paths.count:
-        return found
     for number, block in enumerate(paths.blocks):
         if number in authors:
             continue
-        for k in range(block.texts[0], min(block.texts[1], block.texts[0] + _FIRST_TEXTS)):
-            text = " ".join(paths.tree.texts[k].split())
-            if len(text) <= LONGEST and (by := _BY.match(text)) and (name := _SAYS.sub("", text[by.end() :]).strip(_AROUND)):
-                found[number] = name
-                break
-    return found
+        texts = [
+            " ".join(text.split())
+            for text in paths.tree.texts[block.texts[0] : min(block.texts[1], block.texts[0] + _FIRST_TEXTS)]
+        ]
+        name = next((name for k in range(len(texts)) if (name := read(texts, k))), None)
+        if name:
+            found[number] = name
+    return {} if labelled and len(found) < _MOST_LABELLED * paths.count else found
+
+
+def _after_by(texts: list[str], k: int) -> str | None:
+    text = texts[k]
+    by = _BY.match(text) if len(text) <= LONGEST else None
+    return _SAYS.sub("", text[by.end() :]).strip(_AROUND) if by else None
+
+
+def _after_label(texts: list[str], k: int) -> str | None:
+    if k + 1 >= len(texts) or len(texts[k + 1]) > LONGEST or not _BEFORE_NAME.match(texts[k]):
+        return None
+    return _MAIL.sub("", texts[k + 1]).strip(_AROUND) or texts[k + 1]
 
 
 def name_of(paths: BlockPaths, i: int) -> str:
@@ -96,7 +115,7 @@ def _score(paths: BlockPaths, place: Place) -> float:
     if len(elements) < 0.6 * len(place.first):
         return 0.0
     sample = elements[:6]
-    linked = sum(_is_linked(paths, i) for i in sample) / len(sample)
+    linked = sum(_is_linked(paths, i) or _stands_after_by(paths, i) for i in sample) / len(sample)
     hinted = sum(class_words.says_author(paths.names(i)) for i in sample) / len(sample)
     above = sum(class_words.says_author(paths.names(tree.parent[i])) for i in sample) / len(sample)
     roles = [tree.attributes[i].get("itemprop", "") for i in sample]
@@ -150,7 +169,7 @@ def _name_score(paths: BlockPaths, place: Place, elements: list[int], strings: l
     for number, i in place.first.items():
         block = paths.blocks[number]
         depth += (i - block.start) / max(1, block.end - block.start)
-    headed = sum(_heads_date(paths, i) for i in elements[:6]) / len(elements[:6])
+    headed = sum(_heads_date(paths, i) or _stands_before_date(paths, i) for i in elements[:6]) / len(elements[:6])
     score = 0.2 + 0.2 * headed + 0.1 * (distinct < len(strings)) + 0.1 * paths.presence(place) - 0.1 * min(words, 3)
     score -= 0.2 * depth / len(place.first)
     score += 0.12 * (paths.tree.tag[elements[0]] in _STANDING_OUT) + 0.15 * all(_SAYS.search(text) for text in strings)
@@ -163,6 +182,15 @@ def _heads_date(paths: BlockPaths, i: int) -> bool:
     tree = paths.tree
     inner = next((j for j in range(i + 1, min(tree.end[i], i + 6)) if j in paths.marks.dates), None)
     return inner is not None and tree.owner[tree.first_text[i]] == i and tree.size(i) <= LONGEST
+
+
+def _stands_before_date(paths: BlockPaths, i: int) -> bool:
+    """Whether a date is the next text, but for a short word: `<b>ida</b> on <span>3 March</span>`."""
+    tree = paths.tree
+    after = tree.last_text[i]
+    return any(
+        tree.owner[k] in paths.marks.dates for k in range(after, min(after + 2, len(tree.texts))) if len(tree.texts[k]) <= LONGEST
+    )
 
 
 def _quoted_names(paths: BlockPaths, names: set[str]) -> float:
@@ -185,6 +213,13 @@ def _is_linked(paths: BlockPaths, i: int) -> bool:
             inner = (j for j in range(i + 1, min(tree.end[i], i + 6)) if tree.tag[j] == "a" and tree.size(j) == tree.size(i))
             href = next((tree.attributes[j].get("href") for j in inner), None)
     return href is not None and class_words.is_profile_link(href)
+
+
+def _stands_after_by(paths: BlockPaths, i: int) -> bool:
+    """Whether the text right before an element is `by`, `Posted by` or `作者：`."""
+    tree = paths.tree
+    before = tree.first_text[i] - 1
+    return before >= 0 and len(tree.texts[before]) <= LONGEST and bool(_BEFORE_NAME.match(tree.texts[before].strip()))
 
 
 def _made_otherwise(paths: BlockPaths, number: int, signs: Counter[int], *, headed: bool) -> int | None:

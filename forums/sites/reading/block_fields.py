@@ -81,7 +81,9 @@ def _quality(fields: Fields, words: int) -> float:
     share = min(1.0, sum(size_of(paths, body) for body in fields.bodies) / (_MOST * words))
     if share <= 0:
         return 0.0
-    complete = (0.3 + 0.7 * len(fields.authors) / count) * (0.3 + 0.6 * len(dates) / count + 0.1 * order(dates))
+    complete = (0.3 + 0.7 * (len(fields.authors) + len(fields.names)) / count) * (
+        0.3 + 0.6 * len(dates) / count + 0.1 * order(dates)
+    )
     plausible = (len(filled) / count) * (len(set(filled)) / len(filled)) * (_SHIFTED if _looks_shifted(fields) else 1.0)
     return float(share**0.6 * plausible * complete * (0.3 + 0.7 * fields.found.alone) * (0.4 + 0.6 * fields.found.alike))
 

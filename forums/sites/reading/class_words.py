@@ -15,7 +15,8 @@ def _anywhere(words: str) -> re.Pattern[str]:
 
 
 _AUTHOR = _anywhere(
-    r"author|user_?-?name|poster(?!ior)|nick(?:name)?|(?:^|[\s_-])(?:user|member|creator|handle|byline|owner|from|who|writer)(?:$|[\s_-])|membername|screen-?name|"
+    r"author|user_?-?name|user_?-?id(?:$|\s)|poster(?!ior)|nick(?:name)?|(?:^|[\s_-])(?:user|member|creator|handle|byline|owner|from|who|writer)(?:$|[\s_-])|membername|screen-?name|"
+    r"(?:^|[\s_-])(?:(?:be)?nutzer|verfasser|auteur|autore|pseudo|utente|usuario|utilizador|gebruiker|avtor)(?:name)?(?:$|[\s_-])|"
     r"user-?link|(?:^|\s)bigusername|display-?name|person-?name|fullname|hnuser|autor"
 )
 _ABOUT_AUTHOR = _anywhere(

@@ -74,8 +74,7 @@ def find_marks(tree: PageTree) -> Marks:
     for i, attributes in enumerate(tree.attributes):
         if not attributes:
             continue
-        if i not in marks.dates or tree.tag[i] == "time":
-            _date_attribute(i, attributes, marks)
+        _date_attribute(i, attributes, marks)
         name = attributes.get("id")
         if name and name[-1].isdigit():
             marks.ids.append(i)
@@ -124,8 +123,8 @@ def _date_attribute(i: int, attributes: dict[str, str], marks: Marks) -> None:
             and (date := machine_date(value)) is not None
             and date.precision >= 3
         ):
-            known = marks.dates.get(i)
-            if known is None or known.precision < date.precision or name == "datetime":
+            known = marks.dates.get(i)  # `2 years ago` is less than any day
+            if known is None or known.back is not None or known.precision < date.precision or name == "datetime":
                 marks.dates[i] = date
             return
 

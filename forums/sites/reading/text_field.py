@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from . import class_words
 from .block_paths import BlockPaths, Place
 from .date_field import begins_with_edit
-from .page_tree import Range
+from .page_tree import PageTree, Range
 
 _TEXT_PROPERTIES = frozenset({"text", "articleBody", "commentText", "description"})
 _HOLDER = 0.35  # what holds author and date, too, is taken where nothing else holds half as much
@@ -190,7 +190,7 @@ def _cuts(
         cuts[number].extend(block.inner)
         for other in (authors.get(number), dates.get(number)):
             if other is not None:
-                cuts[number].append((tree.first_text[other], tree.last_text[other]))
+                cuts[number].extend(_own_texts(tree, other, roots.get(number)))
     if sum(_holds(paths, root, (authors.get(number), dates.get(number))) for number, root in roots.items()) > 0.34 * paths.count:
         for number, labels in _labels(paths, roots).items():
             cuts[number].extend(labels)
@@ -207,6 +207,14 @@ def _cuts(
             for number, i in inside:
                 cuts[number].append((tree.first_text[i], tree.last_text[i]))
     return cuts, signatures
+
+
+def _own_texts(tree: PageTree, i: int, root: int | None) -> Iterator[Range]:
+    """The texts of an author or a date; only those outside of further elements, where the body stands in one of these."""
+    if root is None or not i < root < tree.end[i]:
+        yield tree.first_text[i], tree.last_text[i]
+        return
+    yield from ((k, k + 1) for k in range(tree.first_text[i], tree.first_text[root]) if tree.owner[k] == i)
 
 
 def _holds(paths: BlockPaths, root: int, marks: tuple[int | None, ...]) -> bool:
