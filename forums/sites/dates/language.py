@@ -41,6 +41,11 @@ def known_language(name: str) -> str | None:
     return _by_small_letters().get(given) or _by_small_letters().get(given.partition("-")[0])
 
 
+def writes_day_first(language: str | None) -> bool:
+    """Whether a language writes the day before the month in `04-03-2023`; not English without a country, nor None."""
+    return bool(language) and _order(language) == "DMY"
+
+
 def ask(text: str, language: str | None, now: datetime, *, until: float | None = None) -> datetime | None:
     """The date, if there is one; `now` is naive, as is a result that names no time zone. What dateparser would read wrongly is
     read here.
@@ -50,7 +55,7 @@ def ask(text: str, language: str | None, now: datetime, *, until: float | None =
     """
     order = _order(language)
     found = month_day(text, now, day_first=order == "DMY", year_first=order == "YMD") or just_now(text, now)
-    if found is None and (language is None or language[:2] in _EASTERN) and (language or eastern.EAST.search(text)):
+    if found is None and ((language or "")[:2] in _EASTERN or eastern.EAST.search(text)):
         found = eastern.read(text, now)
     if found is None:
         found = parts_ago(text, now, lambda whole: _ask_dateparser(whole, language, now, until))

@@ -10,18 +10,19 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from .date_span import plain, span
 from .eastern import EAST
+from .english import is_english, on_24_hours
 from .forms import Form, Other, learn_shape, learn_text, numbers_of, shape_of
 from .language import OutOfTime, ask
 from .month_words import in_january
 from .short_forms import just_now, latest, year_is_missing
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-_ENGLISH_AGO = re.compile(r"\d+(?:\.\d+)? (?:second|minute|hour|day|week|month|year)s? ago", re.IGNORECASE)
 _MILLISECONDS_FROM = 100_000_000_000  # as seconds the year 5138, as milliseconds March 1973
 _YEARS = range(1971, 2100)  # others are how software says "never", as 0001-01-01 and 9999-12-31
 _LONGEST = 100  # characters; no date is longer, and dateparser's time grows with the length
@@ -40,6 +41,7 @@ class DateReader:
     """
 
     def __init__(self, now: datetime, *, language: str | None, time_zone: str) -> None:
+        self._at = now
         self._zone = ZoneInfo(time_zone)
         self._now = now.astimezone(self._zone).replace(tzinfo=None)
         self._language = language
@@ -69,6 +71,12 @@ class DateReader:
         except (ValueError, OverflowError, OSError):
             return None, False
 
+    @cached_property
+    def _in_english(self) -> DateReader:
+        found = DateReader(self._at, language="en", time_zone=self._zone.key)
+        found._patience, found._left_s = self._patience, self._left_s
+        return found
+
     def _exact(self, text: str, formats: tuple[str, ...]) -> tuple[datetime | None, bool]:
         """By the forms that a site file names, and ISO 8601."""
         for form in formats:
@@ -94,8 +102,10 @@ class DateReader:
         return found if found <= self._now else found - timedelta(days=1)
 
     def _in_words(self, text: str) -> tuple[datetime | None, bool]:
-        if _ENGLISH_AGO.fullmatch(text) and self._language not in (None, "en"):  # skins in English are on boards of any language
-            return self._timed(ask, text, self._now, language="en"), False
+        if self._language is not None and self._language[:2] != "en":
+            if is_english(text):
+                return self._in_english._in_words(text)
+            text = on_24_hours(text)
         known = _known.get((shape_of(text), self._language))
         if isinstance(known, Form):
             found = known.read(numbers_of(text), self._now)
@@ -146,13 +156,13 @@ class DateReader:
         except ValueError:  # of a day that the month has not
             return None
 
-    def _timed(self, question: Callable[..., Answer], text: str, *more: Any, language: str | None = None) -> Answer | None:
+    def _timed(self, question: Callable[..., Answer], text: str, *more: Any) -> Answer | None:
         """The answer of what asks dateparser; None where the page has had its share, of time or of texts other than dates."""
         if self._patience <= 0 or self._left_s <= 0:
             return None
         begun = time.thread_time()
         try:
-            answer = question(text, language or self._language, *more, until=begun + self._left_s)
+            answer = question(text, self._language, *more, until=begun + self._left_s)
         except OutOfTime:
             self._left_s = 0.0
             return None

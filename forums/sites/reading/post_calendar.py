@@ -13,6 +13,18 @@ from datetime import UTC, datetime, timedelta, timezone
 from .post_dates import Spotted
 
 
+def disorder(moments: Sequence[datetime | None], now: datetime) -> float:
+    """How many neighbours are not in order, and how far the dates are apart: posts are close to each other in time. Dates that
+    are ahead of `now` count most.
+    """
+    known = [moment for moment in moments if moment is not None]
+    ahead = sum(moment > now + timedelta(days=2) for moment in known)
+    pairs = list(itertools.pairwise(known))
+    steps = min(sum(b < a for a, b in pairs), sum(b > a for a, b in pairs))
+    spread = (max(known) - min(known)).days if known else 0
+    return 1000.0 * ahead + steps + min(spread, 3650) / 10_000
+
+
 class Calendar:
     """Reads the dates of a page. `now` (aware) is when the page was made; `language` as in `<html lang>`."""
 
@@ -46,14 +58,7 @@ class Calendar:
         return dates[0].separator == "." or not american
 
     def _disorder(self, dates: list[Spotted], day_first: bool) -> float:
-        """How many neighbours are not in order, and how far the dates are apart: posts are close to each other in time."""
-        moments = [self._moment(date, day_first) for date in dates]
-        known = [moment for moment in moments if moment is not None]
-        ahead = sum(moment > self._now + timedelta(days=2) for moment in known)
-        pairs = list(itertools.pairwise(known))
-        steps = min(sum(b < a for a, b in pairs), sum(b > a for a, b in pairs))
-        spread = (max(known) - min(known)).days if known else 0
-        return 1000.0 * ahead + steps + min(spread, 3650) / 10_000
+        return disorder([self._moment(date, day_first) for date in dates], self._now)
 
     def _moment(self, date: Spotted, day_first: bool) -> datetime | None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -9,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from lxml import etree
 
+from forums.sites.dates.language import known_language, writes_day_first
 from forums.sites.definition.errors import SiteError
 
 from . import class_words
 from .element_index import ElementIndex
+from .post_calendar import disorder
 from .records import SeenPost, Software
 
 if TYPE_CHECKING:
@@ -21,7 +24,13 @@ if TYPE_CHECKING:
     from forums.sites.definition.site import Site
     from forums.sites.discovery.recognise import Recognition
 
+    from .read_page import CommentsPage
+
 _LONGEST_NAME = 80
+_NUMERIC = re.compile(r"(?<![\d./-])\d{1,2}([./-])\d{1,2}\1(?:19|20)?\d\d(?![\d./-])")
+_DAY_FIRST = "en-GB"  # English, the day first
+_CLOSE = 30 / 10_000  # posts of one month, in order, leave no doubt of their dates
+_TINY = 1e-9
 _links = etree.XPath("//a[@href]")
 
 
@@ -33,6 +42,7 @@ class ProfileReader:
 
         self._index = ElementIndex(root)
         self._response = _response(html, url, now)
+        self._now = now
         self._found: Recognition = recognise(self._response, self._index)
 
     @property
@@ -47,15 +57,8 @@ class ProfileReader:
 
     def posts(self) -> tuple[SeenPost, ...]:
         """The posts; none where the profile does not fit the page, or no software is sure."""
-        from .read_page import read_comments
-
-        profile = self._found.html_profile
-        site = _site(profile, self._response.url.split("/", 3)[2]) if profile else None
-        if site is None or site.pages.comments.format != "html":
-            return ()
-        try:
-            page = read_comments(site, self._response, "0", None, index=self._index)
-        except SiteError:
+        page = self._day_or_month_first(self._comments(None))
+        if page is None:
             return ()
         posts = []
         if page.post is not None:
@@ -71,6 +74,39 @@ class ProfileReader:
             for comment in page.comments
         ]  # fmt: skip
         return self._with_profiles(posts)
+
+    def _comments(self, language: str | None) -> CommentsPage | None:
+        """The page by the profile, with dates in its language or another; None where it does not fit."""
+        from .read_page import read_comments
+
+        profile = self._found.html_profile
+        site = _site(profile, self._response.url.split("/", 3)[2], language) if profile else None
+        if site is None or site.pages.comments.format != "html":
+            return None
+        try:
+            return read_comments(site, self._response, "0", None, index=self._index)
+        except SiteError:
+            return None
+
+    def _day_or_month_first(self, page: CommentsPage | None) -> CommentsPage | None:
+        """The page with the day before the month in `04-03-2023`, where its language writes it so or its posts are then closer to
+        each other: profiles name the order that their software was delivered with.
+        """
+        profile = self._found.html_profile
+        if page is None or profile is None or not _NUMERIC.search(self._response.text):
+            return page
+        site = _site(profile, self._response.url.split("/", 3)[2], None)
+        if site is None or writes_day_first(site.language):
+            return page
+        own = known_language(str(self._index.root.get("lang") or "")) or ""
+        other = own if writes_day_first(own) else _DAY_FIRST
+        doubt = _disorder(page, self._now)
+        if other == _DAY_FIRST and doubt < _CLOSE:
+            return page
+        again = self._comments(other)
+        if again is None or _dated(again) < _dated(page):
+            return page
+        return again if _disorder(again, self._now) < doubt + (0.0 if other == _DAY_FIRST else _TINY) else page
 
     def _with_profiles(self, posts: list[SeenPost]) -> tuple[SeenPost, ...]:
         """With the addresses of the authors' profiles: of the links with an author's name the first that leads to a profile."""
@@ -99,14 +135,27 @@ def _response(html: str, url: str, now: datetime) -> TextResponse:
     return HtmlResponse(url, body=html.encode("utf-8", "replace"), encoding="utf-8", headers=headers)
 
 
+def _moments(page: CommentsPage) -> list[datetime | None]:
+    return [page.post.created_at if page.post else None, *(comment.created_at for comment in page.comments)]
+
+
+def _dated(page: CommentsPage) -> int:
+    return sum(moment is not None for moment in _moments(page))
+
+
+def _disorder(page: CommentsPage, now: datetime) -> float:
+    return disorder(_moments(page), now)
+
+
 @lru_cache(maxsize=64)
-def _site(profile: str, host: str) -> Site | None:
+def _site(profile: str, host: str, language: str | None) -> Site | None:
     from pathlib import Path
 
     from forums.sites.definition import layers
     from forums.sites.definition.load import site_of
 
     try:
-        return site_of(layers.read(Path("read.toml"), {"profile": profile, "base_url": f"https://{host}", "forums": ["?"]}))
+        own = {"profile": profile, "base_url": f"https://{host}", "forums": ["?"]}
+        return site_of(layers.read(Path("read.toml"), own | ({"language": language} if language else {})))
     except SiteError:
         return None

@@ -1,0 +1,39 @@
+"""English in the dates of boards of any language: skins and plugins are often not translated. dateparser, asked for another
+language, leaves out what it does not know: of `Mar 13, 2023 9:14 PM` Swedish and Arabic kept the 13th of this month, 9:14.
+"""
+
+from __future__ import annotations
+
+import re
+
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|"
+    r"nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_WEEKDAY = r"(?:(?:mon|tue(?:s)?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?\s+)?"
+_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
+_TIME = r"\d{1,2}:\d\d(?::\d\d)?(?:\s*[ap]\.?m\.?)?"
+_IN_ENGLISH = re.compile(
+    rf"{_WEEKDAY}(?:{_MONTH}\s+{_DAY},?\s+\d{{4}}|{_DAY}[\s-]+(?:of\s+)?{_MONTH},?[\s-]+\d{{4}})"
+    rf"(?:[\s,·|-]+(?:at\s+|@\s*)?{_TIME}(?:\s*(?:UTC|GMT))?)?|\d+(?:\.\d+)? (?:second|minute|hour|day|week|month|year)s? ago",
+    re.IGNORECASE,
+)
+_HALF = re.compile(r"(?<![\d:.])(\d{1,2})([:.]\d\d)?((?::\d\d)?)\s*([ap])\.?\s?m\b\.?", re.IGNORECASE)
+
+
+def is_english(text: str) -> bool:
+    """Whether a text is a date in English, on a board of any language: its month, or a time that has passed."""
+    return _IN_ENGLISH.fullmatch(text) is not None
+
+
+def on_24_hours(text: str) -> str:
+    """`9:14 PM` as `21:14`: in half of the languages dateparser does not know what PM is."""
+    return _HALF.sub(_hour, text) if "m" in text or "M" in text else text
+
+
+def _hour(match: re.Match[str]) -> str:
+    hour = int(match[1])
+    if not 1 <= hour <= 12:
+        return match[0] if hour > 23 or match[2] is None else f"{match[1]}{match[2]}{match[3]}"
+    hour = hour % 12 + (12 if match[4] in "pP" else 0)
+    return f"{hour:02}{match[2] or ':00'}{match[3]}"

@@ -1,0 +1,78 @@
+"""Names and dates in markup of software that has no profile: small pages of our own making, after the forms of public ones."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from forums.sites.reading.page_reader import read_page
+from forums.sites.reading.records import Reader
+
+NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+POSTS = [
+    ("ida", "2023-03-05T09:35", "The pump stopped again after two weeks, so we took it apart and found a worn seal."),
+    ("Ole K", "2023-03-08T22:07", "Mine makes a noise when it is cold. I ordered another one from the shop in town."),
+    ("風の子", "2023-03-09T12:14", "Has anybody tried the newer model with the metal housing? Plastic breaks in winter."),
+    ("ida", "2023-03-10T06:09", "I have, since Tuesday. It has been quiet so far, and it takes less power than the old one."),
+    ("x9", "2023-03-11T16:16", "Thank you, that is good enough for me. The neighbour will be glad about it as well."),
+]
+
+
+def _slash(n: int, name: str, when: datetime, text: str) -> str:
+    return (
+        f"<li class=comment><div id=comment_{n}><h4>Re: pumps (Score:{n % 5})</h4><div class=details><span class=by>by</span> "
+        f"<a href=//s.example/~{n}>{name}</a> on {when:%A %B %d, %Y @%I:%M%p}</div><div class=b>{text}</div></div></li>"
+    )
+
+
+def _usenet(n: int, name: str, when: datetime, text: str) -> str:
+    date = f"{when:%a, %d %b %Y %H:%M:%S} +0000"
+    return f"<li><b>From:</b> {name} &lt;x{n}@s.example&gt;<br><b>Date:</b> {date}<br><b>Subject:</b> Re: p<pre>{text}</pre></li>"
+
+
+def _titled(n: int, name: str, when: datetime, text: str) -> str:
+    shown = ("2 years ago", "last year", "1 year ago")[n % 3]
+    link = f"<a href=#c{n} title='{when:%d %b %Y %H:%M}'>{shown}</a>"
+    return f"<article><aside><a href=/members/{n}>{name}</a><small>Level {n}</small></aside>{link}<div>{text}</div></article>"
+
+
+def _relative_time(n: int, name: str, when: datetime, text: str) -> str:
+    time = f"<relative-time datetime='{when:%Y-%m-%dT%H:%M:%S}Z'>{when:%b %d, %Y}</relative-time>"
+    return (
+        f"<div class=c><h3><a class=author href=/u{n}>{name}</a> <a href=#c{n}>{time}</a></h3><table><tr><td>{text}</table></div>"
+    )
+
+
+def _beside_date(n: int, name: str, when: datetime, text: str) -> str:
+    head = f"<span class=w>{name}</span><span class=z>{when:%d.%m.%Y, %H:%M Uhr}</span>"
+    return f"<div class=beitrag id=b{n}><div class=kopf>{head}</div><div class=q>{text}</div></div>"
+
+
+@pytest.mark.parametrize("post", [_slash, _usenet, _titled, _relative_time, _beside_date])
+def test_posts_are_whole(post: object) -> None:
+    assert callable(post)
+    rows = "".join(post(n, name, datetime.fromisoformat(at), text) for n, (name, at, text) in enumerate(POSTS, 11))
+    seen = read_page(f"<html lang=en><title>Pumps</title><body><ul>{rows}</ul></body></html>", "https://s.example/t/3", now=NOW)
+    assert seen.reader is Reader.LEARNED
+    assert [(one.author, one.text) for one in seen.posts] == [(name, text) for name, _, text in POSTS]
+    assert [f"{one.published:%Y-%m-%dT%H:%M}" for one in seen.posts if one.published] == [at for _, at, _ in POSTS]
+
+
+@pytest.mark.parametrize(
+    ("language", "form"), [("ar", "%d-%m-%Y, %I:%M %p"), ("en", "%d-%m-%Y, %I:%M %p"), ("en", "%m-%d-%Y, %I:%M %p")]
+)
+def test_a_profiles_dates_are_read_day_or_month_first_as_the_board_writes_them(language: str, form: str) -> None:
+    """vBulletin 3 is delivered with the month first; no number here is above 12."""
+
+    def post(n: int, name: str, when: datetime, text: str) -> str:
+        head = f"<tr><td class=thead><a name=post{n}></a>{when:{form}}</td><td class=thead>#{n}</td></tr>"
+        left = f"<td class=alt2><a class=bigusername href=member.php?u={n}>{name}</a></td>"
+        right = f"<td class=alt1 id=td_post_{n}><div id=post_message_{n}>{text}</div></td>"
+        return f"<table id=post{n}>{head}<tr>{left}{right}</tr></table>"
+
+    rows = "".join(post(n, name, datetime.fromisoformat(at), text) for n, (name, at, text) in enumerate(POSTS, 41))
+    page = f"<html lang={language}><meta name=generator content='vBulletin 3.8.7'><body>{rows}</body></html>"
+    seen = read_page(page, "https://v.example/showthread.php?t=3", now=NOW)
+    assert seen.reader is Reader.PROFILE
+    assert [f"{one.published:%Y-%m-%dT%H:%M}" for one in seen.posts if one.published] == [at for _, at, _ in POSTS]
