@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
+from cli.commands.sites_preview import Pages, Shown, preview_of, with_customs
 from cli.views.output import complain, print_json, say
 from redis_components.errors import ConfigError, TrawlError, did_you_mean
 from redis_components.names import RULE, below, is_name
@@ -19,15 +20,13 @@ if TYPE_CHECKING:
     from scrapy.http import TextResponse
 
     from forums.sites.discovery.draft_file import Draft
-    from forums.sites.discovery.explore import Explorer, FoundForum
-    from forums.sites.discovery.preview import PreviewedThread
+    from forums.sites.discovery.explore import FoundForum
     from forums.sites.discovery.recognise import Guess
     from forums.sites.http.fetch import Visitor
     from forums.sites.reading.read_page import ListedForum
 
 _INDEX_PAGES = 20  # most pages of an index
 _SHOWN = 20  # forums in the table
-_TRIED = 3  # forums of which one has threads to show
 
 
 NO_CONTACT = (
@@ -98,18 +97,6 @@ def write(
     return 0
 
 
-class Shown(NamedTuple):
-    """What the new file reads of a few threads, or why it reads none."""
-
-    threads: list[PreviewedThread]
-    problem: str | None
-
-    @property
-    def is_read(self) -> bool:
-        """Whether a thread was."""
-        return any(thread.problem is None for thread in self.threads)
-
-
 async def _look(
     url: str, name: str, profile: str | None, *, obey_robots: bool, allow_private: bool, agent: str | None
 ) -> tuple[Draft, Guess | None, Shown]:
@@ -135,14 +122,17 @@ async def _look(
         chosen = None if chosen == "generic" else chosen
         known = partial(Draft, name=name, obey_robots=obey_robots, allow_private=allow_private, agent=agent)
         draft, shown, explorer = None, Shown([], None), Explorer(visitor)
+        pages = Pages(explorer, visitor)
         if chosen:
             draft = await _by_profile(visitor, chosen, guess, response, known)
-            shown = await _preview(draft, explorer, visitor)
+            shown = await preview_of(draft, pages)
+            if shown.is_read:
+                draft, shown = await with_customs(draft, shown, pages)
             if profile or shown.is_read:
                 return draft, guess, shown
         # Of unknown software, or with pages that its profile does not read: another skin, another version.
         learned = _learned(None if profile else await explorer.look(response), response, known)
-        as_learned = await _preview(learned, explorer, visitor)
+        as_learned = await preview_of(learned, pages)
         if draft is None or as_learned.is_read:
             return learned, None, as_learned
         return draft, guess, shown
@@ -184,36 +174,6 @@ def _learned(found: FoundForum | None, response: TextResponse, known: partial[Dr
         can_discover=wrapper is not None and "index" in wrapper.pages,
         wrapper=wrapper,
     )
-
-
-async def _preview(draft: Draft, explorer: Explorer, visitor: Visitor) -> Shown:
-    """Five threads as the file will read them; pages that were fetched already are not fetched again."""
-    import tomllib
-
-    from forums.sites import SiteError, sites_dir
-    from forums.sites.definition import layers
-    from forums.sites.definition.load import site_of
-    from forums.sites.discovery.draft_file import text_of
-    from forums.sites.discovery.preview import preview
-
-    if not draft.forums:
-        return Shown([], None)
-    try:
-        site = site_of(layers.read(sites_dir() / f"{draft.name}.toml", tomllib.loads(text_of(draft))))
-    except SiteError as exc:
-        return Shown([], str(exc))
-
-    async def get(url: str) -> TextResponse:
-        known = explorer.response(url)
-        return known if known is not None else await visitor.get(url)
-
-    tried = [draft.wrapper.tried] if draft.wrapper else [forum.id for forum in draft.forums[:_TRIED]]
-    shown = Shown([], None)
-    for forum in tried:  # the first one may be empty
-        shown = Shown(*await preview(site, get, forum))
-        if shown.threads:
-            break
-    return shown
 
 
 def _refuse_another_host(asked: str, found: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,43 @@ def test_an_archive_without_an_index_is_found_from_its_list_and_from_a_message(n
     assert (told["profile"], told["base_url"], told["forums"]) == ("public-inbox", site.url, ["garden"])
     assert told["threads"]
     assert load_site("made").list_url("garden") == f"{site.url}/garden/"
+
+
+@pytest.mark.parametrize(
+    ("lang", "footer", "form", "language", "time_zone"),
+    [
+        ("de", "Alle Zeiten sind GMT +1", "%d.%m.%Y, %H:%M", "de", "Etc/GMT-1"),
+        ("en", "All times are GMT", "%d-%m-%Y, %I:%M %p", "en-GB", "UTC"),
+        ("en", "All times are GMT -5", "%m-%d-%Y, %I:%M %p", "en", "Etc/GMT+5"),
+    ],
+)
+def test_the_file_says_how_a_site_writes_dates_where_its_software_was_delivered_otherwise(
+    new: Callable[[str], dict], lang: str, footer: str, form: str, language: str, time_zone: str
+) -> None:
+    """vBulletin 3 as delivered is English, with the month first."""
+    days = [datetime(2023, 3, day, 21, 14, tzinfo=UTC) for day in (5, 8, 9, 10, 11)]
+    link = '<a name="post{n}"></a>{day}</td></tr><tr><td><a class="bigusername" href="member.php?u={n}">ida{n}</a></td>'
+    posts = "".join(
+        f'<table id="post{n}"><tr><td class="thead">{link.format(n=n, day=day.strftime(form))}'
+        f'<td id="td_post_{n}"><div id="post_message_{n}">The pump stopped again, number {n}.</div></td></tr></table>'
+        for n, day in enumerate(days, 41)
+    )
+    bodies = {
+        "/": '<table><tr><td id="f2"><div><a href="forumdisplay.php?f=2"><strong>Garden</strong></a></div></td></tr></table>',
+        "/forumdisplay.php": '<table id="threadbits_forum_2"><tr><td id="td_threadtitle_7">'
+        '<a id="thread_title_7" href="showthread.php?t=7">Pumps</a></td></tr></table>',
+        "/showthread.php": posts,
+    }
+
+    def answer(path: str) -> Page:
+        body = bodies.get(path.partition("?")[0].replace("index.php", ""))
+        head = f'<html lang="{lang}"><meta name="generator" content="vBulletin 3.8.7"><body>'
+        return Page(f"{head}{body}<div>{footer}. It is now 10:12.</div>" if body else "no", 200 if body else 404)
+
+    with WatchedSite() as site:
+        site.answer = answer
+        told = new(f"{site.url}/")
+    made = load_site("made")
+    assert (told["profile"], made.language, made.time_zone) == ("vbulletin3", language, time_zone)
+    hour = 21 if form.endswith("%p") and time_zone == "UTC" else 20 if lang == "de" else 26
+    assert told["threads"][0]["published"].startswith(f"{days[0] + timedelta(hours=hour - 21):%Y-%m-%dT%H:%M}")

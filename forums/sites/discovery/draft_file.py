@@ -63,6 +63,10 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     agent: str | None = None
     """User-Agent with a contact."""
     wrapper: Any = None
+    language: str | None = None
+    """Of dates, where the profile's is another one."""
+    time_zone: str | None = None
+    """Of dates that name none, where the profile's is another one."""
 
 
 def name_of(url: str) -> str:
@@ -88,6 +92,7 @@ def text_of(draft: Draft) -> str:
         lines.append("allow_private = true           # its name resolves to a private address\n")
     if wrapper:
         lines += _times(wrapper)
+    lines += [f"{key} = {json.dumps(value)}\n" for key in ("language", "time_zone") if (value := getattr(draft, key))]
     robots = "" if draft.obey_robots else "obey_robots = false           # robots.txt forbids it: ask the site's owners\n"
     named = f"\n[headers]\nUser-Agent = {json.dumps(draft.agent)}\n" if draft.agent else ""
     limits = "" if is_this_machine(draft.base_url) else _KIND

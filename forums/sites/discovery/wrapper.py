@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,16 +10,13 @@ from urllib.parse import urlsplit
 from forums.sites.dates.language import known_language
 from forums.sites.reading.read_page import ListedForum
 
+from .date_customs import time_zone_of
 from .explore import FoundForum
 from .link_groups import AddressShape, shape_of
 from .list_wrapper import learn_index, learn_list
 from .thread_wrapper import learn_comments
 
 _ANY_NEXT = ["a[rel~=next]", "link[rel~=next]", "li.next a", "a.next"]
-_ZONE = re.compile(
-    r"(?:times?|zeiten|heures|horas|время)\b[^.<>]{0,40}?\b(?:UTC|GMT)\s*(?:([+\-−])\s*(\d{1,2})(?::?00)?)?(?!\d|:)",
-    re.IGNORECASE,
-)
 _ONLY = "all"  # the id of a forum that has no other
 
 
@@ -61,7 +57,7 @@ def wrapper_of(found: FoundForum) -> Wrapper | None:
     pages = ({"index": index} if index else {}) | {"list": _ordered(listed), "comments": _ordered(comments)}
     page = found.threads[0]
     tried = next((id_ for id_ in _ids(found, forum_shape)), forums[0].id)
-    return Wrapper(pages, forums, known_language(page.frame.language or ""), _time_zone(page.response.text), tried, missing)
+    return Wrapper(pages, forums, known_language(page.frame.language or ""), time_zone_of(page.response.text), tried, missing)
 
 
 def _ids(found: FoundForum, shape: AddressShape | None) -> Iterator[str]:
@@ -100,13 +96,3 @@ def _thread_url(shape: AddressShape) -> str:
 
 def _braces(text: str) -> str:
     return text.replace("{", "%7B").replace("}", "%7D")
-
-
-def _time_zone(html: str) -> str | None:
-    """Of the dates, where the page says it: `All times are UTC+1`."""
-    match = _ZONE.search(html)
-    if match is None:
-        return None
-    if not match[2] or int(match[2]) == 0:
-        return "UTC"
-    return f"Etc/GMT{'-' if match[1] == '+' else '+'}{int(match[2])}" if int(match[2]) <= 12 else None

@@ -62,8 +62,13 @@ def frame_of(tree: PageTree, root: Any) -> PageFrame:
             None,
         )
     following = next((link.get("href") for link in root.iter("link") if (link.get("rel") or "").lower() == "next"), None)
-    language = root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang")
-    return PageFrame(title=heading or shown, language=language, next=following)
+    return PageFrame(title=heading or shown, language=language_of(root), next=following)
+
+
+def language_of(root: Any) -> str | None:
+    """What `<html lang>` names."""
+    named: str | None = root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang")
+    return named
 
 
 def kind_of(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,8 @@ from lxml import etree
 from forums.sites.dates.language import known_language, writes_day_first
 from forums.sites.definition.errors import SiteError
 
-from . import class_words
+from . import class_words, day_first
 from .element_index import ElementIndex
-from .post_calendar import disorder
 from .records import SeenPost, Software
 
 if TYPE_CHECKING:
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
     from .read_page import CommentsPage
 
 _LONGEST_NAME = 80
-_NUMERIC = re.compile(r"(?<![\d./-])\d{1,2}([./-])\d{1,2}\1(?:19|20)?\d\d(?![\d./-])")
-_DAY_FIRST = "en-GB"  # English, the day first
 _CLOSE = 30 / 10_000  # posts of one month, in order, leave no doubt of their dates
 _TINY = 1e-9
 _links = etree.XPath("//a[@href]")
@@ -93,20 +89,20 @@ class ProfileReader:
         each other: profiles name the order that their software was delivered with.
         """
         profile = self._found.html_profile
-        if page is None or profile is None or not _NUMERIC.search(self._response.text):
+        if page is None or profile is None or not day_first.has_numeric_dates(self._response.text):
             return page
         site = _site(profile, self._response.url.split("/", 3)[2], None)
         if site is None or writes_day_first(site.language):
             return page
         own = known_language(str(self._index.root.get("lang") or "")) or ""
-        other = own if writes_day_first(own) else _DAY_FIRST
-        doubt = _disorder(page, self._now)
-        if other == _DAY_FIRST and doubt < _CLOSE:
+        other = own if writes_day_first(own) else day_first.ENGLISH
+        doubt = day_first.disorder_of(page, self._now)
+        if other == day_first.ENGLISH and doubt < _CLOSE:
             return page
         again = self._comments(other)
         if again is None or _dated(again) < _dated(page):
             return page
-        return again if _disorder(again, self._now) < doubt + (0.0 if other == _DAY_FIRST else _TINY) else page
+        return again if day_first.disorder_of(again, self._now) < doubt + (0.0 if other == day_first.ENGLISH else _TINY) else page
 
     def _with_profiles(self, posts: list[SeenPost]) -> tuple[SeenPost, ...]:
         """With the addresses of the authors' profiles: of the links with an author's name the first that leads to a profile."""
@@ -135,16 +131,8 @@ def _response(html: str, url: str, now: datetime) -> TextResponse:
     return HtmlResponse(url, body=html.encode("utf-8", "replace"), encoding="utf-8", headers=headers)
 
 
-def _moments(page: CommentsPage) -> list[datetime | None]:
-    return [page.post.created_at if page.post else None, *(comment.created_at for comment in page.comments)]
-
-
 def _dated(page: CommentsPage) -> int:
-    return sum(moment is not None for moment in _moments(page))
-
-
-def _disorder(page: CommentsPage, now: datetime) -> float:
-    return disorder(_moments(page), now)
+    return sum(moment is not None for moment in day_first.moments_of(page))
 
 
 @lru_cache(maxsize=64)

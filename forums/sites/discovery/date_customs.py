@@ -1,0 +1,72 @@
+"""How a site writes dates, where it differs from its software as delivered: the language, the day first, the time zone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from zoneinfo import available_timezones
+
+from forums.sites.dates.language import known_language, writes_day_first
+from forums.sites.definition.errors import SiteError
+from forums.sites.reading import day_first
+from forums.sites.reading.page_kind import language_of
+from forums.sites.reading.read_page import CommentsPage, read_comments
+from forums.sites.reading.reading_budget import strictly
+
+if TYPE_CHECKING:
+    from scrapy.http import TextResponse
+
+    from forums.sites.definition.site import Site
+
+_TIMES_ARE = r"(?:times?|zeiten|heures|horas|время)\b[^.<>]{0,40}?"
+_NAMED = re.compile(_TIMES_ARE + r"<[^<>]*title=[\"']([A-Za-z_]+/[A-Za-z_/]+)[\"']", re.IGNORECASE)
+_OFFSET = re.compile(
+    _TIMES_ARE + r"(?:<[^<>]{0,100}>)?\s*\b(?:UTC|GMT)\s*(?:([+\-−])\s*(\d{1,2})(?::?00)?)?(?!\d|:)", re.IGNORECASE
+)
+
+
+def time_zone_of(html: str) -> str | None:
+    """Of the dates, where the page says it: `All times are UTC+1`, or names it as phpBB does. None: it says nothing."""
+    if (named := _NAMED.search(html)) and named[1] in available_timezones():
+        return named[1]
+    match = _OFFSET.search(html)
+    if match is None:
+        return None
+    if not match[1] or int(match[2]) == 0:
+        return "UTC"
+    return f"Etc/GMT{'-' if match[1] == '+' else '+'}{int(match[2])}" if int(match[2]) <= 12 else None
+
+
+def customs_of(site: Site, pages: Sequence[TextResponse]) -> tuple[str | None, str | None]:
+    """The language and the time zone for the file of a site, from some of its threads' pages; None where the profile's are right,
+    or no page tells.
+    """
+    if site.pages.comments.format != "html" or not pages:
+        return None, None
+    zone = next((zone for page in pages if (zone := time_zone_of(page.text)) is not None), None)
+    return _language(site, pages), zone if zone != site.time_zone else None
+
+
+def _language(site: Site, pages: Sequence[TextResponse]) -> str | None:
+    named = next((known for page in pages if (known := known_language(language_of(page.selector.root) or ""))), None)
+    own = site.language or ""
+    if named is not None and named.partition("-")[0] != own.partition("-")[0]:
+        return named
+    numeric = [page for page in pages if day_first.has_numeric_dates(page.text)]
+    if not numeric or writes_day_first(own):
+        return None
+    other = named if named is not None and writes_day_first(named) else day_first.ENGLISH
+    found = [(_read(site, page), _read(site.model_copy(update={"language": other}), page), page) for page in numeric]
+    now = datetime.now(UTC)
+    apart = sum(day_first.disorder_of(two, now) - day_first.disorder_of(one, now) for one, two, _ in found if one and two)
+    return other if apart < 0 else None
+
+
+def _read(site: Site, page: TextResponse) -> CommentsPage | None:
+    try:
+        with strictly():
+            return read_comments(site, page, "0", None)
+    except SiteError:
+        return None
