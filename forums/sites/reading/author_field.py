@@ -7,6 +7,9 @@ from collections import Counter
 
 from . import class_words
 from .block_paths import BlockPaths, Place
+from .date_words import WEEKDAYS
+from .post_dates import LONGEST as DATE_LONGEST
+from .post_dates import spotted
 
 LONGEST = 60
 """Characters of a name."""
@@ -25,9 +28,17 @@ _SAYS = re.compile(
     r"\s*(?:says?|said|wrote|writes|schrieb|schreibt|sagt|a écrit|dice|dijo|escribió|пишет|написал\w*|:)\s*:?$", re.IGNORECASE
 )
 _MAIL = re.compile(r"\s*[<(\[]?[^\s<>()@]+(?:@|\(at\)| at )[^\s<>()@]+[>)\]]?$")
+_BEFORE_DATE = re.compile(
+    rf"(?:[\s,·|:(–—-]|\b(?:{'|'.join(map(re.escape, WEEKDAYS))}|"
+    r"on|at|am|den|der|le|el|em|il|op|posted|geschrieben|posté)\b\.?)+$",
+    re.IGNORECASE,
+)
+_A_DAY = 3  # precision of a date
+_SHORT_NAME = 40
+_MOST_WORDS = 4
 _MOST_LABELLED = 0.6  # of the blocks
 _REPLY = re.compile(r"in-?repl|reply-?(?:to|author|name|user)|replied|parent-?author", re.IGNORECASE)
-_AROUND = " :,·|•-–(@"  # a name
+_AROUND = " :,·|•-–—(@"  # a name
 _FIRST_TEXTS = 8  # of a block
 _STANDING_OUT = frozenset({"b", "strong", "h2", "h3", "h4", "h5", "a", "dt", "th"})
 
@@ -61,19 +72,21 @@ def find_names(paths: BlockPaths, authors: dict[int, int]) -> dict[int, str]:
     after a label (`<b>From:</b> ida <ida@example.org>`).
     """
     labelled = len(authors) < 0.5 * paths.count
-    read = _after_label if labelled else _after_by
+    read = _labelled if labelled else _after_by
     found: dict[int, str] = {}
     for number, block in enumerate(paths.blocks):
         if number in authors:
             continue
-        texts = [
-            " ".join(text.split())
-            for text in paths.tree.texts[block.texts[0] : min(block.texts[1], block.texts[0] + _FIRST_TEXTS)]
-        ]
+        start, end = block.texts
+        last = max(start + _FIRST_TEXTS, end - _FIRST_TEXTS if labelled else end)
+        known = [*range(start, min(end, start + _FIRST_TEXTS)), *range(last, end)]
+        texts = [" ".join(paths.tree.texts[k].split()) for k in known]
         name = next((name for k in range(len(texts)) if (name := read(texts, k))), None)
         if name:
             found[number] = name
-    return {} if labelled and len(found) < _MOST_LABELLED * paths.count else found
+    if labelled and (len(found) < _MOST_LABELLED * paths.count or len(set(found.values())) < min(2, len(found))):
+        return {}
+    return found
 
 
 def _after_by(texts: list[str], k: int) -> str | None:
@@ -82,10 +95,15 @@ def _after_by(texts: list[str], k: int) -> str | None:
     return _SAYS.sub("", text[by.end() :]).strip(_AROUND) if by else None
 
 
-def _after_label(texts: list[str], k: int) -> str | None:
-    if k + 1 >= len(texts) or len(texts[k + 1]) > LONGEST or not _BEFORE_NAME.match(texts[k]):
+def _labelled(texts: list[str], k: int) -> str | None:
+    """After a label, or before the date: `From:`, `ida`; `— ida, Sunday, 5 March 2023`; `posted by ida on 5 March 2023`."""
+    if k + 1 < len(texts) and len(texts[k + 1]) <= LONGEST and _BEFORE_NAME.match(texts[k]):
+        return _MAIL.sub("", texts[k + 1]).strip(_AROUND) or texts[k + 1]
+    if len(texts[k]) > DATE_LONGEST or (date := spotted(texts[k])) is None or date.precision < _A_DAY or not date.span[0]:
         return None
-    return _MAIL.sub("", texts[k + 1]).strip(_AROUND) or texts[k + 1]
+    before = _BEFORE_DATE.sub("", texts[k][: date.span[0]]).strip(_AROUND)
+    name = _BY.sub("", before).strip(_AROUND)
+    return name if 0 < len(name) <= _SHORT_NAME and name.count(" ") < _MOST_WORDS and any(map(str.isalpha, name)) else None
 
 
 def name_of(paths: BlockPaths, i: int) -> str:

@@ -30,6 +30,7 @@ _NAMED = re.compile(
 _NAME_FIRST = re.compile(
     rf"({_WORD})\.?\s+(\d{{1,2}})(?![\d:])(?:st|nd|rd|th)?[.,]?(?:[\s,]+('?\d{{4}}|'\d\d|\d\d(?![\d:]))(?!:))?"
 )
+_YEAR_NAME = re.compile(rf"(?<!\d)((?:19|20)\d\d)[\s./-]+({_WORD})[\s./-]+(\d{{1,2}})(?!\d)")
 _NAME_YEAR = re.compile(rf"({_WORD})\.?,?\s+(?:de\s+)?((?:19|20)\d\d)(?!\d)")
 _EAST = re.compile(r"(?<!\d)(\d{1,2})[月월]\s?(\d{1,2})[日일]")
 _KOREAN = re.compile(r"((?:19|20)\d\d)[년.]\s?(\d{1,2})[월.]\s?(\d{1,2})[일.]?")
@@ -159,6 +160,8 @@ def _day(text: str) -> Spotted | None:
         a, b, year = int(match[1]), int(match[3]), _year(match[4])
         if (_is_day(a, b) or _is_day(b, a)) and year is not None:
             return Spotted(year=year, a=a, b=b, span=match.span(), separator=match[2])
+    if (match := _YEAR_NAME.search(text)) and (month := MONTHS.get(match[2].lower())) and 1 <= int(match[3]) <= 31:
+        return Spotted(year=int(match[1]), month=month, day=int(match[3]), span=match.span())
     named = _named(text)
     if named is not None:
         return named

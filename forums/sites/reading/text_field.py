@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from . import class_words
@@ -75,19 +75,23 @@ def _roots(paths: BlockPaths, authors: dict[int, int], dates: dict[int, int]) ->
         if score > best_score:
             best, best_score = paths.places[path], score
     found = _narrowed(paths, best) if best is not None else {}
-    like = _Like(paths, found)
+
+    def marks(number: int) -> list[int]:
+        return [one for one in (authors.get(number), dates.get(number)) if one is not None]
+
+    like = _Like(paths, found, marks)
     for number in range(paths.count):
-        if number not in found and (other := _made_otherwise(paths, number, like, authors, dates)) is not None:
+        if number not in found and (other := _made_otherwise(paths, number, like, marks(number))) is not None:
             found[number] = other
     return found
 
 
 class _Like:
     """What the bodies that were found look like: `signs`, `pairs` with those of their parents; `others` are the paths of blocks
-    with a body that are not on the way to it.
+    with a body that are not on the way to it; `hold_marks`: author or date stand in most of them.
     """
 
-    def __init__(self, paths: BlockPaths, bodies: dict[int, int]) -> None:
+    def __init__(self, paths: BlockPaths, bodies: dict[int, int], marks: Callable[[int], list[int]]) -> None:
         tree = paths.tree
         self.signs = {tree.sign[i] for i in bodies.values()}
         self.pairs = {(tree.sign[i], tree.sign[tree.parent[i]]) for i in bodies.values()}
@@ -96,6 +100,8 @@ class _Like:
             while path >= 0 and path not in around:
                 around.add(path)
                 path = paths.places[path].above
+        marked = [bodies[number] for number in bodies if any(_is_in(tree, bodies[number], i) for i in marks(number))]
+        self.hold_marks = len(marked) > _MOST_HAVE * len(bodies)
         self.others = {paths.path_of[i] for number in bodies for i in paths.own[number]} - around
 
 
@@ -152,13 +158,16 @@ def _narrowed(paths: BlockPaths, place: Place) -> dict[int, int]:
             return found
 
 
-def _made_otherwise(paths: BlockPaths, number: int, like: _Like, authors: dict[int, int], dates: dict[int, int]) -> int | None:
+def _is_in(tree: PageTree, root: int, i: int) -> bool:
+    return root <= i < tree.end[root]
+
+
+def _made_otherwise(paths: BlockPaths, number: int, like: _Like, marks: list[int]) -> int | None:
     """The body of a block that is made otherwise than the others: not what those have besides their bodies."""
     tree = paths.tree
-    marks = [one for one in (authors.get(number), dates.get(number)) if one is not None]
     best, best_size = None, 0.0
     for i in paths.own[number]:
-        if paths.path_of[i] in like.others or any(i <= one < tree.end[i] for one in marks):
+        if paths.path_of[i] in like.others or (not like.hold_marks and any(_is_in(tree, i, one) for one in marks)):
             continue
         known = tree.sign[i] in like.signs and bool(tree.attributes[i])
         same = (tree.sign[i], tree.sign[tree.parent[i]]) in like.pairs

@@ -49,7 +49,18 @@ def _beside_date(n: int, name: str, when: datetime, text: str) -> str:
     return f"<div class=beitrag id=b{n}><div class=kopf>{head}</div><div class=q>{text}</div></div>"
 
 
-@pytest.mark.parametrize("post", [_slash, _usenet, _titled, _relative_time, _beside_date])
+def _signed(n: int, name: str, when: datetime, text: str) -> str:
+    date = f"{when:%A, %d %B %Y %H:%M} (3 years ago)"
+    return f"<div class=m><a name={n}></a><p>{text}</p><p>— {name}, {date} <a href=#{n}>link</a></p></div>"
+
+
+def _year_and_name(n: int, name: str, when: datetime, text: str) -> str:
+    user = f"<a href=/user/{n}><span>{name}</span></a>"
+    date = f"posted {when:%Y-%b-%d, %I:%M %p} AEST"
+    return f"<div id=r{n}><div class=u>{user}</div><div class=t>{text}</div><div class=d>{date}</div></div>"
+
+
+@pytest.mark.parametrize("post", [_signed, _year_and_name, _slash, _usenet, _titled, _relative_time, _beside_date])
 def test_posts_are_whole(post: object) -> None:
     assert callable(post)
     rows = "".join(post(n, name, datetime.fromisoformat(at), text) for n, (name, at, text) in enumerate(POSTS, 11))
