@@ -74,11 +74,11 @@ class FieldSpec(Select):
 
     @model_validator(mode="after")
     def _can_cut(self) -> Self:
-        if self.without and self.syntax != "html":
-            raise ValueError("without is for HTML pages")
+        if self.without and self.syntax == "json":
+            raise ValueError("without is for pages of HTML and XML")
         for selector in self.without:
             try:
-                compiled("html", selector)
+                compiled(self.syntax, selector)
             except ValueError as exc:
                 raise ValueError(f"without: {selector!r} {exc}") from None
         return self

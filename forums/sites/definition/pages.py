@@ -109,7 +109,9 @@ class Page(BaseModel):
     _tables: ClassVar[frozenset[str]] = frozenset({"fields"})
 
     url: str = Field(description="template of its URL: a path behind `base_url`, or a whole URL")
-    format: Syntax = Field(default="html", description="`json`: selectors are JMESPath; `html`: they are CSS or XPath")
+    format: Syntax = Field(
+        default="html", description="`json`: selectors are JMESPath; `html` and `xml` (feeds, sitemaps): they are CSS or XPath"
+    )
     container: Select | None = Field(
         default=None, description="what such a page always has: where it is missing, the page is refused"
     )
@@ -126,7 +128,7 @@ class Page(BaseModel):
         """Selectors are checked in the language of their page, each where it stands."""
         if not isinstance(page, Mapping):
             return page
-        syntax = "json" if page.get("format") == "json" else "html"
+        syntax = page["format"] if page.get("format") in ("json", "xml") else "html"
         told = dict(page)
         for key, value in page.items():
             if value is False and key in cls._selecting:
@@ -238,9 +240,9 @@ class CommentsPageSpec(RowsPage):
 
     @model_validator(mode="after")
     def _nests_in_its_format(self) -> Self:
-        if self.nested and self.format == "json":
+        if self.nested and self.format != "html":
             raise ValueError("nested is for HTML pages; where the answers of a JSON row are, say with `children`")
-        if self.children is not None and self.format == "html":
+        if self.children is not None and self.format != "json":
             raise ValueError("children is for JSON pages; of HTML say nested = true, where a row within a row is an answer to it")
         return self
 

@@ -15,7 +15,7 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 from multidict import CIMultiDictProxy
 from protego import Protego
-from scrapy.http import Headers, TextResponse
+from scrapy.http import Headers, TextResponse, XmlResponse
 from scrapy.responsetypes import responsetypes
 from w3lib.url import safe_url_string
 from yarl import URL
@@ -37,6 +37,7 @@ MAX_BYTES = 8 * 1024 * 1024
 STRANGER_DELAY_S, LONGEST_DELAY_S = 0.5, 30.0
 """Between two requests where no site file says it; the most that robots.txt can ask for as `Crawl-delay`."""
 _MAX_REDIRECTS = 10
+_GZIP = b"\x1f\x8b"
 _BINARY = re.compile(r"(?:image|audio|video|font)/|application/(?:octet-stream|zip|pdf)")
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -214,6 +215,8 @@ def _response(url: str, status: int, headers: CIMultiDictProxy[str], body: bytes
     given.pop("Content-Encoding", None)  # undone
     kind = responsetypes.from_args(headers=given, url=url, body=body)
     response = kind(url, status=status, headers=given, body=body)
+    if body.startswith(_GZIP) and urlsplit(url).path.endswith(".gz"):  # a compressed sitemap: whoever reads it decompresses it
+        return XmlResponse(url, status=status, headers=given, body=body)
     if not isinstance(response, TextResponse) or _BINARY.match(headers.get("Content-Type", "")):
         raise FetchFailed(f"{url}: no text: {headers.get('Content-Type', 'no content type')}, {len(body)} bytes")
     return response

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from forums.sites.definition.pages import Page, RowsPage
 from forums.sites.definition.selectors import Finder, Found, HtmlFinder, compiled
 from forums.sites.kinds import KINDS
 
-from . import converters, reading_budget
+from . import converters, reading_budget, xml_page
 from .element_index import ElementIndex
 from .element_trees import PLACEHOLDER, cut, inner_rows, outermost
 from .html_text import text_of, text_of_elements
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from forums.sites.definition.site import Site
 
+_ROOTS: dict[str, Callable[[Any], Any]] = {"json": json_of, "html": html_of, "xml": xml_page.xml_of}
 _ATTRIBUTES = {"url": ("href", "src"), "date": ("datetime",)}
 _MOST_ROWS = 10_000  # of a page; long threads that an API answers with as a whole have 5,000
 
@@ -60,11 +62,11 @@ class Document:
         self._in_row: dict[Finder, Found] = {}  # what selectors found in it: id, address and title are of one link
         self._filled: dict[str, list[int]] = {}
         self._lookups: dict[tuple[str, str], dict[str, Any]] = {}
-        if not isinstance(response, TextResponse):
+        if not isinstance(response, TextResponse) and page.format != "xml":  # a sitemap may be compressed
             raise UnreadablePage(f"no text: {content_type(response)}, {len(response.body)} bytes")
         if index is not None:
             self._index = index
-        self.root = index.root if index else json_of(response) if page.format == "json" else html_of(response)
+        self.root = index.root if index else _ROOTS[page.format](response)
         self._response = response
         if page.gone and self.find(page.gone):
             raise PageGone(f"it says that this does not exist: it has {' or '.join(page.gone.select)}")
@@ -107,7 +109,9 @@ class Document:
     def base(self) -> str:
         """What relative addresses of the page are relative to."""
         response = self._response
-        return self.url if self.page.format == "json" else str(get_base_url(response.text, response.url, response.encoding))
+        if self.page.format != "html" or not isinstance(response, TextResponse):
+            return self.url
+        return str(get_base_url(response.text, response.url, response.encoding))
 
     @cached_property
     def _index(self) -> ElementIndex:
@@ -123,10 +127,10 @@ class Document:
     def _has(self, select: Select, row: Any) -> bool:
         """Whether a row has it; in JSON what is false, zero or empty is not there."""
         found = self.find(select, row)
-        return bool(found) if select.syntax == "html" else any(found)
+        return any(found) if select.syntax == "json" else bool(found)
 
     def _all_rows(self, page: RowsPage) -> list[Any]:
-        if page.format == "html":
+        if page.format != "json":
             rows = not_too_many([row for row in self.find(page.rows) if isinstance(row, etree._Element)])
             self._inner = inner_rows(rows)
             return rows
@@ -198,11 +202,13 @@ class Document:
         """Clean text, and of a body the original."""
         found = outermost(found)
         elements = [one for one in found if isinstance(one, etree._Element)]
-        if field.regex is None and len(elements) == len(found):
+        if self.page.format == "xml":
+            found = [xml_page.markup_of(one) if isinstance(one, etree._Element) else one for one in found]
+        elif field.regex is None and len(elements) == len(found):
             text = text_of_elements(elements)
             return text or field.default, self._source(found) if name == "body" else None
         markup = converters.part(field.regex, self._source(found))
-        if markup and len(elements) == len(found) == 1 and elements[0].tag == "pre":
+        if markup and len(elements) == len(found) == 1 and elements[0].tag == "pre" and self.page.format == "html":
             markup = f"<pre>{markup}</pre>"  # the lines of a part of preformatted text are lines, too
         return text_of(markup) or field.default, markup if name == "body" else None
 
@@ -211,7 +217,7 @@ class Document:
         return markup.replace(PLACEHOLDER, "") if markup and self._inner else markup
 
     def _kind_of_text(self, name: str) -> Kind:
-        return "html" if name == "body" and self.page.format == "html" else "text"
+        return "html" if name == "body" and self.page.format != "json" else "text"
 
     def _text(self, field: FieldSpec, node: Any, kind: Kind) -> str | None:
         """The field as a string, with what its regular expression takes of it."""
@@ -221,6 +227,8 @@ class Document:
         one = found[0]
         if not isinstance(one, etree._Element):
             return converters.part(field.regex, converters.string(one))
+        if self.page.format == "xml" and kind == "text" and xml_page.holds_markup(one):
+            return converters.part(field.regex, text_of(xml_page.markup_of(one)))
         attribute = next((name for name in _ATTRIBUTES.get(kind, ()) if one.get(name) is not None), None)
         text = converters.part(field.regex, converters.string(one, attribute))
         if text is None and kind == "id" and field.regex:
@@ -244,7 +252,7 @@ class Document:
             return text is not None and converters.truth(text)
         if kind == "id":
             # in HTML out of an address; it is quoted again when it becomes one
-            return converters.identity(unquote(text) if text and self.page.format == "html" else text)
+            return converters.identity(unquote(text) if text and self.page.format != "json" else text)
         return converters.text(text)
 
     def _found(self, field: FieldSpec, node: Any) -> Found:

@@ -70,6 +70,14 @@ def tree_of(markup: str) -> Any:
     return root
 
 
+def not_too_large(root: Any) -> None:
+    """Raises UnreadablePage for a tree of more or deeper elements than any page of a forum has."""
+    if (elements := int(_count(root))) > _MOST_ELEMENTS:
+        raise UnreadablePage(f"has {elements:,} elements: no page of a forum has more than {_MOST_ELEMENTS:,}")
+    if _too_deep(root):
+        raise UnreadablePage(f"nests deeper than {_DEEPEST:,} levels: no page of a forum does")
+
+
 def content_type(response: Response) -> str:
     """What the response says it is."""
     return (response.headers.get("Content-Type") or b"no content type").decode("latin-1").split(";")[0].strip()

@@ -95,7 +95,7 @@ def test_a_file_is_read_again_when_it_or_its_environment_has_changed(folder: Pat
         (GOOD + '[pages.list]\nrows = "li["', r"pages.list.rows = 'li\[': 'li\[' is no CSS selector"),
         (GOOD + '[pages.list]\nrows = "//li["', r"pages.list.rows = '//li\[': .* is no XPath"),
         (GOOD + '[pages.list]\nformat = "json"\nrows = "a["', r"pages.list.rows = 'a\[': .* is not a JMESPath"),
-        (GOOD + '[pages.list]\nformat = "xml"', "pages.list.format = 'xml': must be one of 'json' or 'html'"),
+        (GOOD + '[pages.list]\nformat = "rss"', "pages.list.format = 'rss': must be one of 'json', 'html' or 'xml'"),
         (GOOD + "pages.list.fields.title = { regex = '(' }", "pages.list.fields.title.regex = .* is not a regular expression"),
         (GOOD + "pages.list.fields.title = { as = 'txt' }", "pages.list.fields.title.as = 'txt': must be one of 'text'"),
         (GOOD + "pages.list.fields.views = { as = 'int' }", "there is no such key"),

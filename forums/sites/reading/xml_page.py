@@ -1,0 +1,82 @@
+"""Pages of XML as trees: RSS and Atom feeds, sitemaps and their indexes, also compressed. Names of elements and attributes lose
+their namespaces (`dc:creator` is `creator`), so that a selector is the same for all feeds.
+
+Nothing outside of a page is loaded, and entities that it declares are not expanded: a page that is made to hurt costs no more
+than itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lxml import etree
+from scrapy.utils.gz import gunzip
+
+from forums.sites.definition.errors import UnreadablePage
+
+from .parse_body import content_type, not_too_large
+from .reading_budget import check_markup
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+
+_GZIP = b"\x1f\x8b"
+_LARGEST = 50_000_000  # bytes; a sitemap has 50 MB at most
+_SHOWN = 60  # characters of a page that an error shows
+_MARKUP = ("html", "text/html", "xhtml", "application/xhtml+xml")
+
+
+def xml_of(response: Response) -> Any:
+    """The root element of a page of XML. Raises UnreadablePage where it is none."""
+    body = _decompressed(response)
+    check_markup(body.decode("utf-8", "replace"))
+    parser = etree.XMLParser(
+        recover=True,
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )  # fmt: skip
+    try:
+        root = etree.fromstring(body.lstrip(b"\xef\xbb\xbf \t\r\n") or b" ", parser)
+    except (etree.XMLSyntaxError, ValueError):
+        root = None
+    if root is None or not isinstance(root.tag, str) or etree.QName(root).localname.lower() == "html":
+        begins = " ".join(body[:_SHOWN].decode("utf-8", "replace").split())
+        raise UnreadablePage(f"no XML: {content_type(response)} that begins with {begins!r}")
+    not_too_large(root)
+    for element in root.iter(etree.Element):
+        element.tag = etree.QName(element).localname
+        for name in [name for name in element.keys() if name[:1] == "{"]:  # noqa: SIM118 - lxml's attributes are not a dict
+            element.attrib.setdefault(etree.QName(name).localname, element.attrib.pop(name))
+    return root
+
+
+def markup_of(element: Any) -> str:
+    """The HTML that an element holds: escaped, in a CDATA section, as its elements, or plain text."""
+    kind = element.get("type")
+    if len(element):
+        return "".join(etree.tostring(child, encoding="unicode", method="html") for child in element)
+    text = "".join(element.itertext())
+    return text if kind in (None, *_MARKUP) else _escaped(text)
+
+
+def holds_markup(element: Any) -> bool:
+    """Whether Atom says that a text is HTML."""
+    return element.get("type") in _MARKUP
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _decompressed(response: Response) -> bytes:
+    body = response.body
+    if not body.startswith(_GZIP):
+        return body
+    try:
+        return gunzip(body, max_size=_LARGEST)
+    except Exception as exc:  # of zlib, of too many bytes
+        raise UnreadablePage(f"no XML: compressed, and it cannot be decompressed: {type(exc).__name__}") from None
