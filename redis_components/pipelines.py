@@ -11,17 +11,18 @@ from scrapy.utils.python import to_bytes
 from scrapy.utils.serialize import ScrapyJSONEncoder
 
 from . import connection, defaults
-from .errors import TrawlError
+from .crawl_admin.item_group import tend
+from .errors import ConfigError, TrawlError
 from .frontier.messages import KeyedItem
-from .keys import filled
+from .keys import CrawlKeys, filled
 from .scrapy_glue.engine import frontier_of
 from .scrapy_glue.refusal import is_refused, refusing
 from .server.namespace import check_one_slot, namespace_of, prefixed
-from .setting_values import object_of
+from .setting_values import item_groups, object_of
 from .utils import bytes_to_str
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import redis
     from scrapy import Spider
@@ -66,7 +67,8 @@ def default_serialize(item: Any) -> str | bytes:
 
 
 class RedisPipeline:
-    """Appends each item, serialized, to the list `REDIS_ITEMS_KEY` (default `%(spider)s:items`).
+    """Appends each item, serialized, to the list `REDIS_ITEMS_KEY` (default `%(spider)s:items`), or to a Redis stream there, for
+    the consumer groups of REDIS_ITEMS_GROUPS.
 
     In a crawl an item travels with the exchange that acks its page, or an earlier one; also to the lists of an overridden
     `item_key`. An overridden `_process_item` is called in a thread, before the page is acked. Without a crawler, items are
@@ -78,16 +80,18 @@ class RedisPipeline:
         server: redis.Redis,
         key: str = defaults.PIPELINE_KEY,
         serialize_func: Callable[[Any], str | bytes] = default_serialize,
+        groups: Sequence[str] = (),
     ) -> None:
         self.server = server
         self.key = key
         self.serialize = serialize_func
+        self.groups = tuple(groups)
         self._crawler: Crawler | None = None
         self._frontier: Frontier | None = None
 
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Self:
-        """Reads REDIS_ITEMS_KEY and REDIS_ITEMS_SERIALIZER (dotted path of a callable: item -> text or bytes).
+        """Reads REDIS_ITEMS_KEY, REDIS_ITEMS_GROUPS and REDIS_ITEMS_SERIALIZER (dotted path: item -> text or bytes).
 
         Raises ConfigError for what cannot be loaded.
         """
@@ -96,6 +100,8 @@ class RedisPipeline:
             "server": connection.from_settings(settings),
             "key": prefixed(key, namespace_of(settings)),
         }
+        if groups := item_groups(settings):  # a subclass need not know of them
+            params["groups"] = groups
         if serialize := object_of(settings, "REDIS_ITEMS_SERIALIZER"):
             params["serialize_func"] = serialize
         return cls(**params)
@@ -122,6 +128,12 @@ class RedisPipeline:
         self._to_stream = not own_keys and self.item_key(None, spider) == self._frontier.config.keys.item_stream()
         self._one_slot = connection.is_cluster(self._crawler.settings)
         self._pushes_itself = type(self)._process_item is not RedisPipeline._process_item
+        if self.groups and (own_keys or self._pushes_itself):
+            with refusing(self._crawler):
+                raise ConfigError(
+                    f"REDIS_ITEMS_GROUPS: {type(self).__name__} overrides item_key or _process_item and writes lists, which have"
+                    " no groups: unset REDIS_ITEMS_GROUPS, or do not override them"
+                )
 
     def process_item(self, item: Any, spider: Spider | None = None) -> Any:
         """Store the item; returns it, or what it can be awaited from."""
@@ -145,7 +157,13 @@ class RedisPipeline:
 
     def _process_item(self, item: Any, spider: Spider) -> Any:
         """Append the item at once."""
-        self.server.rpush(self.item_key(item, spider), self.serialize(item))
+        key, data = self.item_key(item, spider), self.serialize(item)
+        if self.groups:
+            pattern = key.replace("%", "%%")
+            tend(self.server, CrawlKeys.for_spider(spider.name, namespace="", items=pattern, item_groups=self.groups))
+            self.server.xadd(key, {"item": data})
+        else:
+            self.server.rpush(key, data)
         return item
 
     def _spider(self, given: Spider | None) -> Spider:

@@ -20,6 +20,7 @@ from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.server.stored_values import is_foreign
 from workers.fleet.autoscale import resize
 from workers.fleet.holds import stopped_slots
+from workers.fleet.item_streams import tend_streams
 from workers.fleet.jobs import advance, closed_slots
 from workers.fleet.reconcile import Action, Forget, ForgetNode, Launch, Retire, plan
 from workers.fleet.roll import go_on, start_roll
@@ -82,6 +83,7 @@ def reconcile_fleet() -> list[str]:
     leaving = [action.slot for action in actions if isinstance(action, Retire)]
     if roll := apart("roll", lambda: go_on(registry, RollNote(client), desired, views, leaving, stopped)):
         done.append(f"roll {roll.state}: {roll.reason or 'goes on'}")
+    apart("item streams", lambda: tend_streams(client))
     tell_results(client, jobs)
     return done + [f"job {job.id}: {job.sentence()}" for job in jobs if job.state.ended]
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import redis
 
     from cli.processes.interrupts import Interrupts
+    from redis_components.crawl_admin.item_group import ItemGroup
+    from redis_components.crawl_admin.item_stream import ItemStream
     from redis_components.keys import CrawlKeys
     from workers.consumers.sink import Sink
     from workers.process.item_targets import Target
@@ -29,6 +31,7 @@ def consume(
     table: Annotated[str, typer.Option(metavar="NAME", help="Table of a database; by default the service's name.")] = "",
     max_mb: Annotated[float, typer.Option(metavar="MIB", help="Size from which a file is rotated; 0: none.", min=0)] = 100.0,
     max_age: Annotated[float, typer.Option(metavar="S", help="Age at which a file is rotated; 0: none.", min=0)] = 0.0,
+    group: Annotated[str, typer.Option(metavar="NAME", help="Consumer group whose items are taken.")] = "",
     once: Annotated[bool, typer.Option("--once", help="End when no items wait.")] = False,
     every: Annotated[bool, typer.Option("--all", help="One for each service that declares one, restarted when it dies.")] = False,
 ) -> int:
@@ -40,12 +43,12 @@ def consume(
     **Examples:**
 
         trawl consume books --to jsonl:data/books.jsonl
+        trawl consume books --group files --to jsonl:data/books.jsonl
         trawl consume --all
         trawl consume books --to postgresql+psycopg://user@host/shop --key url
     """
     from cli.access.redis import redis_client
     from cli.processes.interrupts import Interrupts
-    from redis_components.crawl_admin.item_stream import ItemStream
     from redis_components.errors import ConfigError
     from redis_components.server.signing import signing_is_on
     from workers.consumers.consume import consume as move
@@ -58,13 +61,13 @@ def consume(
         interrupts.listen()
         return _supervise(interrupts)
     with redis_client() as client:
-        keys, target = _stream_of(client, service), _target(client, service, to)
+        stream = _stream_of(client, service, group)
+        target = _target(client, service, getattr(stream, "group", ""), to)
         named = bool(to) or _is_in_file(client, service)
         if not named and not signing_is_on():
             check_place(target)
         sink = _sink(target, key=key, table=table or service, max_bytes=int(max_mb * MIB), max_age_s=max_age, named=named)
         interrupts.listen()
-        stream = ItemStream(client, keys)
         done = move(stream, sink, stopped=lambda: interrupts.asked, once=once, tell=lambda line: complain(f"{service}: {line}"))
     say(f"{service}: {counted(done.items, 'item')} taken{f', {done.refused:,} refused' if done.refused else ''}")
     if done.refused:
@@ -88,12 +91,14 @@ def _supervise(interrupts: Interrupts) -> int:
     return 0
 
 
-def _stream_of(client: redis.Redis, service: str) -> CrawlKeys:
-    """The keys of its crawl. Raises ConfigError for one that is not there, elsewhere, or another consumer's."""
+def _stream_of(client: redis.Redis, service: str, group: str) -> ItemStream | ItemGroup:
+    """Its items, or those of one group. Raises ConfigError for what is not there, elsewhere, or another consumer's."""
+    from cli.access.item_keys import item_keys
     from cli.access.names import check_spiders
+    from redis_components.crawl_admin.item_group import ItemGroup
+    from redis_components.crawl_admin.item_stream import ItemStream
     from redis_components.errors import ConfigError
     from redis_components.fleet.crawl_records import CrawlRecords
-    from redis_components.keys import CrawlKeys
 
     check_spiders(client, [service])
     record = CrawlRecords(client).of(service)
@@ -101,10 +106,27 @@ def _stream_of(client: redis.Redis, service: str) -> CrawlKeys:
         raise ConfigError(f"the crawlers of {service} work with {record.redis}, not with the fleet's Redis: consume them there")
     if record and record.consumer:
         raise ConfigError(f"the items of {service} are taken by {record.consumer}: declare another consumer to take them here")
-    return record.keys if record else CrawlKeys.for_spider(service)
+    keys = item_keys(client, service)
+    group = _group_of(client, service, keys, group)
+    return ItemGroup(client, keys, group) if group else ItemStream(client, keys)
 
 
-def _target(client: redis.Redis, service: str, to: str) -> Target:
+def _group_of(client: redis.Redis, service: str, keys: CrawlKeys, named: str) -> str:
+    """The group whose items are meant; "": they are a list. Raises ConfigError."""
+    from redis_components.crawl_admin.group_states import group_names
+    from redis_components.errors import ConfigError, unknown_name
+
+    known = dict.fromkeys((*keys.item_groups, *group_names(client, keys)))
+    if named and not known:
+        raise ConfigError(f"{service} has no consumer groups: leave --group out, or declare them (groups in services.toml)")
+    if named and named not in known:
+        raise unknown_name("consumer group", named, known)
+    if not named and len(known) > 1:
+        raise ConfigError(f"{service} has the consumer groups {', '.join(known)}: say whose items are taken, with --group")
+    return named or next(iter(known), "")
+
+
+def _target(client: redis.Redis, service: str, group: str, to: str) -> Target:
     from redis_components.errors import ConfigError
     from workers.fleet.sizes import service_in
     from workers.process.item_targets import FORMS, is_target, parse_target
@@ -112,9 +134,10 @@ def _target(client: redis.Redis, service: str, to: str) -> Target:
     if to:
         return parse_target(to)
     record = service_in(client, service)
-    if record is None or not is_target(record.consumer):
-        raise ConfigError(f"{service} declares no consumer: say --to {FORMS}")
-    return parse_target(record.consumer)
+    declared = (record.groups.get(group, "") if group else record.consumer) if record else ""
+    if not is_target(declared):
+        raise ConfigError(f"{service} declares no consumer{f' for {group}' if group else ''}: say --to {FORMS}")
+    return parse_target(declared)
 
 
 def _is_in_file(client: redis.Redis, service: str) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,45 +24,86 @@ def items(
     services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Services; by default all.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as one line of JSON.")] = False,
 ) -> int:
-    """Show how many items wait, how that changed within a second, the oldest one, and whether a consumer takes them."""
+    """Show how many items wait, how that changed within a second, the oldest one, and whether a consumer takes them.
+
+    Of a stream also its consumer groups: what waits for each, and what its consumers were given and have not acknowledged.
+    """
+    from cli.access.item_keys import item_keys
     from cli.access.names import check_spiders
     from cli.access.redis import redis_client
-    from cli.views.output import console, plain_table, print_json
+    from cli.views.output import print_json
     from redis_components.fleet.crawl_records import CrawlRecords
     from redis_components.fleet.registry import Registry
     from workers.fleet.sizes import desired_fleet
 
     with redis_client() as client:
         check_spiders(client, services or ())
-        records = CrawlRecords(client)
-        names = services or sorted({*desired_fleet(Registry(client)), *records.all()})
-        crawls = records.keys_of_all(names)
-        before = {name: int(client.llen(keys.item_stream())) for name, keys in crawls.items()}
+        names = services or sorted({*desired_fleet(Registry(client)), *CrawlRecords(client).all()})
+        crawls = {name: item_keys(client, name) for name in names}
+        before = {name: _waiting(client, keys) for name, keys in crawls.items()}
         time.sleep(SAMPLE_S)
         rows = {name: _row(client, keys, before[name]) for name, keys in crawls.items()}
     if as_json:
         print_json(rows)
-        return 0
-    table = plain_table("SERVICE", "WAIT", "PER S", "REFUSED", "CONSUMER", "OLDEST")
-    for name, row in rows.items():
-        state = "at work" if row["consumer"] else "none"
-        table.add_row(name, f"{row['waiting']:,}", f"{row['per_s']:+,}", f"{row['refused']:,}", state, row["oldest"] or "-")
-    if rows:
-        console().print(table)
+    elif rows:
+        _print(rows)
     else:
         say("The fleet has no service.")
     return 0
 
 
-def _row(client: redis.Redis, keys: CrawlKeys, before: int) -> dict[str, Any]:
-    from redis_components.server.replies import as_text
+def _waiting(client: redis.Redis, keys: CrawlKeys) -> int:
+    from redis_components.crawl_admin.inspector import snapshot
 
-    waiting = int(client.llen(keys.item_stream()))
-    oldest: Any = client.lindex(keys.item_stream(), 0)
-    return {
+    return snapshot(client, "", keys).items
+
+
+def _row(client: redis.Redis, keys: CrawlKeys, before: int) -> dict[str, Any]:
+    from redis_components.crawl_admin.group_states import group_states, is_stream
+    from redis_components.server.replies import as_text, server_time
+
+    stream = is_stream(client, keys)
+    waiting = _waiting(client, keys)
+    oldest: Any = _oldest_of_stream(client, keys) if stream else client.lindex(keys.item_stream(), 0)
+    row: dict[str, Any] = {
         "waiting": waiting,
         "per_s": round((waiting - before) / SAMPLE_S),
         "refused": int(client.llen(keys.bad_items())),
         "consumer": bool(client.exists(keys.writer())),
-        "oldest": as_text(oldest[: 4 * SHOWN_CHARS])[:SHOWN_CHARS] if oldest else None,
+        "oldest": as_text(oldest[: 4 * SHOWN_CHARS])[:SHOWN_CHARS] if oldest and waiting else None,
     }
+    if stream or keys.item_groups:
+        states = group_states(client, keys, server_time(client))
+        groups = [asdict(one) | {"consumer": bool(client.exists(keys.group_writer(one.name)))} for one in states]
+        row |= {"consumer": any(one["consumer"] or one["consumers"] for one in groups), "groups": groups}
+    return row
+
+
+def _oldest_of_stream(client: redis.Redis, keys: CrawlKeys) -> bytes | None:
+    entries: Any = client.xrange(keys.item_stream(), count=1)
+    return entries[0][1].get(b"item") if entries else None
+
+
+def _print(rows: Mapping[str, Mapping[str, Any]]) -> None:
+    from cli.views.output import console, duration, plain_table
+
+    table = plain_table("SERVICE", "WAIT", "PER S", "REFUSED", "CONSUMER", "OLDEST")
+    for name, row in rows.items():
+        groups = row.get("groups")
+        state = "at work" if row["consumer"] else "none"
+        state = state if groups is None else f"{len(groups)} group{'' if len(groups) == 1 else 's'}"
+        table.add_row(name, f"{row['waiting']:,}", f"{row['per_s']:+,}", f"{row['refused']:,}", state, row["oldest"] or "-")
+    console().print(table)
+    of_groups = plain_table("GROUP", "WAIT", "PENDING", "OLDEST", "CONSUMER", "PENDING", "IDLE")
+    for name, row in rows.items():
+        for group in row.get("groups", ()):
+            waiting = "?" if group["waiting"] is None else f"{group['waiting']:,}"
+            oldest = "-" if group["oldest_s"] is None else duration(group["oldest_s"])
+            label = f"{name}/{group['name']}{'' if group['declared'] else ' (not declared)'}"
+            cells = [label, waiting, f"{group['pending']:,}", oldest]
+            for one in group["consumers"] or [None]:
+                own = ["none", "", ""] if one is None else [one["name"], f"{one['pending']:,}", duration(one["idle_s"])]
+                of_groups.add_row(*cells, *own)
+                cells = ["", "", "", ""]
+    if of_groups.row_count:
+        console().print(of_groups)

@@ -18,6 +18,10 @@ app = typer.Typer(no_args_is_help=True, help="Declare services: any Scrapy proje
 Name = Annotated[str, typer.Argument(metavar="SERVICE", help="Name of the service.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print it as one line of JSON.")]
 Pairs = Annotated[list[str] | None, typer.Option("-a", metavar="NAME=VALUE", help="Argument of the spider.")]
+Groups = Annotated[
+    list[str] | None,
+    typer.Option("--group", metavar="NAME[=TARGET]", help="Consumer group of its items, and where trawl consume writes those."),
+]
 Settings = Annotated[list[str] | None, typer.Option("-s", metavar="NAME=VALUE", help="A Scrapy setting that differs.")]
 
 
@@ -34,7 +38,7 @@ def list_services(as_json: AsJson = False) -> int:
         return 0
     table = plain_table("SERVICE", "SIZE", "SPIDER", "PROJECT", "CONSUMER", "DECLARED IN")
     for name, row in rows.items():
-        table.add_row(name, str(row["size"]), row["spider"], row["project"] or "-", row["consumer"] or "-", row["declared"])
+        table.add_row(name, str(row["size"]), row["spider"], row["project"] or "-", _consumers(row), row["declared"])
     console().print(table)
     return 0
 
@@ -72,6 +76,7 @@ def add(
     start_key: Annotated[str, typer.Option(metavar="KEY", help="Redis key of the start tasks.")] = "",
     items_key: Annotated[str, typer.Option(metavar="KEY", help="Redis key of the item stream.")] = "",
     consumer: Annotated[str, typer.Option(metavar="TARGET", help="none, forum_writer, or a target of trawl consume.")] = "",
+    groups: Groups = None,
     as_json: AsJson = False,
 ) -> int:
     """Declare a service, or declare it differently, for all nodes. It replaces what a file or TRAWL_FLEET says of it.
@@ -102,6 +107,7 @@ def add(
         "start_key": start_key,
         "items_key": items_key,
         "consumer": consumer,
+        "groups": {group: target for group, _, target in (one.partition("=") for one in groups or ())},
     }
     record = check_service(name, given, name)
     with redis_client() as client:
@@ -185,8 +191,19 @@ def _rows(client: redis.Redis) -> dict[str, dict[str, Any]]:
 
 def _row(name: str, record: ServiceRecord, declared: str) -> dict[str, Any]:
     from redis_components.server.masking import masked_values
-    from redis_components.server.url import masked
 
     hidden = {"arguments": masked_values(record.arguments), "settings": masked_values(record.settings)}
     shown = asdict(record) | hidden | {"spider": record.spider or name, "declared": declared}
-    return shown | {"consumer": masked(record.consumer) if "://" in record.consumer else record.consumer}
+    groups = {group: _shown(target) for group, target in record.groups.items()}
+    return shown | {"consumer": _shown(record.consumer), "groups": groups}
+
+
+def _shown(target: str) -> str:
+    from redis_components.server.url import masked
+
+    return masked(target) if "://" in target else target
+
+
+def _consumers(row: dict[str, Any]) -> str:
+    """Of a service, or `group=consumer` for each of its groups."""
+    return " ".join(f"{group}={target or 'own'}" for group, target in row["groups"].items()) or row["consumer"] or "-"

@@ -19,17 +19,22 @@ STOP_S = 30.0  # longer than one batch takes
 
 
 def declared_targets(client: redis.Redis) -> dict[str, str]:
-    """Where the items of each service go that declares it. Raises ConfigError and `redis.RedisError`."""
+    """Where the items of each service go that declares it, and those of each group of a service: `books/files`.
+
+    Raises ConfigError and `redis.RedisError`.
+    """
     from redis_components.fleet.services import Services as Declared
     from workers.fleet.service_file import services_in_file
     from workers.process.item_targets import is_target
 
     declared = services_in_file() | Declared(client).all()
-    return {name: one.consumer for name, one in declared.items() if is_target(one.consumer)}
+    found = {name: one.consumer for name, one in declared.items()}
+    found |= {f"{name}/{group}": target for name, one in declared.items() for group, target in one.groups.items()}
+    return {name: target for name, target in found.items() if is_target(target)}
 
 
 class Consumers:
-    """One consumer process for each service that declares one. Used from the main thread, as `Services`."""
+    """One consumer process for each service, or group of one, that declares it. Used from the main thread, as `Services`."""
 
     def __init__(self, read: Callable[[], Mapping[str, str]], on_line: OnLine) -> None:
         self._read = read
@@ -63,7 +68,9 @@ class Consumers:
         for name, target in targets.items():
             if name in self._running or time.monotonic() < self._not_before.get(name, 0.0):
                 continue
-            command = tuple(own_module("cli.main", "consume", name))  # the target may have a password: it is read there
+            service, _, group_name = name.partition("/")  # the target may have a password: it stands in no command line
+            options = ("--group", group_name) if group_name else ()
+            command = tuple(own_module("cli.main", "consume", service, *options))  # it reads the target
             group = Services([Service(name=f"consume {name}", command=command, stop_s=STOP_S)], self._on_line)
             self._running[name] = target, group
             self._try(name, group.start)

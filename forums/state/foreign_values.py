@@ -134,13 +134,14 @@ def _types_of_crawl(keys: CrawlKeys) -> dict[str, tuple[str, ...]]:
         *(keys.counters(), keys.numbers(), keys.holds(), keys.parked(), keys.start_tokens(), keys.threads(), forums.marks()),
         *(keys.pending(), keys.seeded(), forums.forum_states(), forums.forum_dues(), keys.stats_hash(), keys.start_deaths()),
     )
-    lists = (keys.dead(), keys.later_tasks(), keys.backlog(), keys.item_stream(), keys.bad_items())
+    lists = (keys.dead(), keys.later_tasks(), keys.backlog(), keys.items_moving(), keys.bad_items())
     sorted_sets = (keys.owners(), keys.later_turns(), *keys.turn_keys)
     return {
         **dict.fromkeys(hashes, HASH),
         **dict.fromkeys(lists, LIST),
         **dict.fromkeys(sorted_sets, ZSET),
         keys.start_tasks(): ("list", "set", "zset"),
+        keys.item_stream(): ("list", "stream"),
         keys.writer(): STRING,
     }
 

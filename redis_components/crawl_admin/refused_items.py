@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha1
 from typing import Any
 
+import msgspec
 import redis
 
 from redis_components.keys import CrawlKeys
@@ -84,7 +85,8 @@ def replay(client: redis.Redis, keys: CrawlKeys, *, limit: int | None = None, re
         for entry in chosen:
             operands += [entry.place, entry.sha, entry.payload if entry.is_text else b""]
         lists = {"bad": keys.bad_items(), "items": keys.item_stream()}
-        return int(script("items_replay")(client, lists, {"chosen": operands}))
+        args = {"groups": msgspec.msgpack.encode(keys.item_groups), "chosen": operands}
+        return int(script("items_replay")(client, lists, args))
 
     wanted = reason.casefold()
     return clear(

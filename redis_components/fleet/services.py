@@ -44,6 +44,10 @@ class ServiceRecord(JsonRecord):
     items_key: str = ""
     consumer: str = ""
     """`none`, `forum_writer`, or where `trawl consume` writes the items; "": what the spider declares."""
+    groups: dict[str, str] = field(default_factory=dict)
+    """Consumer groups of its items, which are a Redis stream then, and where `trawl consume` writes those of each; "": another
+    program reads them.
+    """
 
     def scrapy_settings(self) -> dict[str, str]:
         """The settings of its crawlers, as texts of a command line."""
@@ -54,6 +58,7 @@ class ServiceRecord(JsonRecord):
             "CRAWLER_MAX_PAGES": self.max_pages,
             "REDIS_START_URLS_KEY": self.start_key or None,
             "REDIS_ITEMS_KEY": self.items_key or None,
+            "REDIS_ITEMS_GROUPS": ",".join(self.groups) or None,
         }
         named = {name: value for name, value in limits.items() if value is not None}
         return as_texts({**named, **self.settings})

@@ -170,6 +170,7 @@ class Message(msgspec.Struct, kw_only=True, omit_defaults=True):
     newest_fields: tuple[str, ...] = ()  # see FrontierConfig
     most_fed: int  # the same of start tasks that were fed
     items: int  # how many blobs are items
+    item_groups: tuple[str, ...] = ()  # consumer groups of the item stream; none: it is a list
     keyed_items: list[int]  # places (from 1) of their lists among the keys; their data are blobs
     start_keys: int  # how many of `more_keys` are start keys, or keys in which start tasks wait for their turns
     turn_by: str = ""  # field of a start task whose values take turns; "": none do
@@ -247,6 +248,7 @@ def keys_of(
         "next_overflow": (next_keys or keys).overflow(),
         "next_overflow_order": (next_keys or keys).overflow_order(),
         "limits": keys.limits,
+        "items_moving": keys.items_moving(),
         "more_keys": [
             *keys.more_start_urls,
             *(keys.turn_keys if turns else ()),

@@ -181,6 +181,7 @@ class Conversation:
             newest_fields=self._config.newest_fields,
             most_fed=self._config.most_fed,
             items=len(batch.items),
+            item_groups=self._config.keys.item_groups,
             keyed_items=[item_keys[item.key] for item in batch.keyed_items],
             start_keys=self._start_keys,
             turn_by=self._config.turn_by,

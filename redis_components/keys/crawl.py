@@ -9,6 +9,7 @@ from redis_components import defaults
 from redis_components.errors import ConfigError
 from redis_components.server.namespace import fleet_namespace, prefixed
 
+from .items import ItemKeys
 from .start_tasks import StartTaskKeys
 
 
@@ -39,7 +40,7 @@ def filled(pattern: str, spider: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrawlKeys(StartTaskKeys):
+class CrawlKeys(StartTaskKeys, ItemKeys):
     """The keys of one spider's crawl. The five patterns are scrapy-redis's; each auxiliary key starts with the key it serves.
 
     The namespace comes before every pattern. For Redis Cluster it is a hash tag, as in `{job42}:forum:requests`.
@@ -47,7 +48,6 @@ class CrawlKeys(StartTaskKeys):
 
     requests: str
     dupefilter: str
-    items: str
     stats: str
     limits: str = ""
     """Key of the limits of lanes, the same one for all crawls of a namespace. With a hash tag in the patterns, and no namespace,
@@ -69,6 +69,7 @@ class CrawlKeys(StartTaskKeys):
         start_urls: str | Sequence[str] = defaults.START_URLS_KEY,
         items: str = defaults.PIPELINE_KEY,
         stats: str = defaults.STATS_KEY,
+        item_groups: Sequence[str] = (),
     ) -> CrawlKeys:
         """The keys for the spider named `spider`; patterns may hold `%(spider)s` or `%(name)s`. Of several start keys the most
         urgent one stands first.
@@ -85,6 +86,7 @@ class CrawlKeys(StartTaskKeys):
             stats=prefixed(filled(stats, spider), within),
             limits=limits_key(within) if within or "{" not in requests else f"{filled(requests, spider)}:limits",
             more_start_urls=tuple(prefixed(filled(key, spider), within) for key in more),
+            item_groups=tuple(item_groups),
         )
 
     def ready(self) -> str:
@@ -304,30 +306,6 @@ class CrawlKeys(StartTaskKeys):
         Written and read by `trawl migrate scrapy-redis` (`set_aside.lua`).
         """
         return f"{self.dupefilter}:scrapy-redis"
-
-    def item_stream(self) -> str:
-        """LIST: scraped items as JSON, oldest first. Where a pipeline overrides `item_key`, its lists are written alike.
-
-        Written by `exchange.lua` and `items_replay.lua`. Consumed by whoever pops it; where the service declares the forum writer
-        as its consumer, read in place and trimmed after the commit by that (`settle.lua`), and by nobody else of the fleet.
-        """
-        return self.items
-
-    def writer(self) -> str:
-        """STRING with TTL: `<token>|<number of its last settled batch>` of the one writer that may trim the item stream.
-
-        Written by `writer_lock.lua`, `writer_unlock.lua` and `settle.lua`, which checks it first.
-        """
-        return f"{self.items}:writer"
-
-    def bad_items(self) -> str:
-        """LIST: items that their consumer refused, newest last, as one line of JSON (`at`, epoch seconds of Redis, and `reason`)
-        and the item; kept until replayed or purged. They count with those that wait towards REDIS_ITEMS_MAX_WAITING.
-
-        Written by `settle.lua`; read by the inspector, `exchange.lua` and `trawl dead items`, which takes them out by
-        `items_replay.lua` and `dead_purge.lua`.
-        """
-        return f"{self.items}:dead"
 
     def stats_hash(self) -> str:
         """HASH: Scrapy's stats over all processes: sums, maxima, minima; `start_time` of the first one; of a crawl whose last

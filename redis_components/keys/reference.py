@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from .crawl import CrawlKeys
 from .fleet import FleetKeys
+from .items import ItemKeys
 from .start_tasks import StartTaskKeys
 
 HEAD = "| key | type | content, writers, readers |\n|---|---|---|\n"
@@ -16,6 +17,7 @@ CRAWL_SAMPLES = {
     "lot": "<lot>",
     "lane": "<lane>",
     "origin": "<origin>",
+    "group": "<group>",
 }
 FLEET_SAMPLES = {
     "digest": "<digest>",
@@ -50,6 +52,7 @@ def document() -> str:
     crawl = CrawlKeys.for_spider("<spider>", namespace="")
     found = [
         *rows(crawl, CrawlKeys, CRAWL_SAMPLES),
+        *rows(crawl, ItemKeys, CRAWL_SAMPLES),
         *rows(crawl, StartTaskKeys, CRAWL_SAMPLES),
         *rows(FleetKeys(prefix="trawl:fleet"), FleetKeys, FLEET_SAMPLES),
     ]

@@ -16,7 +16,7 @@ from redis_components.frontier import messages
 from redis_components.frontier.config import FrontierConfig
 from redis_components.keys import CrawlKeys
 from redis_components.server.namespace import check_one_slot, namespace_of
-from redis_components.setting_values import number_of
+from redis_components.setting_values import item_groups, number_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -55,6 +55,7 @@ def crawl_keys(settings: BaseSettings, spider: str) -> CrawlKeys:
         start_urls=settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY),
         items=settings.get("REDIS_ITEMS_KEY", defaults.PIPELINE_KEY),
         stats=settings.get("STATS_KEY", defaults.STATS_KEY),
+        item_groups=item_groups(settings),
     )
 
 

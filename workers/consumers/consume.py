@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import msgspec
 import redis
 
+from redis_components.crawl_admin.item_group import ItemGroup
 from redis_components.crawl_admin.item_stream import ItemStream, Lock, Refusal, Settled, new_token
 
 from .sink import Item, Sink, SinkUnavailable
@@ -34,7 +35,7 @@ class Consumed:
 
 
 def consume(
-    stream: ItemStream,
+    stream: ItemStream | ItemGroup,
     sink: Sink,
     *,
     stopped: Callable[[], bool],
@@ -73,7 +74,7 @@ def consume(
     return done
 
 
-def _batch(stream: ItemStream, sink: Sink, token: str, done: Consumed) -> int:
+def _batch(stream: ItemStream | ItemGroup, sink: Sink, token: str, done: Consumed) -> int:
     """Move one batch; how many items it had."""
     payloads = stream.peek(BATCH)
     if not payloads:

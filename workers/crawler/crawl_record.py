@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from redis_components.errors import ConfigError
 from redis_components.fleet.crawl_records import CrawlRecord
 from redis_components.scrapy_glue.config import keys_of
 from redis_components.scrapy_glue.engine import known_frontier
@@ -55,10 +56,13 @@ def record_of(crawler: Crawler) -> CrawlRecord:
     frontier, spider = known_frontier(crawler), crawler.spider
     assert spider is not None
     config = frontier.config if frontier else None
+    keys, consumer = config.keys if config else _keys_without_frontier(crawler), consumer_of(spider)
+    if consumer and keys.item_groups:
+        raise ConfigError(f"{spider.name}: {consumer} reads no consumer groups: unset REDIS_ITEMS_GROUPS, or item_consumer")
     return CrawlRecord(
         spider=spider.name,
-        keys=config.keys if config else _keys_without_frontier(crawler),
-        consumer=consumer_of(spider),
+        keys=keys,
+        consumer=consumer,
         max_items=config.max_items if config else 0,
         max_item_bytes=config.max_item_bytes if config else 0,
         metrics={one.pattern: str(one.kind) for one in stat_metrics(crawler.settings.get(SETTING))},

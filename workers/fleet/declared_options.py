@@ -40,4 +40,6 @@ def as_declared(
 
 def consumer_word(record: ServiceRecord) -> str:
     """What the crawler is told: a consumer of the fleet, or that none of them may touch the items; "": as the spider says."""
+    if record.groups:
+        return NO_CONSUMER
     return record.consumer if record.consumer in ("", *CONSUMERS) else NO_CONSUMER

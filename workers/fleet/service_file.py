@@ -20,12 +20,13 @@ import msgspec
 from redis_components.embedded import project_dir
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.fleet.services import ServiceRecord
-from redis_components.names import service_name
+from redis_components.names import check_groups, service_name
 from workers.environment.variables import Fleet
 from workers.process.item_consumers import FORUM_WRITER, NO_CONSUMER
-from workers.process.item_targets import is_target
+from workers.process.item_targets import is_target, parse_target
 
 FILE = "services.toml"
+PLACES = "jsonl:PATH, csv:PATH, parquet:PATH, a database's URL or an http:// address"
 _FIELDS = [one.name for one in fields(ServiceRecord)]
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -93,6 +94,20 @@ def _check_values(record: ServiceRecord, where: str) -> None:
     if record.consumer not in ("", NO_CONSUMER, FORUM_WRITER) and not is_target(record.consumer):
         known = [NO_CONSUMER, FORUM_WRITER]
         raise ConfigError(
-            f"{where}.consumer: {record.consumer!r} is not {NO_CONSUMER}, {FORUM_WRITER}, jsonl:PATH, csv:PATH, parquet:PATH,"
-            f" a database's URL or an http:// address{did_you_mean(record.consumer, known)}"
+            f"{where}.consumer: {record.consumer!r} is not {NO_CONSUMER}, {FORUM_WRITER}, {PLACES}"
+            f"{did_you_mean(record.consumer, known)}"
         )
+    _check_groups(record, where)
+
+
+def _check_groups(record: ServiceRecord, where: str) -> None:
+    check_groups(list(record.groups), f"{where}.groups")
+    for group, target in record.groups.items():
+        try:
+            parse_target(target or "jsonl:-")  # empty: another program reads the group
+        except ConfigError as error:
+            raise ConfigError(f"{where}.groups.{group}: {error}; empty: another program reads the group") from None
+    if record.groups and record.consumer not in ("", NO_CONSUMER):
+        raise ConfigError(f"{where}.consumer: a service with groups has a consumer for each of them: leave consumer out")
+    if record.groups and "REDIS_ITEMS_GROUPS" in record.settings:
+        raise ConfigError(f"{where}.settings: REDIS_ITEMS_GROUPS follows from groups: leave it out")

@@ -1,5 +1,5 @@
 -- What a message has to store. `x` is the exchange: the keys by their names in exchange.lua, `message`, `reply`, `now` and `next_blob`. Needs lib/ready,
--- lib/fed and lib/tokens.
+-- lib/fed, lib/tokens and lib/item_stream.
 
 -- One command for many arguments, a thousand at a time: each call from here costs as much as what it does.
 local function call_with_many(command, key, arguments)
@@ -53,6 +53,7 @@ local function store_tasks(x, next_tokens, to_feed, lists)
 end
 
 local function store_items(x, lists)
-  for _ = 1, x.message.items do redis.call('RPUSH', x.items, x.next_blob()) end
+  local add = x.message.items > 0 and item_adder(x.items, x.message.item_groups)
+  for _ = 1, x.message.items do add(x.items, x.next_blob()) end
   for _, place in ipairs(x.message.keyed_items) do redis.call('RPUSH', lists[place], x.next_blob()) end
 end

@@ -1,23 +1,27 @@
 -- Append items that were refused to the item stream again, and take them out of the list of refused ones.
 --
 -- KEYS[1] bad     (list)  refused items with their reasons
--- KEYS[2] items   (list)  item stream, oldest first
--- ARGV[1] chosen  (any number)  for each entry its place from the head, its SHA-1, and the item where it is not what follows the entry's first line, else ''; at
+-- KEYS[2] items   (list, stream)  item stream, oldest first
+-- ARGV[1] groups  (msgpack array of text)  consumer groups that the crawl names; none: the item stream is a list
+-- ARGV[2] chosen  (any number)  for each entry its place from the head, its SHA-1, and the item where it is not what follows the entry's first line, else ''; at
 --                 most 500, by rising place
 -- Returns: how many were put back; entries that are not at their place any more are left out
 -- Retry: safe; what was taken is not at its place any more
 local bad, items = KEYS[1], KEYS[2]
-local chosen = 1
+local groups = cmsgpack.unpack(ARGV[1])
+local chosen = 2
 
 -- include: dead
+-- include: item_count
+-- include: item_stream
 
-redis.call('LLEN', items) -- a foreign type is found before anything is written
-local count = 0
+redis.call(item_command(items), items) -- a foreign type is found before anything is written
+local count, add = 0, item_adder(items, groups)
 for at = chosen, #ARGV, 3 do
   local place, sha, text = ARGV[at], ARGV[at + 1], ARGV[at + 2]
   local entry = entry_at(bad, place, sha)
   if entry then
-    redis.call('RPUSH', items, text ~= '' and text or payload_of_dead(entry))
+    add(items, text ~= '' and text or payload_of_dead(entry))
     mark_taken(bad, place)
     count = count + 1
   end

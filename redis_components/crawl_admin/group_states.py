@@ -1,0 +1,69 @@
+"""The consumer groups of an item stream, as they are at the moment: what each has left to do, and who works for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import redis
+
+from redis_components.keys import CrawlKeys
+from redis_components.server.replies import as_text
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerState:
+    """One consumer of a group."""
+
+    name: str
+    pending: int  # items that it was given and has not acknowledged
+    idle_s: float  # since it last asked for items
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupState:
+    """One consumer group."""
+
+    name: str
+    declared: bool  # the service names it; another one was made by somebody else, and keeps items in Redis just the same
+    waiting: int | None  # items that it was not given yet; None: Redis cannot say
+    pending: int  # items that its consumers were given and have not acknowledged
+    oldest_s: float | None  # age of its oldest item that is pending; None: there is none
+    consumers: tuple[ConsumerState, ...]
+
+
+def is_stream(client: redis.Redis, keys: CrawlKeys) -> bool:
+    """Whether the items are a Redis stream at the moment."""
+    return as_text(client.type(keys.item_stream())) == "stream"
+
+
+def group_names(client: redis.Redis, keys: CrawlKeys) -> list[str]:
+    """Of the groups that there are."""
+    found: Any = client.xinfo_groups(keys.item_stream()) if is_stream(client, keys) else []
+    return [as_text(one["name"]) for one in found]
+
+
+def group_states(client: redis.Redis, keys: CrawlKeys, now: float) -> list[GroupState]:
+    """The groups of the item stream, by name; none where it is a list. `now` is Redis's time in epoch s."""
+    if not is_stream(client, keys):
+        return []
+    found: Any = client.xinfo_groups(keys.item_stream())
+    return sorted((_state(client, keys, group, now) for group in found), key=lambda one: one.name)
+
+
+def _state(client: redis.Redis, keys: CrawlKeys, group: dict[str, Any], now: float) -> GroupState:
+    name = as_text(group["name"])
+    consumers: Any = client.xinfo_consumers(keys.item_stream(), name)
+    pending: Any = client.xpending(keys.item_stream(), name)
+    oldest = pending["min"]
+    return GroupState(
+        name=name,
+        declared=name in keys.item_groups,
+        waiting=group.get("lag"),
+        pending=int(group["pending"]),
+        oldest_s=max(0.0, now - int(as_text(oldest).partition("-")[0]) / 1000) if oldest else None,
+        consumers=tuple(
+            ConsumerState(name=as_text(one["name"]), pending=int(one["pending"]), idle_s=int(one["idle"]) / 1000)
+            for one in consumers
+        ),
+    )

@@ -1,0 +1,153 @@
+"""The item stream of a crawl with consumer groups, as the ready-made consumer of one group sees it: read, keep, then acknowledge.
+
+    group = ItemGroup(client, CrawlKeys.for_spider("books", item_groups=["files"]), "files")
+
+It is used as `ItemStream`. One ready-made consumer at a time reads for a group, under the name `trawl`, so that items keep their
+order; the next one begins with what the one before it was given and did not acknowledge. Consumers of another program may read
+for the same group at the same time: what one of them was given and left for `CLAIM_AFTER_S` is claimed (XAUTOCLAIM).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import redis
+
+from redis_components.keys import CrawlKeys
+from redis_components.server.scripts import script
+
+from .item_stream import LOCK_S, Lock, Refusal, Settled
+
+CONSUMER = "trawl"
+CLAIM_AFTER_S = 60.0
+LOOK_EVERY_S = 5.0
+FIELD = b"item"
+
+
+def tend(client: redis.Redis, keys: CrawlKeys) -> None:
+    """Make the groups that the crawl names, and remove the entries that all groups have acknowledged.
+
+    A list of items from before becomes the stream. Crawlers do the same in each exchange. Raises `redis.RedisError`.
+    """
+    named = {"items": keys.item_stream(), "moving": keys.items_moving()}
+    while script("items_tend")(client, keys=named, args={"groups": list(keys.item_groups)}):
+        pass
+
+
+class ItemGroup:
+    """One group of one spider's item stream, for one consumer at a time. Not for use by two threads; `client` must not decode
+    responses. Methods raise `redis.RedisError` when Redis does not answer.
+    """
+
+    def __init__(
+        self, client: redis.Redis, keys: CrawlKeys, group: str, *, lock_s: float = LOCK_S, claim_after_s: float = CLAIM_AFTER_S
+    ) -> None:
+        self.keys = keys
+        self.group = group
+        self._client = client
+        self._ttl_ms = int(lock_s * 1000)
+        self._claim_after_ms = int(claim_after_s * 1000)
+        self._settled = 0  # number of the last settled batch under the present lock
+        self._held: list[bytes] = []  # ids of the batch that was read last, until it is settled
+        self._reads_again = True  # what this name was given before comes first
+        self._look_at = 0.0
+        self._cursor: Any = "0-0"  # where to look on for entries that others have left
+
+    def lock(self, token: str) -> Lock:
+        """Take the consumer's lock of this group, or keep it. After `ACQUIRED`, read again what was read before."""
+        named = {"writer": self.keys.group_writer(self.group)}
+        answer: bytes = script("writer_lock")(self._client, named, {"token": token, "ttl_ms": self._ttl_ms})
+        held = Lock(answer.decode())
+        if held is Lock.ACQUIRED:
+            self._settled = 0
+            self._reads_again = True
+        return held
+
+    def unlock(self, token: str) -> None:
+        """Give the lock back; nothing happens when it is not ours any more."""
+        script("writer_unlock")(self._client, {"writer": self.keys.group_writer(self.group)}, {"token": token})
+
+    def peek(self, n: int) -> list[bytes]:
+        """The next batch of `n` items at most: what was given and not acknowledged, then what others have left, then new ones.
+
+        The same batch comes again until it is settled.
+        """
+        is_due = time.monotonic() >= self._look_at
+        entries: list[Any] = []
+        if self._held or self._reads_again or is_due:  # also when nothing is known of it: the answer to a read may be lost
+            entries = self._read("0", n)
+            self._reads_again = bool(entries)
+        if is_due and not entries:
+            self._look_at = time.monotonic() + LOOK_EVERY_S
+            entries = self._claimed(n)
+        entries = entries or self._read(">", n)
+        gone = [number for number, fields in entries if not fields]
+        if gone:  # somebody has deleted them from the stream: nothing is left to keep
+            self._client.xack(self.keys.item_stream(), self.group, *gone)
+        whole = [(number, fields) for number, fields in entries if fields]
+        self._held = [number for number, _ in whole]
+        return [fields.get(FIELD, b"") for _, fields in whole]
+
+    def settle(self, token: str, n: int, bad: Sequence[Refusal], done: Sequence[str]) -> Settled:  # noqa: ARG002
+        """Acknowledge the batch, its first `n` items, in one step with what follows from it; keeps the lock.
+
+        `bad` and repeated calls are as in `ItemStream.settle`; a stream has no pending marks that could be `done`.
+        """
+        number = self._settled + 1
+        keys = {
+            "items": self.keys.item_stream(),
+            "writer": self.keys.group_writer(self.group),
+            "bad": self.keys.bad_items(),
+            "moving": self.keys.items_moving(),
+        }
+        args = {
+            "token": token,
+            "number": number,
+            "group": self.group,
+            "ids": msgspec.msgpack.encode([one.decode() for one in self._held[:n]]),
+            "ttl_ms": self._ttl_ms,
+            "refused": [part for one in bad for part in (one.place, json.dumps(one.reason))],
+        }
+        answer: bytes = script("settle_group")(self._client, keys=keys, args=args)
+        outcome = Settled(answer.decode())
+        if outcome is Settled.SETTLED:
+            self._settled = number
+        self._held = []
+        return outcome
+
+    def _read(self, after: str, n: int) -> list[Any]:
+        try:
+            answer: Any = self._client.xreadgroup(self.group, CONSUMER, {self.keys.item_stream(): after}, count=n)
+        except redis.ResponseError as error:
+            if not str(error).startswith("NOGROUP"):
+                raise
+            self._make()
+            return []
+        if isinstance(answer, dict):  # by protocol 3
+            answer = [(key, batches[0]) for key, batches in answer.items()]
+        return answer[0][1] if answer else []
+
+    def _make(self) -> None:
+        """The group, or the whole stream, is not there: nothing was stored yet, or somebody has removed it."""
+        tend(self._client, self.keys)
+        try:
+            self._client.xgroup_create(self.keys.item_stream(), self.group, id="0", mkstream=True)
+        except redis.ResponseError as error:
+            if not str(error).startswith("BUSYGROUP"):
+                raise
+
+    def _claimed(self, n: int) -> list[Any]:
+        try:
+            answer: Any = self._client.xautoclaim(
+                self.keys.item_stream(), self.group, CONSUMER, self._claim_after_ms, start_id=self._cursor, count=n
+            )
+        except redis.ResponseError as error:
+            if not str(error).startswith("NOGROUP"):
+                raise
+            return []
+        self._cursor = answer[0]
+        return list(answer[1])
