@@ -12,6 +12,7 @@ CHANGING = {
     *(
         "services add",
         "services remove",
+        "services forget-group",
         "consume",
         "run",
         "jobs cancel",

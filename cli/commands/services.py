@@ -148,6 +148,44 @@ def remove(name: Name, as_json: AsJson = False) -> int:
     return 0
 
 
+@app.command("forget-group")
+def forget_group(
+    name: Name,
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.")],
+    as_json: AsJson = False,
+) -> int:
+    """Remove a consumer group that is not declared any more from the item stream. What it has not taken is not kept for it.
+
+    **Examples:**
+
+        trawl services forget-group books search
+    """
+    from cli.access.item_keys import item_keys
+    from cli.access.redis import redis_client
+    from cli.views.output import print_json
+    from redis_components.crawl_admin.group_states import forget, group_states
+    from redis_components.errors import ConfigError, unknown_name
+    from redis_components.server.replies import server_time
+    from workers.fleet.sizes import service_in
+
+    with redis_client() as client:
+        states = {one.name: one for one in group_states(client, item_keys(client, name), server_time(client))}
+        if group not in states:
+            raise unknown_name("consumer group", group, states)
+        declared = service_in(client, name)
+        if declared and group in declared.groups:
+            raise ConfigError(f"{name} declares the group {group}: remove it there first, then trawl roll {name}")
+        forget(client, name, group)
+    one = states[group]
+    left = None if one.waiting is None else one.waiting + one.pending
+    if as_json:
+        print_json({"service": name, "group": group, "left": left})
+    else:
+        what = "" if left is None else f"; it had {left:,} items left"
+        say(f"{name}: the group {group} is removed{what}; crawlers that still name it make it again until trawl roll {name}")
+    return 0
+
+
 @app.command()
 def check(
     names: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Services; by default all.")] = None,

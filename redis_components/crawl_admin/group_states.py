@@ -1,12 +1,13 @@
-"""The consumer groups of an item stream, as they are at the moment: what each has left to do, and who works for it."""
+"""The consumer groups of an item stream, as they are at the moment: what each has left to do, and who reads for it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import redis
 
+from redis_components.fleet.crawl_records import CrawlRecords
 from redis_components.keys import CrawlKeys
 from redis_components.server.replies import as_text
 
@@ -41,6 +42,17 @@ def group_names(client: redis.Redis, keys: CrawlKeys) -> list[str]:
     """Of the groups that there are."""
     found: Any = client.xinfo_groups(keys.item_stream()) if is_stream(client, keys) else []
     return [as_text(one["name"]) for one in found]
+
+
+def forget(client: redis.Redis, service: str, group: str) -> None:
+    """Destroy a group of the service's item stream, and take it out of the crawl's record, by which the fleet makes it again."""
+    records = CrawlRecords(client)
+    record = records.of(service)
+    keys = record.keys if record else CrawlKeys.for_spider(service)
+    if record and group in keys.item_groups:
+        left = tuple(one for one in keys.item_groups if one != group)
+        records.write(replace(record, keys=replace(keys, item_groups=left)))
+    client.xgroup_destroy(keys.item_stream(), group)
 
 
 def group_states(client: redis.Redis, keys: CrawlKeys, now: float) -> list[GroupState]:
