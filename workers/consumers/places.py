@@ -23,7 +23,7 @@ def check_place(target: Target) -> None:
 
 
 def _path_of(target: Target) -> Path | None:
-    if target.kind in (TargetKind.JSONL, TargetKind.CSV):
+    if target.kind in (TargetKind.JSONL, TargetKind.CSV, TargetKind.PARQUET):
         return Path(target.place)
     if target.kind is TargetKind.DATABASE and target.place.startswith("sqlite"):
         try:
