@@ -37,8 +37,8 @@ def consume(
 ) -> int:
     """Take a service's items out of Redis until Ctrl-C or SIGTERM. Each arrives at least once; what is killed loses none.
 
-    TARGET is `jsonl:PATH`, `csv:PATH`, `parquet:PATH`, `http://…`, or a database such as `sqlite:///books.sqlite`. Several may
-    run for one service: one takes items, the others take over when it dies.
+    TARGET is `jsonl:PATH`, `csv:PATH`, `parquet:PATH`, `s3://BUCKET/PREFIX`, `http://…`, or a database such as
+    `sqlite:///books.sqlite`. Several may run for one service: one takes items, the others take over when it dies.
 
     **Examples:**
 
@@ -53,6 +53,7 @@ def consume(
     from redis_components.server.signing import signing_is_on
     from workers.consumers.consume import consume as move
     from workers.consumers.places import check_place
+    from workers.process.item_targets import TargetKind
 
     interrupts = Interrupts()
     if every == bool(service):
@@ -63,10 +64,16 @@ def consume(
     with redis_client() as client:
         stream = _stream_of(client, service, group)
         target = _target(client, service, getattr(stream, "group", ""), to)
+        if key and target.kind is not TargetKind.DATABASE:
+            raise ConfigError(f"--key is for databases: {target.kind} only appends")
         named = bool(to) or _is_in_file(client, service)
         if not named and not signing_is_on():
             check_place(target)
-        sink = _sink(target, key=key, table=table or service, max_bytes=int(max_mb * MIB), max_age_s=max_age, named=named)
+        sink: Sink
+        if target.kind is TargetKind.S3:
+            sink = _parts(stream, target, max_bytes=int(max_mb * MIB), max_age_s=max_age, once=once)
+        else:
+            sink = _sink(target, key=key, table=table or service, max_bytes=int(max_mb * MIB), max_age_s=max_age, named=named)
         interrupts.listen()
         done = move(stream, sink, stopped=lambda: interrupts.asked, once=once, tell=lambda line: complain(f"{service}: {line}"))
     say(f"{service}: {counted(done.items, 'item')} taken{f', {done.refused:,} refused' if done.refused else ''}")
@@ -149,15 +156,12 @@ def _is_in_file(client: redis.Redis, service: str) -> bool:
 
 
 def _sink(target: Target, *, key: str, table: str, max_bytes: int, max_age_s: float, named: bool) -> Sink:
-    from redis_components.errors import ConfigError
     from workers.consumers.database_rows import DatabaseRows
     from workers.consumers.files import CsvRows, JsonLines
     from workers.consumers.http_post import HttpPost
     from workers.consumers.parquet_files import ParquetFiles
     from workers.process.item_targets import TargetKind
 
-    if key and target.kind is not TargetKind.DATABASE:
-        raise ConfigError(f"--key is for databases: {target.kind} only appends")
     match target.kind:
         case TargetKind.JSONL:
             return JsonLines(Path(target.place), max_bytes=max_bytes, max_age_s=max_age_s)
@@ -167,5 +171,13 @@ def _sink(target: Target, *, key: str, table: str, max_bytes: int, max_age_s: fl
             return ParquetFiles(Path(target.place), max_bytes=max_bytes, max_age_s=max_age_s)
         case TargetKind.DATABASE:
             return DatabaseRows(target.place, table, key)
-        case TargetKind.HTTP:
+        case _:
             return HttpPost(target.place, named=named)
+
+
+def _parts(stream: ItemStream | ItemGroup, target: Target, *, max_bytes: int, max_age_s: float, once: bool) -> Sink:
+    from workers.consumers.parts import LOCK_S, Parts
+    from workers.consumers.s3_objects import S3Objects
+
+    stream.lock_s = LOCK_S
+    return Parts(stream, S3Objects(target.place), max_bytes=max_bytes, max_age_s=max_age_s, at_once=once)

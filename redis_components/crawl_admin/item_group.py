@@ -20,6 +20,7 @@ import redis
 from redis_components.keys import CrawlKeys
 from redis_components.server.scripts import script
 
+from .group_states import group_states
 from .item_stream import LOCK_S, Lock, Refusal, Settled
 
 CONSUMER = "trawl"
@@ -48,8 +49,9 @@ class ItemGroup:
     ) -> None:
         self.keys = keys
         self.group = group
-        self._client = client
-        self._ttl_ms = int(lock_s * 1000)
+        self.client = client
+        self.writer_key, self.part_key = keys.group_writer(group), keys.item_part(group)
+        self.lock_s = lock_s
         self._claim_after_ms = int(claim_after_s * 1000)
         self._settled = 0  # number of the last settled batch under the present lock
         self._held: list[bytes] = []  # ids of the batch that was read last, until it is settled
@@ -57,10 +59,18 @@ class ItemGroup:
         self._look_at = 0.0
         self._cursor: Any = "0-0"  # where to look on for entries that others have left
 
+    def __len__(self) -> int:
+        """Items that the group has not acknowledged; where Redis cannot say it, those of the stream."""
+        states = group_states(self.client, self.keys, 0.0)
+        one = next((one for one in states if one.name == self.group), None)
+        if one is None or one.waiting is None:
+            return int(self.client.xlen(self.keys.item_stream())) if states else 0
+        return one.waiting + one.pending
+
     def lock(self, token: str) -> Lock:
         """Take the consumer's lock of this group, or keep it. After `ACQUIRED`, read again what was read before."""
-        named = {"writer": self.keys.group_writer(self.group)}
-        answer: bytes = script("writer_lock")(self._client, named, {"token": token, "ttl_ms": self._ttl_ms})
+        named = {"writer": self.writer_key}
+        answer: bytes = script("writer_lock")(self.client, named, {"token": token, "ttl_ms": int(self.lock_s * 1000)})
         held = Lock(answer.decode())
         if held is Lock.ACQUIRED:
             self._settled = 0
@@ -69,7 +79,7 @@ class ItemGroup:
 
     def unlock(self, token: str) -> None:
         """Give the lock back; nothing happens when it is not ours any more."""
-        script("writer_unlock")(self._client, {"writer": self.keys.group_writer(self.group)}, {"token": token})
+        script("writer_unlock")(self.client, {"writer": self.writer_key}, {"token": token})
 
     def peek(self, n: int) -> list[bytes]:
         """The next batch of `n` items at most: what was given and not acknowledged, then what others have left, then new ones.
@@ -87,7 +97,7 @@ class ItemGroup:
         entries = entries or self._read(">", n)
         gone = [number for number, fields in entries if not fields]
         if gone:  # somebody has deleted them from the stream: nothing is left to keep
-            self._client.xack(self.keys.item_stream(), self.group, *gone)
+            self.client.xack(self.keys.item_stream(), self.group, *gone)
         whole = [(number, fields) for number, fields in entries if fields]
         self._held = [number for number, _ in whole]
         return [fields.get(FIELD, b"") for _, fields in whole]
@@ -100,28 +110,30 @@ class ItemGroup:
         number = self._settled + 1
         keys = {
             "items": self.keys.item_stream(),
-            "writer": self.keys.group_writer(self.group),
+            "writer": self.writer_key,
             "bad": self.keys.bad_items(),
             "moving": self.keys.items_moving(),
+            "part": self.part_key,
         }
         args = {
             "token": token,
             "number": number,
             "group": self.group,
             "ids": msgspec.msgpack.encode([one.decode() for one in self._held[:n]]),
-            "ttl_ms": self._ttl_ms,
+            "ttl_ms": int(self.lock_s * 1000),
             "refused": [part for one in bad for part in (one.place, json.dumps(one.reason))],
         }
-        answer: bytes = script("settle_group")(self._client, keys=keys, args=args)
+        answer: bytes = script("settle_group")(self.client, keys=keys, args=args)
         outcome = Settled(answer.decode())
         if outcome is Settled.SETTLED:
             self._settled = number
+        self._reads_again = self._reads_again or len(self._held) > n
         self._held = []
         return outcome
 
     def _read(self, after: str, n: int) -> list[Any]:
         try:
-            answer: Any = self._client.xreadgroup(self.group, CONSUMER, {self.keys.item_stream(): after}, count=n)
+            answer: Any = self.client.xreadgroup(self.group, CONSUMER, {self.keys.item_stream(): after}, count=n)
         except redis.ResponseError as error:
             if not str(error).startswith("NOGROUP"):
                 raise
@@ -133,16 +145,16 @@ class ItemGroup:
 
     def _make(self) -> None:
         """The group, or the whole stream, is not there: nothing was stored yet, or somebody has removed it."""
-        tend(self._client, self.keys)
+        tend(self.client, self.keys)
         try:
-            self._client.xgroup_create(self.keys.item_stream(), self.group, id="0", mkstream=True)
+            self.client.xgroup_create(self.keys.item_stream(), self.group, id="0", mkstream=True)
         except redis.ResponseError as error:
             if not str(error).startswith("BUSYGROUP"):
                 raise
 
     def _claimed(self, n: int) -> list[Any]:
         try:
-            answer: Any = self._client.xautoclaim(
+            answer: Any = self.client.xautoclaim(
                 self.keys.item_stream(), self.group, CONSUMER, self._claim_after_ms, start_id=self._cursor, count=n
             )
         except redis.ResponseError as error:

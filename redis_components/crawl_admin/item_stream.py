@@ -64,28 +64,29 @@ class ItemStream:
 
     def __init__(self, client: redis.Redis, keys: CrawlKeys, *, lock_s: float = LOCK_S) -> None:
         self.keys = keys
-        self._client = client
-        self._ttl_ms = int(lock_s * 1000)
+        self.client = client
+        self.writer_key, self.part_key = keys.writer(), keys.item_part()
+        self.lock_s = lock_s
         self._settled = 0  # number of the last settled batch under the present lock
 
     def __len__(self) -> int:
         """Items that wait."""
-        return int(self._client.llen(self.keys.item_stream()))
+        return int(self.client.llen(self.keys.item_stream()))
 
     def lock(self, token: str) -> Lock:
         """Take the writer's lock, or keep it. After `ACQUIRED`, what was read before must not be settled: read it again."""
-        held = Lock(self._run("writer_lock", {"writer": self.keys.writer()}, {"token": token, "ttl_ms": self._ttl_ms}))
+        held = Lock(self._run("writer_lock", {"writer": self.writer_key}, {"token": token, "ttl_ms": int(self.lock_s * 1000)}))
         if held is Lock.ACQUIRED:
             self._settled = 0
         return held
 
     def unlock(self, token: str) -> None:
         """Give the lock back; nothing happens when it is not ours any more."""
-        self._run("writer_unlock", {"writer": self.keys.writer()}, {"token": token})
+        self._run("writer_unlock", {"writer": self.writer_key}, {"token": token})
 
     def peek(self, n: int) -> list[bytes]:
         """The oldest `n` items at most, oldest first; they stay where they are."""
-        return cast("list[bytes]", self._client.lrange(self.keys.item_stream(), 0, n - 1))
+        return cast("list[bytes]", self.client.lrange(self.keys.item_stream(), 0, n - 1))
 
     def settle(self, token: str, n: int, bad: Sequence[Refusal], done: Sequence[str]) -> Settled:
         """Take the first `n` items out of the stream, in one step with what follows from them; keeps the lock.
@@ -97,16 +98,17 @@ class ItemStream:
         number = self._settled + 1
         keys = {
             "items": self.keys.item_stream(),
-            "writer": self.keys.writer(),
+            "writer": self.writer_key,
             "bad": self.keys.bad_items(),
             "pending": self.keys.pending(),
+            "part": self.part_key,
         }
         args = {
             "token": token,
             "number": number,
             "count": n,
             "done": msgspec.msgpack.encode(list(done)),
-            "ttl_ms": self._ttl_ms,
+            "ttl_ms": int(self.lock_s * 1000),
             "refused": [part for one in bad for part in (one.place, json.dumps(one.reason))],
         }
         outcome = Settled(self._run("settle", keys, args))
@@ -115,5 +117,5 @@ class ItemStream:
         return outcome
 
     def _run(self, name: str, keys: dict[str, str], args: dict[str, object]) -> str:
-        answer: bytes = script(name)(self._client, keys=keys, args=args)
+        answer: bytes = script(name)(self.client, keys=keys, args=args)
         return answer.decode()

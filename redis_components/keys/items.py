@@ -44,6 +44,13 @@ class ItemKeys:
         """
         return f"{self.items}:writer:{group}"
 
+    def item_part(self, group: str = "") -> str:
+        """STRING: what the consumer of a list, or of a group, is about to write as one part (JSON: name, count, digest).
+
+        Written by `part_note.lua`, read by the next consumer; removed by `settle.lua` and `settle_group.lua`.
+        """
+        return f"{self.items}:part:{group}" if group else f"{self.items}:part"
+
     def bad_items(self) -> str:
         """LIST: items that their consumer refused, newest last, as one line of JSON (`at`, epoch seconds of Redis, and `reason`)
         and the item; kept until replayed or purged. They count with those that wait towards REDIS_ITEMS_MAX_WAITING.

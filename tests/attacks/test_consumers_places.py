@@ -1,4 +1,4 @@
-"""A consumer whose target is declared in Redis writes below the data folder, and nowhere else."""
+"""A consumer whose target is declared in Redis writes below the data folder, into no bucket, and nowhere else."""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_file_elsewhere_is_refused(target: str) -> None:
     with pytest.raises(ConfigError, match="outside of the data folder"):
         check_place(parse_target(target))
+
+
+def test_a_bucket_is_refused() -> None:
+    with pytest.raises(ConfigError, match="the login to it is this machine's: nothing was written"):
+        check_place(parse_target("s3://shop/books"))
 
 
 @pytest.mark.parametrize("target", ["jsonl:data/books.jsonl", "sqlite:///data/books.sqlite", "http://example.org/", "sqlite://"])

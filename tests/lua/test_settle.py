@@ -38,6 +38,7 @@ def settle(
 ) -> bytes:
     """The script itself, with any number."""
     keys = {"items": KEYS.item_stream(), "writer": KEYS.writer(), "bad": KEYS.bad_items(), "pending": KEYS.pending()}
+    keys["part"] = KEYS.item_part()
     args = {"token": token, "number": number, "count": count, "ttl_ms": 30_000, "done": msgspec.msgpack.encode(done)}
     refused = [part for place, reason in enumerate(bad) for part in (place, json.dumps(reason))]
     answer: bytes = script("settle")(client, keys=keys, args=args | {"refused": refused})

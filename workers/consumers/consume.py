@@ -17,6 +17,7 @@ import redis
 from redis_components.crawl_admin.item_group import ItemGroup
 from redis_components.crawl_admin.item_stream import ItemStream, Lock, Refusal, Settled, new_token
 
+from .parts import Parts
 from .sink import Item, Sink, SinkUnavailable
 
 BATCH = 500
@@ -76,7 +77,7 @@ def consume(
 
 def _batch(stream: ItemStream | ItemGroup, sink: Sink, token: str, done: Consumed) -> int:
     """Move one batch; how many items it had."""
-    payloads = stream.peek(BATCH)
+    payloads = sink.peek(token) if isinstance(sink, Parts) else stream.peek(BATCH)
     if not payloads:
         return 0
     items, refused = [], dict[int, str]()

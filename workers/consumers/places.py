@@ -13,7 +13,14 @@ from workers.process.item_targets import Target, TargetKind
 
 
 def check_place(target: Target) -> None:
-    """Raise ConfigError for a file outside of the data folder. Addresses are checked where they are connected to."""
+    """Raise ConfigError for a file outside of the data folder, and for a bucket: the login to it is this machine's. Addresses are
+    checked where they are connected to.
+    """
+    if target.kind is TargetKind.S3:
+        raise ConfigError(
+            f"{target.place!r:.200} is declared in Redis, and the login to it is this machine's: nothing was written; name it"
+            " with --to or in services.toml, or sign what is declared (TRAWL_SIGNING_KEY_FILE)"
+        )
     path = _path_of(target)
     if path is not None and not path.resolve().is_relative_to(data_dir().resolve()):
         raise ConfigError(

@@ -235,6 +235,22 @@ class Signing(Variables):
     )
 
 
+class S3(Variables):
+    """S3-compatible storage"""
+
+    s3_endpoint: str = declare(
+        "https://s3.amazonaws.com",
+        "server of buckets that `trawl consume` writes to ([services.md](services.md#objects-in-s3-compatible-storage))",
+        rule="must be https://HOST or http://HOST:PORT",
+        pattern=r"^https?://[^/\s@]+/?$",
+    )
+    s3_access_key: Annotated[Secret | None, EmptyIsNone] = declare(
+        None, "name of the login there", shown="`AWS_ACCESS_KEY_ID`, or the role of the machine"
+    )
+    s3_secret_key: Annotated[Secret | None, EmptyIsNone] = declare(None, "its secret", shown="`AWS_SECRET_ACCESS_KEY`")
+    s3_region: str | None = declare(None, "region of the bucket", shown="asked of the server")
+
+
 class Tool(Variables):
     """The command `trawl`"""
 
@@ -265,6 +281,7 @@ GROUPS: tuple[type[Variables], ...] = (
     Signing,
     Exporter,
     Api,
+    S3,
     Flower,
     Tool,
 )

@@ -26,7 +26,7 @@ from workers.process.item_consumers import FORUM_WRITER, NO_CONSUMER
 from workers.process.item_targets import is_target, parse_target
 
 FILE = "services.toml"
-PLACES = "jsonl:PATH, csv:PATH, parquet:PATH, a database's URL or an http:// address"
+PLACES = "jsonl:PATH, csv:PATH, parquet:PATH, s3://BUCKET/PREFIX, a database's URL or an http:// address"
 _FIELDS = [one.name for one in fields(ServiceRecord)]
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 

@@ -10,7 +10,11 @@ from redis_components.errors import ConfigError, did_you_mean
 
 _DATABASES = ("sqlite", "postgresql", "mysql", "mariadb", "oracle", "mssql")
 _DATABASE = re.compile(rf"({'|'.join(_DATABASES)})(\+\w+)?://", re.ASCII)
-FORMS = "jsonl:PATH, csv:PATH, parquet:PATH, http://HOST/PATH, https://HOST/PATH, or a database such as sqlite:///PATH"
+_BUCKET = re.compile(r"//[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s?#@\\]{0,500})?", re.ASCII)
+FORMS = (
+    "jsonl:PATH, csv:PATH, parquet:PATH, s3://BUCKET/PREFIX, s3+gzip://BUCKET/PREFIX, http://HOST/PATH, https://HOST/PATH, or a"
+    " database such as sqlite:///PATH"
+)
 
 
 class TargetKind(StrEnum):
@@ -20,6 +24,7 @@ class TargetKind(StrEnum):
     CSV = "csv"  # comma-separated values, in files that are rotated
     PARQUET = "parquet"  # Parquet files, of a journal that is rotated
     DATABASE = "database"  # a table of any database that SQLAlchemy knows
+    S3 = "s3"  # objects of JSON Lines in S3-compatible storage
     HTTP = "http"  # POST of JSON Lines
 
 
@@ -48,8 +53,10 @@ def parse_target(text: str) -> Target:
         return Target(kind=TargetKind(scheme), place=rest)
     if scheme in ("http", "https") and re.fullmatch(r"//[^/?#\s]+\S*", rest):
         return Target(kind=TargetKind.HTTP, place=text)
+    if scheme in ("s3", "s3+gzip") and _BUCKET.fullmatch(rest):
+        return Target(kind=TargetKind.S3, place=text)
     if _DATABASE.match(text):
         return Target(kind=TargetKind.DATABASE, place=text)
     shown = f"{scheme}:…" if colon else text
-    hint = did_you_mean(scheme, ["jsonl", "csv", "parquet", "http", *_DATABASES])
+    hint = did_you_mean(scheme, ["jsonl", "csv", "parquet", "s3", "http", *_DATABASES])
     raise ConfigError(f"{shown!r:.100} is not a target: write {FORMS}{hint}")

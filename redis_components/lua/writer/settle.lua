@@ -6,6 +6,7 @@
 -- KEYS[2] writer   (string)  '<token>|<number of the last settled batch>' of the holder
 -- KEYS[3] bad      (list)    refused items, newest last
 -- KEYS[4] pending  (hash)    seeded start tasks whose scan has not ended
+-- KEYS[5] part     (string)  the part that the consumer was about to write; it ends with the batch
 -- ARGV[1] token    (text)    the writer that read the batch
 -- ARGV[2] number   (number)  of this batch: one more than that of the last settled one
 -- ARGV[3] count    (number)  items in the batch, at the head of the stream
@@ -14,7 +15,7 @@
 -- ARGV[6] refused  (any number)  for each refused item its place in the batch, from 0, and the reason as JSON text
 -- Returns: 'settled', or 'lock_lost' (nothing changed: the batch may be another writer's by now)
 -- Retry: safe; a batch with the number of the last settled one is not settled again
-local items, writer, bad, pending = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local items, writer, bad, pending, part = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local token, number, count, done, ttl_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), cmsgpack.unpack(ARGV[4]), ARGV[5]
 local refused = 6
 
@@ -29,6 +30,7 @@ redis.call('LLEN', items) redis.call('LLEN', bad) redis.call('HLEN', pending)
 local batch = #ARGV >= refused and count > 0 and redis.call('LRANGE', items, 0, count - 1) or {}
 
 redis.call('LTRIM', items, count, -1)
+redis.call('DEL', part)
 redis.call('SET', writer, token .. '|' .. number, 'PX', ttl_ms)
 local stamp = string.format('{"at":%.3f,"reason":', now_ms() / 1000)
 for at = refused, #ARGV, 2 do

@@ -1,0 +1,163 @@
+"""Items in whole parts, as objects of S3: killed anywhere, no item is lost, and none is in two parts.
+
+The server of S3's protocol is moto's, in a separate process: `pip install 'moto[server]'`, with `moto_server` on PATH.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from minio import Minio
+
+from redis_components.crawl_admin.item_group import ItemGroup, tend
+from redis_components.crawl_admin.item_stream import ItemStream
+from redis_components.embedded.server import free_port
+from redis_components.keys import CrawlKeys
+from tests.support.processes import wait_until
+from tests.support.trawl_command import Trawl, commands, one_line
+from workers.consumers.consume import consume
+from workers.consumers.parts import Parts
+from workers.consumers.sink import Item
+
+KEYS = CrawlKeys.for_spider("books")
+GROUPED = CrawlKeys.for_spider("books", item_groups=["files"])
+MANY = 3_000
+
+
+class Store:
+    """Keeps parts in memory; `dies` after so many."""
+
+    def __init__(self, parts: dict[str, list[Any]], dies: int = 0) -> None:
+        self.parts = parts
+        self._left = dies
+
+    def put(self, name: str, items: Sequence[Item]) -> dict[int, str]:
+        self.parts[name] = [one.value for one in items]
+        self._left -= 1
+        if self._left == 0:
+            raise SystemExit
+        return {}
+
+
+def fill(client: redis.Redis, *, grouped: bool, first: int, number: int) -> None:
+    with client.pipeline() as pipe:
+        for n in range(first, first + number):
+            text = json.dumps({"n": n})
+            pipe.xadd("books:items", {"item": text}) if grouped else pipe.rpush("books:items", text)
+        pipe.execute()
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_death_after_a_part_was_written_brings_the_same_part_again(redis_client: redis.Redis, grouped: bool) -> None:
+    if grouped:
+        tend(redis_client, GROUPED)
+    parts: dict[str, list[Any]] = {}
+    for life in range(4):
+        fill(redis_client, grouped=grouped, first=life * 700, number=700)
+        stream = ItemGroup(redis_client, GROUPED, "files") if grouped else ItemStream(redis_client, KEYS)
+        redis_client.delete(stream.writer_key)
+        with pytest.raises(SystemExit):
+            consume(stream, Parts(stream, Store(parts, dies=life + 1), max_bytes=3_000, at_once=True), stopped=lambda: False)
+        assert redis_client.exists(stream.part_key)
+    stream = ItemGroup(redis_client, GROUPED, "files") if grouped else ItemStream(redis_client, KEYS)
+    redis_client.delete(stream.writer_key)
+    consume(stream, Parts(stream, Store(parts), max_bytes=3_000, at_once=True), stopped=lambda: False, once=True)
+    assert len(parts) > 4
+    assert sorted(one["n"] for part in parts.values() for one in part) == list(range(4 * 700))
+    assert not redis_client.exists(stream.part_key)
+
+
+def test_items_that_came_in_place_of_the_noted_ones_do_not_replace_a_part(redis_client: redis.Redis) -> None:
+    parts: dict[str, list[Any]] = {}
+    stream = ItemStream(redis_client, KEYS)
+    fill(redis_client, grouped=False, first=0, number=3)
+    with pytest.raises(SystemExit):
+        consume(stream, Parts(stream, Store(parts, dies=1), at_once=True), stopped=lambda: False)
+    redis_client.delete("books:items", stream.writer_key)  # somebody has taken them
+    fill(redis_client, grouped=False, first=3, number=3)
+    consume(stream, Parts(stream, Store(parts), at_once=True), stopped=lambda: False, once=True)
+    assert sorted(one["n"] for part in parts.values() for one in part) == list(range(6))
+
+
+def test_a_small_part_waits_for_more_items_until_it_is_old(redis_client: redis.Redis) -> None:
+    stream = ItemStream(redis_client, KEYS)
+    parts = Parts(stream, Store({}), max_age_s=600)
+    stream.lock("a")
+    assert parts.peek("a") == []
+    fill(redis_client, grouped=False, first=0, number=3)
+    assert parts.peek("a") == []
+    assert parts._since is not None
+    parts._since -= 600
+    assert len(parts.peek("a")) == 3
+    assert Parts(stream, Store({})).peek("b") != [], "what was noted comes at once"
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Minio]:
+    server = shutil.which("moto_server")
+    if server is None:
+        pytest.skip("needs moto_server: pip install 'moto[server]'")
+    port, password = free_port(), tmp_path / "secret"
+    password.write_text("marked-secret\n")
+    monkeypatch.setenv("TRAWL_S3_ENDPOINT", f"http://127.0.0.1:{port}")
+    monkeypatch.setenv("TRAWL_S3_ACCESS_KEY", "me")
+    monkeypatch.setenv("TRAWL_S3_SECRET_KEY_FILE", str(password))
+    with subprocess.Popen([server, "-H", "127.0.0.1", "-p", str(port)], stderr=subprocess.DEVNULL) as running:
+        try:
+            client = Minio(f"127.0.0.1:{port}", "me", "marked-secret", secure=False)
+
+            def is_up() -> bool:
+                try:
+                    return client.bucket_exists("shop") or client.make_bucket("shop") is None
+                except OSError:
+                    return False
+
+            wait_until(is_up, "the server of objects answers", 60, every_s=0.2)
+            yield client
+        finally:
+            running.kill()
+
+
+def stored(client: Minio, prefix: str) -> list[int]:
+    found: list[int] = []
+    for one in client.list_objects("shop", prefix, recursive=True):
+        answer = client.get_object("shop", str(one.object_name))
+        body = answer.read()
+        answer.close()
+        lines = gzip.decompress(body) if str(one.object_name).endswith(".gz") else body
+        found += [json.loads(line)["n"] for line in lines.splitlines()]
+    return found
+
+
+def test_a_consumer_of_objects_that_is_killed_loses_and_doubles_no_item(
+    bucket: Minio, redis_url: str, redis_client: redis.Redis, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    trawl: Trawl = commands(redis_url, tmp_path, monkeypatch, capfd)
+    monkeypatch.setenv("TRAWL_FLEET", "books=1")
+    for scheme in ("s3", "s3+gzip"):
+        prefix = f"books/{scheme}"
+        to = ("consume", "books", "--to", f"{scheme}://shop/{prefix}", "--max-mb", "0.001", "--max-age", "0.1")
+        fill(redis_client, grouped=False, first=0, number=MANY)
+        with subprocess.Popen([sys.executable, "-m", "cli.main", *to], env=dict(os.environ)) as process:
+            wait_until(lambda prefix=prefix: stored(bucket, prefix), "an object is there", 60, every_s=0.01)
+            process.kill()
+        redis_client.delete(KEYS.writer())  # else the next one waits until the dead one's lock has run out
+        assert trawl(*to, "--once").code == 0
+        assert sorted(stored(bucket, prefix)) == list(range(MANY))
+        assert redis_client.llen("books:items") == 0
+    fill(redis_client, grouped=False, first=0, number=1)
+    said = trawl("consume", "books", "--to", "s3://nobody/books", "--once")
+    one_line(said, 2, "NoSuchBucket: ")
+    assert "marked-secret" not in said.out + said.err
+    assert redis_client.llen("books:items") == 1
