@@ -11,7 +11,7 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         refuse_example_secrets(os.environ)
         hosts = allowed_hosts() | {options.host.lower()}
-        tokens, source = Tokens.that_are_set(), Source(redis_url(), options.spiders)
+        tokens, source = Tokens.that_are_set(), Source(redis_url(), named_services(options.spiders))
         with listen(options.host, options.port) as listener:
             sys.stdout.write(f"exporter at {url_of(listener)} (/metrics, /livez, /healthz, /readyz), reading {source.name}\n")
             sys.stdout.flush()
@@ -116,12 +116,25 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--spiders",
         type=parse_services,
-        default=variable("TRAWL_FLEET") or DEFAULT_SERVICES,  # a text, so that it is checked as an argument is
+        default=variable("TRAWL_FLEET") or None,  # a text, so that it is checked as an argument is
         metavar="NAME[=N],...",
         help="the services to look at, with the number of crawlers that each should have until it is scaled "
-        f"(default: TRAWL_FLEET, else {DEFAULT_SERVICES})",
+        f"(default: those that are declared, in TRAWL_FLEET, services.toml or Redis; else {DEFAULT_SERVICES})",
     )
     return parser.parse_args(arguments)
+
+
+def named_services(spiders: Mapping[str, int | None] | None) -> Mapping[str, int | None] | None:
+    """The services to look at, where they are named; None: those that are declared at the time. Raises ConfigError for a
+    declaration that cannot be read.
+    """
+    fleet = variable("TRAWL_FLEET")
+    if spiders is not None and (not fleet or None in spiders.values() or spiders != parse_services(fleet)):
+        return spiders
+    from workers.fleet.sizes import default_fleet
+
+    default_fleet()
+    return None
 
 
 def port_number(text: str) -> int:

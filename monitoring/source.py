@@ -9,6 +9,7 @@ import redis
 
 from forums.overview import Overview, OverviewReader
 from redis_components.connection import connect, explain
+from redis_components.errors import ConfigError
 from redis_components.server.replies import server_time
 from redis_components.server.url import impatient, masked
 
@@ -17,12 +18,13 @@ ANSWER_S = 3  # longest wait for Redis; Prometheus waits 10 s for the whole scra
 
 
 class Source:
-    """Looks at the Redis at `url`. `services` are the spiders to look at, each with its size until somebody scales it, if known.
+    """Looks at the Redis at `url`. `services` are the spiders to look at, each with its size until somebody scales it, if known;
+    None: those that are declared when it looks.
 
     Raises ConfigError for a URL of another form; nothing is sent before the first look.
     """
 
-    def __init__(self, url: str, services: Mapping[str, int | None]) -> None:
+    def __init__(self, url: str, services: Mapping[str, int | None] | None) -> None:
         self.url = url
         self.client = connect(impatient(url, ANSWER_S))
         self._reader = OverviewReader(self.client, services, find_every_s=FIND_EVERY_S)
@@ -47,3 +49,5 @@ class Source:
             return self._reader.read()
         except (redis.RedisError, OSError) as error:
             return Overview(failure=str(explain(error, self.url)), seconds=time.monotonic() - started)
+        except ConfigError as error:  # services.toml is being edited
+            return Overview(failure=str(error), seconds=time.monotonic() - started)

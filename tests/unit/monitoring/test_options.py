@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from monitoring.exporter import DEFAULT_SERVICES, main, parse_services
+from monitoring.exporter import DEFAULT_SERVICES, main, named_services, parse_services
 from workers.environment.values import DEFAULT_FLEET
 
 
@@ -14,6 +14,15 @@ def test_services_may_come_with_their_size() -> None:
 
 def test_the_default_services_are_the_default_fleet() -> None:
     assert DEFAULT_SERVICES == DEFAULT_FLEET
+
+
+def test_what_is_declared_is_looked_at_unless_services_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRAWL_FLEET", raising=False)
+    assert named_services(None) is None
+    assert named_services({"a": 1}) == {"a": 1}
+    monkeypatch.setenv("TRAWL_FLEET", "a=1")
+    assert named_services({"a": 1}) is None, "that is the default"
+    assert named_services({"a": None, "b": 2}) == {"a": None, "b": 2}
 
 
 @pytest.mark.parametrize(
