@@ -48,7 +48,9 @@ class S3Objects:
             if error.code in _LATER or error.response.status >= 500:
                 raise SinkUnavailable(f"{shown}: {said}") from None
             raise ConfigError(f"{shown}: {said}: no item was taken; correct the bucket, or TRAWL_S3_…") from None
-        except (MinioException, HTTPError, OSError, ValueError) as error:
+        except ValueError:  # of the providers; a role may come
+            raise SinkUnavailable(f"{shown}: no login is found: set TRAWL_S3_ACCESS_KEY and TRAWL_S3_SECRET_KEY") from None
+        except (MinioException, HTTPError, OSError) as error:
             raise SinkUnavailable(
                 f"{shown} cannot be put: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
             ) from None
