@@ -128,12 +128,18 @@ class RedisPipeline:
         self._to_stream = not own_keys and self.item_key(None, spider) == self._frontier.config.keys.item_stream()
         self._one_slot = connection.is_cluster(self._crawler.settings)
         self._pushes_itself = type(self)._process_item is not RedisPipeline._process_item
-        if self.groups and (own_keys or self._pushes_itself):
+        if self.groups:
             with refusing(self._crawler):
-                raise ConfigError(
-                    f"REDIS_ITEMS_GROUPS: {type(self).__name__} overrides item_key or _process_item and writes lists, which have"
-                    " no groups: unset REDIS_ITEMS_GROUPS, or do not override them"
-                )
+                self.check_groups()
+
+    @classmethod
+    def check_groups(cls) -> None:
+        """Raises ConfigError where a class of the user's writes lists, which have no consumer groups."""
+        if cls.item_key is not RedisPipeline.item_key or cls._process_item is not RedisPipeline._process_item:
+            raise ConfigError(
+                f"REDIS_ITEMS_GROUPS: {cls.__name__} overrides item_key or _process_item and writes lists, which have no groups:"
+                " unset REDIS_ITEMS_GROUPS (groups of the service), or do not override them"
+            )
 
     def process_item(self, item: Any, spider: Spider | None = None) -> Any:
         """Store the item; returns it, or what it can be awaited from."""

@@ -243,5 +243,5 @@ def _shown(target: str) -> str:
 
 
 def _consumers(row: dict[str, Any]) -> str:
-    """Of a service, or `group=consumer` for each of its groups."""
-    return " ".join(f"{group}={target or 'own'}" for group, target in row["groups"].items()) or row["consumer"] or "-"
+    """Of a service, or how many groups it has: `trawl services show` names them."""
+    return f"{len(row['groups'])} group{'' if len(row['groups']) == 1 else 's'}" if row["groups"] else row["consumer"] or "-"

@@ -17,11 +17,13 @@ from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.misc import load_object
 
 from redis_components.errors import TrawlError, did_you_mean
+from redis_components.pipelines import RedisPipeline
+from redis_components.setting_values import item_groups
 from workers.process.item_consumers import consumer_of
 from workers.process.options import CrawlerOptions, parse, received
 
 from .__main__ import load_settings
-from .crawl_record import check_metrics
+from .crawl_record import check_consumer, check_metrics
 from .service_spider import ServiceSpider
 
 _COMPONENTS = ("SCHEDULER", "DUPEFILTER_CLASS", "STATS_CLASS")
@@ -50,13 +52,17 @@ def check(options: CrawlerOptions) -> list[str]:
         there = f"there are {', '.join(known)}" if known else f"SPIDER_MODULES = {settings.getlist('SPIDER_MODULES')} has none"
         raise TrawlError(f'unknown spider {name!r}: {there}{did_you_mean(name, known)}; name it with spider = "..."')
     spider = ServiceSpider(loads=options.loads, consumer=options.consumer).named(options.spider, loader.load(name))
-    consumer_of(spider)
+    consumer = consumer_of(spider)
     check_metrics(settings, spider)
     spider.update_settings(settings)
+    groups = item_groups(settings)
+    check_consumer(spider.name, consumer, groups)
     for setting in _COMPONENTS:
         load_object(settings[setting])
     for path in settings.getdict("ITEM_PIPELINES"):
-        load_object(path)
+        pipeline = load_object(path)
+        if groups and isinstance(pipeline, type) and issubclass(pipeline, RedisPipeline):
+            pipeline.check_groups()
     _check_arguments(spider, options)
     return list(_warnings(settings))
 

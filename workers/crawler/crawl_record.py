@@ -14,6 +14,8 @@ from workers.process.item_consumers import consumer_of
 from workers.process.stat_metrics import SETTING, stat_metrics
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from scrapy import Spider
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings, Settings
@@ -34,6 +36,12 @@ def check_metrics(settings: Settings, spider: type[Spider]) -> None:
     own = settings.copy()
     spider.update_settings(own)
     stat_metrics(own.get(SETTING))
+
+
+def check_consumer(service: str, consumer: str, groups: Sequence[str]) -> None:
+    """Raises ConfigError for a consumer that reads lists only, where the items are a stream with groups."""
+    if consumer and groups:
+        raise ConfigError(f"{service}: {consumer} reads no consumer groups: unset REDIS_ITEMS_GROUPS, or item_consumer")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +65,7 @@ def record_of(crawler: Crawler) -> CrawlRecord:
     assert spider is not None
     config = frontier.config if frontier else None
     keys, consumer = config.keys if config else _keys_without_frontier(crawler), consumer_of(spider)
-    if consumer and keys.item_groups:
-        raise ConfigError(f"{spider.name}: {consumer} reads no consumer groups: unset REDIS_ITEMS_GROUPS, or item_consumer")
+    check_consumer(spider.name, consumer, keys.item_groups)
     return CrawlRecord(
         spider=spider.name,
         keys=keys,
