@@ -24,6 +24,9 @@ def test_a_declared_consumer_runs_restarts_and_ends_with_its_declaration(
     out, lines, services = tmp_path / "data/books.jsonl", list[str](), Services(redis_client)
     services.declare("books", ServiceRecord(consumer=f"jsonl:{out}"))
     services.declare("quiet", ServiceRecord(consumer="none"))
+    services.declare("shelf", ServiceRecord(groups={"files": "csv:data/shelf.csv", "search": ""}))
+    assert declared_targets(redis_client) == {"books": f"jsonl:{out}", "shelf/files": "csv:data/shelf.csv"}
+    services.remove("shelf")
     consumers = Consumers(lambda: declared_targets(redis_client), lambda name, line: lines.append(f"{name}: {line}"))
 
     def taken(number: int) -> bool:

@@ -14,6 +14,7 @@ from redis_components.crawl_admin.refused_items import replay
 from redis_components.keys import CrawlKeys
 from redis_components.server.scripts import script
 from tests.support.owner import Owner
+from tests.support.redis_server import RedisServer
 
 KEYS = CrawlKeys.for_spider("s", item_groups=["files", "search"])
 ITEMS = KEYS.item_stream()
@@ -141,3 +142,20 @@ def test_tending_is_done_by_crawlers_too_and_is_safe_to_repeat(redis_client: red
     named = {"items": ITEMS, "moving": KEYS.items_moving()}
     assert script("items_tend")(redis_client, keys=named, args={"groups": []}) == 0
     assert len(texts(redis_client)) == 3
+
+
+def test_a_redis_without_memory_can_be_drained_by_a_group() -> None:
+    with RedisServer() as server:
+        client = server.client()
+        tend(client, KEYS)
+        for n in range(100):
+            client.xadd(ITEMS, {"item": str(n)})
+        client.config_set("maxmemory", 1)
+        with pytest.raises(redis.exceptions.OutOfMemoryError):
+            client.set("anything", "else")
+        for name in KEYS.item_groups:
+            group = ItemGroup(client, KEYS, name)
+            assert group.lock("a") is Lock.ACQUIRED
+            assert len(group.peek(60)) == 60
+            assert group.settle("a", 60, [Refusal(1, "no id")] if name == "files" else [], []) is Settled.SETTLED
+        assert (len(texts(client)), len(group), client.llen(KEYS.bad_items())) == (40, 40, 1)
