@@ -62,7 +62,7 @@ def _path(points: Points, top: float, window: Window) -> str:
         x = (at - window.start) / window.length_s * WIDTH
         y = HEIGHT - 1 - value / top * (HEIGHT - 2)
         # A point that stands alone is a short line: else nothing of it is seen.
-        parts.append(f"{'L' if at - before <= gap_s else 'M'}{min(x, WIDTH):.1f} {y:.1f}{'' if at - before <= gap_s else 'h.5'}")
+        parts.append(f"{'L' if at - before <= gap_s else 'M'}{min(x, WIDTH):.1f} {y:.1f}{'' if at - before <= gap_s else 'h3'}")
         before = at
     return "".join(parts)
 
@@ -89,5 +89,5 @@ def _figure(value: float) -> str:
 
 
 def _moment(at: float, window: Window) -> str:
-    form = "%H:%M" if window.length_s <= 86_400 else "%d %b"
+    form = "%H:%M" if window.length_s <= 43_200 else "%d %b %H:%M" if window.length_s <= 172_800 else "%d %b"
     return f"{datetime.fromtimestamp(at, UTC):{form}}"

@@ -12,6 +12,8 @@ from .charts import Points, Window, chart
 
 Read = Callable[[Sample], float | None]
 MINUTE_S, HOUR_S = 60.0, 3600.0
+LEAST_STEPS = 15
+"""Samples that a chart has room for. A fleet that is younger than the window would be a stroke at its edge."""
 
 
 def fleet_charts(history: History, now: float, *, month: bool = False) -> list[Markup]:
@@ -70,7 +72,9 @@ def lately(history: History, minutes: int = 5) -> float | None:
 def _window(history: History, now: float, *, month: bool) -> tuple[Sequence[Sample], Window]:
     one = Resolution.HOUR if month else Resolution.MINUTE
     samples = history.month if month else history.day
-    return samples, Window(now=now, length_s=one.step_s * one.kept, step_s=one.step_s)
+    since_first = now - samples[0].at + one.step_s if samples else 0.0
+    length_s = min(one.step_s * one.kept, max(since_first, LEAST_STEPS * one.step_s))
+    return samples, Window(now=now, length_s=length_s, step_s=one.step_s)
 
 
 def _points(samples: Sequence[Sample], read: Read) -> Points:

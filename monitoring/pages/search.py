@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ MOST_AT_ONCE = 2
 """Searches: each reads the whole database."""
 WAIT_S = 20.0
 LONGEST = 2000  # characters of what is searched
+_AUTHOR = re.compile(r'(?:^|(?<=\s))author:(?:"([^"]+)"|(\S+))')
 _running = threading.BoundedSemaphore(MOST_AT_ONCE)
 
 
@@ -39,6 +41,8 @@ def _turn() -> Iterator[None]:
 def search(reading: Reading, text: str, author: str) -> str:
     """The page of results, the newest first; of a URL, why it is stored or is not. Raises `redis.RedisError`."""
     text, author = text.strip()[:LONGEST], author.strip()[:LONGEST]
+    if not author and (named := _AUTHOR.search(text)) is not None:  # as filters of events have it
+        author, text = (named[1] or named[2]).strip(), _AUTHOR.sub(" ", text, count=1).strip()
     found, hits, trouble = None, [], ""
     try:
         if is_url(text):

@@ -144,4 +144,8 @@ def test_search_tells_why_a_url_is_not_stored_and_says_what_is_missing(source: S
     assert code == 200
     assert "no site" in html
     assert "does not exist yet" in browser.ask("GET", "/search?q=word")[1]
+    for asked in ("q=author:ada", "q=author:ada&author=", f"q={quote('author:ada')}"):
+        assert 'name="author" value="ada"' in browser.ask("GET", f"/search?{asked}")[1], asked
+    both = quote('redis author:"ada l"')
+    assert 'name="author" value="ada l"' in browser.ask("GET", f"/search?q={both}")[1]
     assert "http://[" in browser.ask("GET", f"/search?q={quote('http://[')}")[1], "no address: words"

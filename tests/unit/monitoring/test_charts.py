@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ET
+from datetime import UTC, datetime
 
+from forums.overview.samples import History, Sample
 from monitoring.pages.charts import MOST_POINTS, Window, chart
+from monitoring.pages.history import fleet_charts
 
 DAY = Window(now=86_400.0, length_s=86_400.0, step_s=60.0)
 
@@ -45,3 +48,13 @@ def test_hostile_titles_and_values_are_no_markup() -> None:
     assert "nan" not in line(html)
     for nothing in ([], [(1.0, None)], [(-5.0, 1.0)]):
         assert "no sample yet" in chart("x", "", nothing, DAY)
+
+
+def test_a_young_fleet_fills_its_charts_and_an_old_one_shows_a_day() -> None:
+    now = 90_000_000.0
+    for minutes, shown in ((1, 15), (60, 60), (1440, 1440), (1500, 1440)):
+        history = History(day=tuple(Sample(at=now - 60.0 * number, waiting=7) for number in range(minutes - 1, -1, -1)))
+        waiting = fleet_charts(history, now)[2]
+        begins = datetime.fromtimestamp(now - shown * 60, UTC)
+        assert f"<span>{begins:{'%d %b %H:%M' if shown == 1440 else '%H:%M'}}</span>" in waiting, minutes
+        assert "now 7" in waiting
