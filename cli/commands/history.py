@@ -67,7 +67,7 @@ def history(
 
 def _kind(text: str | None) -> str | None:
     """Raises ConfigError for what no run can have."""
-    from forums.storage.runs import LOST
+    from forums.storage.fleet_events import LOST
     from redis_components.errors import ConfigError, did_you_mean
     from workers.node.crawl_once_result import OnceOutcome
     from workers.process.exit_kinds import ExitKind

@@ -23,6 +23,14 @@ def tail(
         typer.Option(metavar="FILTER", help="Only what fits this filter, as in a rules file.", show_default=False),
     ] = None,
     site: Annotated[str | None, typer.Option(help="Only posts of this site.", show_default=False)] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND",
+            help="Show post, comment, crawler, gap, forum, breaker, fleet or all; may be repeated. Default: posts and comments.",
+            show_default=False,
+        ),
+    ] = None,
     since: Annotated[
         str | None,
         typer.Option(metavar="WHEN", help="Begin with what was stored then: 2h, 1d, 2026-01-31.", show_default=False),
@@ -30,20 +38,21 @@ def tail(
     follow: Annotated[bool, typer.Option("--follow/--no-follow", help="Wait for more, until Ctrl-C.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as one line of JSON, with its whole text.")] = False,
 ) -> int:
-    """Show new, edited and deleted posts and comments as they are stored.
+    """Show new, edited and deleted posts and comments as they are stored; with `--kind` also what happens to the fleet.
 
     It reads the database, so it works while the fleet is stopped, and any number of people may follow. Events are kept for
     TRAWL_EVENTS_DAYS.
 
     **Filters** find keywords in title and text, regular expressions between slashes, and fields: `author:`, `title:`, `text:`,
-    `url:`, `site:`, `forum:`, `thread:`, `type:` (new, edited, corrected, deleted, restored, moved) and `row:` (post, comment);
-    with `and`, `or`, `not` and parentheses.
+    `url:`, `site:`, `forum:`, `thread:`, `type:` (new, edited, corrected, deleted, restored, moved; of the fleet also started,
+    ended, died, lost, opened, closed, changed) and `row:` (as `--kind`); with `and`, `or`, `not` and parentheses.
 
     **Examples:**
 
         trawl tail
         trawl tail --match '(显卡 or /rtx ?50\\d0/) and type:new' --site example
         trawl tail --since 1d --no-follow --json
+        trawl tail --kind crawler --kind breaker --kind gap --since 1d
     """
     from cli.access.database import stored_data
     from cli.access.names import check_site
@@ -52,6 +61,7 @@ def tail(
     from forums.storage.event_reader import EventLog
 
     wanted = parse(match) if match is not None else None
+    rows = _rows_of(kind)
     moment = parse_since(since) if since else None
     with stored_data() as database:
         if site is not None:
@@ -61,7 +71,7 @@ def tail(
         while True:
             events = _next(log, after)
             for event in events:
-                if (site is None or event.site == site) and _fits(wanted, event):
+                if event.row in rows and (site is None or event.site == site) and _fits(wanted, event):
                     _show(event, as_json)
             if events:
                 after = events[-1].at
@@ -71,12 +81,25 @@ def tail(
                 time.sleep(_LOOK_S)
 
 
+def _rows_of(kinds: list[str] | None) -> tuple[str, ...]:
+    """What `--kind` names. Raises ConfigError."""
+    from forums.events.expression import ROWS
+    from redis_components.errors import ConfigError, did_you_mean
+
+    chosen = tuple(kinds or ("post", "comment"))
+    for name in chosen:
+        if name not in (*ROWS, "all"):
+            known = (*ROWS, "all")
+            raise ConfigError(f"--kind {name}: there is no such kind; one of {', '.join(known)}{did_you_mean(name, list(known))}")
+    return ROWS if "all" in chosen else chosen
+
+
 def _next(log: EventLog, after: Position) -> list[Event]:
     """What comes after; nothing while the database is away."""
     from forums.storage import StorageError
 
     try:
-        return log.read(after, _STEP)
+        return log.read(after, _STEP, fleet=True)
     except StorageError as error:
         complain(f"{error}; it is tried again")
         return []

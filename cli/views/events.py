@@ -20,6 +20,9 @@ def line(event: Event) -> str:
     width = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else PIPE_WIDTH
     at = event.stored_at.astimezone().strftime("%H:%M:%S")
     what = f"{event.type}{'?' if event.undecided else ''} {event.row}"
+    if event.row not in ("post", "comment"):
+        about = f"{at}  {what:<16}  {one_line(event.site)}  {one_line(event.text or '')}" if event.site else None
+        return cut(about or f"{at}  {what:<16}  {one_line(event.text or '')}", width)
     where = f"{event.site}/{event.forum}" if event.forum else event.site
     head = f"{at}  {what:<16}  {one_line(where)}  {one_line(event.author or '-')}"
     title, text = one_line(event.title or ""), one_line(event.text or "")

@@ -9,7 +9,7 @@
 | `/…/`              | a regular expression in title or text, without case; `\\/` for a slash                          |
 | `title:` `text:`   | only there; before a keyword or a regular expression                                           |
 | `author:` `url:`   | a keyword or a regular expression in the author's name, or the address                         |
-| `site:` `forum:` `thread:` `type:` `row:` | exactly this site, id of a forum, of a thread, kind of event, `post` or `comment` |
+| `site:` `forum:` `thread:` `type:` `row:` | exactly this site, id of a forum, of a thread, kind of event, `post`, `gap`, … |
 | `and` `or` `not`, parentheses | as usual: `not` before `and` before `or`; between two terms `and` may be left out    |
 
 A regular expression that takes longer than 50 ms for one text raises Undecided: a page's author must not be able to hide a post,
@@ -26,6 +26,7 @@ from typing import Any
 import regex
 
 from forums.storage.event_reader import Event
+from forums.storage.fleet_events import FleetKind, FleetRow
 from forums.storage.row_changes import ChangeKind
 from redis_components.errors import ConfigError, did_you_mean
 
@@ -37,7 +38,8 @@ LONGEST_TEXT = 200_000  # characters that are looked at
 REGEX_S = 0.05
 _SEARCHED = ("title", "text", "author", "url")
 _EXACT = ("site", "forum", "thread", "type", "row")
-_VALUES = {"type": tuple(str(kind) for kind in ChangeKind), "row": ("post", "comment")}
+ROWS = ("post", "comment", *map(str, FleetRow))
+_VALUES = {"type": tuple(dict.fromkeys(map(str, (*ChangeKind, *FleetKind)))), "row": ROWS}
 
 
 class Undecided(Exception):

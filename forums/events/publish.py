@@ -119,7 +119,7 @@ def _tell(
         lost = max(0, begin.seq - cursor.after.seq - 1)
         if lost:
             logger.warning("output %s was away for too long: the events of %d transactions are gone", cursor.name, lost)
-        events = log.read(cursor.after, _AT_ONCE)
+        events = log.read(cursor.after, _AT_ONCE, fleet=True)
         if not events:
             return Told.UP_TO_DATE
         step = _hand_over(cursors, rules, cursor, output, events, lost)

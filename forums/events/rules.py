@@ -44,6 +44,7 @@ class _Rule(_Table):
 
 class _Output(_Table):
     rules: tuple[str, ...] = ()  # none: every event
+    kinds: tuple[Literal["post", "comment", "crawler", "gap", "forum", "breaker", "fleet"], ...] = ("post", "comment")
     begin: Literal["now", "oldest"] = "now"  # of an output that is new: from when on it is told
 
 
@@ -104,6 +105,8 @@ class Rules:
 
     def _fits(self, output: _Output, event: Event) -> bool:
         event.rules, event.undecided = [], []
+        if event.row not in output.kinds:
+            return False
         subject = Subject(event)
         for name in output.rules:
             try:

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, insert
 
 from redis_components.errors import ConfigError
 
-from .row_changes import Change
+from .row_changes import Change, is_of_fleet
 from .tables import events
 
 _CHANGES = msgspec.json.Decoder(list[Change])
@@ -48,7 +48,8 @@ def append(connection: Connection, changes: Sequence[Change]) -> None:
     """Write down, in the connection's transaction, what it changed; nothing where it changed nothing."""
     if changes:
         text = msgspec.json.encode(changes).decode()
-        connection.execute(insert(events), {"stored_at": datetime.now(UTC), "number": len(changes), "changes": text})
+        number = sum(not is_of_fleet(one) for one in changes)
+        connection.execute(insert(events), {"stored_at": datetime.now(UTC), "number": number, "changes": text})
 
 
 def changes_of(text: str) -> list[Change]:

@@ -8,34 +8,38 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, delete, func, or_, select
 
 from redis_components.errors import ConfigError
 
 from .database import Database
 from .engine import WRITING
 from .event_log import BEGINNING, Position, changes_of
+from .fleet_events import FleetRow
 from .id_lists import among, listed
-from .row_changes import Change
+from .row_changes import Change, is_of_fleet
 from .tables import comments, event_dead_letters, events, posts, revisions
 
 MOST_TRANSACTIONS = 100_000  # kept, of any age: about 10 GB at the very most, 100 MB where a transaction has ten changes
+MOST_LOOKED_AT = 2_000  # transactions in which events of the fleet are looked for
 _AT_ONCE = 100  # transactions read in one query
 
 _Key = tuple[str, str, str]  # row, site, id
 
 
 class Event(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One version of a post or comment, as receivers get it. Times are of the site's clock, but `stored_at`."""
+    """One version of a post or comment, or something that happened to the fleet (`fleet_events.py`), as receivers get it. Times
+    are of the site's clock, but `stored_at`.
+    """
 
     id: str  # `<site>/<post or comment>/<its id>@<version>`: the same event always has the same one
     position: str  # in the log
     type: str  # new, edited, corrected, deleted, restored or moved
-    row: str  # post or comment
-    site: str
+    row: str  # post or comment; of the fleet crawler, gap, forum, breaker or fleet
+    site: str  # "" of what is of no single site
     forum: str = ""
-    thread: str
-    item: str  # id of the post or comment on its site
+    thread: str = ""  # of a post or comment
+    item: str  # id of the post or comment on its site; of a crawler that of its run
     version: int
     stored_at: datetime
     title: str | None = None  # of the thread
@@ -80,14 +84,16 @@ class EventLog:
         return self.end() if found is None else Position(found, -1)
 
     def waiting(self, after: Position) -> int:
-        """How many events come after a position."""
+        """How many events of posts and comments come after a position."""
         with self._database.translated(), self._database.engine.connect() as connection:
-            query = select(func.coalesce(func.sum(events.c.number), 0)).where(events.c.seq >= after.seq)
-            found = int(connection.execute(query).scalar() or 0)
-        return max(0, found - (after.place + 1))
+            later = select(func.coalesce(func.sum(events.c.number), 0)).where(events.c.seq > after.seq)
+            same = connection.execute(select(events.c.number).where(events.c.seq == after.seq)).scalar() or 0
+            return int(connection.execute(later).scalar() or 0) + max(0, same - (after.place + 1))
 
-    def read(self, after: Position, most: int = 1000) -> list[Event]:
-        """The events after a position, oldest first, `most` at most; fewer only where there are no more."""
+    def read(self, after: Position, most: int = 1000, *, fleet: bool = False) -> list[Event]:
+        """The events after a position, oldest first, `most` at most; fewer only where there are no more. `fleet`: those of the
+        fleet, too.
+        """
         with self._database.translated(), self._database.engine.connect() as connection:
             found: list[tuple[Position, datetime, Change]] = []
             start = Position(after.seq, after.place + 1)
@@ -96,12 +102,27 @@ class EventLog:
                 for seq, stored_at, text in rows:
                     first = start.place if seq == start.seq else 0
                     for place, change in enumerate(changes_of(text)[first:], first):
-                        found.append((Position(seq, place), stored_at, change))
+                        if fleet or not is_of_fleet(change):
+                            found.append((Position(seq, place), stored_at, change))
                     if len(found) >= most:
                         break
                 if len(rows) < _AT_ONCE:
                     break
                 start = Position(rows[-1][0] + 1, 0)
+            return _with_texts(connection, found[:most])
+
+    def latest_of_fleet(self, most: int) -> list[Event]:
+        """The last events of the fleet, the newest first, of the last MOST_LOOKED_AT transactions."""
+        of_fleet = or_(*(events.c.changes.startswith(f'[["{row}"', autoescape=True) for row in FleetRow))
+        with self._database.translated(), self._database.engine.connect() as connection:
+            bound = (connection.execute(select(func.max(events.c.seq))).scalar() or 0) - MOST_LOOKED_AT
+            query = select(events.c.seq, events.c.stored_at, events.c.changes).where(events.c.seq > bound, of_fleet)
+            rows = connection.execute(query.order_by(events.c.seq.desc()).limit(most)).all()
+            found = [
+                (Position(seq, place), stored_at, change)
+                for seq, stored_at, text in rows
+                for place, change in reversed(list(enumerate(changes_of(text))))
+            ]
             return _with_texts(connection, found[:most])
 
     def at(self, positions: Iterable[Position]) -> list[Event]:
@@ -139,11 +160,14 @@ _OF_COMMENT = [comments.c[name] for name in ("id", "content_hash", "body", "auth
 
 
 def _with_texts(connection: Connection, found: Sequence[tuple[Position, datetime, Change]]) -> list[Event]:
-    changes = [change for _, _, change in found]
+    changes = [change for _, _, change in found if not is_of_fleet(change)]
     rows, threads = _rows(connection, changes), _threads(connection, changes)
     texts = _earlier_texts(connection, changes, rows)
     made = []
     for position, stored_at, change in found:
+        if is_of_fleet(change):
+            made.append(_of_fleet(position, stored_at, change))
+            continue
         key = change.row, change.site, change.id
         row, (forum, title) = rows.get(key), threads.get((change.site, change.thread), ("", None))
         event = Event(
@@ -169,6 +193,22 @@ def _with_texts(connection: Connection, found: Sequence[tuple[Position, datetime
                 event.title = earlier.title if change.row == "post" else title
         made.append(event)
     return made
+
+
+def _of_fleet(position: Position, stored_at: datetime, change: Change) -> Event:
+    return Event(
+        id="/".join(filter(None, (change.site, change.row, f"{change.id}@{change.version}"))),
+        position=str(position),
+        type=change.kind,
+        row=change.row,
+        site=change.site,
+        forum=change.forum,
+        item=change.id,
+        version=change.version,
+        stored_at=stored_at,
+        text=change.said,
+        created_at=datetime.fromtimestamp(change.at, UTC),
+    )
 
 
 def _rows(connection: Connection, changes: Iterable[Change]) -> dict[_Key, Any]:

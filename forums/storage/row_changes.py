@@ -28,7 +28,7 @@ class ChangeKind(StrEnum):
 class Change(msgspec.Struct, array_like=True, frozen=True, gc=False):  # gc: a thousand in each batch set off the collector
     """One version of one row. Stored as a JSON array in this order, so new fields go to the end."""
 
-    row: str  # post or comment
+    row: str  # post or comment, or what a fleet event is about (`fleet_events.py`)
     site: str
     id: str
     thread: str  # id of the post
@@ -36,6 +36,13 @@ class Change(msgspec.Struct, array_like=True, frozen=True, gc=False):  # gc: a t
     kind: str  # a ChangeKind
     hash: str  # of its text then; empty: no text was ever seen
     forum: str = ""  # of a post, then; empty: not known
+    said: str = ""  # of a fleet event: one sentence
+    at: float = 0  # of a fleet event: when it happened, epoch s
+
+
+def is_of_fleet(change: Change) -> bool:
+    """Whether it is neither of a post nor of a comment."""
+    return change.row not in ("post", "comment")
 
 
 class State(NamedTuple):

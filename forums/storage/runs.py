@@ -13,10 +13,11 @@ from forums.records.stored import RunRow
 
 from .database import Database
 from .engine import WRITING
+from .event_log import append
+from .fleet_events import LOST, lost_runs
 from .tables import crawler_runs as runs
 from .upsert import Refused
 
-LOST = "lost"  # outcome of a run whose end nobody has told
 MOST_ROWS = 200_000  # of any age: a fleet that ends every second must not fill the disk
 MOST_OPEN = 1_000  # runs without an end that are looked at
 
@@ -65,7 +66,8 @@ class RunHistory:
         if ids:
             with self._database.translated(), self._writing() as connection, connection.begin():
                 chosen = runs.c.id.in_(sorted(ids)) & runs.c.ended_at.is_(None)
-                connection.execute(update(runs).where(chosen).values(outcome=outcome))
+                changed = connection.execute(update(runs).where(chosen).values(outcome=outcome).returning(*runs.c)).all()
+                append(connection, lost_runs(changed) if outcome == LOST else [])
 
     def prune(self, now: datetime, days: float) -> int:
         """Drop what began more than `days` ago, and the oldest of more than 200,000; returns how many."""

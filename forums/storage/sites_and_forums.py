@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Insert, Table, Update, bindparam, or_, update
+from sqlalchemy import Connection, Insert, Table, Update, bindparam, or_, select, update
 
 from forums.records.start_tasks import INDEX
 from forums.records.stored import Check, Comment, Forum, Post, RunRow, Scan, Stored
 
 from .bulk import execute_many, upsert
+from .fleet_events import new_forums
+from .id_lists import among, listed
+from .row_changes import Change
 from .tables import forums, sites
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
-def store_mentions(connection: Connection, items: Sequence[Stored]) -> None:
-    """Rows for the sites and forums that `items` name; the oldest time of a mention stays."""
+def store_mentions(connection: Connection, items: Sequence[Stored], changes: list[Change]) -> None:
+    """Rows for the sites and forums that `items` name; the oldest time of a mention stays. New forums go into `changes`."""
     seen_sites: dict[str, datetime] = {}
     seen_forums: dict[tuple[str, str], datetime] = {}
     for item in items:
@@ -40,8 +43,17 @@ def store_mentions(connection: Connection, items: Sequence[Stored]) -> None:
     dialect = connection.dialect.name
     execute_many(connection, _oldest(sites, dialect), ("name", "first_seen_at"), sorted(seen_sites.items()))
     if seen_forums:
+        known = _known(connection, seen_forums)
+        changes += new_forums(sorted(seen_forums.keys() - known), seen_forums)
         rows = [(*key, at) for key, at in sorted(seen_forums.items())]
         execute_many(connection, _oldest(forums, dialect), ("site", "id", "first_seen_at"), rows)
+
+
+def _known(connection: Connection, keys: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Which of these forums have a row."""
+    ids, dialect = sorted({key[1] for key in keys}), connection.dialect.name
+    query = select(forums.c.site, forums.c.id).where(among(forums.c.id, dialect))
+    return {(site, id_) for site, id_ in connection.execute(query, {"among": listed(ids, dialect)})}
 
 
 def store_forums(connection: Connection, items: Sequence[Forum]) -> None:

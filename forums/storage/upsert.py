@@ -20,9 +20,10 @@ from forums.records.stored import Check, Comment, Forum, Post, RunRow, Scan, Sto
 from .bulk import upsert
 from .errors import row_refusal
 from .event_log import append
+from .fleet_events import run_changes
 from .gaps import find_gaps
 from .posts_and_comments import store_states
-from .row_changes import Change
+from .row_changes import Change, is_of_fleet
 from .sites_and_forums import store_forums, store_mentions
 from .tables import comments, crawler_runs, posts, scans
 from .thread_checks import RechecksOf, schedule, store_checks
@@ -50,7 +51,7 @@ def store(connection: Connection, items: Sequence[Stored], rechecks: RechecksOf,
     """Store `items` in the connection's transaction; returns those that the database refused, in no particular order.
 
     `rechecks` says how a site wants its threads to be looked at again; posts and comments that were not there go into `new`.
-    What happened to posts and comments is written into `events`. Raises what SQLAlchemy raises when the database failed.
+    What happened is written into `events`. Raises what SQLAlchemy raises when the database failed.
     """
     changes: list[Change] = []
 
@@ -66,19 +67,24 @@ def store(connection: Connection, items: Sequence[Stored], rechecks: RechecksOf,
         Forum: store_forums,
         Post: store_posts,
         Comment: store_comments,
-        Scan: _store_scans,
+        Scan: lambda connection, items: _store_scans(connection, items, changes),
         Check: lambda connection, items: store_checks(connection, items, rechecks, changes),
-        RunRow: lambda connection, items: store_newest(connection, crawler_runs, items),
+        RunRow: lambda connection, items: _store_runs(connection, items, changes),
     }
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITERS_LOCK})
-    refused = _store(connection, store_mentions, list(enumerate(items)), changes)
+
+    def mention(connection: Connection, items: Sequence[Stored]) -> None:
+        store_mentions(connection, items, changes)
+
+    refused = _store(connection, mention, list(enumerate(items)), changes)
     unmentioned = {one.place for one in refused}
     for kind, act in how.items():
         group = [(place, item) for place, item in enumerate(items) if type(item) is kind and place not in unmentioned]
         if group:
             refused += _store(connection, act, group, changes)
-    append(connection, changes)
+    append(connection, [one for one in changes if not is_of_fleet(one)])
+    append(connection, [one for one in changes if is_of_fleet(one)])  # apart, for `EventLog.latest_of_fleet`
     return refused
 
 
@@ -99,9 +105,14 @@ def _store(connection: Connection, act: _Store, group: _Group, changes: list[Cha
     return []
 
 
-def _store_scans(connection: Connection, items: Sequence[Scan]) -> None:
+def _store_scans(connection: Connection, items: Sequence[Scan], changes: list[Change]) -> None:
     store_newest(connection, scans, items)
-    find_gaps(connection, items)
+    find_gaps(connection, items, changes)
+
+
+def _store_runs(connection: Connection, items: Sequence[RunRow], changes: list[Change]) -> None:
+    changes += run_changes(connection, items)
+    store_newest(connection, crawler_runs, items)
 
 
 def store_newest(connection: Connection, table: Table[Any], records: Sequence[msgspec.Struct]) -> None:

@@ -12,7 +12,7 @@ import msgspec
 import redis
 
 from forums.storage import Database, RunHistory, RunRow, Wanted
-from forums.storage.runs import LOST
+from forums.storage.fleet_events import LOST
 from redis_components.fleet.registry import CrawlerRecord, Registry
 from redis_components.fleet.runs import MOST_WAITING, Run, RunBy, Runs
 from redis_components.server.replies import server_time

@@ -31,7 +31,7 @@ RUNS_SHOWN = 20
 POSTS_SHOWN = 10
 DEAD_SHOWN = 50
 PAYLOAD_BYTES = 4000
-EVENTS_SHOWN = 100
+EVENTS_SHOWN = 50
 
 
 class NoData(TrawlError):
@@ -86,6 +86,11 @@ def events_of(database: Database, most: int = EVENTS_SHOWN) -> list[Event]:
             break
         step *= 4
     return found[::-1][:most]
+
+
+def fleet_events_of(database: Database) -> list[Event]:
+    """What happened last to crawlers, breakers, gaps and boards, and what operators did, newest first. Raises StorageError."""
+    return EventLog(database).latest_of_fleet(EVENTS_SHOWN)
 
 
 def runs_of(client: redis.Redis, database: Database | None, spider: str, number: int | None) -> list[Any]:

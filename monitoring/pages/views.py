@@ -138,7 +138,8 @@ def events(reading: Reading) -> str:
     """What happened to posts and comments last, and the fleet's errors."""
     nothing: list[Event] = []
     found, trouble = _stored(data.events_of, nothing)
-    return reading.html("events.html", "Events", events=found, trouble=trouble)
+    of_fleet, _ = _stored(data.fleet_events_of, nothing)
+    return reading.html("events.html", "Events", events=found, of_fleet=of_fleet, trouble=trouble)
 
 
 def history(reading: Reading) -> str:

@@ -46,6 +46,15 @@ def test_tail_shows_what_fits_and_nothing_that_acts_on_a_terminal(trawl: Trawl) 
     assert trawl("tail", "--no-follow", "--site", "demo", "--match", "not (row:post or row:comment)").out == ""
 
 
+def test_tail_shows_the_fleet_where_it_is_asked_for(trawl: Trawl) -> None:
+    filled()
+    assert "forum" not in trawl("tail", "--no-follow").out
+    assert "new forum         demo  a board that was not known" in trawl("tail", "--no-follow", "--kind", "forum").out
+    everything = trawl("tail", "--no-follow", "--kind", "all", "--json", "--match", "type:new").out.splitlines()
+    assert [json.loads(line)["row"] for line in everything] == ["post", "comment", "forum"]
+    one_line(trawl("tail", "--no-follow", "--kind", "gapp"), 2, "--kind gapp", "did you mean 'gap'")
+
+
 def test_wrong_use_is_one_line_that_names_the_fix(trawl: Trawl, tmp_path: Path) -> None:
     one_line(trawl("tail", "--no-follow"), 1, "does not exist yet")
     filled()

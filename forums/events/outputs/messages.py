@@ -45,7 +45,8 @@ class NotifyOutput:
         """Send a message about the first of them."""
         chosen = events[: 1 if single else _IN_ONE_MESSAGE]
         rules = ", ".join(sorted({rule for event in chosen for rule in (*event.rules, *event.undecided)}))
-        title = f"Trawl: {len(chosen):,} {'post' if len(chosen) == 1 else 'posts'} for {rules}"
+        what = "post" if all(event.row in ("post", "comment") for event in chosen) else "event"
+        title = f"Trawl: {len(chosen):,} {what if len(chosen) == 1 else f'{what}s'} for {rules}"
         send(self._name, self._options, title, "\n\n".join(map(_lines, chosen)))
         return Taken(number=len(chosen))
 
@@ -53,5 +54,7 @@ class NotifyOutput:
 def _lines(event: Event) -> str:
     text = " ".join((event.text or "").split())
     short = text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 1]}…"
+    if event.row not in ("post", "comment"):
+        return in_one_line(f"{event.type} {event.row}{f' at {event.site}' if event.site else ''}: {short}")
     head = f"{event.type} {event.row} at {event.site} by {event.author or 'unknown'}: {event.title or ''}"
     return "\n".join(in_one_line(part) for part in (head, short, event.url) if part)
