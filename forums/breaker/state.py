@@ -16,6 +16,7 @@ from forums.sites.definition.breaker_options import BreakerOptions
 from forums.sites.http.soft_block import BlockVerdict, Cause
 from forums.state.site_breakers import Breaker, Breakers, BreakerState
 from redis_components.fleet.holds import FleetHolds
+from redis_components.fleet.notes import Note, note
 from redis_components.fleet.registry import Registry
 from redis_components.frontier.holds import BREAKER, Hold, HoldKind
 from redis_components.server.replies import server_time
@@ -64,6 +65,7 @@ def open_breaker(
     said = f"the breaker of site {site} is open: {opened.reason}{seen}"
     logger.error("%s", said)
     Registry(client).report_error(by or "breaker", said)
+    note(client, Note(about="breaker", type="opened", said=f"{opened.reason}{seen}", at=now, site=site))
     return True
 
 
@@ -73,6 +75,7 @@ def close_breaker(client: redis.Redis, site: str, why: str) -> bool:
     while (known := breakers.get(site)) is not None and known.is_open:
         if breakers.put(site, msgspec.structs.replace(known, state=BreakerState.CLOSED, closed_at=now, last_probe=why)):
             logger.warning("the breaker of site %s is closed after %.0f s: %s", site, now - known.since, why)
+            note(client, Note(about="breaker", type="closed", said=f"after {now - known.since:.0f} s: {why}", at=now, site=site))
             break
     else:
         _let_go(client, [site])

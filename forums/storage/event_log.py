@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple, Self
 
 import msgspec
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, insert, text
 
 from redis_components.errors import ConfigError
 
@@ -42,14 +42,21 @@ class Position(NamedTuple):
 
 
 BEGINNING = Position(0, -1)
+_WRITERS_LOCK = 0x7472_6178  # PostgreSQL: one writer at a time reads, merges and writes; in SQLite a transaction is alone anyway
+
+
+def lock_writers(connection: Connection) -> None:
+    """Be the only writer until the transaction ends: before anything that it reads, and before `append`."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITERS_LOCK})
 
 
 def append(connection: Connection, changes: Sequence[Change]) -> None:
     """Write down, in the connection's transaction, what it changed; nothing where it changed nothing."""
     if changes:
-        text = msgspec.json.encode(changes).decode()
+        written = msgspec.json.encode(changes).decode()
         number = sum(not is_of_fleet(one) for one in changes)
-        connection.execute(insert(events), {"stored_at": datetime.now(UTC), "number": number, "changes": text})
+        connection.execute(insert(events), {"stored_at": datetime.now(UTC), "number": number, "changes": written})
 
 
 def changes_of(text: str) -> list[Change]:

@@ -13,7 +13,7 @@ from forums.records.stored import RunRow
 
 from .database import Database
 from .engine import WRITING
-from .event_log import append
+from .event_log import append, lock_writers
 from .fleet_events import LOST, lost_runs
 from .tables import crawler_runs as runs
 from .upsert import Refused
@@ -65,6 +65,7 @@ class RunHistory:
         """Write down that runs without an end are `lost`, or (None) that they go on after all. An end told later counts."""
         if ids:
             with self._database.translated(), self._writing() as connection, connection.begin():
+                lock_writers(connection)
                 chosen = runs.c.id.in_(sorted(ids)) & runs.c.ended_at.is_(None)
                 changed = connection.execute(update(runs).where(chosen).values(outcome=outcome).returning(*runs.c)).all()
                 append(connection, lost_runs(changed) if outcome == LOST else [])

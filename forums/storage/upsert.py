@@ -12,14 +12,14 @@ from functools import cache
 from typing import Any, cast
 
 import msgspec
-from sqlalchemy import Connection, Insert, Table, text
+from sqlalchemy import Connection, Insert, Table
 from sqlalchemy.exc import SQLAlchemyError
 
 from forums.records.stored import Check, Comment, Forum, Post, RunRow, Scan, Stored
 
 from .bulk import upsert
 from .errors import row_refusal
-from .event_log import append
+from .event_log import append, lock_writers
 from .fleet_events import run_changes
 from .gaps import find_gaps
 from .posts_and_comments import store_states
@@ -27,8 +27,6 @@ from .row_changes import Change, is_of_fleet
 from .sites_and_forums import store_forums, store_mentions
 from .tables import comments, crawler_runs, posts, scans
 from .thread_checks import RechecksOf, schedule, store_checks
-
-_WRITERS_LOCK = 0x7472_6178  # PostgreSQL: one writer at a time reads, merges and writes; in SQLite a transaction is alone anyway
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +69,7 @@ def store(connection: Connection, items: Sequence[Stored], rechecks: RechecksOf,
         Check: lambda connection, items: store_checks(connection, items, rechecks, changes),
         RunRow: lambda connection, items: _store_runs(connection, items, changes),
     }
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITERS_LOCK})
+    lock_writers(connection)
 
     def mention(connection: Connection, items: Sequence[Stored]) -> None:
         store_mentions(connection, items, changes)

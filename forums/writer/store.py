@@ -19,6 +19,7 @@ from redis_components.fleet.crawl_records import CrawlRecords
 from workers.process.item_consumers import FORUM_WRITER, streams_of
 
 from .drain import WriteReport, drain
+from .fleet_notes import log_fleet_notes
 from .learn import learn
 from .operator_state import keep_operator_state
 from .prune_events import prune_events
@@ -83,6 +84,7 @@ def store(client: redis.Redis, services: Iterable[str], *, budget_s: float = 10.
         }
         prune_events(database)
         store_runs(client, database)  # last, as what follows: they must never keep items waiting
+        log_fleet_notes(client, database)
         keep_operator_state(client, database, services)
         return reports
     except StorageError:

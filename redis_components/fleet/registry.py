@@ -21,6 +21,7 @@ from redis_components.server.replies import as_bytes, as_text, server_time
 from redis_components.server.scripts import script
 from redis_components.server.stored_values import WrongValue, answers_of, decoded, hash_at, is_foreign, readable, whole
 
+from .notes import Note, note
 from .records import (
     CrawlerRecord,
     CrawlerState,
@@ -208,6 +209,10 @@ class Registry:
         """Drop the records of crawlers that are gone for good (`forum_list/3`, `forum_list/hand-4711`)."""
         if gone := list(names):
             self._client.hdel(self._keys.crawlers(), *gone)
+
+    def tell_of(self, one: Note) -> None:
+        """Tell of something that happened: it becomes an event."""
+        note(self._client, one)
 
     def report_error(self, where: str, what: str) -> bool:
         """Add a line to the fleet's errors, which `trawl status` shows; the newest 100 are kept.

@@ -232,9 +232,17 @@ class FleetKeys:
     def audit(self) -> str:
         """STREAM: who changed what, when and from where (`act` -> JSON), about the last 10,000 acts.
 
-        Written by commands and tasks that change something; read by `trawl audit`.
+        Written by commands and tasks that change something; read by `trawl audit`, and by `store_items` for the log of events.
         """
         return f"{self.prefix}:audit"
+
+    def notes(self) -> str:
+        """STREAM: what the fleet did itself: breakers, ends of rolls, services that sized themselves (`note` -> JSON), about the
+        last 10,000.
+
+        Written by crawlers, `probe_sites` and `reconcile_fleet`; moved into the log of events by `store_items`.
+        """
+        return f"{self.prefix}:notes"
 
     def samples(self, step: str) -> str:
         """HASH: figures of the fleet for each `minute` of a day, or each `hour` of 30 days (number of it since 1970 -> JSON).

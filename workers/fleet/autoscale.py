@@ -12,6 +12,7 @@ from redis_components.errors import ConfigError
 from redis_components.fleet.autoscaling import Autoscaling, Policy
 from redis_components.fleet.holds import FleetHolds, word_of
 from redis_components.fleet.nodes import NodeRecord, used_places
+from redis_components.fleet.notes import Note, note
 from redis_components.fleet.registry import CrawlerState, Registry, SlotView
 from workers.environment.values import check_size
 
@@ -51,6 +52,8 @@ def resize(
         if autoscaling.remember(service, replace(known, memory=memory)) and size is not None:
             registry.set_desired(service, size, try_again=False)
             changed[service] = size
+            said = f"{service} sized itself from {desired[service]} to {size} crawlers"
+            note(client, Note(about="fleet", type="changed", said=said, at=now))
     return changed
 
 

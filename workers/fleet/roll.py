@@ -7,6 +7,7 @@ from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import replace
 
 from redis_components.errors import FleetBusy
+from redis_components.fleet.notes import Note
 from redis_components.fleet.registry import Registry, SlotCommand, SlotCommandKind, SlotView
 from redis_components.fleet.rolls import Roll, RollNote, RollState
 
@@ -66,6 +67,8 @@ def go_on(
         registry.order(slot, SlotCommand(word=SlotCommandKind.RELOAD, reason=new.id))
     if new.state is RollState.FAILED:
         registry.report_error("roll", new.reason or "failed")
+    if new.state is not RollState.ROLLING:
+        registry.tell_of(Note(about="fleet", type="changed", said=f"roll {new.sentence()}", at=registry.now()))
     return new
 
 

@@ -25,6 +25,7 @@ from redis_components.fleet.audit import Act
 from redis_components.fleet.autoscaling import autoscaled_of
 from redis_components.fleet.crawl_records import crawl_record_of
 from redis_components.fleet.nodes import node_of
+from redis_components.fleet.notes import Note
 from redis_components.fleet.registry import crawler_of, size_of
 from redis_components.fleet.rolls import Roll
 from redis_components.fleet.schedules import round_of
@@ -57,6 +58,7 @@ READERS: dict[str, tuple[Callable[[bytes], Any], tuple[type[Exception], ...]]] =
     "start task": (read, (BadStartTask,)),
     "part of a backup": (lambda raw: records(_Content(raw), len(raw)), (BackupError,)),  # type: ignore[arg-type]  # only read
     "act": (Act.from_json, (ValueError,)),
+    "note": (Note.from_json, (ValueError,)),
     "hold": (Hold.from_json, (ValueError,)),
     "roll": (Roll.from_json, (ValueError,)),
     "crawl": (lambda raw: crawl_record_of("a", raw), (ValueError,)),

@@ -1,0 +1,92 @@
+"""Moves what operators and the fleet did from Redis into the log of events: the audit, and the notes of `fleet/notes.py`.
+
+How far each stream was read stands in the database and changes in the transaction that writes the events, so each entry becomes
+one event, also when a writer dies or two run at once. A stream that is new to the database is read from its end.
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+import redis
+
+from forums.storage import Database
+from forums.storage.event_log import Position
+from forums.storage.fleet_events import FleetKind, FleetRow
+from forums.storage.fleet_streams import log_stream, stream_position
+from forums.storage.row_changes import Change
+from redis_components.fleet.audit import Act
+from redis_components.fleet.notes import Note
+from redis_components.keys import FleetKeys
+from redis_components.server.printable import in_one_line
+
+logger = logging.getLogger(__name__)
+_AT_ONCE = 500
+_LONGEST = 1_000  # characters of a sentence
+
+_Entry = tuple[bytes, dict[bytes, bytes]]
+AsChange = Callable[[str, dict[bytes, bytes]], Change | None]
+
+
+def log_fleet_notes(client: redis.Redis, database: Database) -> int:
+    """Write down what is new; returns how many events. Raises StorageError and `redis.RedisError`; nothing is lost then."""
+    keys = FleetKeys()
+    streams: dict[str, AsChange] = {keys.audit(): _of_act, keys.notes(): _of_note}
+    number = 0
+    for key, as_change in streams.items():
+        try:
+            number += _move(client, database, key, as_change)
+        except redis.ResponseError as error:  # a key of another type: what follows in the writer must go on
+            logger.warning("nothing of %s becomes an event: %s", key, error)
+    return number
+
+
+def _move(client: redis.Redis, database: Database, key: str, as_change: AsChange) -> int:
+    after = stream_position(database, key)
+    if after is None:
+        log_stream(database, key, None, _end(client, key), [])
+        return 0
+    number = 0
+    while entries := _entries(client, key, after):
+        found = [change for id_, fields in entries if (change := as_change(id_.decode(), fields or {})) is not None]
+        to = Position.parse(entries[-1][0].decode())
+        if not log_stream(database, key, after, to, found):
+            break  # another writer is at it
+        number += len(found)
+        after = to
+    return number
+
+
+def _entries(client: redis.Redis, key: str, after: Position) -> list[_Entry]:
+    found: Any = client.xrange(key, min=f"({max(after.seq, 0)}-{max(after.place, 0)}", count=_AT_ONCE)
+    return list(found)
+
+
+def _end(client: redis.Redis, key: str) -> Position:
+    last: Any = client.xrevrange(key, count=1)
+    return Position.parse(last[0][0].decode()) if last else Position(0, 0)
+
+
+def _of_act(id_: str, fields: dict[bytes, bytes]) -> Change | None:
+    try:
+        act = Act.from_json(fields[b"act"])
+    except (ValueError, KeyError):
+        return None  # somebody else's
+    outcome = f": {act.outcome}" if act.outcome else ""
+    return _change(id_, FleetRow.FLEET, FleetKind.CHANGED, f"{shlex.join(act.what)} by {act.by}{outcome}", act.at)
+
+
+def _of_note(id_: str, fields: dict[bytes, bytes]) -> Change | None:
+    try:
+        one = Note.from_json(fields[b"note"])
+        return _change(id_, FleetRow(one.about), FleetKind(one.type), one.said, one.at, one.site)
+    except (ValueError, KeyError):
+        return None
+
+
+def _change(id_: str, row: FleetRow, kind: FleetKind, said: str, at: float, site: str = "") -> Change:
+    said = in_one_line(said)[:_LONGEST]
+    return Change(row=row, site=site, id=id_, thread="", version=1, kind=kind, hash="", said=said, at=at)

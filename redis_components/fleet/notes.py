@@ -1,0 +1,40 @@
+"""What the fleet did that somebody may want to be told of: breakers, ends of rolls, services that sized themselves.
+
+A bounded stream in Redis; the forum writer moves it into the log of events. Acts of operators are in the audit (`audit.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import redis
+
+from redis_components.keys import FleetKeys
+from redis_components.server.stored_records import JsonRecord
+from redis_components.server.stored_values import Epoch
+
+KEPT = 10_000
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note(JsonRecord):
+    """One thing that happened."""
+
+    about: str  # `breaker`, `fleet`
+    type: str  # `opened`, `closed`, `changed`
+    said: str  # one sentence
+    at: Epoch
+    site: str = ""
+
+
+def note(client: redis.Redis, one: Note) -> None:
+    """Add it. A failure is logged: what happened must not fail because nobody can be told."""
+    fields: Any = {"note": one.to_json()}
+    try:
+        client.xadd(FleetKeys().notes(), fields, maxlen=KEPT, approximate=True)
+    except redis.RedisError as error:
+        logger.warning("no event of it (%s): %s", error, one.said)
