@@ -39,13 +39,13 @@ def status(
         trawl status --json | jq '.services[].ready'
     """
     if not watch:
-        return _show(_look(), as_json, everything=everything)
+        return _show(look(), as_json, everything=everything)
     with suppress(KeyboardInterrupt):  # how a watch ends
         _repeat_json(every) if as_json else _repeat(every, everything=everything)
     return WELL
 
 
-def _look() -> tuple[Overview, str] | None:
+def look() -> tuple[Overview, str] | None:
     """The fleet and the name of its Redis; None when no Redis runs that could know one."""
     from cli.access.redis import redis_client, running_url
     from forums.overview import OverviewReader
@@ -80,7 +80,7 @@ def _show(seen: tuple[Overview, str] | None, as_json: bool, *, everything: bool 
 
 def _repeat_json(every: float) -> None:
     while True:
-        _show(_look(), as_json=True)
+        _show(look(), as_json=True)
         time.sleep(every)
 
 
@@ -97,7 +97,7 @@ def _repeat(every: float, *, everything: bool) -> None:
 
     def picture() -> RenderableType:
         try:
-            seen = _look()
+            seen = look()
         except RedisUnavailable as error:  # it may come back: go on looking
             return Text(str(error), style="red")
         height = to.height if to.is_terminal and not everything else None
