@@ -6,13 +6,12 @@ from collections.abc import Collection
 
 from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse, Response
-from prometheus_client import CollectorRegistry
 
 from forums.overview import problems
 from redis_components.server.printable import in_one_line
 
 from .api.access import NOBODY, Tokens
-from .exposition import CONTENT_TYPE, FleetCollector, exposition
+from .exposition import CONTENT_TYPE, text_of
 from .host_check import LOOPBACK, HostCheck
 from .pages.action_routes import action_routes
 from .pages.login import Login
@@ -35,13 +34,11 @@ def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK, tokens: Tok
     app = FastAPI(title="Trawl", openapi_url=None)  # without it there are no documentation pages, which load foreign scripts
     app.add_middleware(HostCheck, allowed=hosts)
     look, check = SharedLook(source.look), SharedLook(source.check, max_age_s=HEALTH_AGE_S)
-    registry = CollectorRegistry()
-    registry.register(FleetCollector(look))
 
     @app.get("/metrics")
     def metrics() -> Response:
         """200 also when Redis is away: `trawl_redis_up 0` says so, a failed scrape would say that the exporter is down."""
-        return Response(exposition(registry), headers={"Content-Type": CONTENT_TYPE})
+        return Response(text_of(look()), headers={"Content-Type": CONTENT_TYPE})
 
     @app.get("/livez")
     async def live() -> PlainTextResponse:

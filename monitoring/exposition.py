@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -12,6 +12,7 @@ from prometheus_client.utils import floatToGoString
 
 from forums.overview import Overview
 
+from .metric_spec import MetricSpec
 from .metrics import METRICS
 from .stat_metrics import families
 
@@ -32,11 +33,7 @@ class FleetCollector(Collector):
         view = self._look()
         for spec in METRICS:
             if spec.kind == "histogram":
-                histogram = HistogramMetricFamily(spec.name, spec.help, labels=spec.labels)
-                for values, buckets, total in spec.histograms(view):
-                    histogram.add_metric(values, buckets, total)
-                if histogram.samples:
-                    yield histogram
+                yield from _histograms(spec, view)
                 continue
             family = GaugeMetricFamily if spec.kind == "gauge" else CounterMetricFamily
             metric: Metric = family(spec.name, spec.help, labels=spec.labels)
@@ -53,7 +50,14 @@ class FleetCollector(Collector):
 # a counter would be an error.
 _OLD_NAMES = "collector_"
 _number: Callable[[float], str] = floatToGoString
-_TO_ESCAPE = re.compile(r'[\\\n"]')
+
+
+def _histograms(spec: MetricSpec, view: Overview) -> Iterator[Metric]:
+    histogram = HistogramMetricFamily(spec.name, spec.help, labels=spec.labels)
+    for values, buckets, total in spec.histograms(view):
+        histogram.add_metric(values, buckets, total)
+    if histogram.samples:
+        yield histogram
 
 
 def exposition(registry: CollectorRegistry) -> bytes:
@@ -62,22 +66,53 @@ def exposition(registry: CollectorRegistry) -> bytes:
     Not by prometheus-client's `generate_latest`, which checks each label's name again for each sample: with 100 services that
     is half of its time. A test compares both.
     """
-    lines: list[str] = []
-    for metric in registry.collect():
-        name = f"{metric.name}_total" if metric.type == "counter" and not metric.name.startswith(_OLD_NAMES) else metric.name
-        text = metric.documentation.replace("\\", r"\\").replace("\n", r"\n")
-        lines.append(f"# HELP {name} {text}\n# TYPE {name} {metric.type}\n")
-        lines += [f"{one.name}{_labels(one.labels)} {_number(one.value)}\n" for one in metric.samples]
-    return "".join(lines).encode()
+    return "".join(line for metric in registry.collect() for line in _lines(metric)).encode()
+
+
+def text_of(view: Overview) -> bytes:
+    """The same text of a view, without an object for each sample: with 10,000 boards those were two thirds of the time. A test
+    compares both.
+    """
+    parts: list[str] = []
+    for spec in METRICS:
+        if spec.kind == "histogram":
+            parts += [line for metric in _histograms(spec, view) for line in _lines(metric)]
+            continue
+        order = sorted(range(len(spec.labels)), key=lambda place: spec.labels[place])
+        form = ",".join(f'{spec.labels[place]}="%s"' for place in order)
+        form = f"{spec.name}{f'{{{form}}}' if form else ''} %s\n"
+        lines = [form % (*[_escaped(values[place]) for place in order], _number(value)) for values, value in spec.samples(view)]
+        if lines:
+            parts.append(_head(spec.name, spec.help, spec.kind))
+            parts += lines
+    parts += [line for metric in families(view) for line in _lines(metric)]
+    return "".join(parts).encode()
+
+
+def _lines(metric: Metric) -> Iterator[str]:
+    name = f"{metric.name}_total" if metric.type == "counter" and not metric.name.startswith(_OLD_NAMES) else metric.name
+    yield _head(name, metric.documentation, metric.type)
+    for one in metric.samples:
+        yield f"{one.name}{_labels(one.labels)} {_number(one.value)}\n"
+
+
+def _head(name: str, said: str, kind: str) -> str:
+    text = said.replace("\\", r"\\").replace("\n", r"\n")
+    return f"# HELP {name} {text}\n# TYPE {name} {kind}\n"
 
 
 def _labels(labels: Mapping[str, str]) -> str:
     if not labels:
         return ""
-    return "{" + ",".join([f'{name}="{_escaped(labels[name])}"' for name in sorted(labels)]) + "}"
+    return "{" + ",".join([f'{name}="{_escaped(labels[name])}"' for name in _in_order(tuple(labels))]) + "}"
+
+
+@lru_cache(maxsize=1024)
+def _in_order(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted(names))
 
 
 def _escaped(value: str) -> str:
-    if _TO_ESCAPE.search(value) is None:
+    if '"' not in value and "\\" not in value and "\n" not in value:
         return value
     return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

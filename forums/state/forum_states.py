@@ -18,7 +18,7 @@ from redis_components.server.stored_values import Amount, Count, Epoch, decoded,
 _AT_ONCE = 500
 
 
-class ForumState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ForumState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):  # gc: 10,000 set off the collector
     """One forum between two scans. Times are epoch seconds. The sums of the estimates decay, so they need no history."""
 
     scanned_at: Epoch | None = None  # start of the last scan that did not fail
@@ -40,7 +40,7 @@ class ForumState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     found_at: Epoch | None = None  # when the index page last had it; None: listed in the site file
 
 
-class WatchedForum(msgspec.Struct, frozen=True, kw_only=True):
+class WatchedForum(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A forum, and when it is due by the policy (epoch s)."""
 
     site: str

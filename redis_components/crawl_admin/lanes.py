@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -92,28 +93,51 @@ def look(
     first: Iterable[str] = (),
     most: int | None = None,
 ) -> list[LaneView]:
-    """All lanes at `now` (epoch s of Redis), by name; or `most` of them, those in `first` before others. Two round trips. Raises
-    `redis.RedisError`.
+    """All lanes at `now` (epoch s of Redis), by name; or `most` of them, those in `first` before others. Three round trips.
+    Raises `redis.RedisError`.
     """
     keys, known, wanted = list(crawls), read(client, limits_key), set(first)
     lanes = sorted(sorted(known, key=lambda lane: lane not in wanted)[:most])
+    if not lanes:
+        return []
     with client.pipeline(transaction=False) as pipe:
         for lane in lanes:
             pipe.hmget(lane_state_key(limits_key, lane), STATE_FIELDS)
             pipe.zcount(lane_busy_key(limits_key, lane), now * 1000, "+inf")
-            for one in keys:
-                pipe.zcard(one.lane(lane))
-                pipe.zscore(one.lanes(), lane)
+        for one in keys:
+            pipe.zmscore(one.lanes(), lanes)
         found = pipe.execute()
-    size = 2 + 2 * len(keys)
-    return [_view(lane, known[lane], found[n * size : (n + 1) * size], now) for n, lane in enumerate(lanes)]
+    states, scores = found[: 2 * len(lanes)], found[2 * len(lanes) :]
+    waiting, due = _waiting(client, lanes, keys, scores)
+    return [_view(lane, known[lane], states[2 * n : 2 * n + 2], waiting[lane], due[lane], now) for n, lane in enumerate(lanes)]
 
 
-def _view(lane: str, limited: LaneLimits, found: list[Any], now: float) -> LaneView:
-    values, busy, *of_crawls = found
+def _waiting(
+    client: redis.Redis, lanes: list[str], keys: list[CrawlKeys], scores: list[Any]
+) -> tuple[Counter[str], defaultdict[str, list[float]]]:
+    """How many requests wait in each lane, and from when on one may be leased (ms), by crawl. A lane that has none is not among a
+    crawl's lanes, so only the others are asked for their sizes: most lanes are of one crawl.
+    """
+    due: defaultdict[str, list[float]] = defaultdict(list)
+    full: list[str] = []
+    with client.pipeline(transaction=False) as pipe:
+        for one, of_crawl in zip(keys, scores, strict=True):
+            for lane, score in zip(lanes, of_crawl, strict=True):
+                if score is not None:
+                    due[lane].append(score)
+                    full.append(lane)
+                    pipe.zcard(one.lane(lane))
+        sizes = pipe.execute() if full else []
+    waiting: Counter[str] = Counter()
+    for lane, size in zip(full, sizes, strict=True):
+        waiting[lane] += size
+    return waiting, due
+
+
+def _view(lane: str, limited: LaneLimits, found: list[Any], waiting: int, due: list[float], now: float) -> LaneView:
+    values, busy = found
     state = state_from(values, now)
     rates = [rate for rate in (limited.rate, state.slowed, state.robots) if rate is not None]
-    due: list[Any] = [score for score in of_crawls[1::2] if score is not None]
     quiet_s = quiet_now(limited.quiet_hours, now)
     return LaneView(
         lane=lane,
@@ -121,7 +145,7 @@ def _view(lane: str, limited: LaneLimits, found: list[Any], now: float) -> LaneV
         state=state,
         rate_now=min(rates, default=None),
         at_work=busy if limited.concurrency is not None else None,
-        waiting=sum(of_crawls[::2]),
+        waiting=waiting,
         quiet_s=quiet_s,
         next_s=max(quiet_s or 0.0, min(due) / 1000 - now) if due else None,
     )

@@ -17,7 +17,7 @@ from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.publication_delays import DelayHistogram
 from forums.state.request_ledger import Spent
 from forums.state.site_breakers import Breaker, BreakerState
-from monitoring.exposition import FleetCollector, exposition
+from monitoring.exposition import FleetCollector, exposition, text_of
 from monitoring.metrics import METRICS, reference
 from redis_components.crawl_admin.inspector import CrawlSnapshot, empty_snapshot
 from redis_components.crawl_admin.lanes import LaneView
@@ -139,6 +139,7 @@ def test_the_text_is_that_of_the_library() -> None:
         registry.register(FleetCollector(lambda view=view: view))
         theirs = re.sub(rb"(?m)^(# (?:HELP|TYPE) collector_\w+)_total ", rb"\1 ", generate_latest(registry))
         assert exposition(registry) == theirs
+        assert text_of(view) == theirs
 
 
 def _text(reading: Overview) -> str:
