@@ -105,7 +105,7 @@ def new_forums(keys: Sequence[tuple[str, str]], seen: dict[tuple[str, str], date
             kind=FleetKind.NEW,
             hash="",
             forum=forum_id,
-            said="a board that was not known",
+            said=f"board {forum_id}: it was not known",
             at=seen[site, forum_id].timestamp(),
         )
         for site, forum_id in keys
