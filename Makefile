@@ -91,8 +91,9 @@ docs-site: ## Build the documentation as a site into dist/docs, strictly (MkDocs
 	@test -x .venv-docs/bin/mkdocs || { $(PYTHON) -m venv .venv-docs && .venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r packaging/docs-site.txt; }
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
 
-pictures: $(STAMP) ## Make the moving picture of the README again, from a real run (about a minute)
+pictures: $(STAMP) ## Make the pictures of the documentation again, from real runs (about six minutes; those of the page need Chromium)
 	@$(BIN)/python packaging/pictures.py
+	@$(BIN)/python packaging/page_pictures.py
 
 lock: $(STAMP) ## Write deploy/locked.txt, every package of the image with its hashes, from constraints.txt
 	@$(BIN)/python packaging/supply_chain.py lock
