@@ -22,7 +22,7 @@ def page(view: Overview, source: str, role: str = "read", history: History = NOT
     return rendered(
         "page.html",
         role=role,
-        posts_a_minute=lately(history),
+        posts_a_minute=lately(history, view.now),
         charts=fleet_charts(history, view.now)[:3],
         view=view,
         source=source,

@@ -39,7 +39,9 @@ def chart(title: str, unit: str, points: Points, window: Window) -> Markup:
             title
         )
     top, last = _ceiling(max(values)), values[-1]
-    said = f"now {_figure(last)}, highest {_figure(max(values))} {unit}".strip()
+    last_at = next(at for at, value in reversed(seen) if value is not None)
+    when = "now" if window.now - last_at <= GAP_STEPS * window.step_s else "last"  # nobody takes samples any more
+    said = f"{when} {_figure(last)}, highest {_figure(max(values))} {unit}".strip()
     path = _path(_thinned(seen), top, window)
     return Markup(
         '<figure class="chart"><figcaption>{} <span class="faint">{}</span></figcaption>'

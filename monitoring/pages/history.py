@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from forums.overview.samples import History, Resolution, Sample, rates
 
-from .charts import Points, Window, chart
+from .charts import GAP_STEPS, Points, Window, chart
 
 Read = Callable[[Sample], float | None]
 MINUTE_S, HOUR_S = 60.0, 3600.0
@@ -62,9 +62,11 @@ def crawler_charts(history: History, name: str, now: float) -> list[Markup]:
     ]
 
 
-def lately(history: History, minutes: int = 5) -> float | None:
-    """Posts and comments stored in a minute, over the last samples; None where there are not two."""
-    last = history.day[-minutes - 1 :]
+def lately(history: History, now: float, minutes: int = 5) -> float | None:
+    """Posts and comments stored in a minute, over the last samples; None where there are not two of the last minutes."""
+    last = [one for one in history.day[-minutes - 1 :] if now - one.at <= (minutes + GAP_STEPS) * MINUTE_S]
+    if last and now - last[-1].at > GAP_STEPS * MINUTE_S:
+        return None  # nobody takes samples any more
     found = rates([(last[0].at, last[0].stored), (last[-1].at, last[-1].stored)], MINUTE_S) if len(last) > 1 else []
     return found[-1][1] if found else None
 
