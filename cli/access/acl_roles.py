@@ -105,7 +105,7 @@ def _fleet_patterns() -> dict[str, list[str]]:
     fleet = ForumFleetKeys()
     crawler = [
         *(fleet.crawlers(), fleet.crawls(), fleet.errors(), fleet.runs(), fleet.orders(), fleet.fences(), fleet.holds()),
-        *(fleet.breakers(), fleet.wrong_sites()),
+        *(fleet.breakers(), fleet.wrong_sites(), fleet.notes()),
     ]
     beat = [
         *(fleet.beat_leader(), fleet.beats(), fleet.beat_runs(), fleet.fences(), fleet.schedule(), fleet.errors()),
