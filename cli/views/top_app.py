@@ -21,6 +21,8 @@ Look = Callable[[], tuple[Overview, str] | str]
 """The fleet and the name of its Redis, or one line that says why there is none."""
 
 SCREENS = ("overview", "services", "crawlers", "sites", "problems")
+MOST_ROWS = 500
+"""Of a table, so that keys answer at once in a fleet of 10,000 boards; sorting and filtering look at all of them."""
 
 
 class FleetTop(App[None]):
@@ -86,8 +88,7 @@ class FleetTop(App[None]):
         head.update(Text.assemble((said, style), f"  {iso(view.now)}  {name}", no_wrap=True, overflow="ellipsis"))
         if view.failure is None:
             self._tables = tables(view)
-            for screen in SCREENS:
-                self._fill(screen)
+            self._fill(self._current)
 
     def _fill(self, screen: str) -> None:
         shown = self.query_one(f"#table-{screen}", DataTable)
@@ -99,8 +100,11 @@ class FleetTop(App[None]):
         shown.clear(columns=True)
         for number, title in enumerate(known.columns):
             shown.add_column(f"{title} {'↓' if downwards else '↑'}" if number == column else title)
-        for _, cells in known.chosen(self._word, column, downwards=downwards):
+        rows = known.chosen(self._word, column, downwards=downwards)
+        for _, cells in rows[:MOST_ROWS]:
             shown.add_row(*map(_as_text, cells))
+        if len(rows) > MOST_ROWS:
+            shown.add_row(Text(f"and {len(rows) - MOST_ROWS:,} more: / filters", style="dim"), *[""] * (len(known.columns) - 1))
         shown.move_cursor(row=min(at, max(0, shown.row_count - 1)))
         shown.scroll_to(scrolled.x, scrolled.y, animate=False)
 
@@ -111,7 +115,12 @@ class FleetTop(App[None]):
     def action_show(self, screen: str) -> None:
         """Go to a screen."""
         self.query_one("#screens", TabbedContent).active = screen
+        self._fill(screen)
         self.query_one(f"#table-{screen}", DataTable).focus()
+
+    def on_tabbed_content_tab_activated(self, event: TabbedContent.TabActivated) -> None:
+        """A tab was chosen with the mouse, or by us."""
+        self._fill(event.pane.id or SCREENS[0])
 
     def action_next_screen(self) -> None:
         """Go to the next one."""
@@ -152,8 +161,7 @@ class FleetTop(App[None]):
         asked = self.query_one("#word", Input)
         asked.set_class(bool(self._word), "asked")
         self.query_one(f"#table-{self._current}", DataTable).focus()
-        for screen in SCREENS:
-            self._fill(screen)
+        self._fill(self._current)
 
 
 def _as_text(cell: Cell) -> Text:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from cli.views.top_tables import headline, tables
@@ -91,6 +92,22 @@ def test_keys_change_screens_sort_filter_and_quit() -> None:
         assert not app.is_running
 
     played(lambda: (BUSY, "redis://x/0"), keys)
+
+
+def test_a_fleet_of_many_boards_shows_the_first_and_finds_the_others() -> None:
+    board = BUSY.sites.boards[0]
+    boards = tuple(replace(board, watched=msgspec.structs.replace(board.watched, forum=f"f{number}")) for number in range(1000))
+    many = replace(BUSY, sites=replace(BUSY.sites, boards=boards))
+
+    async def keys(app: Any, pilot: Any) -> None:
+        table = app.query_one("#table-sites")
+        await pilot.press("4")
+        assert table.row_count == 501
+        assert str(table.get_row_at(500)[0]) == "and 500 more: / filters"
+        await pilot.press("slash", *"f999", "enter")
+        assert table.row_count == 1
+
+    played(lambda: (many, "redis://x/0"), keys)
 
 
 def test_a_redis_that_goes_away_is_said_and_what_was_read_stays() -> None:
