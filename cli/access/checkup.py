@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import redis
 
+from cli.views.output import counted
 from redis_components.errors import TrawlError
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _nodes(client: redis.Redis) -> Iterator[Verdict]:
     else:
         versions = Counter(one.version for one in nodes if one.version)
         mixed = f", of {len(versions)} versions ({', '.join(sorted(versions))})" if len(versions) > 1 else ""
-        yield Verdict(what="node", state="ok", said=f"{len(nodes)} nodes are up{mixed}")
+        yield Verdict(what="node", state="ok", said=f"up: {counted(len(nodes), 'node')}{mixed}")
 
 
 def _broker(redis_url: str) -> Iterable[Verdict]:

@@ -7,6 +7,8 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from cli.views.output import counted
+
 from .checkup import Verdict
 
 LITTLE_BYTES = 200 * 2**20
@@ -93,7 +95,7 @@ def _sites() -> Iterator[Verdict]:
     if not known and not errors:
         yield Verdict(what="sites", state="note", said=f"no site file in {sites_dir()}", fix="trawl sites new URL writes one")
     elif not errors:
-        yield Verdict(what="sites", state="ok", said=f"{len(known)} site files are right")
+        yield Verdict(what="sites", state="ok", said=f"right: {counted(len(known), 'site file')}")
 
 
 def _versions() -> Iterator[Verdict]:

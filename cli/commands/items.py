@@ -38,11 +38,14 @@ def items(
 
     with redis_client() as client:
         check_spiders(client, services or ())
-        names = services or sorted({*desired_fleet(Registry(client)), *CrawlRecords(client).all()})
+        records = CrawlRecords(client).all()
+        names = services or sorted({*desired_fleet(Registry(client)), *records})
         crawls = {name: item_keys(client, name) for name in names}
         before = {name: _waiting(client, keys) for name, keys in crawls.items()}
         time.sleep(SAMPLE_S)
         rows = {name: _row(client, keys, before[name]) for name, keys in crawls.items()}
+    for name, row in rows.items():
+        row["declared"] = records[name].consumer if name in records else ""
     if as_json:
         print_json(rows)
     elif rows:
@@ -90,7 +93,7 @@ def _print(rows: Mapping[str, Mapping[str, Any]]) -> None:
     table = plain_table("SERVICE", "WAIT", "PER S", "REFUSED", "CONSUMER", "OLDEST")
     for name, row in rows.items():
         groups = row.get("groups")
-        state = "at work" if row["consumer"] else "none"
+        state = row["declared"] or ("at work" if row["consumer"] else "none")
         state = state if groups is None else f"{len(groups)} group{'' if len(groups) == 1 else 's'}"
         table.add_row(name, f"{row['waiting']:,}", f"{row['per_s']:+,}", f"{row['refused']:,}", state, row["oldest"] or "-")
     console().print(table)

@@ -109,7 +109,7 @@ def test_a_second_consumer_waits_and_what_cannot_be_kept_is_refused(
     redis_client.set(KEYS.writer(), "another|0", px=600_000)
     redis_client.rpush("books:items", '{"n":1}', "no json", "2")
     shown = json.loads(trawl("items", "books", "--json").out)["books"]
-    assert shown == {"waiting": 3, "per_s": 0, "refused": 0, "consumer": True, "oldest": '{"n":1}'}
+    assert shown == {"waiting": 3, "per_s": 0, "refused": 0, "consumer": True, "declared": "", "oldest": '{"n":1}'}
     with consumer(*to) as waiting:
         wait_until(lambda: (tmp_path / "books.jsonl").exists(), "it has begun", 60)
         redis_client.delete(KEYS.writer())
