@@ -110,8 +110,8 @@ licences: $(STAMP) ## Refuse an installed package whose licence the project does
 audit: $(STAMP) ## Ask an advisory database about every locked package (needs a network that reaches one)
 	@$(BIN)/python packaging/supply_chain.py audit
 
-stack: $(STAMP) ## Write deploy/stack.yml, for Docker Swarm, from docker-compose.yml
-	@$(BIN)/python -m tests.support.stack_file > deploy/stack.yml
+stack: $(STAMP) ## Write deploy/stack.yml and stack.api.yml, for Docker Swarm, from docker-compose.yml and compose.api.yml
+	@$(BIN)/python -m tests.support.stack_file
 
 containers: $(STAMP) ## Build the image and crawl the demo forum to 100 % under a Docker engine, where one can be reached (ends with one line where none can)
 	@$(BIN)/python -m tests.containers --no-faults

@@ -15,7 +15,8 @@ def systemd(
     write: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the files there instead of printing them.")] = None,
     user: Annotated[str | None, typer.Option(help="Whom the processes run as; default: you.")] = None,
 ) -> int:
-    """Print systemd units for this machine: worker, beat, Flower, exporter, and a target that starts them all.
+    """Print systemd units for this machine: worker, beat, Flower, exporter, and a target that starts them all; the HTTP API, too,
+    where a token of it is set.
 
     They run what is installed here, in the current folder with its `.env`, and may write to the data folder alone. A stop gives
     crawlers the time that TRAWL_SHUTDOWN_GRACE asks for. Redis, with an append-only file, is a separate unit.
@@ -31,12 +32,15 @@ def systemd(
     from redis_components.embedded import data_dir, project_dir
     from redis_components.errors import ConfigError, TrawlError
     from redis_components.server.variables import variable
+    from workers.process.run_module import own_module
     from workers.process.shutdown_times import container_s, shutdown_grace
 
     if not variable("TRAWL_REDIS_URL"):
         raise ConfigError("TRAWL_REDIS_URL is not set: write it to .env first; services of a machine need a Redis that stays")
     services = node_services(FlowerAccess.on(FLOWER_PORT), EXPORTER_PORT)
     commands = {service.name: [word for word in service.command if not word.startswith("--hostname=")] for service in services}
+    if any(variable(name) for name in ("TRAWL_API_ACT_TOKEN", "TRAWL_API_READ_TOKEN")):
+        commands["api"] = own_module("monitoring.api")
     host = Host(
         project=project_dir(),
         data=data_dir(),

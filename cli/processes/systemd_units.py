@@ -1,4 +1,4 @@
-"""systemd units for a host without containers: worker, beat, Flower and exporter of one checkout or installation. Pure."""
+"""systemd units for a host without containers: worker, beat, Flower, exporter and API of one checkout or installation. Pure."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ _DESCRIPTIONS = {
     "beat": "Trawl: the clock; several of them may run, one sends",
     "flower": "Trawl: Flower, on this machine only",
     "exporter": "Trawl: metrics and status page, on this machine only",
+    "api": "Trawl: the HTTP API, on this machine only",
 }
 _WORKER = """\
 # Only the worker is told to stop, it tells its crawlers; what is left after TimeoutStopSec is killed.

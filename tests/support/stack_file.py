@@ -1,4 +1,5 @@
-"""deploy/stack.yml from docker-compose.yml: what `docker stack deploy` takes of it. `make stack` writes it.
+"""deploy/stack.yml from docker-compose.yml: what `docker stack deploy` takes of it, and deploy/stack.api.yml from
+deploy/compose.api.yml. `make stack` writes them.
 
 Swarm refuses what Compose allows (`depends_on` with conditions, ports as text, `profiles`, `name`), ignores other things, and
 publishes every port on all addresses: ports of the loopback are left out. A test compares the file with this.
@@ -6,7 +7,6 @@ publishes every port on all addresses: ports of the loopback are left out. A tes
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import yaml
@@ -14,6 +14,14 @@ import yaml
 from tests.support.compose_file import ROOT
 
 FILE = ROOT / "deploy/stack.yml"
+API_FILE = ROOT / "deploy/stack.api.yml"
+API_HEADER = """\
+# The HTTP API (docs/http-api.md) of a stack, made from compose.api.yml by `make stack`:
+#
+#   docker stack deploy --with-registry-auth -c deploy/stack.yml -c deploy/stack.api.yml trawl
+#
+# No port is published: put a proxy with TLS into the stack's network.
+"""
 HEADER = """\
 # The fleet for Docker Swarm, made from docker-compose.yml by `make stack`; docs/deployment.md says how to use it.
 #
@@ -37,6 +45,12 @@ def stack() -> dict[str, Any]:
 
 def text() -> str:
     return HEADER + yaml.dump(stack(), Dumper=_Plain, sort_keys=False, width=1000)
+
+
+def api_text() -> str:
+    raw = yaml.safe_load((ROOT / "deploy/compose.api.yml").read_text())
+    services = {name: _service(name, service) for name, service in raw["services"].items()}
+    return API_HEADER + yaml.dump({"version": "3.9", "services": services}, Dumper=_Plain, sort_keys=False, width=1000)
 
 
 def _service(name: str, compose: dict[str, Any]) -> dict[str, Any]:
@@ -73,4 +87,5 @@ class _Plain(yaml.SafeDumper):
 
 
 if __name__ == "__main__":
-    sys.stdout.write(text())
+    FILE.write_text(text())
+    API_FILE.write_text(api_text())

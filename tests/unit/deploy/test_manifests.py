@@ -71,7 +71,47 @@ def test_the_docker_client_takes_the_stack(tmp_path: Path) -> None:
     assert "the folder of site files" in done.stderr
 
 
+def test_the_apis_stack_is_made_from_its_compose_file() -> None:
+    assert stack_file.API_FILE.read_text() == stack_file.api_text(), "run `make stack`"
+    (api,) = yaml.safe_load(stack_file.API_FILE.read_text())["services"].values()
+    assert "ports" not in api
+    assert api["secrets"] == ["signing_key"], "of the stack that it is deployed with"
+
+
 # Kubernetes
+
+
+def _api_manifests() -> dict[str, dict[str, Any]]:
+    parts = yaml.safe_load_all((DEPLOY / "kubernetes-api/api.yaml").read_text())
+    return {one["kind"]: one for one in parts}
+
+
+def test_the_api_is_the_one_of_compose_and_hears_labelled_namespaces_alone() -> None:
+    compose = yaml.safe_load((DEPLOY / "compose.api.yml").read_text())["services"]["api"]
+    found = _api_manifests()
+    pod = _pod(found["Deployment"])
+    (container,) = pod["containers"]
+    assert container["command"] == compose["command"].split()
+    for probe in ("startupProbe", "livenessProbe"):
+        assert container[probe]["exec"]["command"] == compose["healthcheck"]["test"][1:]
+    named = {one["name"] for one in container["env"]}
+    assert named == {"TRAWL_SIGNING_KEY", "TRAWL_REDIS_URL", "TRAWL_API_ACT_TOKEN", "TRAWL_API_READ_TOKEN"}
+    for one in container["env"]:
+        assert one["valueFrom"]["secretKeyRef"]["name"] == "trawl"
+    exporter = _pod(_of_kind("Deployment")["exporter"])
+    assert {key: pod[key] for key in pod if key not in ("containers", "volumes")} == {
+        key: exporter[key] for key in exporter if key not in ("containers", "volumes")
+    }
+    assert container["securityContext"] == exporter["containers"][0]["securityContext"]
+    labels = _pod_labels(found["Deployment"])
+    assert found["Service"]["spec"]["selector"].items() <= labels.items()
+    policy = found["NetworkPolicy"]["spec"]
+    assert policy["podSelector"]["matchLabels"].items() <= labels.items()
+    assert policy["ingress"][0]["from"] == [{"namespaceSelector": {"matchLabels": {"trawl/api": "true"}}}]
+    assert yaml.safe_load((DEPLOY / "kubernetes-api/kustomization.yaml").read_text())["resources"] == [
+        "../kubernetes",
+        "api.yaml",
+    ]
 
 
 def test_each_service_is_a_deployment_with_the_same_command_and_check() -> None:
@@ -128,6 +168,10 @@ def test_kustomize_builds_the_manifests() -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\nkind: ") == len(_manifests()) + 1  # and the generated environment
     assert not re.search(r"password: *\S", done.stdout)
+    with_api = ["kubectl", "kustomize", str(DEPLOY / "kubernetes-api")]
+    done = subprocess.run(with_api, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\nkind: ") == len(_manifests()) + 1 + len(_api_manifests())
 
 
 # pipelines

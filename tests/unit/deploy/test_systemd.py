@@ -42,12 +42,26 @@ def test_the_units_stop_gently_write_nowhere_else_and_hold_no_password(project: 
     assert worker in capsys.readouterr().out
 
 
+def test_the_api_is_a_unit_where_it_has_a_token(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = project / "token"
+    token.write_text("a-token-of-some-length")
+    monkeypatch.setenv("TRAWL_API_READ_TOKEN_FILE", str(token))
+    assert main(["systemd"]) == 0
+    said = capsys.readouterr().out
+    unit = said.partition("# trawl-api.service\n")[2].partition("\n# ")[0]
+    assert "monitoring.api" in unit.partition("ExecStart=")[2].splitlines()[0]
+    assert "a-token" not in said
+    assert "trawl-api.service" in said.partition("Wants=trawl-")[2]
+
+
 @pytest.mark.processes
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd-analyze")
 def test_systemd_accepts_them(project: Path) -> None:
     folder = project / "with space $and 100%"
     folder.mkdir()
-    commands = {role: ["/bin/echo", role, f"--conf={folder}/x"] for role in ("worker", "beat", "flower", "exporter")}
+    commands = {role: ["/bin/echo", role, f"--conf={folder}/x"] for role in ("worker", "beat", "flower", "exporter", "api")}
     host = Host(project=folder, data=folder / "data", user=getpass.getuser(), stop_s=60, commands=commands)
     for name, content in units(host).items():
         (folder / name).write_text(content)
