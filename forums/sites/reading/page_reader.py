@@ -21,6 +21,7 @@ from parsel.selector import create_root_node
 from .checks import agreement, completed, grade, has_all_posts, is_complete
 from .html_text import text_of
 from .learned import learn
+from .lone_post import lone_post
 from .page_kind import frame_of, kind_of
 from .page_tree import PageTree
 from .post_calendar import Calendar
@@ -32,6 +33,7 @@ from .schema_org import marked_posts
 MOST_CHARACTERS = 8_000_000
 """Of a page. `fetch` refuses larger ones before."""
 _SCHEMA_WORDS = ("schema.org", "itemscope")
+_ALONE = 0.3  # the grade of a post that nothing like it confirms
 _CLOSE = 0.9  # of the best grade
 _EXACT = {Reader.PROFILE: 0.4, Reader.SCHEMA_ORG: 0.5}  # of the best grade, that is enough for a complete reading
 _NEARLY_ALL = 0.9  # of the posts
@@ -57,9 +59,10 @@ def read_page(html: str, url: str, *, now: datetime | None = None, profiles: boo
         found[Reader.PROFILE] = profile.posts()
     if any(word in html for word in _SCHEMA_WORDS):
         found[Reader.SCHEMA_ORG] = marked_posts(_scripts(root), tree, calendar)
-    learned = None
+    learned = marks = None
     if compare or not _is_enough(found, tree, words):
-        learned = learn(tree, calendar, find_marks(tree))
+        marks = find_marks(tree)
+        learned = learn(tree, calendar, marks)
     if learned is not None:
         found[Reader.LEARNED] = learned.posts
         if Reader.PROFILE in found:  # a style may show dates where its profile does not look for them
@@ -67,6 +70,8 @@ def read_page(html: str, url: str, *, now: datetime | None = None, profiles: boo
     grades = {reader: grade(posts, words) for reader, posts in found.items() if posts}
     if learned is not None:
         grades[Reader.LEARNED] = min(grades.get(Reader.LEARNED, 0.0), learned.quality)
+    if not grades and marks is not None and (alone := lone_post(tree, marks, calendar)) is not None:
+        found[Reader.LEARNED], grades[Reader.LEARNED] = (alone,), _ALONE
     reader = _best(grades, found)
     best = (found[reader], grades[reader]) if reader else ((), 0.0)
     kind = kind_of(tree, frame, url, *best, by_profile=reader is Reader.PROFILE)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from forums.sites.reading.page_reader import read_page
-from forums.sites.reading.records import Reader
+from forums.sites.reading.records import PageKind, Reader
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 POSTS = [
@@ -87,3 +87,17 @@ def test_a_profiles_dates_are_read_day_or_month_first_as_the_board_writes_them(l
     seen = read_page(page, "https://v.example/showthread.php?t=3", now=NOW)
     assert seen.reader is Reader.PROFILE
     assert [f"{one.published:%Y-%m-%dT%H:%M}" for one in seen.posts if one.published] == [at for _, at, _ in POSTS]
+
+
+HEAD = "<div class=h>Posted by <a href=/u/3>ida</a> on 05 March 2023, 09:35</div>"
+
+
+def test_a_thread_of_one_post_is_one_where_the_page_speaks_of_replies() -> None:
+    post = f"<div class=post>{HEAD}<div class=post-body>{POSTS[0][2]}</div></div>"
+    frame = "<html lang=en><title>Pumps</title><body><a href=/>Home</a><h1>Pumps</h1>{}<p>{}</p></body></html>"
+    seen = read_page(frame.format(post, "No replies yet."), "https://s.example/t/3", now=NOW)
+    assert [(one.author, one.text, one.published) for one in seen.posts] == [
+        ("ida", POSTS[0][2], datetime(2023, 3, 5, 9, 35, tzinfo=UTC))
+    ]
+    assert seen.kind is PageKind.THREAD
+    assert read_page(frame.format(post, "All about pumps."), "https://s.example/t/3", now=NOW).posts == ()
