@@ -89,20 +89,19 @@ class ProfileReader:
         each other: profiles name the order that their software was delivered with.
         """
         profile = self._found.html_profile
-        if page is None or profile is None or not day_first.has_numeric_dates(self._response.text):
-            return page
-        site = _site(profile, self._response.url.split("/", 3)[2], None)
-        if site is None or writes_day_first(site.language):
+        site = _site(profile, self._response.url.split("/", 3)[2], None) if page is not None and profile is not None else None
+        if page is None or site is None or writes_day_first(site.language):
             return page
         own = known_language(str(self._index.root.get("lang") or "")) or ""
         other = own if writes_day_first(own) else day_first.ENGLISH
         doubt = day_first.disorder_of(page, self._now)
-        if other == day_first.ENGLISH and doubt < _CLOSE:
+        is_other = other != day_first.ENGLISH and not own.startswith("en")
+        if (not is_other and doubt < _CLOSE) or not day_first.has_numeric_dates(self._response.text):
             return page
         again = self._comments(other)
         if again is None or _dated(again) < _dated(page):
             return page
-        return again if day_first.disorder_of(again, self._now) < doubt + (0.0 if other == day_first.ENGLISH else _TINY) else page
+        return again if day_first.disorder_of(again, self._now) < doubt + (_TINY if is_other else 0.0) else page
 
     def _with_profiles(self, posts: list[SeenPost]) -> tuple[SeenPost, ...]:
         """With the addresses of the authors' profiles: of the links with an author's name the first that leads to a profile."""
