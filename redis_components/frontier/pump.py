@@ -257,7 +257,7 @@ class Pump:
             self.stock.learn_limits(reply.limits)
             self.listeners.limits()
         self.stock.closes(reply.closing, now)
-        arrived = self.stock.receive(reply.leases, reply.paced, now)
+        arrived = self.stock.receive(reply, flight.sent, now)
         self._time_paced(now)
         self.demand.answered(reply, arrived=arrived)
         self.stock.receive_tasks(reply.tasks)

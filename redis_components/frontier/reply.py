@@ -69,7 +69,9 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     lanes: int = 0
     """Lanes that hold requests; one more where requests wait for their time."""
     paced: dict[str, tuple[str, float | None]] = {}
-    """Lease id -> lane, seconds from now at which it is to be sent (None: at any time)."""
+    """Lease id -> lane, seconds from `now` at which it is to be sent (None: at any time)."""
+    now: int = 0
+    """The time of Redis in ms from which those count; 0 where there are none."""
     closing: dict[str, float] = {}
     """Lane -> seconds from now at which its quiet hours begin, of lanes of which something was leased."""
     limits: dict[bytes, bytes] | None = None
@@ -129,5 +131,5 @@ _READ: dict[bytes, Callable[[Any], Any]] = {
     **dict.fromkeys(
         (b"last_applied", b"ready", b"withheld", b"leased", b"leased_tasks", b"waiting", b"lost", b"parked", b"parked_tasks"), int
     ),
-    **dict.fromkeys((b"left", b"items", b"lanes"), int),
+    **dict.fromkeys((b"left", b"items", b"lanes", b"now"), int),
 }

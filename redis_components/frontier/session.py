@@ -53,6 +53,8 @@ class Flight:
     keys: dict[str, str | list[str]]
     args: dict[str, Any]
     started: float
+    sent: float = 0.0
+    """When it was sent last."""
     tries: int = 0
 
 
@@ -211,6 +213,7 @@ class Conversation:
 
     def _send(self) -> None:
         if self._flight is not None:
+            self._flight.sent = self._clock.now()
             self._exchanger.send(self._flight.keys, self._flight.args, self._answered)
 
     def _answered(self, raw: list[object] | Exception) -> None:

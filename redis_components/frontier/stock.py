@@ -11,7 +11,8 @@ from .lease_buffer import Buffer
 from .limits import KnownLimits
 from .messages import Lease
 from .outbox import Outbox
-from .reply import HeldNow
+from .redis_time import RedisTime
+from .reply import HeldNow, Reply
 from .timed_leases import TimedLeases
 
 logger = logging.getLogger(__name__)
@@ -25,17 +26,19 @@ class Stock:
         self.tasks: deque[Lease] = deque()
         self.restraint = Restraint()
         self.timed = TimedLeases()
+        self._redis_time = RedisTime()
         self.limits = KnownLimits()
         self._outbox = outbox
         self._names = names
 
-    def receive(self, leases: list[Lease], paced: Mapping[str, tuple[str, float | None]], now: float) -> bool:
-        """Requests arrived, those in `paced` each for its time; whether one of them may be started."""
-        allowed = self._not_held(leases)
-        if paced:
+    def receive(self, reply: Reply, sent: float, now: float) -> bool:
+        """Requests arrived, those of lanes each for its time; `sent`: when they were asked for. Whether one may be started."""
+        allowed = self._not_held(reply.leases)
+        if reply.paced:
+            decided = self._redis_time.here(reply.now, sent, now)
             for lease in allowed:
                 if lease.lane:
-                    self.timed.add(now, paced[lease.id][1], lease)
+                    self.timed.add(decided, reply.paced[lease.id][1], lease)
             allowed = [lease for lease in allowed if not lease.lane]
         self.buffer.add(allowed)
         return bool(allowed) or self.timed.is_due(now)

@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 from .messages import Lease
 
-LATE_S = 0.045
-"""A request that could not be started so long after its time is given back: later it would meet those of other processes."""
+LATE_S = 0.025
+"""A request that could not be started so long after its time is given back: later it would meet those of other processes.
+Half of the 50 ms in a second that `JITTER` of lib/pacing leaves; the other half is for the ways from Redis and to the site."""
 
 
 class TimedLeases:
@@ -24,7 +25,7 @@ class TimedLeases:
         return len(self.heap)
 
     def add(self, now: float, wait_s: float | None, lease: Lease) -> None:
-        """To be sent `wait_s` from `now`; None: at any time from now on."""
+        """To be sent `wait_s` from `now`, the time at which Redis decided; None: at any time from then on."""
         at = now + (wait_s or 0.0)
         heapq.heappush(self.heap, (at, lease, math.inf if wait_s is None else at + LATE_S))
 

@@ -9,7 +9,7 @@ local LONGEST_LOOK_MS = 5000 -- between two looks at a lane that waits: an opera
 local BUCKETS = 60
 local SLOWER, SLOWEST, ONE_COMPLAINT_MS = 0.7, 0.2, 2000 -- see `slow_down`
 local RETURN_S = 20 -- see `slowed_rate`
-local JITTER = 1.045 -- requests arrive up to 45 ms later than they should (LATE_S in timed_leases.py): so much farther apart, and no second has more than the rate
+local JITTER = 1.05 -- requests arrive up to 50 ms later than they should (25 by LATE_S in timed_leases.py, the rest on their ways): so much farther apart, and no second has more than the rate
 local FIRST_WAIT_MS, LONGEST_WAIT_MS, PEACE_MS = 60000, 86400000, 1800000
 
 -- Where a request belongs whose lane is '' or not.

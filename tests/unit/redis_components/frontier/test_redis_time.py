@@ -1,0 +1,35 @@
+"""Requests of a lane count from the time at which Redis decided, however late a busy process reads the answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from redis_components.frontier.messages import Lease
+from redis_components.frontier.redis_time import RedisTime
+from redis_components.frontier.timed_leases import LATE_S, TimedLeases
+
+REDIS_AHEAD_S = 1000.0
+
+
+def redis_ms(at: float) -> int:
+    return round((at + REDIS_AHEAD_S) * 1000)
+
+
+def test_an_answer_that_is_read_late_is_placed_by_the_quickest_one() -> None:
+    time = RedisTime()
+    assert time.here(redis_ms(10.0), 9.999, 10.001) == pytest.approx(10.001)
+    assert time.here(redis_ms(11.0), 10.999, 11.3) == pytest.approx(11.001), "300 ms in a busy event loop"
+
+
+def test_what_the_present_exchange_proves_wrong_is_forgotten() -> None:
+    time = RedisTime()
+    time.here(redis_ms(10.0), 9.999, 10.001)
+    assert time.here(redis_ms(11.0) - 60_000, 10.999, 11.002) == pytest.approx(10.999), "Redis's clock was set back"
+    assert time.here(redis_ms(12.0) + 60_000, 11.999, 12.002) == pytest.approx(12.002), "and forward"
+
+
+def test_a_request_is_too_late_by_the_time_of_redis_and_not_by_that_of_the_answer() -> None:
+    timed, lease = TimedLeases(), Lease(0.0, b"", "1.1", b"", lane="site.example")
+    timed.add(10.0, 0.1, lease)
+    assert timed.take(10.099) == (None, [])
+    assert timed.take(10.1 + LATE_S + 0.001) == (None, [lease])
