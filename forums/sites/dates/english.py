@@ -13,9 +13,15 @@ _MONTH = (
 _WEEKDAY = r"(?:(?:mon|tue(?:s)?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?\s+)?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _TIME = r"\d{1,2}:\d\d(?::\d\d)?(?:\s*[ap]\.?m\.?)?"
+_UNIT = r"(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|wks?|months?|mos?|years?|yrs?)"
+_COUNT = r"(?:\d+(?:\.\d+)?|an?|half an?)"
+_AGO = rf"{_COUNT}\s*(?:{_UNIT}|(?<=\d)\s?[hdwy])(?:,?(?:\s+and)?\s+{_COUNT}\s*{_UNIT})*\s+ago"
+_SHORT = r"\d+\s?(?:[hdwy]|hrs?|yrs?|wks?)"  # not m: minutes or months, as the language has it
+_NEAR_DAY = r"(?:today|yesterday|(?:last\s+)?(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?)"
 _IN_ENGLISH = re.compile(
     rf"{_WEEKDAY}(?:{_MONTH}\s+{_DAY},?\s+\d{{4}}|{_DAY}[\s-]+(?:of\s+)?{_MONTH},?[\s-]+\d{{4}})"
-    rf"(?:[\s,·|-]+(?:at\s+|@\s*)?{_TIME}(?:\s*(?:UTC|GMT))?)?|\d+(?:\.\d+)? (?:second|minute|hour|day|week|month|year)s? ago",
+    rf"(?:[\s,·|-]+(?:at\s+|@\s*)?{_TIME}(?:\s*(?:UTC|GMT))?)?|{_AGO}|{_SHORT}"
+    rf"|{_NEAR_DAY}(?:,?\s+at\s+|,?\s+|\s*@\s*){_TIME}|yesterday|last (?:week|month|year)",
     re.IGNORECASE,
 )
 _HALF = re.compile(r"(?<![\d:.])(\d{1,2})([:.]\d\d)?((?::\d\d)?)\s*([ap])\.?\s?m\b\.?", re.IGNORECASE)

@@ -10,11 +10,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
-from .date_span import plain, span
+from .calendars import in_common_era
+from .date_span import plain, says_how_long_ago, span
 from .eastern import EAST
 from .english import is_english, on_24_hours
 from .forms import Form, Other, learn_shape, learn_text, numbers_of, shape_of
@@ -23,6 +25,7 @@ from .month_words import in_january
 from .short_forms import just_now, latest, year_is_missing
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_OF_MAIL = re.compile(r"(?:[A-Z][a-z]{2}, ?)?\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d(?::\d\d)? (?:[+-]\d{4}|GMT|UTC?|Z)")
 _MILLISECONDS_FROM = 100_000_000_000  # as seconds the year 5138, as milliseconds March 1973
 _YEARS = range(1971, 2100)  # others are how software says "never", as 0001-01-01 and 9999-12-31
 _LONGEST = 100  # characters; no date is longer, and dateparser's time grows with the length
@@ -63,6 +66,8 @@ class DateReader:
             found, fixed = self._exact(text, formats)
             if found is None:
                 found, fixed = self._in_words(text)
+            if found is None and self._language is not None and says_how_long_ago(plain(text)):
+                found, fixed = self._in_any_language._in_words(text)  # a plugin, or a visitor's language
             if found is None:
                 return None, False
             if found.tzinfo is not UTC:
@@ -73,12 +78,19 @@ class DateReader:
 
     @cached_property
     def _in_english(self) -> DateReader:
-        found = DateReader(self._at, language="en", time_zone=self._zone.key)
+        return self._in_language("en")
+
+    @cached_property
+    def _in_any_language(self) -> DateReader:
+        return self._in_language(None)
+
+    def _in_language(self, language: str | None) -> DateReader:
+        found = DateReader(self._at, language=language, time_zone=self._zone.key)
         found._patience, found._left_s = self._patience, self._left_s
         return found
 
     def _exact(self, text: str, formats: tuple[str, ...]) -> tuple[datetime | None, bool]:
-        """By the forms that a site file names, and ISO 8601."""
+        """By the forms that a site file names, ISO 8601, and that of feeds and mails, which is in English on each board."""
         for form in formats:
             try:
                 if year_is_missing(form):
@@ -91,6 +103,8 @@ class DateReader:
                 return datetime.fromisoformat(text), True
             except ValueError:
                 pass
+        if _OF_MAIL.fullmatch(text):
+            return parsedate_to_datetime(text), True
         return None, False
 
     def _without_year(self, text: str, form: str) -> datetime | None:
@@ -102,6 +116,7 @@ class DateReader:
         return found if found <= self._now else found - timedelta(days=1)
 
     def _in_words(self, text: str) -> tuple[datetime | None, bool]:
+        text = in_common_era(text if text.isascii() else plain(text), self._language)
         if self._language is not None and self._language[:2] != "en":
             if is_english(text):
                 return self._in_english._in_words(text)

@@ -297,3 +297,56 @@ def test_untranslated_dates_are_read_on_boards_of_any_language(language: str, te
 def test_chinese_dates_are_read_on_boards_of_other_languages(language: str, text: str, moment: str) -> None:
     found, _ = DateReader(datetime(2026, 11, 22, 12, 0, tzinfo=UTC), language=language, time_zone="UTC").read(text)
     assert found == datetime.fromisoformat(moment)
+
+
+@pytest.mark.parametrize("language", ["en", "ru", "zh", "ja", "fa", "th", None])
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("令和8年11月21日 08:03", DAY), ("令和元年5月1日", "2019-05-01T00:00:00+00:00"),
+        ("平成30年4月1日 12:00", "2018-04-01T12:00:00+00:00"), ("民國115年11月21日 08:03", DAY),
+        ("21 พ.ย. 2569 08:03", DAY), ("วันเสาร์ที่ ๒๑ พฤศจิกายน ๒๕๖๙ เวลา 08:03 น.", DAY),
+        ("۳۰ آبان ۱۴۰۵ ساعت ۰۸:۰۳", DAY), ("شنبه 30 آبان 1405، 08:03", DAY), ("30 اسفند 1403", "2025-03-20T00:00:00+00:00"),
+    ],
+)  # fmt: skip
+def test_years_of_other_calendars(language: str | None, text: str, moment: str) -> None:
+    assert read(text, language) == moment
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "moment"),
+    [
+        ("ja", "R8.11.21", "2026-11-21T00:00:00+00:00"), ("ja", "S63.1.2", "1988-01-02T00:00:00+00:00"),
+        ("th", "21/11/2569 08:03", DAY), ("fa", "1405/08/30", "2026-11-21T00:00:00+00:00"), ("fa", "۱۴۰۵/۰۸/۳۰ ۰۸:۰۳", DAY),
+        ("fa", "30 Aban", None), ("fa", "1405/13/30", None), ("fa", "2026-11-21 08:03", DAY), ("th", "21/11/2026 08:03", DAY),
+    ],
+)  # fmt: skip
+def test_numbers_of_other_calendars_in_their_languages(language: str, text: str, moment: str | None) -> None:
+    assert read(text, language) == moment
+
+
+@pytest.mark.parametrize("language", ["ru", "zh", "fa", "de", "fr"])
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("Sat, 21 Nov 2026 09:03:00 +0100", DAY), ("21 Nov 2026 08:03:00 GMT", DAY), ("Saturday at 8:03 AM", DAY),
+        ("last Saturday at 08:03", DAY), ("Fri 15:04", "2026-11-20T15:04:00+00:00"),
+        ("3 d", "2026-11-19T12:50:00+00:00"), ("2h ago", "2026-11-22T10:50:00+00:00"),
+        ("1 day, 3 hours ago", "2026-11-21T09:50:00+00:00"), ("an hour ago", "2026-11-22T11:50:00+00:00"),
+    ],
+)  # fmt: skip
+def test_english_of_feeds_and_plugins_on_boards_of_other_languages(language: str, text: str, moment: str) -> None:
+    assert read(text, language) == moment
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "moment"),
+    [
+        ("vor 3 Stunden", "en", "2026-11-22T09:50:00+00:00"), ("3 дня назад", "en", "2026-11-19T12:50:00+00:00"),
+        ("hace 3 semanas", "ru", "2026-11-01T12:50:00+00:00"), ("منذ 3 ساعات", "en", "2026-11-22T09:50:00+00:00"),
+        ("2 tuần trước", "en", "2026-11-08T12:50:00+00:00"), ("3 dni temu", "de", "2026-11-19T12:50:00+00:00"),
+        ("5. listopad 2020", "en", None), ("3 posts", "de", None), ("3 m", "ru", None), ("Ann 3", "ru", None),
+    ],
+)  # fmt: skip
+def test_elapsed_time_is_read_in_any_language_and_a_month_is_not(text: str, language: str, moment: str | None) -> None:
+    assert read(text, language) == moment
