@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from forums.sites import Site
     from forums.sites.discovery.try_out import TriedPage
 
+    from .sites_stored import StoredSample
+
 _EXAMPLE = 60  # characters
+_TEXT = 40  # characters of a row that was stored
 
 
 def run(site: str, *, live: bool, forum: str | None, thread: str | None, as_json: bool) -> int:
@@ -25,32 +28,42 @@ def run(site: str, *, live: bool, forum: str | None, thread: str | None, as_json
     path = path_of(site)
     known = load_file(path)
     hints = advice(known)
-    tried = asyncio.run(_try(known, forum, thread)) if live else []
-    bad = any(page.problem for page in tried)
+    tried, stored = asyncio.run(_try(known, forum, thread)) if live else ([], None)
+    bad = any(page.problem for page in tried) or bool(stored and stored.refused)
     if as_json:
-        print_json(_as_json(path, known, hints, tried))
+        print_json(_as_json(path, known, hints, tried, stored))
         return int(bad)
     say(f"{path} is right: {_summary(known)}")
     for hint in hints:
         say(f"  but: {hint}")
     for page in tried:
         _show(page)
+    if stored:
+        _show_stored(stored)
     return int(bad)
 
 
-async def _try(site: Site, forum: str | None, thread: str | None) -> list[TriedPage]:
+async def _try(site: Site, forum: str | None, thread: str | None) -> tuple[list[TriedPage], StoredSample | None]:
     from cli.access.visits import visit_limits
     from forums.sites.discovery.try_out import Trial
     from forums.sites.http.fetch import Visitor
 
     async with Visitor(site, limits=visit_limits(str(site.base_url), site.name)) as visitor:
-        return await Trial(site, visitor).run(forum, thread)
+        trial = Trial(site, visitor)
+        tried = await trial.run(forum, thread)
+    read = trial.thread
+    if read is None or (read.post is None and not read.comments):
+        return tried, None
+    from .sites_stored import store_sample
+
+    return tried, await asyncio.to_thread(store_sample, site, read)
 
 
-def _as_json(path: Path, site: Site, hints: list[str], tried: list[TriedPage]) -> dict[str, object]:
+def _as_json(path: Path, site: Site, hints: list[str], tried: list[TriedPage], stored: StoredSample | None) -> dict[str, object]:
     import msgspec
 
-    return {"file": str(path), "site": site.name, "hints": hints, "pages": msgspec.to_builtins(tried)}
+    told = {"file": str(path), "site": site.name, "hints": hints, "pages": msgspec.to_builtins(tried)}
+    return told | ({"stored": msgspec.to_builtins(stored)} if stored else {})
 
 
 def _summary(site: Site) -> str:
@@ -81,3 +94,18 @@ def _show(page: TriedPage) -> None:
         console().print(Text(f"  wrong: {page.problem}", style="red"))
     if page.hint:
         console().print(Text(f"  but: {page.hint}", style="yellow"))
+
+
+def _show_stored(stored: StoredSample) -> None:
+    from rich.text import Text
+
+    say(f"\nstored in a temporary database: {counted(stored.posts, 'post')}, {counted(stored.comments, 'comment')}")
+    table = plain_table("  kind", "id", "answers", "author", "date", "text")
+    for row in stored.rows:
+        text = " ".join(row.body.split())
+        shown = text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
+        told = (row.id, row.parent_id or "", row.author or "", (row.created_at or "")[:16], shown)
+        table.add_row(f"  {row.kind}", *(Text(value) for value in told))
+    console().print(table)
+    for reason in stored.refused:
+        console().print(Text(f"  wrong: it cannot be stored: {reason}", style="red"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,13 +15,14 @@ from forums.sites.http.fetch import FetchFailed, Visitor
 from forums.sites.reading import isolated, read_page
 from forums.sites.reading.asked_page import Asked
 
+from .doubtful_dates import doubtful
 from .paging_links import second_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from forums.sites.definition.site import Site
-    from forums.sites.reading.read_page import FieldCount, ListedThread
+    from forums.sites.reading.read_page import FieldCount, ListedThread, ReadComment, ReadPost
 
 
 class TriedField(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,13 +50,25 @@ class TriedPage(msgspec.Struct, frozen=True, kw_only=True):
     hint: str | None = None
 
 
+class TriedThread:
+    """What was read of the thread that was tried, and where: as much of it as could be read."""
+
+    def __init__(self, forum: str, listed: ListedThread) -> None:
+        self.forum, self.listed = forum, listed
+        self.post: ReadPost | None = None
+        self.comments: tuple[ReadComment, ...] = ()
+        self.url = listed.url or ""
+        self.comments_url = ""
+
+
 class Trial:
-    """Fetches the pages, as politely as a crawl."""
+    """Fetches the pages, as politely as a crawl. `thread` is what was read of a thread, None before one was."""
 
     def __init__(self, site: Site, visitor: Visitor) -> None:
         self._site = site
         self._visitor = visitor
         self.tried: list[TriedPage] = []
+        self.thread: TriedThread | None = None
 
     async def run(self, forum: str | None, thread: str | None) -> list[TriedPage]:
         """The index where the file has one, a list page, an opening post, a page of comments."""
@@ -72,6 +85,7 @@ class Trial:
                 self.tried.append(TriedPage(kind="comments", url=f"thread {thread}", problem=problem))
                 return self.tried
             threads = [read_page.ListedThread(id=thread, token="")]
+        self.thread = TriedThread(forum or "", threads[0]) if threads else None
         if threads and self._site.pages.thread:
             await self._thread(forum or "", threads[0])
         first = await self._comments(forum or "", threads[0]) if threads else None
@@ -95,6 +109,8 @@ class Trial:
         hints = [self._no_next(page)]
         if page.threads and all(count.empty == count.rows for count in tokens):
             hints.append("changed threads cannot be told from others: look at `reply_count` and `last_activity`, or set `token`")
+        rows = [one for one in page.threads if not one.sticky] if self._site.pages.list.order == "activity" else []
+        hints.append(doubtful(((one.id, one.last_activity) for one in rows), datetime.now(UTC)))
         self._note("list", page.threads, f"threads of forum {forum}", page, hints)
         return sorted(page.threads, key=lambda one: -(one.reply_count or 0))
 
@@ -103,6 +119,11 @@ class Trial:
         page = await self._read(address, Asked(kind="thread", thread=thread.id))
         if page:
             self._note("thread", [page.post], f"opening post of thread {thread.id}", page)
+            self._keep(page.post)
+
+    def _keep(self, post: ReadPost) -> None:
+        if self.thread:
+            self.thread.post, self.thread.url = post, self.thread.url or self._url
 
     async def _read_comments(self, forum: str, thread: ListedThread) -> read_page.CommentsPage | None:
         page: read_page.CommentsPage | None = await self._read(
@@ -115,7 +136,10 @@ class Trial:
         page = await self._read_comments(forum, thread)
         if page is None:
             return None
+        if self.thread:
+            self.thread.comments, self.thread.comments_url = page.comments, self._url
         if page.post:
+            self._keep(page.post)
             fields = {name: _count(page.post, name) for name in msgspec.structs.asdict(page.post)}
             post = read_page.ThreadPage(post=page.post, fields={name: count for name, count in fields.items() if not count.empty})
             self._note("post", [page.post], f"opening post of thread {thread.id}", post)
@@ -124,7 +148,8 @@ class Trial:
         if replies > seen and page.next is None and not hint:
             hint = f"the list says {replies} replies, this page has {seen}, and there is no next page: look at `next`"
         read = msgspec.structs.replace(page, fields=own)
-        self._note("comments", page.comments, f"comments of thread {thread.id}", read, [hint])
+        doubt = doubtful(((comment.id, comment.created_at) for comment in page.comments), datetime.now(UTC))
+        self._note("comments", page.comments, f"comments of thread {thread.id}", read, [hint, doubt])
         return page
 
     async def _compare(self, forum: str, thread: ListedThread, ids: set[str]) -> None:
