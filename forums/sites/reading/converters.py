@@ -19,17 +19,21 @@ _SPACE = re.compile(r"[\s\u200b\ufeff]+")
 _GAP = "[.,'’\\s\u00a0\u202f\u2009]"
 _INT = re.compile(
     rf"([-+\u2212]?(?:\d{{1,3}}(?:{_GAP}\d{{3}})+(?!\d)(?:[.,]\d+)?|\d{{1,2}}(?:,\d{{2}})+,\d{{3}}(?!\d)|\d+(?:[.,]\d+)?))"
-    r"(?:\s*(tys|tis|tsd|mil|mln|mld|mio|mrd|bin|ribu|rb|juta|jt|lakh|crore|тыс|млн|млрд|百万|千万|[kmb百千천만억万萬億亿])|([wк]))?",
+    r"(?:\s*(tys|tis|tsd|mil|mln|mld|mio|mrd|bin|ribu|rb|juta|jt|lakh|crore|тыс|млн|млрд|"
+    r"nghìn|triệu|ألف|آلاف|الف|هزار|مليون|میلیون|พัน|หมื่น|แสน|ล้าน|百万|千万|[kmb百千천만억万萬億亿])|([wк]))?",
     re.IGNORECASE,
 )
 _FACTORS = {
     "k": 10**3, "m": 10**6, "b": 10**9, "w": 10**4,
     "tys": 10**3, "tis": 10**3, "tsd": 10**3, "mil": 10**3, "bin": 10**3, "rb": 10**3, "ribu": 10**3, "к": 10**3, "тыс": 10**3,
     "jt": 10**6, "juta": 10**6, "mln": 10**6, "mio": 10**6, "млн": 10**6, "mld": 10**9, "mrd": 10**9, "млрд": 10**9,
-    "lakh": 10**5, "crore": 10**7, "百": 10**2, "千": 10**3, "천": 10**3, "万": 10**4, "萬": 10**4, "만": 10**4,
+    "nghìn": 10**3, "triệu": 10**6, "ألف": 10**3, "آلاف": 10**3, "الف": 10**3, "هزار": 10**3, "مليون": 10**6, "میلیون": 10**6,
+    "พัน": 10**3, "หมื่น": 10**4, "แสน": 10**5, "ล้าน": 10**6, "lakh": 10**5, "crore": 10**7,
+    "百": 10**2, "千": 10**3, "천": 10**3, "万": 10**4, "萬": 10**4, "만": 10**4,
     "百万": 10**6, "千万": 10**7, "億": 10**8, "亿": 10**8, "억": 10**8,
 }  # fmt: skip
 _LETTERED = re.compile(r"[^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # of a word that goes on: the m of "3 members"
+_MARKS = str.maketrans("\u066b\u066c\uff0e", ".,.")  # of Arabic decimals and thousands, and the wide point
 _STRING = etree.XPath("string()", smart_strings=False)
 _LONGEST_URL = 2083  # characters, as for Scrapy
 _LONGEST_ID = 200
@@ -91,8 +95,9 @@ def number(value: str | None) -> int | None:
     """
     if value and value.isdecimal() and len(value) < len(str(_LARGEST)):
         return int(value)
-    match = _INT.search(value or "")
-    if not match or not value:
+    value = (value or "").translate(_MARKS)
+    match = _INT.search(value)
+    if not match:
         return None
     unit = (match[2] or match[3] or "").lower()
     factor = 1 if _LETTERED.match(value, match.end()) else _FACTORS.get(unit, 1)
