@@ -51,6 +51,12 @@ _NOT_PROFILE = re.compile(
     r"[#?&](?:quote|reply|report)|/(?:posts|comments|topics|reactions|badges|following|report|edit|content|stats|messages)/?(?:$|[?#])|memberlist(?:\.php)?$|/members/?$|/users/?$)",
     re.IGNORECASE,
 )
+_NETWORK = re.compile(
+    r"(?:https?:)?//(?:[\w-]+\.)*(?:facebook|instagram|youtube|tiktok|twitter|linkedin|pinterest|snapchat|weibo|vk|twitch|x|t)\."
+    r"(?:com|me|tv)(?:[/?#]|$)",
+    re.IGNORECASE,
+)
+"""Social networks: a site's own channels at its foot, and where its people are elsewhere; never who wrote a post."""
 
 
 @lru_cache(maxsize=8192)
@@ -92,4 +98,4 @@ def says_quote(name: str) -> bool:
 @lru_cache(maxsize=8192)
 def is_profile_link(href: str) -> bool:
     """Whether an address looks like somebody's profile."""
-    return bool(_PROFILE_LINK.search(href)) and not _NOT_PROFILE.search(href)
+    return bool(_PROFILE_LINK.search(href)) and not _NOT_PROFILE.search(href) and not _NETWORK.match(href)

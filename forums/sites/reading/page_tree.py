@@ -148,7 +148,7 @@ class PageTree:
                 element = waiting.pop()
             else:
                 tag = element.tag
-                if type(tag) is str and tag not in _LEFT_OUT:
+                if type(tag) is str and (tag not in _LEFT_OUT or (tag == "button" and _holds_date(element))):
                     this = len(tags)
                     if this >= MOST_ELEMENTS:
                         raise PageTooLarge(f"has more than {MOST_ELEMENTS:,} elements: no page of a forum has so many")
@@ -216,6 +216,11 @@ class PageTree:
             if key[0] in _CELLS or (not key[1] and key[0] in _COLUMNS):
                 self.counted.add(found)
         return found
+
+
+def _holds_date(button: Any) -> bool:
+    """Whether a button is the date of a post, which shows the exact moment when it is pressed."""
+    return any(one.tag == "time" or one.get("itemprop") in ("datePublished", "dateCreated") for one in button.iter())
 
 
 def first_class(classes: str) -> str:

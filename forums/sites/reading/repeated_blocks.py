@@ -29,7 +29,19 @@ _MOST_MEMBERS = 2000
 _DIGIT = re.compile(r"\d")
 _MOST_LEVELS = 12
 _MOST_SPACED = 500  # characters of a text with the spaces of its markup
-_DATE_ATTRIBUTES = ("datetime", "data-time", "data-timestamp", "data-date", "data-utime", "data-epoch", "data-datetime", "title")
+_DATE_ATTRIBUTES = (
+    "datetime",
+    "data-time",
+    "data-timestamp",
+    "data-date",
+    "data-utime",
+    "data-epoch",
+    "data-datetime",
+    "title",
+    "aria-label",
+)
+_HAVE_DATES = frozenset((*_DATE_ATTRIBUTES, "content"))
+_PUBLISHED = frozenset(("datePublished", "dateCreated"))
 
 
 @dataclass(slots=True)
@@ -114,7 +126,10 @@ def _date_texts(tree: PageTree, marks: Marks) -> None:
 
 
 def _date_attribute(i: int, attributes: dict[str, str], marks: Marks) -> None:
-    for name in _DATE_ATTRIBUTES:
+    if _HAVE_DATES.isdisjoint(attributes):
+        return
+    names = _DATE_ATTRIBUTES if attributes.get("itemprop") not in _PUBLISHED else ("content", *_DATE_ATTRIBUTES)
+    for name in names:
         value = attributes.get(name)
         if (
             value
@@ -124,7 +139,7 @@ def _date_attribute(i: int, attributes: dict[str, str], marks: Marks) -> None:
             and date.precision >= 3
         ):
             known = marks.dates.get(i)  # `2 years ago` is less than any day
-            if known is None or known.back is not None or known.precision < date.precision or name == "datetime":
+            if known is None or known.back is not None or known.precision < date.precision or name in ("datetime", "content"):
                 marks.dates[i] = date
             return
 

@@ -60,7 +60,20 @@ def _year_and_name(n: int, name: str, when: datetime, text: str) -> str:
     return f"<div id=r{n}><div class=u>{user}</div><div class=t>{text}</div><div class=d>{date}</div></div>"
 
 
-@pytest.mark.parametrize("post", [_signed, _year_and_name, _slash, _usenet, _titled, _relative_time, _beside_date])
+def _pressed(n: int, name: str, when: datetime, text: str) -> str:
+    shown = f"<span itemprop=datePublished content={when:%Y-%m-%dT%H:%M:%S}+00:00>{n % 3 + 1} years ago</span>"
+    user = f"<a href=/member/{n}>{name}</a>"
+    return f"<div class=x1 id=post{n}><div class=x2>{user}<button>{shown}</button></div><div class=x3>{text}</div></div>"
+
+
+def _labelled(n: int, name: str, when: datetime, text: str) -> str:
+    shown = f"<span class=x4 aria-label='{when:%d %B %Y %H:%M}'>{n % 3 + 1}y</span>"
+    return f"<div class=x1><a href=/member/{n}>{name}</a>{shown}<div class=x3>{text}</div></div>"
+
+
+@pytest.mark.parametrize(
+    "post", [_pressed, _labelled, _signed, _year_and_name, _slash, _usenet, _titled, _relative_time, _beside_date]
+)
 def test_posts_are_whole(post: object) -> None:
     assert callable(post)
     rows = "".join(post(n, name, datetime.fromisoformat(at), text) for n, (name, at, text) in enumerate(POSTS, 11))
@@ -87,6 +100,19 @@ def test_a_profiles_dates_are_read_day_or_month_first_as_the_board_writes_them(l
     seen = read_page(page, "https://v.example/showthread.php?t=3", now=NOW)
     assert seen.reader is Reader.PROFILE
     assert [f"{one.published:%Y-%m-%dT%H:%M}" for one in seen.posts if one.published] == [at for _, at, _ in POSTS]
+
+
+def test_a_sites_channels_in_social_networks_are_not_posts() -> None:
+    """Where posts show no date, authors alone tell what is a post."""
+    rows = "".join(
+        f"<li class=x1><a class=x2 href=https://s.example/member/{n}><p class=x5>{name}</p></a><div class=x3>{text}</div></li>"
+        for n, (name, _, text) in enumerate(POSTS, 11)
+    )
+    networks = (("YouTube", "www.youtube.com/user/"), ("TikTok", "www.tiktok.com/@"), ("X", "x.com/users/"))
+    foot = "".join(f"<li class=x1><a class=x2 href=https://{at}pumps><p class=x5>{name}</p></a></li>" for name, at in networks)
+    page = f"<html lang=en><title>Pumps</title><body><div><ul>{rows}</ul></div><div><ul>{foot}</ul></div></body></html>"
+    seen = read_page(page, "https://s.example/t/3", now=NOW)
+    assert [(one.author, one.text) for one in seen.posts] == [(name, text) for name, _, text in POSTS]
 
 
 HEAD = "<div class=h>Posted by <a href=/u/3>ida</a> on 05 March 2023, 09:35</div>"
