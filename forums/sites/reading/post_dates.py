@@ -36,7 +36,8 @@ _EAST = re.compile(r"(?<!\d)(\d{1,2})[月월]\s?(\d{1,2})[日일]")
 _KOREAN = re.compile(r"((?:19|20)\d\d)[년.]\s?(\d{1,2})[월.]\s?(\d{1,2})[일.]?")
 _MONTH_DAY = re.compile(r"(?<![\d./-])(\d{1,2})[-/](\d{1,2})\s+(?=\d{1,2}:\d\d)")
 _TIME = re.compile(
-    r"(?<![\d.,])(\d{1,2})\s?[:：hH]\s?(\d\d)(?:[:：](\d\d))?(?!\d)\s*(?:([apAP])\.?\s?[mM]\b\.?|(上午|早上|凌晨|下午|晚上|中午))?"
+    r"(?<![\d.,])(\d{1,2})\s?[:：hH]\s?(\d\d)(?:[:：](\d\d))?(?!\d)\s*(?:([apAP])\.?\s?[mM]\b\.?|(上午|早上|凌晨|下午|晚上|中午|"
+    r"(?:صباحا?|مساءا?)ً?|[صم](?!\w)|[πμΠΜ]\.?\s?[μΜ](?!\w)|[قب]\.?\s?ظ|Ö[ÖS]\b|(?:SA|CH)\b))?"
     r"(?:\s*(UTC|GMT|Z\b)?\s*([+-]\d\d:?\d\d)?)"
 )
 _HOUR_BEFORE = re.compile(r"(上午|早上|凌晨|下午|晚上|中午|오전|오후)\s?(\d{1,2})[:：](\d\d)")
@@ -61,7 +62,10 @@ for _phrase in (*LESS_THAN_ONE, *DAYS_BACK):
         _FIRST_WORDS.setdefault(re.split(r"[^\w'’-]", _phrase)[0], []).append(_phrase)
 _LETTERS = re.compile(r"[^\W\d_][\w'’-]*")
 _LONGEST_DAY_WORD = 60
-_PM = frozenset({"下午", "晚上", "오후"})
+_PM = frozenset({"下午", "晚上", "오후", "مساء", "مساءا", "م", "μμ", "بظ", "ÖS", "CH"})
+_AM = frozenset({"صباح", "صباحا", "ص", "πμ", "قظ", "ÖÖ", "SA"})
+_BEFORE_TIME = 5  # characters between a day and its time: ` at `
+_NOT_LETTERS = re.compile(r"[^\w]|ً")
 _FULL = re.compile(r"\d|今|昨|前|刚|剛")
 
 
@@ -102,7 +106,7 @@ def spotted(text: str) -> Spotted | None:
     if len(text) > LONGEST or not _FULL.search(text):
         return _day_word(text, None) if len(text) < 40 else None
     if (iso := _ISO.search(text)) and _is_day(int(iso[2]), int(iso[3])):
-        return _of_iso(iso)
+        return _with_half(_of_iso(iso), text, iso)
     day = _day(text)
     time = _time(text, day)
     if day is None:
@@ -137,6 +141,16 @@ def _of_iso(match: re.Match[str]) -> Spotted:
         offset=_offset(zone),
         span=match.span(),
     )
+
+
+def _with_half(date: Spotted, text: str, iso: re.Match[str]) -> Spotted:
+    """A date in ISO's order with the time as people write it: `2023-03-08, 10:07 PM`, `2023-03-08 下午 10:07`."""
+    if iso[7] or "T" in iso[0]:
+        return date
+    time = _time(text[iso.end(3) :], None)
+    if time is None or time.span[0] > _BEFORE_TIME:
+        return date
+    return replace(date, hour=time.hour, minute=time.minute, second=time.second, half=time.half, offset=time.offset)
 
 
 def _offset(zone: str | None) -> int | None:
@@ -223,13 +237,21 @@ def _time(text: str, day: Spotted | None) -> Spotted | None:
         half = match[4].lower() if match[4] else None
         if half and 1 <= hour <= 12:
             hour = hour % 12 + (12 if half == "p" else 0)
-        elif match[5] in _PM and hour < 12:
-            hour += 12
+        elif match[5]:
+            hour = _of_half(hour, _NOT_LETTERS.sub("", match[5]))
         offset = _offset(match[7]) if match[7] else (0 if match[6] else None)
         return Spotted(
             hour=hour % 24, minute=minute, second=min(int(match[3] or 0), 59), half=bool(half), offset=offset, span=match.span()
         )
     return None
+
+
+def _of_half(hour: int, half: str) -> int:
+    """The hour of 24, by a word for a half of the day: Chinese, Arabic, Greek, Persian, Turkish, Vietnamese."""
+    half = half if half in _PM or half in _AM else half.lower()
+    if half in _PM and hour < 12:
+        return hour + 12
+    return 0 if half in _AM and hour == 12 else hour
 
 
 def _day_word(text: str, time: Spotted | None) -> Spotted | None:

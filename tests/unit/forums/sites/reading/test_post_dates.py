@@ -87,3 +87,27 @@ def test_seconds_and_milliseconds_since_1970() -> None:
         date = machine_date(value)
         assert date is not None
         assert Calendar(NOW).read([date]) == [datetime(2026, 2, 2, 2, 40, tzinfo=UTC)]
+
+
+@pytest.mark.parametrize(
+    ("text", "hour"),
+    [
+        ("08-03-2023, 10:07 مساءً", 22),
+        ("08-03-2023, 10:07 م", 22),
+        ("08-03-2023, 12:07 صباحاً", 0),
+        ("8/3/2023, 10:07 μ.μ.", 22),
+        ("8/3/2023 10:07 ب.ظ", 22),
+        ("08.03.2023, 10:07 ÖS", 22),
+        ("08-03-2023, 10:07 CH", 22),
+        ("08-03-2023, 10:07 مدير", 10),
+        ("2023-03-08 10:07 PM", 22),
+        ("2023-03-08, 10:07 PM", 22),
+        ("2023-03-08 下午 10:07", 22),
+        ("2023-03-08 at 22:07", 22),
+        ("2023-03-08 (3 replies, the last at 22:07)", None),
+    ],
+)
+def test_the_half_of_a_day_in_the_words_of_its_language(text: str, hour: int | None) -> None:
+    date = spotted(text)
+    assert date is not None
+    assert (date.hour, date.minute) == (hour, 7 if hour is not None else 0)
