@@ -66,7 +66,8 @@ def backfill(site: str, since: str | None = None, forums: list[str] | None = Non
 def seed_urls(service: str, urls: Sequence[str | dict[str, Any]], unique: bool = False) -> dict[str, Any]:
     """Queue URLs for the crawlers of any service: `["https://…", {"url": "https://…", "meta": {"page": 1}}]`, in this order.
 
-    The fields are those of a start task (docs/start-tasks.md). `unique`: leave out what the crawl requested before. Returns
+    The fields are those of a start task (docs/start-tasks.md). `unique`: fetch nothing that the crawl's dupefilter
+    knows; it does not know what was queued without `unique`, and all are counted as queued. Returns
     `{"queued": 2, "waiting": 17, "refused": {"3": "it is neither a URL …"}}`, where positions begin at 1. Raises ConfigError
     for an unknown service and for `urls` that are not a list, OnHold where the service is being drained.
     """

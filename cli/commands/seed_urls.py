@@ -22,7 +22,7 @@ MOST_SHOWN = 20
 def seed_urls(
     service: Annotated[str, typer.Argument(help="The service, as in TRAWL_FLEET.", show_default=False)],
     file: Annotated[str, typer.Argument(help="A file with a URL or a JSON object a line; - reads standard input.")] = "-",
-    unique: Annotated[bool, typer.Option("--unique", help="Leave out what the crawl requested before.")] = False,
+    unique: Annotated[bool, typer.Option("--unique", help="Fetch nothing that the crawl's dupefilter knows.")] = False,
     skip: Annotated[int, typer.Option(help="Go on behind so many lines, after an interruption.", min=0, metavar="LINES")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was queued as one line of JSON.")] = False,
 ) -> int:
@@ -30,6 +30,9 @@ def seed_urls(
 
     The file is read as it is queued, so it may have millions of lines. Empty lines and those that begin with # are left out;
     a line that is wrong is named, and the others are queued. If it is interrupted, it says how to go on.
+
+    With --unique all are queued, and crawlers leave out what their dupefilter knows: links that they followed, and URLs that
+    were queued with --unique. It does not know URLs that were queued without.
 
     **Examples:**
 
@@ -56,7 +59,8 @@ def seed_urls(
     if as_json:
         print_json({"queued": queued, "refused": {str(number): reason for number, reason in refused.items()}})
     else:
-        say(f"{counted(queued, 'URL')} queued for {service}")
+        left_out = "; its crawlers leave out those that their dupefilter knows" if unique else ""
+        say(f"{counted(queued, 'URL')} queued for {service}{left_out}")
     for number, reason in islice(refused.items(), MOST_SHOWN):
         complain(f"{file}, line {number}: {reason}")
     if len(refused) > MOST_SHOWN:

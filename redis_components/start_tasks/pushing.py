@@ -39,10 +39,10 @@ def push_urls(
     """Append start tasks in the order given; yields what became of them so far after each batch of at most `CHUNK`.
 
     A task is a URL, or the fields of `StartTask` as a mapping or as JSON text. One that is wrong is refused and named, the
-    others go on. `unique`: the crawl's dupefilter leaves out what was requested before, in this crawl or in these tasks
-    (`dont_filter` is false; else start tasks are always fetched, as in scrapy-redis). In a start key that is a sorted set the
-    task's `priority` is its score. `first` is the position of the first task. Raises `redis.RedisError`: what was yielded is
-    queued, the batch after it wholly or not at all, as far as Redis still could answer.
+    others go on. `unique`: all are queued, and the crawl's dupefilter leaves out what it knows when a crawler takes them
+    (`dont_filter` is false; else start tasks are always fetched and not remembered, as in scrapy-redis). In a start key that is
+    a sorted set the task's `priority` is its score. `first` is the position of the first task. Raises `redis.RedisError`: what
+    was yielded is queued, the batch after it wholly or not at all, as far as Redis still could answer.
     """
     rest, done, at = iter(tasks), Pushed(), first
     while batch := list(islice(rest, CHUNK)):
