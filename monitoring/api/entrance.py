@@ -30,12 +30,14 @@ class Entrance:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass it on, or refuse it."""
+        if scope.get("path", "").startswith("//"):  # scrapyd-client, of the URL that scrapy startproject writes: it ends with /
+            scope = {**scope, "path": "/" + scope["path"].lstrip("/")}
         if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
             await self._app(scope, receive, send)
         elif refusal := self._refusal(scope):
             await refusal(scope, receive, send)
         elif (body := await _body(scope, receive)) is None:
-            refusal = AsciiJson({"detail": f"a request has at most {MOST_BYTES} bytes"}, 413, {"Connection": "close"})
+            refusal = AsciiJson(_said(scope, f"a request has at most {MOST_BYTES} bytes"), 413, {"Connection": "close"})
             await refusal(scope, receive, send)
         else:
             await self._app(scope, _given(body, receive), send)
@@ -45,12 +47,17 @@ class Entrance:
         has = self._tokens.scope_of(header)
         if has is Scope.NOTHING:
             # No "Basic": a browser would ask for the token, keep it, and send it for pages of others, too.
-            said = {"detail": "a token is needed: Authorization: Bearer TOKEN"}
+            said = _said(scope, "a token is needed: Authorization: Bearer TOKEN")
             return AsciiJson(said, 401, {"WWW-Authenticate": "Bearer", "Connection": "close"})
         if has is Scope.READ and scope["method"] not in _LOOKS:
-            said = {"detail": "this token may only read: acting needs that of TRAWL_API_ACT_TOKEN"}
+            said = _said(scope, "this token may only read: acting needs that of TRAWL_API_ACT_TOKEN")
             return AsciiJson(said, 403, {"Connection": "close"})
         return None
+
+
+def _said(scope: Any, words: str) -> dict[str, str]:
+    """The body of a refusal; on scrapyd's paths with the fields by which its clients show an error (else: KeyError 'status')."""
+    return {"detail": words} | ({"status": "error", "message": words} if scope["path"].endswith(".json") else {})
 
 
 async def _body(scope: Any, receive: Any) -> bytes | None:

@@ -91,8 +91,9 @@ def scrapyd_routes(client: redis.Redis, read: Callable[..., Any], act: Callable[
             jobs.cancel(client, before.id)
             return {"prevstate": None if before.state.ended else state}
 
-    def not_offered(_fields: Fields, _request: Request) -> Told:
-        raise ConfigError("no code is taken by HTTP: install the project on the nodes, and declare it (docs/services.md)")
+    def not_offered() -> JSONResponse:  # reads no form: an egg is sent as multipart
+        told = {"node_name": socket.gethostname(), "status": "error"}
+        return AsciiJson(told | {"message": "no code is taken by HTTP: trawl deploy brings it to the nodes (docs/services.md)"})
 
     looks: dict[str, Answer] = {
         "daemonstatus": daemon_status,
@@ -107,7 +108,7 @@ def scrapyd_routes(client: redis.Redis, read: Callable[..., Any], act: Callable[
     for path, do in (("schedule", schedule), ("cancel", cancel)):
         answering(f"/{path}.json", ["POST"], act, do)
     for path in ("addversion", "delversion", "delproject"):
-        answering(f"/{path}.json", ["POST"], act, not_offered)
+        routes.add_api_route(f"/{path}.json", not_offered, methods=["POST"], dependencies=[Depends(act)])
     return routes
 
 

@@ -37,7 +37,8 @@ class Api:
 
     def __call__(self, method: str, target: str, *, token: str = "", body: Any = None, form: Any = None, **more: str) -> Answer:
         path, _, query = target.partition("?")
-        data = urlencode(form, doseq=True).encode() if form is not None else json.dumps(body or {}).encode()
+        data = body if isinstance(body, bytes) else json.dumps(body or {}).encode()
+        data = data if form is None else urlencode(form, doseq=True).encode()
         kind = "application/json" if form is None else "application/x-www-form-urlencoded"
         headers = {"host": "localhost", "content-type": kind, **more}
         if token:
@@ -166,7 +167,13 @@ def test_scrapyd_s_forms_are_understood_and_its_errors_are_its_own(api: Api, red
         answer = api("POST", "/schedule.json", token=login, form=form)
         assert (answer.code, answer.body["status"]) == (200, "error")
         assert words in answer.body["message"]
-    assert api("POST", "/addversion.json", token=login, form={"project": "default"}).body["status"] == "error"
+    egg = {"content-type": "multipart/form-data; boundary=x"}
+    assert "trawl deploy" in api("POST", "/addversion.json", token=login, body=b"\x93egg", **egg).body["message"]
+
+    # scrapyd-client: its URL ends with / as in the scrapy.cfg of startproject, and it reads `status` of every answer
+    assert api("GET", "//listprojects.json", token=login).body["projects"] == ["default"]
+    refused = api("GET", "//listprojects.json")
+    assert (refused.code, refused.body["status"], refused.body["message"]) == (401, "error", refused.body["detail"])
 
 
 def test_without_a_token_or_with_one_that_can_be_guessed_nothing_is_served(
