@@ -43,7 +43,9 @@ MOST_FIELDS = 5_000
 """Of one hash that are looked at: those of the fleet have fewer, those of forums rarely more."""
 SHOWN = 60  # characters of a value
 
-HASH, LIST, STRING, ZSET = ("hash",), ("list",), ("string",), ("zset",)
+HASH, LIST, STRING, ZSET, STREAM = ("hash",), ("list",), ("string",), ("zset",), ("stream",)
+QUEUE = ("zset", "list", "set", "hash", "stream")
+"""READY has the type that a queue class chooses; no class can keep requests in a string."""
 
 Check = Callable[[str, bytes], Any]
 
@@ -121,8 +123,10 @@ def _types(fleet: ForumFleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, tupl
         *(fleet.beat_runs(), fleet.beat_begun(), fleet.schedule(), fleet.budgets(), fleet.orders(), fleet.crawls()),
         *(fleet.services(), fleet.jobs(), fleet.versions(), fleet.samples("minute"), fleet.samples("hour")),
     )
-    types: dict[str, tuple[str, ...]] = {**dict.fromkeys(hashes, HASH), fleet.beat_leader(): STRING, fleet.probing(): STRING}
-    types |= {fleet.beats(): ZSET, fleet.errors(): LIST, fleet.runs(): LIST}
+    types: dict[str, tuple[str, ...]] = {fleet.aside(): HASH}  # first: the values of others are kept there
+    types |= {**dict.fromkeys(hashes, HASH), fleet.beat_leader(): STRING, fleet.probing(): STRING}
+    types |= {fleet.beats(): ZSET, fleet.errors(): LIST, fleet.runs(): LIST, fleet.dead_messages(): LIST}
+    types |= {fleet.audit(): STREAM, fleet.output_troubles(): HASH, fleet.publishing(): STRING, fleet.writable(): STRING}
     for keys in crawls:
         types |= _types_of_crawl(keys)
     return types
@@ -133,16 +137,23 @@ def _types_of_crawl(keys: CrawlKeys) -> dict[str, tuple[str, ...]]:
     hashes = (
         *(keys.counters(), keys.numbers(), keys.holds(), keys.parked(), keys.start_tokens(), keys.threads(), forums.marks()),
         *(keys.pending(), keys.seeded(), forums.forum_states(), forums.forum_dues(), keys.stats_hash(), keys.start_deaths()),
+        *(keys.all_limits(), keys.notes(), keys.validators(), keys.older_validators()),
+        *(keys.overflow(), keys.fed_ids(), keys.fed_waiting()),
     )
     lists = (keys.dead(), keys.later_tasks(), keys.backlog(), keys.items_moving(), keys.bad_items())
-    sorted_sets = (keys.owners(), keys.later_turns(), *keys.turn_keys)
+    sorted_sets = (
+        *(keys.owners(), keys.later_turns(), *keys.turn_keys),
+        *(keys.lanes(), keys.later_requests(), keys.overflow_order(), keys.robots()),
+    )
     return {
         **dict.fromkeys(hashes, HASH),
         **dict.fromkeys(lists, LIST),
         **dict.fromkeys(sorted_sets, ZSET),
         keys.start_tasks(): ("list", "set", "zset"),
         keys.item_stream(): ("list", "stream"),
+        keys.ready(): QUEUE,
         keys.writer(): STRING,
+        keys.forgotten(): STRING,
     }
 
 

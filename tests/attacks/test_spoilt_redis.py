@@ -139,3 +139,26 @@ def test_doctor_leaves_alone_what_was_put_right_meanwhile(spoilt: redis.Redis) -
     outcomes = {str(one.field or one.key): set_aside(spoilt, one) for one in found}
     assert outcomes["b'forum_detail'"] is outcomes[FleetKeys().autoscale()] is False
     assert registry.desired()["forum_detail"] == 2
+
+
+def test_doctor_sets_aside_each_key_of_another_type_that_a_command_stops_at(
+    redis_client: redis.Redis, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("TRAWL_REDIS_URL", redis_url), ("TRAWL_DATA_DIR", tmp_path), ("TRAWL_SITES_DIR", tmp_path)):
+        monkeypatch.setenv(name, str(value))
+    furnish(redis_client)
+    fleet = ForumFleetKeys()
+    wrong = {
+        *(fleet.aside(), fleet.audit(), fleet.dead_messages(), fleet.output_troubles(), LISTS.all_limits(), LISTS.lanes()),
+        *(LISTS.ready(), LISTS.later_requests(), LISTS.overflow(), LISTS.overflow_order(), LISTS.fed_ids(), LISTS.robots()),
+        *(LISTS.fed_waiting(), LISTS.notes(), LISTS.validators(), LISTS.older_validators()),
+    }
+    for key in wrong:
+        redis_client.set(key, "garbage")
+    redis_client.hset(fleet.desired(), "forum_detail", "abc")
+    assert wrong <= {one.key for one in find(redis_client, ["forum_list"])}
+    trawl(["doctor", "--repair"])
+    assert find(redis_client, ["forum_list", "forum_detail"]) == []
+    renamed = (name.decode().removeprefix(f"{fleet.aside()}:") for name in redis_client.scan_iter(f"{fleet.aside()}:*"))
+    assert {name.rpartition(":")[0] for name in renamed} == wrong
+    assert list(redis_client.hgetall(fleet.aside()).values()) == [b"abc"], "kept, though the key for it was foreign, too"
