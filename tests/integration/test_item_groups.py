@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +25,7 @@ from tests.support.trawl_command import Trawl, commands, one_line
 KEYS = CrawlKeys.for_spider("books", item_groups=["files", "search"])
 DOCS = Path(__file__).parents[2] / "docs/services.md"
 MANY = 3_000
+_PIPE_BYTES = 4096
 
 
 @pytest.fixture
@@ -71,11 +74,11 @@ def test_consumers_of_groups_that_are_killed_lose_no_item(trawl: Trawl, redis_cl
     one_line(trawl("consume", "books", "--group", "search"), 2, "declares no consumer for search: say --to")
 
     ready_made, printed = ("-m", "cli.main", "consume", "books", "--group", "files", "--to", f"jsonl:{out}"), tmp_path / "printed"
+    redis_client.xreadgroup("files", "dead", {"books:items": ">"}, count=5)
     with process(*ready_made, stdout=tmp_path / "log") as running:
         wait_until(lambda: out.exists() and out.stat().st_size, "it writes items", 60, every_s=0.001)
         running.kill()
     redis_client.delete(KEYS.group_writer("files"))  # else the next one waits until the lock of the dead one has run out
-    redis_client.xreadgroup("files", "dead", {"books:items": ">"}, count=5)
     redis_client.xclaim("books:items", "files", "dead", 0, _pending(redis_client, "dead"), idle=120_000)
     assert trawl("consume", "books", "--group", "files", "--to", f"jsonl:{out}", "--once").code == 0
 
@@ -87,9 +90,7 @@ def test_consumers_of_groups_that_are_killed_lose_no_item(trawl: Trawl, redis_cl
     assert len(numbers(out)) <= MANY + 500, "at most one batch comes again"
 
     program = printed_program(tmp_path)
-    with process(program, stdout=printed) as running:
-        wait_until(lambda: printed.exists() and len(printed.read_bytes()) > 1000, "it prints items", 60, every_s=0.001)
-        running.kill()
+    printed.write_bytes(_printed_until_nobody_reads(program))
     assert redis_client.xpending("books:items", "search")["pending"], "it died between reading and acknowledging"
     assert "search" in trawl("items", "books").out
     with process(program, stdout=printed):
@@ -98,6 +99,26 @@ def test_consumers_of_groups_that_are_killed_lose_no_item(trawl: Trawl, redis_cl
     assert json.loads(trawl("items", "books", "--json").out)["books"]["waiting"] == 0
     tend(redis_client, KEYS)
     assert redis_client.xlen("books:items") == 0
+
+
+def _printed_until_nobody_reads(program: str) -> bytes:
+    """What it printed when it was killed: in the midst of a batch, since its pipe was full at the 320th item."""
+    end, start = os.pipe()
+    fcntl.fcntl(start, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    running = subprocess.Popen([sys.executable, program], env=dict(os.environ), stdout=start)
+    os.close(start)
+    try:
+        wait_until(lambda: _held(end) > _PIPE_BYTES - 100, "it prints items", 60)
+    finally:
+        running.kill()
+        running.wait()
+    with os.fdopen(end, "rb") as pipe:
+        return pipe.read()
+
+
+def _held(pipe: int) -> int:
+    """The bytes in a pipe."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def _pending(client: redis.Redis, consumer: str) -> list[bytes]:
