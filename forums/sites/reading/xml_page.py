@@ -50,7 +50,9 @@ def xml_of(response: Response) -> Any:
     for element in root.iter(etree.Element):
         element.tag = etree.QName(element).localname
         for name in [name for name in element.keys() if name[:1] == "{"]:  # noqa: SIM118 - lxml's attributes are not a dict
-            element.attrib.setdefault(etree.QName(name).localname, element.attrib.pop(name))
+            value, plain = element.attrib.pop(name), etree.QName(name).localname
+            if plain not in element.attrib:
+                element.attrib[plain] = value
     return root
 
 

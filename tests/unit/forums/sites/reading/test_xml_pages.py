@@ -36,7 +36,7 @@ author = "creator"
 created_at = "pubDate"
 """
 _ATOM = """<?xml version="1.0" encoding="UTF-8"?>
-<feed xmlns="http://www.w3.org/2005/Atom" xmlns:thr="http://purl.org/syndication/thread/1.0"><title>Garden</title>
+<feed xml:lang="en" xmlns="http://www.w3.org/2005/Atom" xmlns:thr="http://purl.org/syndication/thread/1.0"><title>Garden</title>
 <link rel="self" href="https://forum.example/feed?f=7"/><link rel="next" href="/feed?f=7&amp;page=2"/>
 <entry><id>tag:forum.example,2023:t12</id><title type="html">Pumps &amp;amp; hoses &lt;b&gt;again&lt;/b&gt;</title>
 <author><name>ida</name></author><link rel="alternate" href="/t/12"/><published>2023-03-05T09:35:00Z</published>
