@@ -69,7 +69,7 @@ SITE_METRICS: tuple[MetricSpec, ...] = (
         kind="gauge",
         help="Forums whose last scan failed.",
         labels=("site",),
-        samples=lambda view: _by_site(view, [one.watched.site for one in view.sites.boards if one.state.errors]),
+        samples=lambda view: _by_site(view, [one.watched.site for one in view.sites.boards if one.fails]),
     ),
     MetricSpec(
         name="trawl_site_requests_last_hour",

@@ -62,6 +62,9 @@ def main() -> int:
     kinds = ("undisturbed", "killed")
     parser.add_argument("--runs", nargs="+", choices=kinds, default=list(kinds), help="which (default: both)")
     parser.add_argument("--rescan", type=float, default=60.0, metavar="S", help="run a rescan for so long; 0: not (default: 60)")
+    budget = Plan.__dataclass_fields__["budget"].default
+    parser.add_argument("--budget", type=float, default=budget, help="requests per hour of forum time (default: %(default)g)")
+    parser.add_argument("--signals", action="store_true", help="the site file has the page of the newest messages")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="copy the last run's database, logs and truth there")
     chosen = parser.parse_args()
     plan = Plan(**{name: getattr(chosen, name) for name in Plan.__dataclass_fields__})
@@ -129,6 +132,7 @@ def tell(report: Report, plan: Plan, runs: list[Run]) -> None:
             f"check of everything, which alone noticed {one.noticed_late} edits and deletions; {one.given_up} requests or items "
             f"given up; deaths: {one.dealt or 'none'}."
         )
+        report.caveats.append(f"{name}: requests by kind of page: {one.by_kind}.")
         report.figures.setdefault("runs", []).append(asdict(one))
 
 

@@ -7,11 +7,12 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 from demo.followed import pages_of, requests_per_s
 from demo.forum.process import ForumProcess
@@ -46,6 +47,8 @@ class Plan:
     boards: int
     threads: int
     seed: int
+    budget: float = Schedule().requests_per_hour  # of the site, per hour of the forum
+    signals: bool = False  # the site file has the page of the newest messages
     keep: Path | None = None  # a folder for what is left: database, logs, the forum's truth
 
     def forum(self) -> ForumProcess:
@@ -68,6 +71,7 @@ class Run:
     requests: int  # while it lived
     settling_requests: int
     seconds: float
+    by_kind: dict[str, int]  # the requests, by kind of page
     pages: list[int]  # that a rescan would read, in the course of the time
     noticed_late: int  # edits and deletions that the last check of everything noticed
     forgotten: int  # versions that were stored once and are not in the database any more
@@ -106,19 +110,45 @@ def boards(number: int) -> list[str]:
     return [f"f{one}" for one in range(1, number + 1)]
 
 
-def site_file(folder: Path, size: int, pace: float) -> Path:
-    """The demo's site with so many boards and the default schedule, accelerated; returns the folder of site files."""
+RECENT = """
+[pages.recent]
+url = "/recent/{page}"
+format = "json"
+rows = "messages"
+pages = "pages"
+
+[pages.recent.fields]
+thread = "post_id"
+forum_id = "forum_id"
+id = "id"
+opening = "opening"
+body = "body"
+parent_id = "parent_id"
+author = "author"
+created_at = "created_at"
+edited_at = "edited_at"
+deleted = "deleted"
+"""
+"""The forum's newest messages, for a site file."""
+
+
+def site_file(folder: Path, plan: Plan) -> Path:
+    """The demo's site with so many boards and the default schedule but for the budget, accelerated; with its newest messages if
+    wanted. Returns the folder of site files.
+    """
+    pace = plan.pace
     text = (ROOT / "demo" / "sites" / "demo.toml").read_text("utf-8")
     text = re.sub(r"(?m)^\[schedule\][^\[]*", "", text)
-    text = re.sub(r"(?m)^forums = .*$", f"forums = {json.dumps(boards(size))}", text)
+    text = re.sub(r"(?m)^forums = .*$", f"forums = {json.dumps(boards(plan.boards))}", text)
     usual = Schedule()
     text += f"""
 [schedule]
-requests_per_hour = {usual.requests_per_hour * pace}
+requests_per_hour = {plan.budget * pace}
 min_interval_s = {usual.min_interval_s / pace}
 max_interval_s = {usual.max_interval_s / pace}
 recheck_days = {usual.recheck_days / pace}
 """
+    text += RECENT if plan.signals else ""
     sites = folder / "sites"
     sites.mkdir()
     (sites / "demo.toml").write_text(text, "utf-8")
@@ -134,7 +164,7 @@ def crawled_forum(plan: Plan) -> Iterator[tuple[ForumProcess, ForumFleet]]:
         plan.forum() as forum,
     ):
         folder = Path(name)
-        sites = site_file(folder, plan.boards, plan.pace)
+        sites = site_file(folder, plan)
         sizes = "forum_list=1,forum_detail=2"
         with ForumFleet(folder, forum, sizes=sizes, nodes="ab", beats=1, boards=plan.boards, sites=sites) as fleet:
             for task in ("seed_forums", "recheck_threads"):
@@ -148,7 +178,8 @@ def crawled_forum(plan: Plan) -> Iterator[tuple[ForumProcess, ForumFleet]]:
 def run(plan: Plan, *, killed: bool, say: Callable[[str], None]) -> Run:
     """One run. Raises pytest's failure where the fleet does not come to its end."""
     with crawled_forum(plan) as (forum, fleet):
-        first = forum.stats()["total"]
+        before = forum.stats()
+        first = before["total"]
         say(f"read once: {first} requests; the forum lives for {plan.seconds:g} s")
         begun = time.monotonic()
         with Watch(fleet.database_url, SITE) as watch:
@@ -170,6 +201,7 @@ def run(plan: Plan, *, killed: bool, say: Callable[[str], None]) -> Run:
             events=stats["revision"],
             first_requests=first,
             requests=stats["total"] - first,
+            by_kind=_by_kind(before, stats),
             settling_requests=forum.stats()["total"] - stats["total"],
             seconds=lived,
             pages=pages,
@@ -184,6 +216,11 @@ def run(plan: Plan, *, killed: bool, say: Callable[[str], None]) -> Run:
         left = fleet.stop()
         assert not left, left
         return found
+
+
+def _by_kind(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, int]:
+    kinds = {kind: sum(statuses.values()) for kind, statuses in after["served"].items()}
+    return {kind: number - sum(before["served"].get(kind, {}).values()) for kind, number in kinds.items()}
 
 
 def _forgotten(fleet: ForumFleet, plan: Plan, watch: Watch) -> int:

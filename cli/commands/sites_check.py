@@ -77,7 +77,9 @@ def _show(page: TriedPage) -> None:
 
     say(f"\n{page.kind}: {page.url}")
     if page.fields:
-        found = [f"{page.rows} {page.what}" if page.rows != 1 or page.kind in ("index", "list", "comments") else page.what]
+        found = [
+            f"{page.rows} {page.what}" if page.rows != 1 or page.kind in ("index", "list", "comments", "recent") else page.what
+        ]
         found += [f"{page.pages} pages"] if page.pages is not None else []
         found += [f"{page.total} in all"] if page.total is not None else []
         found += [f"next: {page.next}"] if page.next else []

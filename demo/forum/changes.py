@@ -95,11 +95,12 @@ class Changes:
 
     def _delete_thread(self, forum: Forum, thread: Thread, at: float) -> None:
         world, post = self._world, thread.post.id
-        del forum.activity[post], world.threads[post]
+        del forum.activity[post], world.threads[post], world.latest[post]
         forum.revision += 1
         world.gone[post] = self._rng.choice((404, 410))
         world.history.delete("posts", post, at, "thread", world.post_hashes.pop(post))
         for comment in thread.comments:
+            del world.latest[comment.id]
             if not comment.deleted:
                 world.history.delete("comments", comment.id, at, "thread", world.comment_hashes.pop(comment.id))
 
@@ -109,7 +110,7 @@ class Changes:
         if keeps_place:
             thread.comments[position] = replace(comment, author="", body="[deleted]", deleted=True)
         else:
-            del thread.comments[position]
+            del thread.comments[position], self._world.latest[comment.id]
             forum.sink()
             forum.revision += 1
         thread.revision += 1

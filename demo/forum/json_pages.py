@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from .records import Comment, Forum, Thread
 from .world import World
 
 encode = msgspec.json.encode
+RECENT = 50  # messages on a page of the newest
 
 
 class JsonPages:
@@ -38,6 +40,14 @@ class JsonPages:
         pages = page_count(thread.reply_count)
         number = page_number(page, pages, f"post {post_id}")
         return self._bodies.get(post_id, thread.revision, ("json", number), lambda: _comment_page(thread, number, pages))
+
+    def recent(self, page: str) -> bytes:
+        """`/recent/{page}`: 50 messages of all forums, the newest first; opening posts have their thread's id."""
+        pages = max(1, -(-len(self._world.latest) // RECENT))
+        number = page_number(page, pages, "the newest messages")
+        return self._bodies.get(
+            "recent", self._world.revision, ("json", number), lambda: _recent_page(self._world, number, pages)
+        )
 
     def forums(self) -> bytes:
         """`/forums`: every forum with its name, its number of threads and its last activity."""
@@ -140,6 +150,24 @@ def _post(thread: Thread) -> dict[str, Any]:
 def _comment_page(thread: Thread, number: int, pages: int) -> bytes:
     rows = [_comment_row(comment) for comment in thread.comments[page_slice(number)]]
     return encode({"post_id": thread.post.id, "page": number, "pages": pages, "comments": rows})
+
+
+def _recent_page(world: World, number: int, pages: int) -> bytes:
+    end = (number - 1) * RECENT
+    shown = islice(reversed(world.latest.items()), end, end + RECENT)
+    return encode({"page": number, "pages": pages, "messages": [_message(world, one, thread) for one, thread in shown]})
+
+
+def _message(world: World, message: str, thread_id: str) -> dict[str, Any]:
+    thread = world.threads[thread_id]
+    if message == thread_id:
+        opening = _post(thread)
+        return {name: opening[name] for name in ("id", "forum_id", "title", "body", "author", "created_at", "edited_at")} | {
+            "post_id": thread_id,
+            "opening": True,
+        }
+    comment = next(one for one in reversed(thread.comments) if one.id == message)
+    return _comment_row(comment) | {"forum_id": thread.post.forum_id, "opening": False}
 
 
 def _comment_row(comment: Comment) -> dict[str, Any]:

@@ -63,6 +63,7 @@ class ForumServer:
                 web.get(
                     "/comment/{id}/{page}", self._page("comment", _JSON, lambda r: as_json.comments(_id(r), r.match_info["page"]))
                 ),
+                web.get("/recent/{page}", self._page("recent", _JSON, lambda r: as_json.recent(r.match_info["page"]))),
                 web.get("/forums", self._page("forums", _JSON, lambda _: as_json.forums())),
                 web.get("/", self._page("html_index", _HTML, lambda _: as_html.index())),
                 web.get("/html/f/{id}", self._page("html_forum", _HTML, lambda r: as_html.forum(_id(r), _asked_page(r)))),

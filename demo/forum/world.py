@@ -73,6 +73,7 @@ class World:
         self.comment_hashes: dict[str, str] = {}
         self.history = History()
         self.gone: dict[str, int] = {}
+        self.latest: dict[str, str] = {}  # the thread of each message that is shown, by its id, the newest last
         self._clock = clock
         self._history = size.history_days / HISTORY_DAYS
         self.opening: float = clock() if clock else OPENING
@@ -83,6 +84,9 @@ class World:
         self._changes = Changes(self, seed)
         for number in range(1, size.forums + 1):
             self._found_forum(number, size)
+        dated = {comment.id: comment.created_at for thread in self.threads.values() for comment in thread.comments}
+        dated |= {thread: one.post.created_at for thread, one in self.threads.items()}
+        self.latest = dict(sorted(self.latest.items(), key=lambda entry: dated[entry[0]]))
 
     @property
     def now(self) -> float:
@@ -161,6 +165,7 @@ class World:
         )
         thread = self.threads[post.id] = forum.activity[post.id] = Thread(post=post)
         forum.revision += 1
+        self.latest[post.id] = post.id
         self.post_hashes[post.id] = post_hash(post)
         return thread
 
@@ -180,6 +185,7 @@ class World:
         thread.revision += 1
         forum.activity[thread.post.id] = forum.activity.pop(thread.post.id)
         forum.revision += 1
+        self.latest[comment.id] = thread.post.id
         self.comment_hashes[comment.id] = comment_hash(comment)
         return comment
 

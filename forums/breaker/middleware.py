@@ -249,6 +249,8 @@ class SiteWatch:
     def _stumbled(self, request: Request, site: Site, page: Mapping[str, Any], found: BlockVerdict) -> Request | None:
         """It will be tried again; where the site is held, or is from now on, it waits for that and not counted."""
         self._inc_value(f"sites/{site.name}/{page['kind']}/stumbled/{found.cause}")
+        if page["kind"] == "recent":
+            return None
         if self._is_held(site):
             return sent_again(request, request.meta.get(BLOCKED, 0), waits=True)
         if self._of(site, page).stumbled(site.breaker, now=time.monotonic()):
@@ -259,6 +261,8 @@ class SiteWatch:
     def _blocked(self, request: Request, site: Site, page: Mapping[str, Any], found: BlockVerdict) -> Request:
         blocks = request.meta.get(BLOCKED, 0) + 1
         self._inc_value(f"sites/{site.name}/{page['kind']}/blocked/{found.cause}")
+        if page["kind"] == "recent":  # a site may do without it: the lists go on
+            raise SiteBlocked(f"blocked by {found.reason}")
         health, is_held = self._of(site, page), self._is_held(site)
         url = first_url(request) if found.cause is Cause.ELSEWHERE else request.url  # many pages may lead to one
         step = health.bad(found, url, blocks, site.breaker, held=is_held, now=time.monotonic())

@@ -56,7 +56,7 @@ PROBE_S = 15.0
 """A probe that takes longer says that its site does not answer."""
 LOCK_S = 70
 """Longer than the task may take: one process of the node's few is enough for sites that hang."""
-MUST_HAVE = {kind: (ROWS, *fields) if kind == "list" else fields for kind, fields in NEEDED.items()}
+MUST_HAVE = {kind: (ROWS, *fields) if kind == "list" else fields for kind, fields in NEEDED.items() if kind != "recent"}
 """What pages of each kind may not lose: fields, and the rows of lists; new threads have no comments."""
 
 _careful: ContextVar[bool] = ContextVar("trawl_careful_probe", default=False)

@@ -34,19 +34,48 @@ class Demand:
     cost: float
 
 
-def intervals(states: Mapping[str, ForumState], budget: float, *, now: float, limits: IntervalBounds) -> dict[str, float]:
+PROOF = 16.0
+"""While the page of the newest messages tells of all changes, lists are scanned at the root of this more seldom."""
+
+
+def intervals(
+    states: Mapping[str, ForumState],
+    budget: float,
+    *,
+    now: float,
+    limits: IntervalBounds,
+    recent: Mapping[str, ForumState] | None = None,
+) -> dict[str, float]:
     """Seconds from each forum's last scan to its next one; `budget` is in requests an hour for all of them together.
 
     0 for a forum that was never scanned: it is due, and its first list page tells more than any guess. A forum whose scans fail
     waits twice as long after each, up to `limits.max_s`.
+
+    `recent`: the page of the newest messages, by its name, which gets an interval, too. What it has told of is not a change for
+    the scans, so their rates are of what it does not show: it is trusted as far as it has proved right. Where it is new, or
+    fails, each forum has its part of what it told of.
     """
     demands = demand(states, now)
+    for name, state in (recent or {}).items():
+        demands = _with_recent(demands, name, state, now)
+        states = {**states, name: state}
     paid = price(demands, budget, limits)
     found = {}
     for forum, state in states.items():
         due_s = interval(demands[forum], paid, limits) if state.tried_at is not None else 0.0
         found[forum] = min(due_s * BACK_OFF ** min(state.errors, 30), limits.max_s) if state.errors else due_s
     return found
+
+
+def _with_recent(demands: Mapping[str, Demand], name: str, recent: ForumState, now: float) -> dict[str, Demand]:
+    told = estimate(recent, now).now
+    part = told / max(1, len(demands))
+    is_well = recent.scanned_at is not None and not recent.errors
+    found = {
+        forum: Demand(rate=max(one.rate, part / PROOF) if is_well else one.rate + part, cost=one.cost)
+        for forum, one in demands.items()
+    }
+    return {**found, name: Demand(rate=told, cost=max(1.0, recent.pages))}
 
 
 def demand(states: Mapping[str, ForumState], now: float) -> dict[str, Demand]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from forums.records.start_tasks import RECENT
 from forums.state.forum_states import ForumState, WatchedForum
 from redis_components.frontier.holds import Hold
 
@@ -18,6 +19,7 @@ class BoardState(StrEnum):
     WAITS = "waits"  # due, but its site's budget is spent
     STALE = "stale"  # overdue, and nobody holds it
     FAILING = "failing"  # the last scan failed
+    BY_LISTS = "by lists"  # the page of the newest messages cannot be read: the lists are scanned as if there were none
     GAP = "gap"  # a scan stopped before it reached known threads
     NEW = "new"  # not scanned yet
     FRESH = "fresh"
@@ -58,10 +60,15 @@ class BoardView:
         if self.watched.is_stale(self.now):
             return BoardState.STALE
         if self.state.errors:
-            return BoardState.FAILING
+            return BoardState.FAILING if self.fails else BoardState.BY_LISTS
         if self.state.gap_at is not None:
             return BoardState.GAP
         return BoardState.NEW if self.state.tried_at is None else BoardState.FRESH
+
+    @property
+    def fails(self) -> bool:
+        """Whether its last scan failed; the page of the newest messages is not a forum."""
+        return self.state.errors > 0 and self.watched.forum != RECENT
 
     @property
     def is_stale(self) -> bool:

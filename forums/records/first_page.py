@@ -52,17 +52,18 @@ def vanished(before: Sequence[FrontRow], threads: Sequence[ListedThread], *, has
         return []
     end = max(dates[-TRAIL:]) if has_next else None
     gone = [row for row in before if row.at is not None and row.id not in there and (end is None or row.at > end)]
-    return gone if _is_believable(len(gone), len(before)) else []
+    return gone if is_believable(len(gone), len(before)) else []
 
 
 def retitled(before: Sequence[FrontRow], threads: Sequence[ListedThread]) -> list[ListedThread]:
     """Those of `threads` that have another title than in `before`."""
     titles = {row.id: row.title for row in before}
     found = [one for one in threads if titles.get(one.id) and (title := _digest(one)) and title != titles[one.id]]
-    return found if _is_believable(len(found), len(before)) else []
+    return found if is_believable(len(found), len(before)) else []
 
 
-def _is_believable(number: int, rows: int) -> bool:
+def is_believable(number: int, rows: int) -> bool:
+    """Whether so many of so many rows may have gone at once."""
     return number <= max(AT_LEAST, rows // 2)
 
 

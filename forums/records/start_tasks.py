@@ -7,11 +7,14 @@ from typing import Literal
 import msgspec
 
 ListMode = Literal["scan", "deep", "backfill"]
-ScanMode = Literal[ListMode, "index"]
+ScanMode = Literal[ListMode, "index", "recent"]
 ReadMode = Literal["new", "changed", "check", "backfill"]
 
 INDEX = "*"
 """Stands for the forum in a task, and in the report, of a scan of the pages that list the forums."""
+RECENT = "+"
+"""The same for the page of the newest messages."""
+NO_FORUMS = (INDEX, RECENT)
 
 
 NEWEST_FIELDS = ("forum", "token", "url", "replies")
@@ -24,7 +27,8 @@ class ForumTask(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     - scan: until it overlaps what the last complete scan saw, at most `limits.pages_per_scan` pages;
     - deep: in the same way, at most `limits.deep_pages`, which closes a gap; where `pages` is given, exactly that many;
     - backfill: down to `since`, for threads that were there before; they go to the lane "later";
-    - index: `forum` is INDEX.
+    - index: `forum` is INDEX;
+    - recent: `forum` is RECENT: the newest messages of the site, down to those that were there the last time.
     """
 
     site: str

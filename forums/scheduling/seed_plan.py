@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from forums.freshness import DAY_S, IntervalBounds, intervals
-from forums.records.start_tasks import INDEX, ForumTask
+from forums.records.start_tasks import INDEX, NO_FORUMS, RECENT, ForumTask
 from forums.sites import Site
 from forums.state.forum_states import ForumState
 from forums.state.request_ledger import Spent
@@ -39,28 +39,33 @@ class Due:
 
 
 def watched(site: Site, found: Mapping[str, ForumState]) -> list[str]:
-    """The forums of a site: those of its file, then those that its index named and that `discover` lets in; INDEX where there is
-    one. `found` by forum.
+    """The forums of a site: those of its file, then those that its index named and that `discover` lets in; RECENT and INDEX
+    where they are to be looked at. `found` by forum.
     """
     rules = site.discover
+    recent = [RECENT] if site.pages.recent is not None else []
     if rules is None:
-        return list(site.forums)
+        return [*recent, *site.forums]
     more = [forum for forum, state in found.items() if state.found_at is not None and forum not in site.forums]
     kept = [
         forum
         for forum in more
         if _fits(rules.include, forum, found[forum].name) and not _fits(rules.exclude, forum, found[forum].name)
     ]
-    return [INDEX, *site.forums, *sorted(kept)]
+    return [INDEX, *recent, *site.forums, *sorted(kept)]
 
 
 def plan(site: Site, states: Mapping[str, ForumState], spent: Spent, now: float) -> list[Due]:
-    """When each forum of `states` (which may have INDEX) is due, and for what."""
+    """When each forum of `states` (which may have INDEX and RECENT) is due, and for what."""
     limits = IntervalBounds(min_s=site.schedule.min_interval_s, max_s=site.schedule.max_interval_s)
-    forums = {forum: state for forum, state in states.items() if forum != INDEX}
-    waits = intervals(forums, request_budget.for_scans(site, spent), now=now, limits=limits)
+    forums = {forum: state for forum, state in states.items() if forum not in NO_FORUMS}
+    recent = {forum: state for forum, state in states.items() if forum == RECENT}
+    waits = intervals(forums, request_budget.for_scans(site, spent), now=now, limits=limits, recent=recent)
     deep_s = max(DEEP_S, len(forums) * site.limits.pages_per_scan / (DEEP_SHARE * site.schedule.requests_per_hour / 3600))
     dues = [_due(site, forum, state, waits[forum], deep_s, limits) for forum, state in forums.items()]
+    for forum, state in recent.items():
+        task, at = ForumTask(site=site.name, forum=forum, mode="recent"), (state.tried_at or 0.0) + waits[forum]
+        dues.append(Due(forum=forum, task=task, at=at, interval_s=max(waits[forum], limits.min_s), cost=max(1.0, state.pages)))
     if INDEX in states:
         dues.append(_index(site, states[INDEX], limits))
     return dues

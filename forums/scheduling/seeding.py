@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import redis
 
 from forums.environment import Scheduling
-from forums.records.start_tasks import INDEX, NEWEST_FIELDS, ForumTask, PostTask, encode, thread_id
+from forums.records.start_tasks import NEWEST_FIELDS, NO_FORUMS, ForumTask, PostTask, encode, thread_id
 from forums.scheduling.site_limits import say_limits
 from forums.sites import Site, SiteError, load_all, load_site
 from forums.state.forum_states import ForumStates
@@ -49,8 +49,8 @@ def seed(
     regardless of due times and budget. A pending forum is never seeded twice; one that is paused, draining or stopped is not
     before it is resumed.
 
-    Returns "<site>/<forum>" -> what happened and why; "<site>/*" is the index page that lists a site's forums,
-    "<site>/?" a site whose file cannot be read.
+    Returns "<site>/<forum>" -> what happened and why; "<site>/*" is the index page that lists a site's forums, "<site>/+" the
+    page of its newest messages, "<site>/?" a site whose file cannot be read.
     Raises SiteError for an unknown site, ConfigError for bad arguments.
     """
     _check_names(forums)
@@ -75,7 +75,7 @@ def rescan(client: redis.Redis, forums: Sequence[str], site: str | None = None, 
     deep = {
         f"{one.name}/{forum}": ForumTask(site=one.name, forum=forum, mode="deep", pages=depth)
         for one, forum in wanted
-        if forum != INDEX
+        if forum not in NO_FORUMS
     }
     return unclear | look.seed(client, wanted, force=True, tasks=deep)
 
@@ -108,7 +108,7 @@ def _say_wrong(client: redis.Redis, wrong: Mapping[str, SiteError]) -> None:
 def homes_of(client: redis.Redis, site: Site, forums: Sequence[str] | None) -> tuple[list[str], dict[str, Outcome]]:
     """The forums of a site that are meant (None: all), and the outcomes of those that it does not have."""
     _check_names(forums)
-    known = [forum for forum in _watched(client, site) if forum != INDEX]
+    known = [forum for forum in _watched(client, site) if forum not in NO_FORUMS]
     if forums is None:
         return known, {}
     unknown = Outcome(kind=Kind.UNKNOWN, sentence=f"unknown forum: {site.name} has {_some(known)}")

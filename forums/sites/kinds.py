@@ -5,12 +5,12 @@ from __future__ import annotations
 from .definition.fields import FieldSpec, Kind
 
 KINDS: dict[str, Kind] = {
-    "id": "id", "forum_id": "id", "parent_id": "id",
+    "id": "id", "forum_id": "id", "parent_id": "id", "thread": "id",
     "url": "url", "next": "url",
     "reply_count": "int", "views": "int", "threads": "int", "position": "int", "pages": "int", "total": "int", "current": "int",
     "number": "id", "parent_number": "id",
     "created_at": "date", "edited_at": "date", "last_activity": "date",
-    "sticky": "bool", "deleted": "bool", "more": "bool",
+    "sticky": "bool", "deleted": "bool", "more": "bool", "opening": "bool",
 }  # fmt: skip
 """What a field is to be, by its name; others are text."""
 

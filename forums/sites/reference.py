@@ -11,7 +11,7 @@ from pydantic import BaseModel, HttpUrl, SecretStr
 from pydantic.fields import FieldInfo
 
 from .definition.fields import FieldSpec, Select
-from .definition.pages import CommentFields, IndexFields, ListFields, PostFields
+from .definition.pages import CommentFields, IndexFields, ListFields, PostFields, RecentFields
 from .definition.site import Site
 
 _HEAD = """\
@@ -22,13 +22,13 @@ replaces the profile's; `false` takes away what the profile has. A *selector* is
 XPath (HTML), or a list of them of which the first that finds something counts; a *field* is a selector, too, or a table
 as in [A field](#a-field).
 """
-_FIELD_MODELS = (IndexFields, ListFields, PostFields, CommentFields)
+_FIELD_MODELS = (IndexFields, ListFields, PostFields, CommentFields, RecentFields)
 _KINDS = """
 ## Converters
 
-`as` need not be given where the field's name says it: `id`, `forum_id`, `parent_id` are `id`; `url` is `url`; `reply_count`,
-`views`, `threads`, `position` are `int`; `created_at`, `edited_at`, `last_activity` are `date`; `sticky`, `deleted` are
-`bool`; `body` is `html` on HTML pages and `text` on JSON pages; all others are `text`.
+`as` need not be given where the field's name says it: `id`, `forum_id`, `parent_id`, `thread` are `id`; `url` is `url`;
+`reply_count`, `views`, `threads`, `position` are `int`; `created_at`, `edited_at`, `last_activity` are `date`;
+`sticky`, `deleted`, `opening` are `bool`; `body` is `html` on HTML pages and `text` on JSON pages; all others are `text`.
 
 | `as` | makes | of an HTML element |
 |---|---|---|

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+import redis
 from scrapy import Request
+from scrapy.utils.asyncio import run_in_thread, sleep
 
 from forums.breaker.middleware import watch_of
 from forums.records.file_digest import file_digest
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
     from forums.sites.definition.pages import PageKind
 
 
+T = TypeVar("T")
+AWAY = (redis.ConnectionError, redis.TimeoutError, redis.exceptions.ClusterError)
+
+
 class ForumSpider(RedisSpider):
     """Sites take turns, and each has as many places in a crawler as its `politeness` lets it use."""
 
@@ -43,6 +49,17 @@ class ForumSpider(RedisSpider):
             return site_in_use(value).politeness.concurrency
         except SiteError:
             return None
+
+    @staticmethod
+    async def in_thread(ask: Callable[[], T]) -> T:
+        """What Redis says. Waits for it where it is away; the frontier says so in the log."""
+        pause_s = 0.1
+        while True:
+            try:
+                return await run_in_thread(ask)  # the reactor never waits for Redis
+            except AWAY:
+                await sleep(pause_s)
+                pause_s = min(2.0, 2 * pause_s)
 
 
 def page_request(

@@ -2,49 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import AsyncIterator, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import redis
 from scrapy import Request
 from scrapy.spidermiddlewares.httperror import HttpError
-from scrapy.utils.asyncio import run_in_thread, sleep
 
 from forums.breaker.missing_site_file import site_of_task
 from forums.records.file_digest import file_digest
 from forums.records.items import forum_item, moment_of, stamp, utc_now
-from forums.records.start_tasks import INDEX, ForumTask, PostTask, encode, is_wide, thread_id
+from forums.records.start_tasks import INDEX, RECENT, ForumTask
 from forums.sites import Site, UnreadablePage, site_in_use
 from forums.sites.reading.read_page import IndexPage, ListedForum, ListPage
 from forums.state import thread_records
 from forums.state.services import FORUM_DETAIL, FORUM_LIST
 from forums.state.thread_records import ThreadRecord
-from redis_components.frontier.messages import Lane
 from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.engine import frontier_of
 from redis_components.scrapy_glue.page_tracker import reason_of
 
-from .base import ForumSpider, page_request, read_page
+from .base import page_request, read_page
+from .recent_messages import RecentState
+from .recent_scan import RecentSpider
 from .scan_marks import Marks, read_marks
-from .scan_plan import Change, Listed, PagePlan, ScanState, begun, is_gap, plan_page
-from .thread_reading import page_to_begin
+from .scan_plan import ScanState, begun, is_gap, plan_page, told_until
+from .thread_tasks import checks_of, task_of
 from .unchanged_list import finished
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
 PRIORITIES = {"scan": 10, "index": 8, "deep": 5, "backfill": -10}
 """A scan that has begun ends before the next begins; what is deep does not keep the others waiting."""
 ENDLESS = 1_000_000_000
-T = TypeVar("T")
-AWAY = (redis.ConnectionError, redis.TimeoutError, redis.exceptions.ClusterError)
 
 
-class ForumListSpider(ForumSpider):
+class ForumListSpider(RecentSpider):
     """Start task: `ForumTask`. One scan reads list pages one after the other."""
 
     name = FORUM_LIST
@@ -56,18 +52,24 @@ class ForumListSpider(ForumSpider):
         """
         task = msgspec.json.decode(data, type=ForumTask)
         site = site_of_task(self.crawler, task.site)
+        if task.mode == "recent" and site.pages.recent is None:
+            raise ValueError(f"site {site.name!r} has no [pages.recent] any more")
         if task.mode == "index":
             return self._index_page(site, site.url("index"), 1, {"started_at": utc_now(), "forums": 0})
+        if task.mode == "recent":
+            return self.recent_page(
+                site, site.url("recent"), RecentState(started_at=datetime.now(UTC), limit=site.limits.pages_per_scan)
+            )
         if task.forum not in site.forums and site.discover is None:
             raise ValueError(f"unknown forum {task.forum!r}: site {site.name!r} has {', '.join(site.forums)}")
         limits = {"scan": site.limits.pages_per_scan, "deep": site.limits.deep_pages, "backfill": ENDLESS}
-        state = begun(
+        scan = begun(
             mode=task.mode,
             limit=task.pages or limits[task.mode],
             read_all=task.mode == "deep" and task.pages is not None,
             since=moment_of(task.since) if task.since else None,
         )
-        return self._list_page(site, task.forum, site.list_url(task.forum), 1, state, asks=task.mode == "scan")
+        return self._list_page(site, task.forum, site.list_url(task.forum), 1, scan, asks=task.mode == "scan")
 
     def _list_page(self, site: Site, forum: str, url: str, number: int, state: ScanState, *, asks: bool = False) -> Request:
         """`asks`: whether the first page may be answered by "not modified"."""
@@ -98,10 +100,11 @@ class ForumListSpider(ForumSpider):
         except UnreadablePage as error:
             yield self._failed(site.name, forum, state, f"page {number}: {error}")
             return
-        marks = await self._in_thread(lambda: self._marks(site.name, forum)) if number == 1 else None
-        records = await self._records(site.name, [thread.id for thread in listing.threads])
+        marks = await self.in_thread(lambda: self._marks(site.name, forum)) if number == 1 else None
+        recent = await self.in_thread(lambda: self._marks(site.name, RECENT)) if number == 1 and site.pages.recent else None
+        records = await self.stored_threads(site.name, [thread.id for thread in listing.threads])
         if number == 1:
-            state = msgspec.structs.replace(state, marks=marks)
+            state = msgspec.structs.replace(state, marks=marks, told_until=told_until(recent, state.started_at))
         plan = plan_page(
             state,
             listing.threads,
@@ -113,9 +116,10 @@ class ForumListSpider(ForumSpider):
         )
         for listed in plan.fetch:
             task = task_of(listed, site.name, forum, is_backfill=state.mode == "backfill")
-            self._feed(task, lane="backlog" if state.mode == "backfill" else "")
+            self.feed_thread(task, lane="backlog" if state.mode == "backfill" else "")
         for task in checks_of(plan, site.name, forum):
-            self._feed(task)
+            self.feed_thread(task)
+        await self._adopt(site.name, listing, records)
         if plan.stopped is None and listing.next is not None:
             yield self._list_page(site, forum, listing.next, number + 1, plan.state)
             return
@@ -131,14 +135,10 @@ class ForumListSpider(ForumSpider):
             yield forum_item(named, site=site.name, fetched_at=str(response.meta.get("fetched_at") or utc_now()))
         yield _report(site.name, forum, plan.state, "gap" if gap else "complete", stopped, reason)
 
-    def _feed(self, task: PostTask, *, lane: Lane = "") -> None:
-        name = thread_id(task.site, task.post)
-        self.feed(name, task.token or "", encode(task), lane=lane, wide=is_wide(task), site=task.site)
-
     async def _unchanged(self, response: Response, site: Site, forum: str, state: ScanState) -> Any:
         """The report of a scan whose first page has not changed; the request for the whole page where that is not all."""
-        marks = await self._in_thread(lambda: self._marks(site.name, forum))
-        records = await self._records(site.name, [row.id for row in marks.front]) if marks else {}
+        marks = await self.in_thread(lambda: self._marks(site.name, forum))
+        records = await self.stored_threads(site.name, [row.id for row in marks.front]) if marks else {}
         ended = finished(state, marks, records, order=site.pages.list.order, file=file_digest(site))
         if ended is None and response.meta.get("conditional_reload"):
             return self._failed(site.name, forum, state, "page 1: HTTP 304 to a request for the whole page")
@@ -146,26 +146,22 @@ class ForumListSpider(ForumSpider):
             return self._list_page(site, forum, site.list_url(forum), 1, state)
         return _report(site.name, forum, ended, "complete", "overlap", None)
 
+    async def _adopt(self, site: str, listing: ListPage, records: Mapping[str, ThreadRecord | None]) -> None:
+        """Where more was read than a list had said, what the list says now belongs to what is stored."""
+        details = frontier_of(self.crawler).config.next_keys
+        assert details is not None
+        seen = {
+            f"{site}/{row.id}": (record, row.token, row.reply_count)
+            for row in listing.threads
+            if (record := records.get(row.id)) is not None
+            and not record.has_token(row.token)
+            and record.covers(row.reply_count, row.last_activity)
+        }
+        if seen:
+            await self.in_thread(lambda: thread_records.adopt(self.server, details, seen))
+
     def _marks(self, site: str, forum: str) -> Marks | None:
         return read_marks(self.server, frontier_of(self.crawler).config.keys, f"{site}/{forum}")
-
-    async def _records(self, site: str, threads: list[str]) -> dict[str, ThreadRecord | None]:
-        """What is stored of these threads, by id."""
-        details, ids = frontier_of(self.crawler).config.next_keys, [f"{site}/{thread}" for thread in threads]
-        assert details is not None
-        found = await self._in_thread(lambda: thread_records.look_up(self.server, details, ids))
-        return {thread: found[one] for thread, one in zip(threads, ids, strict=True)}
-
-    @staticmethod
-    async def _in_thread(ask: Callable[[], T]) -> T:
-        """What Redis says. Waits for it where it is away; the frontier says so in the log."""
-        pause_s = 0.1
-        while True:
-            try:
-                return await run_in_thread(ask)  # the reactor never waits for Redis
-            except AWAY:
-                await sleep(pause_s)
-                pause_s = min(2.0, 2 * pause_s)
 
     def scan_failed(self, failure: Failure) -> Iterator[Any]:
         """End the scan: the next one begins at page 1 anyway. A page that is gone (404) is the end of a list that became
@@ -235,58 +231,9 @@ class ForumListSpider(ForumSpider):
         }
 
 
-def task_of(listed: Listed, site: str, forum: str, *, is_backfill: bool) -> PostTask:
-    """The start task for a thread that is new or has changed."""
-    thread, record = listed.thread, listed.record
-    if listed.change is Change.CHANGED and record is not None:
-        return PostTask(
-            site=site,
-            post=thread.id,
-            forum=forum,
-            mode="changed",
-            token=thread.token,
-            url=thread.url,
-            page=page_to_begin(thread.reply_count, record),
-            after=record.last_comment,
-            replies=thread.reply_count,
-            expected=None if thread.reply_count is None or record.listed is None else thread.reply_count - record.listed,
-            short=record.short if record.has_token(thread.token) else 0,
-            known=record.comments,
-            cursor=record.cursor,
-            own=record.own,
-            author=thread.author,
-            created_at=_stamp(thread.created_at),
-            last_activity=_stamp(thread.last_activity),
-        )
-    return PostTask(
-        site=site,
-        post=thread.id,
-        forum=forum,
-        mode="backfill" if is_backfill else "new",
-        token=thread.token,
-        url=thread.url,
-        replies=thread.reply_count,
-        author=thread.author,
-        created_at=_stamp(thread.created_at),
-        last_activity=_stamp(thread.last_activity),
-    )
-
-
-def _stamp(moment: datetime | None) -> str | None:
-    return None if moment is None else stamp(moment)
-
-
-def checks_of(plan: PagePlan, site: str, forum: str) -> Iterator[PostTask]:
-    """The start tasks for the threads that a page says to check."""
-    for row in plan.missed:
-        yield PostTask(site=site, post=row.id, forum=forum, mode="check", token=row.token, url=row.url)
-    for thread in plan.renamed:
-        replies = thread.reply_count
-        yield PostTask(site=site, post=thread.id, forum=forum, mode="check", token=thread.token, url=thread.url, replies=replies)
-
-
 def _report(site: str, forum: str, state: ScanState, outcome: str, stopped: str, reason: str | None) -> dict[str, Any]:
-    """The scan's report, its last item."""
+    """The scan's report, its last item. What it left to the page of the newest messages, the next scan sees again."""
+    newest = min(state.newest_at, state.told_until) if state.left and state.newest_at and state.told_until else state.newest_at
     return {
         "kind": "scan",
         "site": site,
@@ -298,7 +245,7 @@ def _report(site: str, forum: str, state: ScanState, outcome: str, stopped: str,
         "threads": state.threads,
         "new": state.new,
         "changed": state.changed,
-        "newest_at": state.newest_at and stamp(state.newest_at),
+        "newest_at": newest and stamp(newest),
         "oldest_at": state.oldest_at and stamp(state.oldest_at),
         "front": msgspec.to_builtins(state.front),
         "outcome": outcome,

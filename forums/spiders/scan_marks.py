@@ -39,6 +39,9 @@ def after(marks: Marks | None, scan: Scan) -> Marks | None:
     A scan moves the mark when it came to the last one, or to the list's end, or was the first. A deep scan that did not moves it
     too: the gap is on record, and without this each scan would go as deep as the limits allow, for ever.
     """
+    if scan.mode == "recent":
+        is_newer = scan.outcome == "complete" and (marks is None or scan.started_at > marks.scanned_at)
+        return Marks(scanned_at=scan.started_at, newest=scan.newest_at, front=scan.front) if is_newer else marks
     if scan.mode not in ("scan", "deep") or (marks is not None and scan.started_at <= marks.scanned_at):
         return marks
     joined = scan.outcome == "complete" and (scan.stopped in ("overlap", "end") or marks is None)

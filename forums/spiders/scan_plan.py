@@ -39,6 +39,11 @@ OUTLIERS = 2
 MOST_FED = 500
 """Threads of one scan that are remembered as fetched: a thread that comes again within so many is not read twice."""
 
+TOLD_SOON = timedelta(minutes=2)
+"""A look at the newest messages so long ago is followed by another one soon."""
+TOLD_GRACE = timedelta(seconds=5)
+"""What it has told of is read and stored in this time; a scan that still sees it has found nothing new."""
+
 GONE_FOR = timedelta(days=1)
 """A thread that is listed and cannot be opened is asked for so often: it may be hidden for a while only."""
 
@@ -60,6 +65,8 @@ class ScanState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     read_all: bool = False  # read `limit` pages without a look at what they hold
     since: datetime | None = None  # backfill: down to where
     marks: Marks | None = None  # of the scans before; None: there was no complete one
+    told_until: datetime | None = None  # what happened since then, the page of the newest messages will tell soon
+    left: bool = False  # some of that was on a page, and is left to it
     pages: int = 0
     threads: int = 0
     new: int = 0
@@ -104,7 +111,9 @@ def change_of(thread: ListedThread, record: ThreadRecord | None, at: datetime, f
             return Change.NEW
         asked = datetime.fromtimestamp(record.hour * 3600, UTC)
         return Change.UNCHANGED if record.has_token(thread.token) and at - asked < GONE_FOR else Change.NEW
-    return Change.UNCHANGED if record.has_token(thread.token) and not record.short else Change.CHANGED
+    if record.has_token(thread.token):
+        return Change.CHANGED if record.short else Change.UNCHANGED
+    return Change.UNCHANGED if record.covers(thread.reply_count, thread.last_activity) else Change.CHANGED
 
 
 def plan_page(
@@ -195,7 +204,13 @@ class _Page:
 def _counted(state: ScanState, rows: Sequence[Listed], dates: Sequence[datetime], page: _Page, digest: str) -> ScanState:
     mark = state.marks.newest if state.marks else None
     # What waits to be fetched since an earlier scan has happened before its mark; it is not counted again.
-    since = [row.change for row in rows if mark is None or (date := _date(row.thread, page.order)) is None or date >= mark]
+    until = state.told_until and state.told_until - TOLD_GRACE
+    since = [
+        row.change
+        for row in rows
+        if (date := _date(row.thread, page.order)) is None or ((mark is None or date >= mark) and (until is None or date < until))
+    ]
+    left = state.left or any(row.change is not Change.UNCHANGED and _is_left(state, row, page.order) for row in rows)
     by_age = sorted(dates, reverse=True)
     return msgspec.structs.replace(
         state,
@@ -203,6 +218,7 @@ def _counted(state: ScanState, rows: Sequence[Listed], dates: Sequence[datetime]
         threads=state.threads + len(rows),
         new=state.new + since.count(Change.NEW),
         changed=state.changed + since.count(Change.CHANGED),
+        left=left,
         newest_at=state.newest_at or (by_age[min(OUTLIERS, len(by_age) - 1)] if by_age else None),
         oldest_at=_earlier(state.oldest_at, by_age[-1] if by_age else None),
         proven=state.proven or (mark is not None and page.order == "activity" and page.is_older_than(mark)),
@@ -225,8 +241,24 @@ def _reached(state: ScanState, page: _Page) -> bool:
     return page.is_known() and state.known_pages > state.marks.failed_pages
 
 
+def told_until(recent: Marks | None, at: datetime) -> datetime | None:
+    """Down to where a scan that begins now leaves changes to the page of the newest messages: None where there is none, or where
+    nobody has looked at it lately.
+    """
+    return recent.scanned_at if recent is not None and at - recent.scanned_at < TOLD_SOON else None
+
+
+def _is_left(state: ScanState, row: Listed, order: Order) -> bool:
+    """Whether a row tells of what came after the last look at the newest messages: the next one tells it for less. A date in the
+    future says that the site's clock is another one.
+    """
+    date = _date(row.thread, order)
+    is_usual = order == "activity" and state.mode == "scan" and not state.read_all
+    return is_usual and state.told_until is not None and date is not None and state.told_until <= date <= state.started_at
+
+
 def _is_wanted(state: ScanState, row: Listed, order: Order, zone: ZoneInfo) -> bool:
-    if row.change is Change.UNCHANGED:
+    if row.change is Change.UNCHANGED or _is_left(state, row, order):
         return False
     date = _date(row.thread, order)
     return state.since is None or date is None or _latest(date, zone) >= state.since

@@ -188,6 +188,16 @@ def overlap(ids: Sequence[str], after: str) -> int | None:
     return known[-1] if known else None
 
 
+def is_behind(one: str, after: str | None) -> bool | None:
+    """Whether a comment comes after another one, where ids are numbers with the same letters before them; None where they do not
+    tell. Behind nothing are all.
+    """
+    own, mark = _numbered(one), _numbered(after) if after is not None else None
+    if own is None or (after is not None and (mark is None or mark[0] != own[0])):
+        return None
+    return mark is None or own[1] > mark[1]
+
+
 _NUMBERED = re.compile(r"(\D*)(\d{1,20})")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -40,6 +41,7 @@ class ThreadRecord(msgspec.Struct, frozen=True, array_like=True):
     short: Count = 0  # readings one after the other that saw fewer than the list claimed
     own: str | None = None  # the thread's id as its page says, where that is another one than the list's
     asked: str | None = None  # of a thread that was gone: digest of the site file by which it was asked for
+    told_at: Count | None = None  # where it has more than the list had said: until when (epoch s)
 
     @property
     def is_gone(self) -> bool:
@@ -49,6 +51,18 @@ class ThreadRecord(msgspec.Struct, frozen=True, array_like=True):
     def has_token(self, token: str) -> bool:
         """Whether this is the change token of what was stored."""
         return self.token == short_token(token)
+
+    def counts(self, replies: int | None) -> bool:
+        """Whether a list that says so many replies counts what is stored, and no more."""
+        return replies is not None and replies == (self.comments if self.listed is None else self.listed)
+
+    def covers(self, replies: int | None, active: datetime | None) -> bool:
+        """Whether what is stored is all that a list's row says: more was read than the row before had said, so that its change
+        token alone is another one. `active`: when something was written last, by the row.
+        """
+        if self.told_at is None or self.short or active is None:
+            return False
+        return active.timestamp() <= self.told_at and self.counts(replies)
 
 
 def short_token(token: str) -> str:
@@ -112,12 +126,27 @@ def keep(client: redis.Redis, keys: CrawlKeys, records: Mapping[str, ThreadRecor
         script("remember")(client, names, {"most": most_records(), "entries": entries[begin : begin + 3 * CHUNK]})
 
 
+def adopt(client: redis.Redis, keys: CrawlKeys, seen: Mapping[str, tuple[ThreadRecord, str, int | None]]) -> None:
+    """Give records (by id: as it was read, with the change token and the count of a row that they cover) those of the row, where
+    they are still what they were: from now on another token is a change.
+    """
+    entries: list[Any] = []
+    for one, (record, token, replies) in seen.items():
+        whole = msgspec.structs.replace(record, token=short_token(token), listed=replies, told_at=None)
+        entries += (one, _encode(record), _encode(whole))
+    if entries:
+        script("adopt")(client, {"threads": keys.threads()}, {"entries": entries})
+
+
 def _completed(record: ThreadRecord, before: ThreadRecord | None) -> ThreadRecord:
     token = short_token(record.token) or (before.token if before else "")
     listed = record.listed
     if listed is None and before is not None and before.listed is not None:
         listed = max(0, before.listed + record.comments - before.comments)
-    return msgspec.structs.replace(record, token=token, listed=listed)
+    told_at = record.told_at
+    if not record.token and before is not None and listed == before.listed:
+        told_at = before.told_at  # nothing new was read: another token is a change, such as that of a title
+    return msgspec.structs.replace(record, token=token, listed=listed, told_at=told_at)
 
 
 def forget(client: redis.Redis, keys: CrawlKeys, site: str | None = None, threads: Sequence[str] | None = None) -> int:

@@ -34,6 +34,7 @@ Stored = dict[Key, tuple[Any, ...]]  # rows with the columns of a `_Layout`, as 
 
 _TEXT = ("body", "body_html", "author", "edited_at", "title")  # what a revision keeps; comments have no title
 _OF_LISTS = ("author", "created_at", "reply_count", "last_reply_at")
+_OF_THREADS = ("position",)  # of a comment: the page of the newest messages does not know it
 _MERGED = ("version", "fetched_at", "first_seen_at", "changed_at", "deleted_at", "tombstone_at")  # what `merge` decides
 
 
@@ -77,7 +78,7 @@ class _Layout:
     of_item: Callable[[Any], tuple[Any, ...]]
     of_entry: Callable[[Any], tuple[Any, ...]]
     of_thread: Callable[[Any], Key]  # of an item
-    of_lists: tuple[int, ...]  # places of what lists say, too
+    of_lists: tuple[int, ...]  # places of what other pages say, too: where an item does not know it, what is stored stays
     of_text: Callable[[Any], tuple[Any, ...]]  # of a row: text, HTML, author, time of the edit, of a post the title too
 
     @property
@@ -96,7 +97,7 @@ def _layout(table: Table[Any]) -> _Layout:
         of_item=attrgetter(*shown),
         of_entry=attrgetter(*decided, "hash"),
         of_thread=attrgetter("site", "id" if table is posts else "post_id"),
-        of_lists=tuple(shown.index(name) for name in _OF_LISTS) if table is posts else (),
+        of_lists=tuple(shown.index(name) for name in (_OF_LISTS if table is posts else _OF_THREADS)),
         of_text=itemgetter(
             *[shown.index(name) for name in ("body", "body_html", "author", "edited_at", "title") if name in shown]
         ),

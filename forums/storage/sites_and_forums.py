@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Insert, Table, Update, bindparam, or_, select, update
 
-from forums.records.start_tasks import INDEX
+from forums.records.start_tasks import NO_FORUMS
 from forums.records.stored import Check, Comment, Forum, Post, RunRow, Scan, Stored
 
 from .bulk import execute_many, upsert
@@ -78,7 +78,7 @@ def _forum_of(item: Stored) -> str | None:
         case Post() | Check():
             return item.forum_id
         case Scan():
-            return None if item.forum_id == INDEX else item.forum_id
+            return None if item.forum_id in NO_FORUMS else item.forum_id
         case Forum():
             return item.id
     return None

@@ -48,7 +48,7 @@ def observation(scan: Scan) -> Observation:
         events=scan.new + scan.changed,
         threads=scan.threads,
         pages=scan.pages,
-        mode=scan.mode,
+        mode="scan" if scan.mode == "recent" else scan.mode,
         outcome=scan.outcome,
         whole=scan.stopped == "end",
         newest_at=_epoch(scan.newest_at),

@@ -44,10 +44,17 @@ def _records(items: Iterable[Item]) -> dict[str, ThreadRecord]:
             short=item.short,
             own=item.id if item.listed_as else None,
             asked=item.asked if item.gone else None,
+            told_at=_told_at(item),
         )
         for item in items
         if isinstance(item, Check) and (item.reason is None or item.gone)
     }
+
+
+def _told_at(item: Check) -> int | None:
+    """When a reading began that saw more than a list had said, or to which no list had led."""
+    more = item.listed is not None and item.reply_count is not None and item.listed > item.reply_count
+    return int(item.started_at.timestamp()) if item.token is None or more else None
 
 
 def _hour(moment: datetime) -> int:

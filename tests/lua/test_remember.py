@@ -47,6 +47,16 @@ def test_a_reading_to_which_no_list_row_led_keeps_the_token_and_how_the_list_cou
     assert look_up(redis_client, KEYS, ["s/1"]) == {"s/1": ThreadRecord("b", comments=7, listed=8)}
 
 
+def test_only_a_reading_that_found_something_new_covers_a_list_s_next_row(redis_client: redis.Redis) -> None:
+    """Else a title that was edited after a check would pass for what the check had seen."""
+    keep(redis_client, KEYS, {"s/1": ThreadRecord("a", comments=3, listed=3)})
+    keep(redis_client, KEYS, {"s/1": ThreadRecord("", comments=3, told_at=60)})
+    assert look_up(redis_client, KEYS, ["s/1"]) == {"s/1": ThreadRecord("a", comments=3, listed=3)}
+    for _ in range(2):  # the same report again changes nothing more
+        keep(redis_client, KEYS, {"s/1": ThreadRecord("", comments=4, told_at=70)})
+    assert look_up(redis_client, KEYS, ["s/1"]) == {"s/1": ThreadRecord("a", comments=4, listed=4, told_at=70)}
+
+
 def test_above_the_bound_old_records_go(redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(redis_client, KEYS, {f"s/{n}": ThreadRecord("a", hour=n) for n in range(2000)})
     monkeypatch.setenv("TRAWL_THREAD_RECORDS", "1500")

@@ -15,7 +15,7 @@ from .fields import FieldSpec, Select, with_syntax
 from .selectors import Syntax
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
-PageKind = Literal["index", "list", "thread", "comments"]
+PageKind = Literal["index", "list", "thread", "comments", "recent"]
 
 
 class Fields(BaseModel):
@@ -98,6 +98,33 @@ class CommentFields(Fields):
     edited_at: FieldSpec | None = Field(default=None, description="when it was changed last")
     deleted: FieldSpec | None = Field(default=None, description="whether only a placeholder is left")
     position: FieldSpec | None = Field(default=None, description="its place in the thread from 1; else counted")
+
+
+class RecentFields(Fields):
+    """A message among the newest of the site, or a thread among those that were active last."""
+
+    thread: FieldSpec = Field(description="the thread that it is in, as `{thread}` of the other pages")
+    forum_id: FieldSpec | None = Field(
+        default=None, description="the forum that it is in; without it, threads that are not known are left to the lists"
+    )
+    id: FieldSpec | None = Field(default=None, description="of a message: its own, as on the thread's page")
+    url: FieldSpec | None = Field(default=None, description="the thread's address, where the list has it, too")
+    token: FieldSpec | None = Field(default=None, description="of a thread: what the list has for `token`")
+    reply_count: FieldSpec | None = Field(default=None, description="of the thread: replies without the opening post")
+    opening: FieldSpec | None = Field(default=None, description="whether it opens its thread, which is read whole then")
+    body: FieldSpec | None = Field(
+        default=None,
+        description="its text, as the thread's page has it: then a reply is stored from here, and its thread need not be read",
+    )
+    parent_id: FieldSpec | None = Field(default=None, description="the comment that it answers")
+    number: FieldSpec | None = Field(default=None, description="its number in the thread, by which `parent_number` names it")
+    parent_number: FieldSpec | None = Field(
+        default=None, description="the number of the comment that it answers; where that is on no row, the thread is read"
+    )
+    author: FieldSpec | None = Field(default=None, description="who wrote it")
+    created_at: FieldSpec | None = Field(default=None, description="when; of a thread: when something was written in it last")
+    edited_at: FieldSpec | None = Field(default=None, description="when it was changed last")
+    deleted: FieldSpec | None = Field(default=None, description="whether only a placeholder is left")
 
 
 class Page(BaseModel):
@@ -247,10 +274,37 @@ class CommentsPageSpec(RowsPage):
         return self
 
 
+class RecentPageSpec(RowsPage):
+    """The newest messages of the whole site, the newest first: a feed, an interface, or a list of the threads that were active
+    last. It says which threads have changed, for one request; the lists are then looked at more seldom.
+    """
+
+    _places: ClassVar[frozenset[str]] = IndexPageSpec._places
+
+    fields: RecentFields
+
+    @model_validator(mode="after")
+    def _tells_messages_apart(self) -> Self:
+        told = self.fields
+        if told.id is None and told.token is None and told.reply_count is None and told.created_at is None:
+            raise ValueError("fields has neither id nor token nor reply_count nor created_at: what is new cannot be told")
+        if told.body is not None and told.id is None:
+            raise ValueError("fields has a body and no id: give the message's own id, as the thread's page has it")
+        return self
+
+
 class Pages(BaseModel):
     """The pages of a site."""
 
     model_config = _STRICT
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_away(cls, pages: Any) -> Any:
+        """`recent = false` takes away a page that the profile has and that a site can do without."""
+        if not isinstance(pages, Mapping):
+            return pages
+        return {name: page for name, page in pages.items() if page is not False or cls.model_fields[name].is_required()}
 
     index: IndexPageSpec | None = Field(default=None, description="the forums of the site; needed for `discover`")
     list: ListPageSpec = Field(description="the threads of a forum")
@@ -258,3 +312,4 @@ class Pages(BaseModel):
         default=None, description="the opening post; none where post and comments are on one page"
     )
     comments: CommentsPageSpec = Field(description="the comments of a thread")
+    recent: RecentPageSpec | None = Field(default=None, description="the newest messages of the whole site")

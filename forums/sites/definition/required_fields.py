@@ -4,4 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-NEEDED: Mapping[str, tuple[str, ...]] = {"index": ("id",), "list": ("id",), "thread": ("body",), "comments": ("id", "body")}
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    "index": ("id",),
+    "list": ("id",),
+    "thread": ("body",),
+    "comments": ("id", "body"),
+    "recent": ("thread",),
+}

@@ -28,7 +28,7 @@ from . import url_templates
 from .breaker_options import BreakerOptions
 from .errors import SiteError
 from .origins import Place, place_of
-from .pages import IndexPageSpec, Page, PageKind, Pages, RowsPage, ThreadPageSpec
+from .pages import IndexPageSpec, Page, PageKind, Pages, RecentPageSpec, RowsPage, ThreadPageSpec
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 
@@ -219,6 +219,17 @@ class Site(BaseModel):
         for kind, page in (("thread", pages.thread), ("comments", pages.comments)):
             if page is not None and "url" in url_templates.names(page.url) and pages.list.fields.url is None:
                 raise ValueError(f"{kind}.url has {{url}}, the thread's address in the list, but list.fields has no url")
+            if page is not None and "url" in url_templates.names(page.url) and pages.recent and pages.recent.fields.url is None:
+                raise ValueError(f"{kind}.url has {{url}}, the thread's address in the list, but recent.fields has no url")
+        return pages
+
+    @field_validator("pages")
+    @classmethod
+    def _knows_forums(cls, pages: Pages) -> Pages:
+        for kind, page in (("thread", pages.thread), ("comments", pages.comments)):
+            told = pages.recent and pages.recent.fields
+            if page is not None and "forum" in url_templates.names(page.url) and told and told.forum_id is None:
+                raise ValueError(f"{kind}.url has {{forum}}, the thread's forum, but recent.fields has no forum_id")
         return pages
 
     @cached_property
@@ -253,6 +264,12 @@ class Site(BaseModel):
         """The same for the index."""
         page = self.page("index")
         assert isinstance(page, IndexPageSpec)
+        return page
+
+    def recent_page(self) -> RecentPageSpec:
+        """The same for the newest messages."""
+        page = self.page("recent")
+        assert isinstance(page, RecentPageSpec)
         return page
 
     def thread_page(self) -> ThreadPageSpec:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from forums.sites.definition.site import Site
     from forums.sites.reading.read_page import FieldCount, ListedThread, ReadComment, ReadPost
+    from forums.sites.reading.recent_page import RecentPage
 
 
 class TriedField(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +86,8 @@ class Trial:
                 self.tried.append(TriedPage(kind="comments", url=f"thread {thread}", problem=problem))
                 return self.tried
             threads = [read_page.ListedThread(id=thread, token="")]
+        if self._site.pages.recent:
+            await self._recent()
         self.thread = TriedThread(forum or "", threads[0]) if threads else None
         if threads and self._site.pages.thread:
             await self._thread(forum or "", threads[0])
@@ -113,6 +116,19 @@ class Trial:
         hints.append(doubtful(((one.id, one.last_activity) for one in rows), datetime.now(UTC)))
         self._note("list", page.threads, f"threads of forum {forum}", page, hints)
         return sorted(page.threads, key=lambda one: -(one.reply_count or 0))
+
+    async def _recent(self) -> None:
+        """The newest messages, without which the site is watched by its lists."""
+        page: RecentPage | None = await self._read(self._site.url("recent"), Asked(kind="recent"))
+        if page:
+            nothing = None if page.messages else "no rows: look at `rows`"
+            self._note("recent", page.messages, "newest messages", page, [nothing])
+        else:
+            last = self.tried[-1]
+            hint = (
+                f"it is not there ({last.problem}): lists are looked at without it; `recent = false` under [pages] leaves it out"
+            )
+            self.tried[-1] = msgspec.structs.replace(last, problem=None, hint=hint, what="newest messages")
 
     async def _thread(self, forum: str, thread: ListedThread) -> None:
         address = self._site.url("thread", forum=forum, thread=thread.id, url=thread.url)

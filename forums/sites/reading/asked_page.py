@@ -18,14 +18,21 @@ from .read_page import (
     read_list,
     read_thread,
 )
+from .recent_page import RecentPage, read_recent
 
 if TYPE_CHECKING:
     from scrapy.http import Response
 
     from forums.sites.definition.site import Site
 
-AnyPage = IndexPage | ListPage | ThreadPage | CommentsPage
-PAGES: dict[PageKind, type[AnyPage]] = {"index": IndexPage, "list": ListPage, "thread": ThreadPage, "comments": CommentsPage}
+AnyPage = IndexPage | ListPage | ThreadPage | CommentsPage | RecentPage
+PAGES: dict[PageKind, type[AnyPage]] = {
+    "index": IndexPage,
+    "list": ListPage,
+    "thread": ThreadPage,
+    "comments": CommentsPage,
+    "recent": RecentPage,
+}
 """What is read of each kind of page."""
 
 
@@ -45,6 +52,8 @@ def read(site: Site, response: Response, asked: Asked) -> AnyPage:
         return read_index(site, response, asked.number)
     if asked.kind == "list":
         return read_list(site, response, asked.forum, asked.number)
+    if asked.kind == "recent":
+        return read_recent(site, response, asked.number)
     if asked.kind == "thread":
         return read_thread(site, response, asked.thread)
     return read_comments(site, response, asked.thread, asked.number, forum=asked.forum, url=asked.url)

@@ -430,3 +430,11 @@ def test_order_batches_and_repetition_do_not_matter(database: Database, history:
         shuffled = shuffled[cut:]
     assert facts(database) == expected
     told_of(database)
+
+
+def test_a_page_that_does_not_know_a_comment_s_place_leaves_it(database: Database) -> None:
+    write(database, comment(fetched_at=at(1), position=7))
+    write(database, comment(fetched_at=at(2), body="edited", position=None))
+    assert (one(database, comments)["position"], one(database, comments)["body"]) == (7, "edited")
+    write(database, comment(fetched_at=at(3), body="edited", position=6))
+    assert one(database, comments)["position"] == 6

@@ -7,6 +7,7 @@ import random
 from dataclasses import replace
 from statistics import mean
 
+import msgspec
 import pytest
 
 from benchmarks.forums.freshness import POLICIES, TRAWL, UNIFORM, measure
@@ -67,6 +68,25 @@ def test_a_forum_that_was_never_scanned_is_due_at_once_and_one_that_fails_waits_
     assert found["bad"] == pytest.approx(8 * found["good"])
     worse = ForumState(scanned_at=0, tried_at=0, errors=1000)
     assert intervals({"worse": worse}, 1200, now=0, limits=LIMITS) == {"worse": 86_400}
+
+
+def test_forums_are_scanned_as_the_page_of_the_newest_messages_leaves_changes_to_them() -> None:
+    """It is trusted as far as it has proved right: the rates of scans are of what it did not tell."""
+    told = {"+": scanned(0, events=80, exposure=HOUR)}
+    alone = {one: scanned(0, events=8, exposure=HOUR) for one in "abcdefghij"}
+    residual = alone | {"a": scanned(0, events=0.1, exposure=HOUR)}
+    before, now = (
+        intervals(states, 1e9, now=0, limits=LIMITS, recent=recent) for states, recent in ((alone, None), (residual, told))
+    )
+    assert 2 * before["a"] < now["a"] <= 4.5 * before["a"], "it shows this forum, whose list stays the proof"
+    assert now["b"] == pytest.approx(before["b"], rel=0.05), "it does not show that one"
+    assert 30 <= now["+"] < now["b"]
+    broken = {"+": msgspec.structs.replace(told["+"], errors=2)}
+    failing = intervals(residual, 1e9, now=0, limits=LIMITS, recent=broken)
+    assert failing["a"] == pytest.approx(before["a"], rel=0.3), "each has its part again"
+    assert failing["+"] > now["+"]
+    new = intervals(residual, 1e9, now=0, limits=LIMITS, recent={"+": ForumState()})
+    assert new["+"] == 0
 
 
 def test_the_rate_is_learned_and_follows_a_burst_and_its_end() -> None:

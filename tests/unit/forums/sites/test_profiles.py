@@ -23,12 +23,13 @@ from forums.sites.definition.errors import UnreadablePage
 from forums.sites.definition.layers import PROFILES
 from forums.sites.discovery.recognise import guesses
 from forums.sites.reading.read_page import read_comments, read_index, read_list, read_thread
+from forums.sites.reading.recent_page import read_recent
 
 PAGES = Path(__file__).parents[3] / "fixtures" / "forums"
 EXPECTED = {path.parent.name: json.loads(path.read_text()) for path in sorted(PAGES.glob("*/expected.json"))}
 CASES = [(profile, stem) for profile, pages in EXPECTED.items() for stem in pages]
 NOW = "2026-11-22T12:00:00+00:00"
-ROWS = {"index": "forums", "list": "threads", "comments": "comments"}
+ROWS = {"index": "forums", "list": "threads", "comments": "comments", "recent": "messages"}
 BASE = "https://forum.example"
 
 
@@ -46,11 +47,13 @@ def site_of(profile: str, folder: Path) -> Site:
 def read(site: Site, page: Path, told: dict[str, Any]) -> Any:
     """The page as it would be read after a crawl had fetched it."""
     kind, number = told["kind"], told.get("number", 1)
-    json_page = page.suffix == ".json"
     made = datetime.fromisoformat(told.get("now", NOW))
-    headers = {"Content-Type": "application/json" if json_page else "text/html", "Date": format_datetime(made)}
+    types = {".json": "application/json", ".xml": "text/xml"}
+    headers = {"Content-Type": types.get(page.suffix, "text/html"), "Date": format_datetime(made)}
     url = told.get("url") or site.url(kind, forum=told.get("forum", ""), thread=told.get("thread", ""), number=number)
-    response = (TextResponse if json_page else HtmlResponse)(url, body=page.read_bytes(), headers=headers)
+    response = (HtmlResponse if page.suffix == ".html" else TextResponse)(url, body=page.read_bytes(), headers=headers)
+    if kind == "recent":
+        return read_recent(site, response, number)
     if kind == "index":
         return read_index(site, response, number)
     if kind == "list":

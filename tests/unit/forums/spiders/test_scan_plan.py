@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from forums.records.first_page import front_of, vanished
 from forums.records.start_tasks import PostTask
 from forums.sites.reading.read_page import ListedThread
-from forums.spiders.forum_list import checks_of
 from forums.spiders.scan_marks import Marks, after
 from forums.spiders.scan_plan import MOST_FED, Change, PagePlan, ScanState, change_of, is_gap, plan_page
+from forums.spiders.thread_tasks import checks_of
 from forums.state.thread_records import ThreadRecord
 from forums.storage import Scan
 
@@ -397,3 +397,37 @@ def test_what_a_scan_remembers_of_what_it_fetched_is_bounded() -> None:
         rows = [ListedThread(id=f"{page}.{n}", token="1@") for n in range(50)]
         state = plan_page(state, rows, {}, has_next=True).state
     assert len(state.fed) == MOST_FED
+
+
+def listed_thread(replies: int, active_s: float, token: str = "new") -> ListedThread:
+    return ListedThread(id="t1", token=token, reply_count=replies, last_activity=START + timedelta(seconds=active_s))
+
+
+def test_a_row_that_says_what_is_stored_is_no_change() -> None:
+    """After replies that no list had shown, the token is another one, and the count is that of what is stored."""
+    told = int((START + timedelta(seconds=60)).timestamp())
+    record = ThreadRecord(token="old", comments=7, listed=5, told_at=told)
+    assert change_of(listed_thread(5, 50), record, START) is Change.UNCHANGED
+    assert change_of(listed_thread(6, 50), record, START) is Change.CHANGED  # one more
+    assert change_of(listed_thread(4, 50), record, START) is Change.CHANGED  # one less
+    assert change_of(listed_thread(5, 61), record, START) is Change.CHANGED  # one more and one less, since then
+    assert change_of(listed_thread(5, 50), msgspec.structs.replace(record, told_at=None), START) is Change.CHANGED
+    assert change_of(listed_thread(5, 50), msgspec.structs.replace(record, short=1), START) is Change.CHANGED
+    assert change_of(listed_thread(7, 50), msgspec.structs.replace(record, listed=None), START) is Change.UNCHANGED
+
+
+def test_what_the_newest_messages_will_tell_is_left_to_them_and_looked_at_again() -> None:
+    looked = START + timedelta(seconds=100)
+    state = ScanState(started_at=looked + timedelta(seconds=20), limit=20, told_until=looked)
+    rows = [
+        msgspec.structs.replace(listed_thread(1, 110), id="soon"),
+        msgspec.structs.replace(listed_thread(1, 130), id="ahead"),  # the site's clock is another one
+        msgspec.structs.replace(listed_thread(1, 96), id="told"),  # and being read
+        msgspec.structs.replace(listed_thread(1, 40), id="missed"),
+    ]
+    found = plan_page(state, rows, {}, has_next=True)
+    assert [one.thread.id for one in found.fetch] == ["ahead", "told", "missed"]
+    assert (found.state.left, found.state.new) == (True, 1)  # the rate is of what it does not tell
+    for usual in ({"mode": "deep"}, {"read_all": True}, {"told_until": None}):
+        other = plan_page(msgspec.structs.replace(state, **usual), rows, {}, has_next=True)
+        assert (len(other.fetch), other.state.left) == (4, False)

@@ -1,0 +1,200 @@
+"""What the newest messages of a site say: which threads are to be read, which replies can be stored as they stand there. Pure.
+
+A message is stored from here where that leaves nothing out: its thread is known, the message comes behind all that is stored of
+it, and the page shows the whole text and what it answers. Then the thread's record counts it, and the next list is compared with
+that count (`ThreadRecord.covers`): a message that is missing here makes the list's count another one, and the thread is read.
+So the page saves requests and decides nothing: lists stay the proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from forums.records.first_page import FrontRow, is_believable
+from forums.sites.reading.read_page import ListedThread
+from forums.state.thread_records import ThreadRecord
+
+from .scan_marks import Marks
+from .scan_plan import Change, Listed, Stopped, change_of
+from .thread_reading import is_behind
+
+if TYPE_CHECKING:
+    from forums.sites.reading.recent_page import RecentMessage
+
+
+class RecentState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far a look at the newest messages has come; travels with its requests."""
+
+    started_at: datetime
+    limit: int
+    marks: Marks | None = None  # of the look before; None: there was none
+    pages: int = 0
+    messages: int = 0
+    news: int = 0  # messages that led to something
+    newest_at: datetime | None = None
+    oldest_at: datetime | None = None
+    front: tuple[FrontRow, ...] = ()  # the first page
+    seen: tuple[str, ...] = ()  # of the first page of the look before, what was there again
+
+
+class Told(NamedTuple):
+    """Replies of a known thread that are stored from the page, the oldest first."""
+
+    thread: str
+    record: ThreadRecord
+    messages: list[RecentMessage]
+
+
+class RecentPlan(NamedTuple):
+    """What follows from a page: threads to be read because of a row, with what it says; replies to be stored; replies that are
+    there already and have another text; threads to be checked, because a message in them is gone; the state; why it ends here.
+    """
+
+    fetch: list[tuple[RecentMessage, Listed]]
+    told: list[Told]
+    edited: list[tuple[RecentMessage, ThreadRecord]]
+    checked: list[str]
+    state: RecentState
+    stopped: Stopped | None
+
+
+def plan_recent(
+    state: RecentState,
+    messages: Sequence[RecentMessage],
+    records: Mapping[str, ThreadRecord | None],
+    *,
+    has_next: bool,
+    watched: frozenset[str] | None = None,
+    file: str = "",
+) -> RecentPlan:
+    """The plan for a page. `records` by thread; `watched`: the forums whose new threads are read, None for those of all."""
+    known = {row.id: row for row in state.marks.front} if state.marks else {}
+    overlaps = any(one.mark in known for one in messages)
+    stopped: Stopped | None = None
+    if not messages or overlaps or state.marks is None:
+        stopped = "overlap" if messages else "end"
+    elif not has_next:
+        stopped = "end"
+    elif state.pages + 1 >= state.limit:
+        stopped = "limit"
+    can_tell = state.pages == 0 and (overlaps or not has_next)
+    fetch: list[tuple[RecentMessage, Listed]] = []
+    told: list[Told] = []
+    edited: list[tuple[RecentMessage, ThreadRecord]] = []
+    for thread, all_news, others in _by_thread(messages, known):
+        record, news = records.get(thread), all_news
+        if record is not None and not record.is_gone:
+            edited += [(one, record) for one in others]
+            news = [one for one in news if not one.opening]  # it is stored
+        if not news or not _is_wanted(record, news, watched):
+            continue
+        if can_tell and record is not None and _can_be_told(record, news):
+            if behind := [one for one in news if _is_new(one, record)]:
+                told.append(Told(thread, record, behind))
+        elif (listed := _listed(news, record, state.started_at, file)) is not None:
+            fetch.append(listed)
+    return RecentPlan(
+        fetch,
+        told,
+        edited,
+        _checked(state, messages, known, ended=stopped is not None),
+        _counted(state, messages, len(fetch) + sum(len(one.messages) for one in told), known),
+        stopped,
+    )
+
+
+def _by_thread(
+    messages: Sequence[RecentMessage], known: Mapping[str, FrontRow]
+) -> Iterator[tuple[str, list[RecentMessage], list[RecentMessage]]]:
+    """Of each thread what was not there before, the oldest first, and what was there with another text."""
+    dates = [row.at for row in known.values() if row.at is not None]
+    oldest = min(dates, default=None)
+    threads: dict[str, tuple[list[RecentMessage], list[RecentMessage]]] = {}
+    for one in reversed(messages):
+        news, others = threads.setdefault(one.thread, ([], []))
+        before = known.get(one.mark)
+        if before is None:
+            is_old = bool(oldest and one.created_at and one.created_at < oldest)  # it was pulled up by what was removed
+            news += [] if is_old else [one]
+        elif one.id is not None and before.title != one.digest:
+            others.append(one)
+    for thread, (news, others) in threads.items():
+        yield thread, news, others
+
+
+def _is_wanted(record: ThreadRecord | None, news: Sequence[RecentMessage], watched: frozenset[str] | None) -> bool:
+    """Whether the thread is of a forum that is watched: one that is known is; else the row has to say so."""
+    if record is not None or watched is None:
+        return True
+    return any(one.forum_id in watched for one in news if one.forum_id is not None)
+
+
+def _can_be_told(record: ThreadRecord, news: Sequence[RecentMessage]) -> bool:
+    """Whether these messages can be stored as they stand here. Ids that are numbers say what comes behind what."""
+    if record.is_gone or record.short:
+        return False
+    if record.last_comment is None and record.comments:
+        return False
+    return all(
+        one.id is not None
+        and (one.body is not None or one.deleted)
+        and not one.has_unknown_parent
+        and is_behind(one.id, record.last_comment) is not None
+        for one in news
+    )
+
+
+def _is_new(message: RecentMessage, record: ThreadRecord) -> bool:
+    return message.id is not None and bool(is_behind(message.id, record.last_comment))
+
+
+def _listed(
+    news: Sequence[RecentMessage], record: ThreadRecord | None, at: datetime, file: str
+) -> tuple[RecentMessage, Listed] | None:
+    """What the newest row of a thread says, as a list would say it; None where it says nothing new."""
+    row = news[-1]
+    thread = ListedThread(
+        id=row.thread, token=row.token or "", url=row.url, reply_count=row.reply_count, last_activity=row.created_at
+    )
+    if record is None or record.is_gone or row.token is not None:
+        change = change_of(thread, record, at, file)
+    elif row.id is not None:
+        all_stored = all(one.id is not None and _is_stored(one.id, record) for one in news)
+        change = Change.UNCHANGED if all_stored else Change.CHANGED
+    else:
+        change = Change.UNCHANGED if record.counts(row.reply_count) else Change.CHANGED
+    return None if change is Change.UNCHANGED else (row, Listed(thread, change, record))
+
+
+def _is_stored(one: str, record: ThreadRecord) -> bool:
+    return record.last_comment is not None and is_behind(one, record.last_comment) is False
+
+
+def _checked(state: RecentState, messages: Sequence[RecentMessage], known: Mapping[str, FrontRow], *, ended: bool) -> list[str]:
+    """The threads of messages that were there before and are not any more, although older ones are."""
+    there = {*state.seen, *(one.mark for one in messages)}
+    dates = [one.created_at for one in messages if one.created_at is not None]
+    if not ended or not dates or not known:
+        return []
+    end = min(dates)
+    gone = [row for row in known.values() if row.at is not None and row.at > end and row.id not in there]
+    return list(dict.fromkeys(row.token for row in gone)) if is_believable(len(gone), len(known)) else []
+
+
+def _counted(state: RecentState, messages: Sequence[RecentMessage], news: int, known: Mapping[str, FrontRow]) -> RecentState:
+    dates = [one.created_at for one in messages if one.created_at is not None]
+    return msgspec.structs.replace(
+        state,
+        pages=state.pages + 1,
+        messages=state.messages + len(messages),
+        news=state.news + news,
+        newest_at=max([*dates, *([state.newest_at] if state.newest_at else [])], default=None),
+        oldest_at=min([*dates, *([state.oldest_at] if state.oldest_at else [])], default=None),
+        seen=(*state.seen, *(one.mark for one in messages if one.mark in known)),
+        front=state.front
+        or tuple(FrontRow(one.mark, one.thread, one.created_at if one.id else None, one.digest) for one in messages),
+    )

@@ -1,0 +1,244 @@
+"""Looks at the newest messages of a site: the part of `forum_list` that costs one request for all forums."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from scrapy import Request
+
+from forums.records.items import comment_item, stamp, utc_now
+from forums.records.start_tasks import RECENT, PostTask, encode, is_wide, thread_id
+from forums.sites import Site, UnreadablePage, site_in_use
+from forums.sites.definition import url_templates
+from forums.sites.reading.read_page import ReadComment
+from forums.sites.reading.recent_page import RecentMessage, RecentPage
+from forums.state import thread_records
+from forums.state.forum_states import ForumStates
+from forums.state.thread_records import ThreadRecord
+from redis_components.frontier.messages import Lane
+from redis_components.scrapy_glue.conditional import is_unchanged
+from redis_components.scrapy_glue.engine import frontier_of
+from redis_components.scrapy_glue.page_tracker import reason_of
+
+from .base import ForumSpider, page_request, read_page
+from .recent_messages import RecentPlan, RecentState, Told, plan_recent
+from .scan_marks import Marks, read_marks
+from .thread_tasks import task_of
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+    from twisted.python.failure import Failure
+
+PRIORITY = 12
+"""Before the lists: one such page may save many list pages."""
+FORUMS_S = 60.0
+"""How old what a process knows of the forums that are watched may be."""
+
+
+class RecentSpider(ForumSpider):
+    """A spider that also looks at the newest messages of a site (`[pages.recent]`)."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._of_site: dict[str, tuple[float, frozenset[str] | None]] = {}
+
+    def feed_thread(self, task: PostTask, *, lane: Lane = "", because: str | None = None) -> None:
+        """Have a thread read. `because`: what told of the change, where no change token did."""
+        name = thread_id(task.site, task.post)
+        self.feed(name, task.token or because or "", encode(task), lane=lane, wide=is_wide(task), site=task.site)
+
+    def recent_page(self, site: Site, url: str, state: RecentState, *, reload: bool = False) -> Request:
+        """The request for a page of the newest messages; the first may be answered by "not modified"."""
+        return page_request(
+            site,
+            "recent",
+            url,
+            self.parse_recent,
+            self.recent_failed,
+            forum=RECENT,
+            number=state.pages + 1,
+            priority=PRIORITY,
+            conditional=None if state.pages else not reload,
+            recent=msgspec.to_builtins(state),
+        )
+
+    async def parse_recent(self, response: Response, recent: dict[str, Any]) -> AsyncIterator[Any]:
+        """Store the replies that can be stored as they stand here, have threads read, go on or end with a report."""
+        state, site = msgspec.convert(recent, RecentState), site_in_use(response.meta["site"])
+        if not state.pages:
+            marks = await self.in_thread(lambda: self._marks_of_recent(site.name))
+            state = msgspec.structs.replace(state, marks=marks)
+        if is_unchanged(response) and state.marks is not None:
+            yield _report(site.name, _as_before(state), "overlap", None)
+            return
+        if response.status == 304:
+            yield self.recent_page(site, site.url("recent"), state, reload=True)
+            return
+        try:
+            page: RecentPage = await read_page(self, response)
+        except UnreadablePage as error:
+            yield self._recent_failed(site.name, state, str(error))
+            return
+        plan = plan_recent(
+            state,
+            page.messages,
+            await self.stored_threads(site.name, list(dict.fromkeys(one.thread for one in page.messages))),
+            has_next=page.next is not None,
+            watched=await self._watched(site),
+        )
+        for item in self._follow(plan, site, response):
+            yield item
+        if plan.stopped is None and page.next is not None:
+            yield self.recent_page(site, page.next, plan.state)
+        else:
+            yield _report(site.name, plan.state, plan.stopped or "end", None)
+
+    def _follow(self, plan: RecentPlan, site: Site, response: Response) -> Iterator[dict[str, Any]]:
+        for message, listed in plan.fetch:
+            self.feed_thread(task_of(listed, site.name, message.forum_id), because=f"{RECENT}{message.mark} {message.digest}")
+        for thread in plan.checked if _can_be_addressed(site) else ():
+            task = PostTask(site=site.name, post=thread, mode="check")
+            self.feed_thread(task, because=f"{RECENT}{stamp(plan.state.started_at)}")
+        fetched_at = str(response.meta.get("fetched_at") or utc_now())
+        for message, record in plan.edited:
+            if (item := _comment(message, record, site.name, response.url, fetched_at)) is not None:
+                yield item
+            else:
+                task = PostTask(site=site.name, post=message.thread, forum=message.forum_id, mode="check", url=message.url)
+                self.feed_thread(task, because=f"{RECENT}{message.mark} {message.digest}")
+        for told in plan.told:
+            yield from _told(told, site.name, response.url, fetched_at, plan.state)
+
+    async def _watched(self, site: Site) -> frozenset[str] | None:
+        """The forums whose new threads are read; None for all."""
+        rules = site.discover
+        if rules is None:
+            return frozenset(site.forums)
+        if "*" in rules.include and not rules.exclude:
+            return None
+        known = self._of_site.get(site.name)
+        if known is None or time.monotonic() - known[0] > FORUMS_S:
+            found = await self.in_thread(lambda: ForumStates(self.server).all(site.name))
+            names = {name.partition("/")[2]: state.name for name, state in found.items()}
+            kept = [
+                forum
+                for forum, name in names.items()
+                if _fits(rules.include, forum, name) and not _fits(rules.exclude, forum, name)
+            ]
+            known = self._of_site[site.name] = (time.monotonic(), frozenset([*kept, *site.forums]))
+        return known[1]
+
+    def _marks_of_recent(self, site: str) -> Marks | None:
+        return read_marks(self.server, frontier_of(self.crawler).config.keys, f"{site}/{RECENT}")
+
+    async def stored_threads(self, site: str, threads: list[str]) -> dict[str, ThreadRecord | None]:
+        """What is stored of these threads, by id."""
+        details, ids = frontier_of(self.crawler).config.next_keys, [f"{site}/{thread}" for thread in threads]
+        assert details is not None
+        found = await self.in_thread(lambda: thread_records.look_up(self.server, details, ids))
+        return {thread: found[one] for thread, one in zip(threads, ids, strict=True)}
+
+    def recent_failed(self, failure: Failure) -> Iterator[Any]:
+        """The next look begins at the first page."""
+        request: Request = failure.request  # type: ignore[attr-defined]  # the engine puts it there
+        yield self._recent_failed(
+            request.meta["site"], msgspec.convert(request.cb_kwargs["recent"], RecentState), reason_of(failure)
+        )
+
+    def _recent_failed(self, site: str, state: RecentState, reason: str) -> dict[str, Any]:
+        self.logger.info(
+            "the newest messages of %s cannot be read, its lists are looked at as if there were none: %s", site, reason
+        )
+        return _report(site, state, "error", reason)
+
+
+def _fits(patterns: Iterable[str], forum: str, name: str | None) -> bool:
+    return any(fnmatchcase(forum, one) or (name is not None and fnmatchcase(name, one)) for one in patterns)
+
+
+def _can_be_addressed(site: Site) -> bool:
+    """Whether the id alone makes a thread's address."""
+    pages = (site.pages.thread, site.pages.comments)
+    return not any(url_templates.names(page.url) & {"url", "forum"} for page in pages if page is not None)
+
+
+def _as_before(state: RecentState) -> RecentState:
+    """The state of a look at a page that has not changed."""
+    assert state.marks is not None
+    return msgspec.structs.replace(state, pages=1, newest_at=state.marks.newest, front=state.marks.front)
+
+
+def _comment(message: RecentMessage, record: ThreadRecord, site: str, url: str, fetched_at: str) -> dict[str, Any] | None:
+    """The comment that a message is; None where its thread has to be read for it."""
+    if message.id is None or message.opening or message.has_unknown_parent or (message.body is None and not message.deleted):
+        return None
+    read = ReadComment(
+        id=message.id,
+        parent_id=message.parent_id,
+        body=message.body or "",
+        body_html=message.body_html,
+        author=message.author,
+        created_at=message.created_at,
+        edited_at=message.edited_at,
+        deleted=message.deleted,
+    )
+    return comment_item(read, site=site, thread=record.own or message.thread, url=url, fetched_at=fetched_at)
+
+
+def _told(told: Told, site: str, url: str, fetched_at: str, state: RecentState) -> Iterator[dict[str, Any]]:
+    """The replies of a thread, and the report by which its record counts them: as if its last page had been read."""
+    record, last = told.record, told.messages[-1]
+    for message in told.messages:
+        if (item := _comment(message, record, site, url, fetched_at)) is not None:
+            yield item
+    number = len(told.messages)
+    yield {
+        "kind": "check",
+        "site": site,
+        "id": record.own or told.thread,
+        "listed_as": told.thread if record.own else None,
+        "reply_count": None if record.listed is None else record.listed + number,
+        "last_reply_at": None if last.created_at is None else stamp(last.created_at),
+        "forum_id": last.forum_id,
+        "started_at": stamp(state.started_at),
+        "finished_at": max(fetched_at, stamp(state.started_at)),
+        "mode": "changed",
+        "first_page": record.last_page,
+        "last_page": record.last_page,
+        "requests": 0,
+        "comments": record.comments + number,
+        "whole": False,
+        "consistent": False,
+        "token": None,
+        "last_comment_id": last.id,
+        "cursor": record.cursor,
+        "listed": None,
+        "short": 0,
+        "reason": None,
+    }
+
+
+def _report(site: str, state: RecentState, stopped: str, reason: str | None) -> dict[str, Any]:
+    """The report of a look, its last item."""
+    return {
+        "kind": "scan",
+        "site": site,
+        "forum_id": RECENT,
+        "mode": "recent",
+        "started_at": stamp(state.started_at),
+        "finished_at": utc_now(),
+        "pages": max(1, state.pages),
+        "threads": state.messages,
+        "new": state.news,
+        "changed": 0,
+        "newest_at": state.newest_at and stamp(state.newest_at),
+        "oldest_at": state.oldest_at and stamp(state.oldest_at),
+        "front": msgspec.to_builtins(state.front),
+        "outcome": "complete" if reason is None else "failed",
+        "stopped": stopped,
+        "reason": reason,
+    }

@@ -1,0 +1,109 @@
+"""The page of the newest messages against the demo's forum: one request tells what all boards have, and the lists prove it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import redis
+
+from benchmarks.support.following import RECENT as PAGE
+from demo.forum.process import ForumProcess
+from demo.truth import compare
+from forums.records.start_tasks import RECENT, ForumTask, encode
+from forums.state import thread_records
+from forums.state.forum_states import ForumStates
+from forums.state.site_breakers import Breakers
+from forums.storage import Database
+from forums.writer.store import store
+from redis_components.keys import CrawlKeys
+from tests.support.demo_sites import declare
+from tests.support.fleet import ROOT
+from tests.support.processes import wait_until
+
+LISTS, DETAILS = (CrawlKeys.for_spider(spider) for spider in ("forum_list", "forum_detail"))
+LOOK = ForumTask(site="site", forum=RECENT, mode="recent")
+SCANS = [ForumTask(site="site", forum=f"f{number}") for number in range(1, 5)]
+
+
+class Crawl:
+    """A forum, and a fleet that does one thing after the other."""
+
+    def __init__(self, url: str, client: redis.Redis, forum: ForumProcess) -> None:
+        self.url, self.client, self.forum = url, client, forum
+
+    def run(self, *tasks: ForumTask, spiders: tuple[str, ...] = ("forum_list", "forum_detail")) -> dict[str, int]:
+        """The pages that the forum served meanwhile, by kind."""
+        before = self.served()
+        self.client.rpush(LISTS.start_tasks(), *map(encode, tasks))
+        environment = {**os.environ, "TRAWL_REDIS_URL": self.url}
+        for spider in spiders:  # one after the other: nothing that a list sees is being read meanwhile
+            command = [sys.executable, "-W", "error", "-m", "scrapy", "crawl", spider, "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1"]
+            done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=90, check=False)
+            assert done.returncode == 0, done.stderr
+            store(self.client, ["forum_list", "forum_detail"])
+        return {kind: number for kind, all_of_it in self.served().items() if (number := all_of_it - before.get(kind, 0))}
+
+    def served(self) -> dict[str, int]:
+        return {kind: sum(statuses.values()) for kind, statuses in self.forum.stats()["served"].items()}
+
+    def live(self, events: int, **behaviour: float) -> None:
+        until = self.forum.stats()["revision"] + events
+        self.forum.control(rate=500, **behaviour)
+        wait_until(lambda: self.forum.stats()["revision"] >= until, "the forum lives")
+        self.forum.control(rate=0, **dict.fromkeys(behaviour, 0.0))
+
+
+def test_one_request_tells_what_all_boards_have_and_the_lists_find_nothing_more(
+    tmp_path: Path, redis_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
+    monkeypatch.setenv("TRAWL_DATABASE_URL", f"sqlite:///{tmp_path / 'trawl.sqlite'}")
+    with ForumProcess(seed=4, forums=4, threads=12, comments=4, rate=0) as forum:
+        path = declare(tmp_path, "site", forum.url)
+        path.write_text(path.read_text() + PAGE)
+        fleet = Crawl(redis_url, redis_client, forum)
+        fleet.run(*SCANS)
+        assert fleet.run(LOOK, spiders=("forum_list",)) == {"recent": 1}, "all of it is stored already"
+
+        fleet.live(25)
+        new_threads = len(forum.truth()["posts"]) - 48
+        assert fleet.run(LOOK, spiders=("forum_list",)) == {"recent": 1}
+        assert redis_client.llen(DETAILS.start_tasks()) == new_threads, "replies are stored from the page; new threads are read"
+        truth = forum.truth()
+        with closing(sqlite3.connect(tmp_path / "trawl.sqlite")) as connection:
+            stored = dict(connection.execute("SELECT id, post_id FROM comments"))
+            known = {row[0] for row in connection.execute("SELECT id FROM posts")}
+        missing = truth["comments"].keys() - stored.keys()
+        assert len(known) == 48
+        assert len(missing) <= 10, "only those of new threads"
+        read = fleet.run(*SCANS)
+        assert read.pop("list") == 4
+        assert sum(read.values()) <= 3 * new_threads, "of all others the lists say what is stored"
+        with Database.from_url() as database:
+            assert [one.faults for one in compare(database, forum.truth(), "site")] == [frozenset(), frozenset()]
+        records = thread_records.look_up(redis_client, DETAILS, [f"site/{post}" for post in truth["posts"]])
+        assert [one for one in records.values() if one is None or one.told_at is not None] == [], (
+            "their tokens are the lists' now"
+        )
+
+        fleet.live(12, edit_rate=0.5, delete_rate=0.4)
+        fleet.run(LOOK, *SCANS)
+        fleet.run(LOOK)
+        with Database.from_url() as database:
+            posts, comments = compare(database, forum.truth(), "site")
+        assert (posts.missing, comments.missing) == ((), ())
+        assert comments.edited + comments.deleted > 0
+        assert len(comments.wrong) + len(comments.undeleted) < comments.edited + comments.deleted, (
+            "edits and removals are noticed"
+        )
+
+        path.write_text(path.read_text().replace('"/recent/{page}"', '"/nothing/{page}"'))
+        fleet.run(LOOK, spiders=("forum_list",))
+        assert ForumStates(redis_client).read([f"site/{RECENT}"])[f"site/{RECENT}"].errors == 1
+        assert Breakers(redis_client).open_ones() == {}, "the site can be watched without it"
