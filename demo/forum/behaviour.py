@@ -25,7 +25,8 @@ class Behaviour:
 
     `latency_ms` before each page; `error_rate` to `slow_body_rate` the share of pages (0 to 1) it happens to. `skew`: exponent
     of the power law of the rates over the forums. `wall`: what is answered with status 200 instead of a page ("login",
-    "captcha", "empty"; "" for none), of all forums and kinds of pages or of `wall_forum` and `wall_page` alone.
+    "captcha", "empty"; "" for none), of all forums and kinds of pages or of `wall_forum` and `wall_page` alone. `etags`: 1 to
+    send an ETag with each page, and 304 to who has it.
     """
 
     rate: float = 0.0
@@ -41,6 +42,7 @@ class Behaviour:
     wall: str = ""
     wall_forum: str = ""
     wall_page: str = ""
+    etags: float = 0.0
 
     def changed(self, wanted: object) -> Behaviour:
         """This behaviour with the settings of `wanted`, a dict of names and numbers; nothing else changes.
@@ -73,6 +75,7 @@ _LIMITS: dict[str, float] = {
     "latency_ms": MAX_LATENCY_MS,
     **dict.fromkeys(SHARES + CHANGES, 1.0),
     "skew": MAX_SKEW,
+    "etags": 1.0,
 }
 _WORDS: dict[str, tuple[str, ...]] = {
     "wall": ("", "login", "captcha", "empty"),

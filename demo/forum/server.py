@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
@@ -91,7 +92,7 @@ class ForumServer:
             if blocked := self._wall(kind, request, headers):
                 served["wall"] += 1
                 return blocked
-            response = _spoilt(fate) or _rendered(view, request, headers)
+            response = _spoilt(fate) or self._known(_rendered(view, request, headers), request)
             if fate is Spoilt.RESET:
                 served["reset"] += 1
                 return await send_half_and_reset(request, response)
@@ -99,6 +100,16 @@ class ForumServer:
             return await send_slowly(request, response) if fate is Spoilt.SLOW else response
 
         return handle
+
+    def _known(self, page: web.Response, request: web.Request) -> web.Response:
+        """The page with its ETag, or 304 without it to who has it; the page as it is where the forum sends none."""
+        if not self.behaviour.etags or page.status != 200 or not isinstance(page.body, bytes):
+            return page
+        tag = f'"{zlib.crc32(page.body):08x}"'
+        if request.headers.get("If-None-Match") == tag:
+            return web.Response(status=304, headers={"ETag": tag})
+        page.headers["ETag"] = tag
+        return page
 
     def _wall(self, kind: str, request: web.Request, headers: dict[str, str]) -> web.Response | None:
         """The soft block that this page is behind."""

@@ -70,6 +70,8 @@ class PostTask(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """Readings before this one that saw fewer than the list claimed."""
     cursor: str | None = None
     """URL of the page to begin with, where its number does not make it."""
+    pages: int = 0
+    """Of a check: pages of comments that the thread had, where it need not be read if none of them has changed; 0: it is read."""
     own: str | None = None
     """The thread's id as its own page says, where that is another one than the list's, `post`."""
     author: str | None = None

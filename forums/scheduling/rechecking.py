@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import redis
 
 from forums.records.start_tasks import NEWEST_FIELDS, ForumTask, PostTask, encode, thread_id
@@ -14,6 +15,7 @@ from forums.sites import Site, load_all, load_site
 from forums.state.request_ledger import Ledger, Spent
 from forums.state.scripts import script
 from forums.state.services import FORUM_DETAIL, FORUM_LIST
+from forums.state.thread_records import ThreadRecord, look_up
 from forums.storage import Database
 from forums.storage.due_checks import DueThread, take_due
 from redis_components.errors import ConfigError
@@ -64,7 +66,9 @@ def recheck(client: redis.Redis, database: Database, site: str | None = None, fo
         most = room if force or not history else math.ceil(room * (1 - HISTORY))
         due = take_due(database, one.name, moment, limit=most, lease=LEASE, force=force)
         if due:
-            tasks = [NamedTask(thread_id(one.name, thread.id), _check(one, thread)) for thread in due]
+            names = [thread_id(one.name, thread.id) for thread in due]
+            records = look_up(client, keys, names)
+            tasks = [NamedTask(name, _check(one, thread, records[name])) for name, thread in zip(names, due, strict=True)]
             waiting = in_turns + push_named(client, keys, tasks, NEWEST_FIELDS, lane="later")
         left[one.name] = min(room - len(due), _threads(request_budget.history_now(one, spent[one.name]), granted))
         report[one.name] = f"{len(due)} checks" if room else _why_none(one, spent[one.name], waiting)
@@ -106,8 +110,12 @@ def _why_none(site: Site, spent: Spent, waiting: int) -> str:
     return f"{request_budget.over(site, spent)}, {spent.later:.0f} of at most {most:.0f} for what may wait"
 
 
-def _check(site: Site, thread: DueThread) -> bytes:
-    return encode(PostTask(site=site.name, post=thread.id, forum=thread.forum_id, mode="check", url=thread.url))
+def _check(site: Site, thread: DueThread, record: ThreadRecord | None) -> bytes:
+    task = PostTask(site=site.name, post=thread.id, forum=thread.forum_id, mode="check", url=thread.url)
+    if record is not None and not record.is_gone and not record.short and record.own is None:
+        known = {"known": record.comments, "after": record.last_comment, "pages": record.last_page, "cursor": record.cursor}
+        task = msgspec.structs.replace(task, **known)
+    return encode(task)
 
 
 def _history(site: Site, forum: str, since: datetime | None) -> bytes:

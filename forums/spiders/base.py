@@ -74,19 +74,22 @@ def page_request(
     number: int = 1,
     priority: int = 0,
     conditional: bool | None = None,
+    stored: str = "",
     **kwargs: Any,
 ) -> Request:
     """The request for a page. `kwargs` are for the callback. Each page is asked for whenever somebody asks: no dupefilter.
 
     `conditional`: what its callback may get is a 304 (`redis_components.scrapy_glue.conditional`); False: it gets the whole page,
-    which is remembered to be asked for so; None: it is not remembered.
+    which is remembered to be asked for so; None: it is not remembered. `stored` is another text whenever something else is
+    stored of the page.
     """
     meta: dict[str, Any] = {
         "site": site.name,  # the name by which `trawl pause --site` knows it, and whose manners it follows
         "page": {"kind": kind, "forum": forum, "thread": thread, "number": number},
     }
     if conditional is not None:
-        meta |= {"conditional": file_digest(site), "conditional_reload": not conditional, "handle_httpstatus_list": [304]}
+        read_as = f"{file_digest(site)} {stored}".strip()
+        meta |= {"conditional": read_as, "conditional_reload": not conditional, "handle_httpstatus_list": [304]}
     return Request(url, callback=callback, errback=errback, cb_kwargs=kwargs, meta=meta, dont_filter=True, priority=priority)
 
 

@@ -19,12 +19,14 @@ from forums.sites.definition.url_templates import is_numbered
 from forums.sites.reading.read_page import CommentsPage, ThreadPage
 from forums.state.services import FORUM_DETAIL
 from redis_components.scheduler import set_aside
+from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.page_tracker import reason_of
 
 from .base import ForumSpider, page_request, read_page
 from .thread_reading import (
     Reading,
     Step,
+    ThreadWas,
     comments_known,
     follow,
     from_start,
@@ -74,6 +76,7 @@ class ForumDetailSpider(ForumSpider):
             author=task.author,
             created_at=task.created_at,
             last_activity=task.last_activity,
+            was=_was(site, task),
         )
         if task.mode == "changed" or site.pages.thread is None:
             return self._comments(site, reading, task.cursor if first > 1 else None)  # the cursor is of its last page
@@ -91,6 +94,8 @@ class ForumDetailSpider(ForumSpider):
             thread=reading.thread,
             number=reading.page,
             priority=LATER if reading.mode in ("check", "backfill") else 0,
+            conditional=None if reading.was is None else not reading.changed,
+            stored=reading.was.tag if reading.was is not None else "",
             reading=msgspec.to_builtins(reading),
         )
         if reading.own is not None:
@@ -110,6 +115,10 @@ class ForumDetailSpider(ForumSpider):
         """The post; then its comments, unless it says that it has none."""
         read = _with_requests(reading, response)
         site = site_in_use(response.meta["site"])
+        if read.was is not None and not read.changed and is_unchanged(response):
+            yield self._comments(site, read) if read.was.comments else _unchanged(site.name, read, read.was)
+            return
+        read = msgspec.structs.replace(read, changed=True)
         try:
             page: ThreadPage = await read_page(self, response)
         except UnreadablePage as error:
@@ -136,6 +145,14 @@ class ForumDetailSpider(ForumSpider):
         read = _with_requests(reading, response)
         site = site_in_use(response.meta["site"])
         spec = site.pages.comments
+        if read.was is not None and not read.changed:
+            if is_unchanged(response):
+                yield self._still_unchanged(site, read, read.was)
+                return
+            if read.page > 1:  # the pages before were not read
+                yield self._again(site, read)
+                return
+            read = msgspec.structs.replace(read, changed=True)
         try:
             page: CommentsPage = await read_page(self, response, url=read.url)
         except UnreadablePage as error:
@@ -161,6 +178,17 @@ class ForumDetailSpider(ForumSpider):
             url=None if numbered or read.page == 1 else response.url,
         )
         yield self._after(site, step, page.next)
+
+    def _still_unchanged(self, site: Site, read: Reading, was: ThreadWas) -> Any:
+        """The next page, or the report of a check that has nothing to tell."""
+        if read.page < was.pages:
+            return self._comments(site, msgspec.structs.replace(read, page=read.page + 1))
+        return _unchanged(site.name, read, was)
+
+    def _again(self, site: Site, read: Reading) -> Request:
+        """The thread from its beginning."""
+        read = from_start(msgspec.structs.replace(read, changed=True))
+        return self._opening(site, read) if site.pages.thread is not None else self._comments(site, read)
 
     def _after(self, site: Site, step: Step, following: str | None = None) -> Any:
         if step.go is None:
@@ -203,6 +231,8 @@ class ForumDetailSpider(ForumSpider):
         """
         if read.asked and read.asked != file_digest(site):
             return self._asked_again(site, place, read)
+        if read.was is not None and not read.changed and place["number"] > 1:
+            return self._again(site, read)  # the pages before were not read
         if place["kind"] == "comments" and place["number"] > 1:
             return self._after(site, missing(read, numbered=is_numbered(site.pages.comments.url)))
         if place["kind"] == "comments" and read.opened:
@@ -223,6 +253,27 @@ class ForumDetailSpider(ForumSpider):
         assert response.request is not None
         set_aside(self.crawler, response.request, f"{type(error).__name__}: {error}")
         return _check(site.name, read, reason=str(error))
+
+
+def _was(site: Site, task: PostTask) -> ThreadWas | None:
+    """The thread of a check, where its pages may say that they are what they were; their addresses are made of their numbers."""
+    if task.mode != "check" or task.pages < 1 or (task.pages > 1 and not is_numbered(site.pages.comments.url)):
+        return None
+    return ThreadWas(comments=task.known, last=task.after, pages=task.pages, cursor=task.cursor)
+
+
+def _unchanged(site: str, read: Reading, was: ThreadWas) -> dict[str, Any]:
+    """The report of a check of which no page has changed: what was stored is what there is."""
+    return _check(site, read) | {
+        "last_page": was.pages,
+        "comments": was.comments,
+        "whole": False,  # nothing was seen, so nothing was missed
+        "consistent": False,
+        "last_comment_id": was.last,
+        "cursor": was.cursor,
+        "listed": None,
+        "short": 0,
+    }
 
 
 def _with_requests(reading: dict[str, Any], response: Response) -> Reading:

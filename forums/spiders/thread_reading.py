@@ -28,6 +28,20 @@ WHOLE_PAGES = 10
 """A thread of which comments were removed, or not seen, is read whole where it has no more pages; else a check finds which."""
 
 
+class ThreadWas(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A thread as it is stored, before a check."""
+
+    comments: int = 0
+    last: str | None = None
+    pages: int = 1
+    cursor: str | None = None
+
+    @property
+    def tag(self) -> str:
+        """Another one whenever something else is stored: then what the pages said to be known again by does not count."""
+        return f"{self.comments} {self.last}"
+
+
 class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How far the reading of a thread has come; travels with its requests."""
 
@@ -63,6 +77,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: str | None = None
     last_activity: str | None = None
     asked: str = ""  # digest of the site file that made the page's URL
+    was: ThreadWas | None = None  # of a check that asks whether pages have changed: the thread as it is stored
+    changed: bool = False  # one of them has: the others are read, too
 
 
 class Step(NamedTuple):

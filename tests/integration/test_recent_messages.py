@@ -16,6 +16,7 @@ from benchmarks.support.following import RECENT as PAGE
 from demo.forum.process import ForumProcess
 from demo.truth import compare
 from forums.records.start_tasks import RECENT, ForumTask, encode
+from forums.scheduling.rechecking import recheck
 from forums.state import thread_records
 from forums.state.forum_states import ForumStates
 from forums.state.site_breakers import Breakers
@@ -40,7 +41,8 @@ class Crawl:
     def run(self, *tasks: ForumTask, spiders: tuple[str, ...] = ("forum_list", "forum_detail")) -> dict[str, int]:
         """The pages that the forum served meanwhile, by kind."""
         before = self.served()
-        self.client.rpush(LISTS.start_tasks(), *map(encode, tasks))
+        if tasks:
+            self.client.rpush(LISTS.start_tasks(), *map(encode, tasks))
         environment = {**os.environ, "TRAWL_REDIS_URL": self.url}
         for spider in spiders:  # one after the other: nothing that a list sees is being read meanwhile
             command = [sys.executable, "-W", "error", "-m", "scrapy", "crawl", spider, "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1"]
@@ -48,6 +50,18 @@ class Crawl:
             assert done.returncode == 0, done.stderr
             store(self.client, ["forum_list", "forum_detail"])
         return {kind: number for kind, all_of_it in self.served().items() if (number := all_of_it - before.get(kind, 0))}
+
+    def check(self, database: Database) -> dict[str, int]:
+        """Check every thread; how often the pages of threads were answered with which status."""
+        before = self.forum.stats()["served"]
+        recheck(self.client, database, "site", force=True)
+        self.run(spiders=("forum_detail",))
+        found: dict[str, int] = {}
+        for kind in ("post", "comment"):
+            for status, number in self.forum.stats()["served"][kind].items():
+                if more := number - before[kind].get(status, 0):
+                    found[status] = found.get(status, 0) + more
+        return found
 
     def served(self) -> dict[str, int]:
         return {kind: sum(statuses.values()) for kind, statuses in self.forum.stats()["served"].items()}
@@ -102,6 +116,14 @@ def test_one_request_tells_what_all_boards_have_and_the_lists_find_nothing_more(
         assert len(comments.wrong) + len(comments.undeleted) < comments.edited + comments.deleted, (
             "edits and removals are noticed"
         )
+
+        with Database.from_url() as database:
+            forum.control(etags=1)
+            assert set(fleet.check(database)) == {"200"}, "they were never checked"
+            assert set(fleet.check(database)) == {"304"}, "not one page is sent, or read, again"
+            fleet.live(6, edit_rate=1)
+            assert fleet.check(database).keys() == {"200", "304"}
+            assert [one.faults for one in compare(database, forum.truth(), "site")] == [frozenset(), frozenset()]
 
         path.write_text(path.read_text().replace('"/recent/{page}"', '"/nothing/{page}"'))
         fleet.run(LOOK, spiders=("forum_list",))
