@@ -104,6 +104,7 @@ async def _look(
     from forums.sites.definition import layers
     from forums.sites.discovery.draft_file import Draft
     from forums.sites.discovery.explore import Explorer
+    from forums.sites.discovery.linked_feed import recent_page
     from forums.sites.discovery.recognise import guesses
     from forums.sites.http.fetch import Visitor
     from forums.sites.http.user_agent import USER_AGENT
@@ -131,7 +132,11 @@ async def _look(
             if profile or shown.is_read:
                 return draft, guess, shown
         # Of unknown software, or with pages that its profile does not read: another skin, another version.
-        learned = _learned(None if profile else await explorer.look(response), response, known)
+        look = None if profile else await explorer.look(response)
+        learned = _learned(look, response, known)
+        if look is not None and learned.wrapper is not None:
+            recent = await recent_page(visitor, look, learned.wrapper.pages)
+            learned.wrapper.pages |= {"recent": recent} if recent else {}
         as_learned = await preview_of(learned, pages)
         if draft is None or as_learned.is_read:
             return learned, None, as_learned

@@ -95,7 +95,7 @@ def plan_recent(
         if can_tell and record is not None and _can_be_told(record, news):
             if behind := [one for one in news if _is_new(one, record)]:
                 told.append(Told(thread, record, behind))
-        elif (listed := _listed(news, record, state.started_at, file)) is not None:
+        elif (listed := _listed(news, record, state, file)) is not None:
             fetch.append(listed)
     return RecentPlan(
         fetch,
@@ -153,20 +153,21 @@ def _is_new(message: RecentMessage, record: ThreadRecord) -> bool:
 
 
 def _listed(
-    news: Sequence[RecentMessage], record: ThreadRecord | None, at: datetime, file: str
+    news: Sequence[RecentMessage], record: ThreadRecord | None, state: RecentState, file: str
 ) -> tuple[RecentMessage, Listed] | None:
     """What the newest row of a thread says, as a list would say it; None where it says nothing new."""
     row = news[-1]
-    thread = ListedThread(
-        id=row.thread, token=row.token or "", url=row.url, reply_count=row.reply_count, last_activity=row.created_at
-    )
+    replies, active = row.reply_count, row.created_at
+    thread = ListedThread(id=row.thread, token=row.token or "", url=row.url, reply_count=replies, last_activity=active)
     if record is None or record.is_gone or row.token is not None:
-        change = change_of(thread, record, at, file)
+        change = change_of(thread, record, state.started_at, file)
     elif row.id is not None:
-        all_stored = all(one.id is not None and _is_stored(one.id, record) for one in news)
-        change = Change.UNCHANGED if all_stored else Change.CHANGED
-    else:
-        change = Change.UNCHANGED if record.counts(row.reply_count) else Change.CHANGED
+        is_stored = all(one.id is not None and _is_stored(one.id, record) for one in news)
+        change = Change.UNCHANGED if is_stored else Change.CHANGED
+    elif replies is not None:
+        change = Change.UNCHANGED if record.counts(replies) else Change.CHANGED
+    else:  # a row that was not there before says that something was written; the first look says nothing
+        change = Change.UNCHANGED if state.marks is None else Change.CHANGED
     return None if change is Change.UNCHANGED else (row, Listed(thread, change, record))
 
 

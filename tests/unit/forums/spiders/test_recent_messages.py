@@ -133,3 +133,6 @@ def test_rows_may_be_threads() -> None:
     assert plan([row(4)], state(message(3))).fetch == []  # as many as are stored
     assert plan([row(5, token="4@x")], state(message(3))).fetch == []  # the token says that nothing has changed
     assert plan([row(4, token="5@x")], state(message(3))).fetch[0][1].thread.token == "5@x"
+    bare = RecentMessage(mark="t1 noon", digest="", thread="t1", created_at=at(15))
+    assert len(plan([bare], state(message(3))).fetch) == 1
+    assert plan([bare], state()).fetch == []  # at the first look everything is there that was there before

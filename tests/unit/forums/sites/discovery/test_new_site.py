@@ -9,6 +9,8 @@ import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
+from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
@@ -21,11 +23,13 @@ from forums.sites import Site, load_site
 from forums.sites.definition.site import Politeness
 from forums.sites.discovery.draft_file import Draft, text_of
 from forums.sites.discovery.explore import MOST_PAGES, Explorer
+from forums.sites.discovery.linked_feed import recent_page
 from forums.sites.discovery.preview import preview
 from forums.sites.discovery.wrapper import Wrapper, wrapper_of
 from forums.sites.http.fetch import Visitor
 from forums.sites.reading.read_page import ReadComment, ReadPost, read_comments, read_index, read_list
-from tests.support.unknown_forums import FORUMS, UnknownForum
+from forums.sites.reading.recent_page import read_recent
+from tests.support.unknown_forums import FORUMS, Thread, UnknownForum
 
 BASE = "http://forum.example"
 DATE = {"Date": "Sun, 22 Nov 2026 12:00:00 GMT"}
@@ -203,3 +207,56 @@ def test_a_new_file_limits_all_crawlers_at_a_site_elsewhere(base_url: str, rate:
         politeness = Politeness(**known["politeness"])
         assert (politeness.max_rate, politeness.max_concurrency, politeness.obey_robots) == (rate, rate, obey_robots)
         assert known["headers"] == {"User-Agent": "a (b@c)"}
+
+
+_FEED = '<link rel="alternate" type="application/{kind}+xml" href="/feed?new=1">'
+
+
+def with_feed(forum: UnknownForum, kind: str, address: Callable[[str], str]) -> Callable[[str], str | None]:
+    """Its pages with a link to a feed of the newest posts; `address` of a thread by its id."""
+    newest = sorted(((post.at, thread) for thread in forum.threads for post in thread.posts), key=lambda one: one[0])[-9:]
+
+    def entry(at: datetime, thread: Thread) -> str:
+        link = f"{BASE}{address(thread.id)}"
+        if kind == "atom":
+            links = f'<id>tag:x,{thread.id}</id><link rel="alternate" href="{link}"/>'
+            return f"<entry>{links}<updated>{at.isoformat()}</updated></entry>"
+        return f"<item><link>{link}</link><pubDate>{format_datetime(at)}</pubDate></item>"
+
+    entries = "".join(entry(at, thread) for at, thread in reversed(newest))
+    whole = {
+        "atom": f'<feed xmlns="http://www.w3.org/2005/Atom">{entries}</feed>',
+        "rss": f"<rss><channel>{entries}</channel></rss>",
+    }
+
+    def page(path: str) -> str | None:
+        found = whole[kind] if path == "/feed?new=1" else forum.page(path)
+        return found.replace("</head>", _FEED.format(kind=kind) + "</head>") if found else None
+
+    return page
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "address"),
+    [("tables", "rss", "/show.cgi?thread={}"), ("hex", "atom", "/thread/{}"), ("hex", "atom", "/elsewhere/{}")],
+)
+def test_a_linked_feed_of_threads_is_the_page_of_the_newest_messages(name: str, kind: str, address: str, folder: Path) -> None:
+    forum = FORUMS[name]()
+    visitor = Stored(with_feed(forum, kind, address.format))
+    found = asyncio.run(Explorer(visitor).look(asyncio.run(visitor.get(f"{BASE}/"))))
+    assert found is not None
+    wrapper = wrapper_of(found)
+    assert wrapper is not None
+    recent = asyncio.run(recent_page(visitor, found, wrapper.pages))
+    if address.startswith("/elsewhere"):
+        assert recent is None, "its entries lead to no thread that the list has"
+        return
+    assert recent is not None
+    wrapper.pages["recent"] = recent
+    site = site_of(wrapper, folder)
+    feed = asyncio.run(visitor.get(site.url("recent")))
+    newest = max(thread.last.at for thread in forum.threads)
+    messages = read_recent(site, feed).messages
+    assert len(messages) == 9
+    assert messages[0].created_at == newest
+    assert {one.thread for one in messages} <= {thread.id for thread in forum.threads}

@@ -1,0 +1,75 @@
+"""The feed that a forum's pages link, as the page of its newest messages in a site file."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin, urlsplit
+
+from forums.sites.definition.errors import UnreadablePage
+from forums.sites.definition.origins import place_of
+from forums.sites.http.fetch import FetchFailed
+from forums.sites.reading.xml_page import xml_of
+
+if TYPE_CHECKING:
+    from scrapy.http import TextResponse
+
+    from forums.sites.http.fetch import Visitor
+
+    from .explore import FoundForum
+
+MOST_FEEDS = 3
+"""Feeds that are tried."""
+LEAST = 0.6
+"""Of a feed's entries, those that lead to threads."""
+_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml")
+_LINKS = "//link[contains(concat(' ', @rel, ' '), ' alternate ')][@href]"
+_ADDRESS = ["./link[not(@rel) or @rel = 'alternate']/@href", "./link", "./guid", "./id"]
+_DATE = ["./updated", "./pubDate", "./date", "./published"]
+
+
+async def recent_page(visitor: Visitor, found: FoundForum, pages: dict[str, Any]) -> dict[str, Any] | None:
+    """The table `[pages.recent]` of a forum with these pages, where one of its pages links a feed of its threads."""
+    field, comments = pages["list"]["fields"].get("id"), pages["comments"]["url"]
+    pattern = field.get("regex") if isinstance(field, dict) else None
+    if pattern is None or "{forum" in comments:  # a feed does not say in which forum a thread is
+        return None
+    page = found.forums.page if found.forums is not None else found.listed.page
+    for url in _feeds(page.response)[:MOST_FEEDS]:
+        if await _leads_to_threads(visitor, url, pattern):
+            fields: dict[str, Any] = {"thread": {"select": _ADDRESS, "regex": pattern}, "created_at": _DATE}
+            if "{url}" in comments:
+                fields["url"] = _ADDRESS
+            parts = urlsplit(url)
+            address = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+            return {"url": address.replace("{", "%7B"), "format": "xml", "rows": "//item | //entry", "fields": fields}
+    return None
+
+
+def _feeds(response: TextResponse) -> list[str]:
+    """The feeds of the same place that a page links, in its order."""
+    links = response.selector.xpath(_LINKS)
+    found = [urljoin(response.url, link.attrib["href"]) for link in links if link.attrib.get("type", "").lower() in _TYPES]
+    return [url for url in dict.fromkeys(found) if place_of(url) == place_of(response.url)]
+
+
+async def _leads_to_threads(visitor: Visitor, url: str, pattern: str) -> bool:
+    """Whether most entries of a feed are of threads, and of more than one."""
+    try:
+        response = await visitor.get(url)
+        if response.status != 200:
+            return False
+        entries = [_address(entry) for entry in xml_of(response).iter("item", "entry")]
+    except (FetchFailed, UnreadablePage):
+        return False
+    threads = [found[1] for one in entries if (found := re.search(pattern, one)) is not None]
+    return len(set(threads)) > 1 and len(threads) >= LEAST * len(entries)
+
+
+def _address(entry: Any) -> str:
+    """As the site file's selectors find it."""
+    for path in _ADDRESS:
+        for one in entry.xpath(path):
+            if text := (one if isinstance(one, str) else one.text or "").strip():
+                return str(text)
+    return ""
