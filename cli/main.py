@@ -93,6 +93,7 @@ COMMANDS = {  # in the order of the help: panel, and the function or group of co
     "health": (LOOK, "health.health"),
     "audit": (LOOK, "audit.audit"),
     "doctor": (LOOK, "doctor.doctor"),
+    "bot": (LOOK, "bot.app"),
     "seed": (CHANGE, "seed.seed"),
     "seed-urls": (CHANGE, "seed_urls.seed_urls"),
     "rescan": (CHANGE, "rescan.rescan"),

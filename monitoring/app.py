@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from fastapi import FastAPI
-from fastapi.responses import PlainTextResponse, Response
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from forums.overview import problems
 from redis_components.server.printable import in_one_line
+from workers.process.bot_identity import DIRECTORY, MEDIA_TYPE, bot_identity
 
 from .api.access import NOBODY, Tokens
 from .exposition import CONTENT_TYPE, text_of
@@ -57,6 +58,15 @@ def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK, tokens: Tok
         grave = [in_one_line(str(one)) for one in problems(look()) if one.grave]
         lines = "\n".join(grave[:PROBLEMS_SAID]) or "ok"
         return PlainTextResponse(f"{lines}\n", status_code=503 if grave else 200, headers={"X-Content-Type-Options": "nosniff"})
+
+    @app.get(DIRECTORY)
+    def bot_directory(request: Request) -> Response:
+        """The key by which sites know the fleet's requests; 404 where they are not signed."""
+        identity = bot_identity()
+        if identity is None:
+            return PlainTextResponse("requests are not signed\n", status_code=404)
+        headers = {**identity.directory_headers(str(request.url)), "Cache-Control": "max-age=86400"}
+        return JSONResponse(identity.directory(), media_type=MEDIA_TYPE, headers=headers)
 
     desk = Desk(look, source.client, source.name, source.url, Login(tokens))
     app.include_router(login_routes(desk))

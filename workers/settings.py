@@ -73,6 +73,7 @@ DOWNLOADER_MIDDLEWARES = {
     "forums.sites.http.allowed_origins.AllowedSites": 50,
     "forums.sites.http.politeness.Manners": 60,  # the site's pace; before robots.txt is asked (100)
     "redis_components.scrapy_glue.conditional.ConditionalRequests": 940,  # 304; innermost, as the next one
+    "workers.crawler.sign_requests.SignRequests": 960,  # what it adds is of one request; without a key it is not there
     "forums.sites.http.politeness.SiteHeaders": 950,  # innermost: secrets are for trusted places only, and never in Redis
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,  # the next one in its place
     "redis_components.scrapy_glue.robots.RobotsTxt": 100,  # once for the fleet; Scrapy's lets waiting pages pass

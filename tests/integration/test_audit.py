@@ -75,6 +75,7 @@ SHOWING = {
     *("acl", "audit", "capacity", "config show", "db check", "doctor", "events list", "events refused", "export", "forums"),
     *("health", "history", "init", "items", "lanes", "logs", "nodes", "notify alarms", "notify test", "query", "read"),
     *("schedule list", "services check", "services list", "services show", "sites check", "sites list", "sites new"),
+    *("bot new", "bot show"),
     *("sites show", "sql", "status", "systemd", "tail", "top", "upgrade", "why", "jobs list", "jobs show", "versions list"),
 }
 """They change nothing of the fleet, its Redis or its database."""

@@ -25,6 +25,7 @@ from forums.sites.definition.site import Site
 from redis_components.errors import TrawlError
 from redis_components.frontier.retry_after import retry_after_s
 from redis_components.frontier.robots_cache import readable
+from workers.process.bot_identity import bot_identity
 from workers.process.public_addresses import Allowance, GuardedConnector, PrivateAddress, allowing, private_addresses_allowed
 
 from .politeness import headers_for, user_agent
@@ -153,7 +154,9 @@ class Visitor:
         return (user_agent(self._site) if self._site else None) or self._default_agent
 
     def _headers(self, url: str) -> dict[str, str]:
-        return (headers_for(self._site, url) if self._site else {}) or {"User-Agent": self._agent()}
+        named = (headers_for(self._site, url) if self._site else {}) or {"User-Agent": self._agent()}
+        identity = bot_identity()
+        return named | identity.headers_for(url) if identity else named
 
     async def _request(self, url: str) -> _Answer:
         await asyncio.sleep(max(0.0, self._next_at - time.monotonic()))

@@ -1,0 +1,53 @@
+"""`trawl bot`: the key by which sites can know the fleet (Web Bot Auth)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.views.output import print_json, say
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="The key by which sites know the fleet (Web Bot Auth).")
+
+
+@app.command()
+def new(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the private key is written; it must not exist.")],
+) -> int:
+    """Make a key: the private part goes into FILE, which you alone may read.
+
+    Then set TRAWL_BOT_KEY_FILE=FILE and TRAWL_BOT_AGENT=https://…, the place that serves what `trawl bot show` prints.
+
+    **Example:** `trawl bot new bot.pem`
+    """
+    from redis_components.errors import ConfigError
+    from workers.process.bot_identity import BotIdentity, new_key
+
+    key = new_key()
+    try:
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+            out.write(key)
+    except FileExistsError:
+        raise ConfigError(f"{file} exists: name another file, a key that sites know should not be lost") from None
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written: {error.strerror}") from None
+    say(f"{file}: the private key; sites know it as {BotIdentity(key.decode(), '').key_id}")
+    say(f"Set TRAWL_BOT_KEY_FILE={file.resolve()} and TRAWL_BOT_AGENT=https://…, where its public part is served.")
+    return 0
+
+
+@app.command()
+def show() -> int:
+    """Print the public key as a site wants it, and where it is to be served. The exporter serves it, too."""
+    from redis_components.errors import ConfigError
+    from workers.process.bot_identity import DIRECTORY, bot_identity
+
+    identity = bot_identity()
+    if identity is None:
+        raise ConfigError("requests are not signed: make a key with `trawl bot new FILE`, and set what it says")
+    say(f"{identity.agent.rstrip('/')}{DIRECTORY} is to answer with:", stderr=True)
+    print_json(identity.directory())
+    return 0

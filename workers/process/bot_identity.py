@@ -1,0 +1,137 @@
+"""Proof of who sends a request: HTTP message signatures (RFC 9421) as Web Bot Auth has them, with a key of Ed25519.
+
+A site finds the public key where `Signature-Agent` says, under `DIRECTORY`, and knows the fleet by it and not by addresses. What
+is signed is the host that is asked, and where the key is; a signature holds for `VALID_S` and has a nonce.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import secrets
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+from redis_components.errors import ConfigError
+from workers.environment.variables import BotAuth
+
+DIRECTORY = "/.well-known/http-message-signatures-directory"
+MEDIA_TYPE = "application/http-message-signatures-directory+json"
+VALID_S = 300
+HEADERS = ("Signature-Agent", "Signature-Input", "Signature")
+NO_LIBRARY = "signing requests needs the package http-message-signatures: pip install 'trawl-fleet[bot-auth]'"
+
+
+@dataclass
+class _Message:
+    """What the library signs."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+
+
+@dataclass
+class _Answer:
+    """The same of an answer."""
+
+    request: _Message
+    headers: dict[str, str] = field(default_factory=dict)
+    status_code: int = 200
+
+
+class BotIdentity:
+    """The fleet's key, and where its public part is served (`agent`, an https URL). Raises ConfigError."""
+
+    def __init__(self, key: str, agent: str) -> None:
+        try:
+            from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+            from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+            from http_message_signatures import HTTPMessageSigner, HTTPSignatureKeyResolver, algorithms
+        except ImportError as error:
+            raise ConfigError(NO_LIBRARY) from error
+        try:
+            private = load_pem_private_key(key.encode(), None)
+        except (ValueError, TypeError) as error:
+            raise ConfigError(
+                "TRAWL_BOT_KEY is not a private key in PEM without a password: make one with `trawl bot new`"
+            ) from error
+        if not isinstance(private, Ed25519PrivateKey):
+            raise ConfigError("TRAWL_BOT_KEY is not an Ed25519 key: make one with `trawl bot new`")
+        self.agent = agent
+        raw = private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        self._x = base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+        class Own(HTTPSignatureKeyResolver):
+            def resolve_private_key(self, key_id: str) -> Any:  # noqa: ARG002 - the library's interface
+                return private
+
+            def resolve_public_key(self, key_id: str) -> Any:  # noqa: ARG002 - as above
+                return private.public_key()
+
+        self._signer = HTTPMessageSigner(signature_algorithm=algorithms.ED25519, key_resolver=Own())
+
+    @property
+    def key_id(self) -> str:
+        """The thumbprint of the public key (RFC 7638, RFC 8037), by which a site knows it."""
+        canonical = json.dumps({"crv": "Ed25519", "kty": "OKP", "x": self._x}, separators=(",", ":"))
+        return base64.urlsafe_b64encode(hashlib.sha256(canonical.encode()).digest()).rstrip(b"=").decode()
+
+    def headers_for(self, url: str, method: str = "GET") -> dict[str, str]:
+        """The headers of a request."""
+        message = _Message(method, url, {"Signature-Agent": f'"{self.agent}"'})
+        self._sign(message, "web-bot-auth", ("@authority", "signature-agent"))
+        return message.headers
+
+    def directory(self) -> dict[str, Any]:
+        """The public key, as it is served under `DIRECTORY` (a JSON Web Key Set)."""
+        return {"keys": [{"kty": "OKP", "crv": "Ed25519", "x": self._x, "kid": self.key_id, "use": "sig", "alg": "EdDSA"}]}
+
+    def directory_headers(self, url: str) -> dict[str, str]:
+        """The headers of the directory's answer: signed for the host that was asked, by the key that it names."""
+        answer = _Answer(_Message("GET", url, {}))
+        self._sign(answer, "http-message-signatures-directory", ('"@authority";req',))
+        return answer.headers
+
+    def _sign(self, message: _Message | _Answer, tag: str, covered: tuple[str, ...]) -> None:
+        now = datetime.now(UTC)
+        self._signer.sign(
+            message,
+            key_id=self.key_id,
+            created=now,
+            expires=now + timedelta(seconds=VALID_S),
+            nonce=base64.b64encode(secrets.token_bytes(32)).decode(),
+            label="trawl",
+            tag=tag,
+            covered_component_ids=covered,
+        )
+
+
+def bot_identity() -> BotIdentity | None:
+    """That of the environment (TRAWL_BOT_KEY, TRAWL_BOT_AGENT); None where none is set. Raises ConfigError."""
+    declared = BotAuth.read()
+    key = declared.bot_key.get_secret_value() if declared.bot_key else ""
+    if not key and not declared.bot_agent:
+        return None
+    if not key or not declared.bot_agent:
+        missing = "TRAWL_BOT_AGENT, where its public part is served," if key else "TRAWL_BOT_KEY_FILE, the private key,"
+        raise ConfigError(f"{missing} is missing: requests are signed with both (docs/politeness.md)")
+    return _identity(key, declared.bot_agent)
+
+
+@lru_cache(maxsize=4)
+def _identity(key: str, agent: str) -> BotIdentity:
+    return BotIdentity(key, agent)
+
+
+def new_key() -> bytes:
+    """A private key, in PEM. Raises ConfigError."""
+    try:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+    except ImportError as error:
+        raise ConfigError(NO_LIBRARY) from error
+    return Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
