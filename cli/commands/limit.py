@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from redis_components.frontier.limits import LaneLimits
 
 MOST_HISTORY = 100
-_SETS = {"--rate", "--concurrency", "--per-hour", "--per-day", "--quiet", "--remove"}
+_SETS = {"--rate", "--concurrency", "--weight", "--per-hour", "--per-day", "--quiet", "--remove"}
 Site = Annotated[
     str | None,
     typer.Argument(metavar="[SITE]", help="The name of a site file, a host or a domain with its subdomains.", show_default=False),
@@ -23,6 +23,10 @@ Site = Annotated[
 Rate = Annotated[float | None, typer.Option(metavar="N", help="Requests per second.", show_default=False)]
 Burst = Annotated[int, typer.Option(metavar="N", help="Requests that may be sent at once after a pause.")]
 Concurrency = Annotated[int | None, typer.Option(metavar="N", help="Requests at a time.", show_default=False)]
+Weight = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Requests that it gets where another limited site gets one.", show_default=False),
+]
 PerHour = Annotated[int | None, typer.Option(metavar="N", help="Requests in any hour.", show_default=False)]
 PerDay = Annotated[int | None, typer.Option(metavar="N", help="Requests in any 24 hours.", show_default=False)]
 Quiet = Annotated[
@@ -41,6 +45,7 @@ def limit(
     rate: Rate = None,
     burst: Burst = 1,
     concurrency: Concurrency = None,
+    weight: Weight = None,
     per_hour: PerHour = None,
     per_day: PerDay = None,
     quiet: Quiet = None,
@@ -58,6 +63,7 @@ def limit(
         trawl limit
         trawl limit example.org --rate 3 --concurrency 4
         trawl limit books --per-hour 600 --per-day 5000
+        trawl limit books --weight 3
         trawl limit books --rate 1 --quiet "23:00-06:00 Europe/Berlin"
         trawl limit example.org --remove
         trawl limit example.org --history
@@ -69,7 +75,7 @@ def limit(
     from redis_components.keys import limits_key
     from workers.fleet.holds import who
 
-    given = any(value is not None for value in (rate, concurrency, per_hour, per_day, quiet))
+    given = any(value is not None for value in (rate, concurrency, weight, per_hour, per_day, quiet))
     if site is None and (given or remove):
         raise ConfigError("name a site: trawl limit SITE --rate N")
     if history:
@@ -87,7 +93,14 @@ def limit(
             limits.change(client, key, site, None)
         elif site is not None and given:
             wanted = limits.LaneLimits.of(
-                rate=rate, burst=burst, concurrency=concurrency, per_hour=per_hour, per_day=per_day, quiet=hours, by=who()
+                rate=rate,
+                burst=burst,
+                concurrency=concurrency,
+                weight=1 if weight is None else weight,
+                per_hour=per_hour,
+                per_day=per_day,
+                quiet=hours,
+                by=who(),
             )
             limits.change(client, key, site, wanted)
         _show(client, key, None if remove else site, as_json)
@@ -156,6 +169,7 @@ def _in_words(row: dict[str, Any]) -> str:
     parts = (
         row["rate"] and f"{row['rate']:g}/s" + (f" (burst {row['burst']})" if row["burst"] > 1 else ""),
         row["concurrency"] and f"{row['concurrency']} at a time",
+        row["weight"] > 1 and f"weight {row['weight']}",
         row["per_hour"] and f"{row['per_hour']}/h",
         row["per_day"] and f"{row['per_day']}/day",
         row["quiet"] and f"quiet {row['quiet']}",
@@ -172,6 +186,7 @@ def _row(lane: str, one: LaneLimits, left_alone_s: float) -> dict[str, Any]:
         "rate": one.rate,
         "burst": one.burst if one.rate else None,
         "concurrency": one.concurrency,
+        "weight": one.weight,
         "per_hour": one.within(HOUR_MS),
         "per_day": one.within(DAY_MS),
         "quiet": written(one.quiet_hours) or None,

@@ -32,12 +32,14 @@ def say_limits(client: redis.Redis, sites: Iterable[Site]) -> list[str]:
 
 def _limits_of(site: Site) -> LaneLimits | None:
     manners = site.politeness
-    if not any((manners.max_rate, manners.max_concurrency, manners.max_per_hour, manners.max_per_day, manners.quiet_hours)):
+    limits = (manners.max_rate, manners.max_concurrency, manners.max_per_hour, manners.max_per_day, manners.quiet_hours)
+    if not any(limits) and manners.weight == 1:
         return None
     return LaneLimits.of(
         rate=manners.max_rate,
         burst=manners.max_burst,
         concurrency=manners.max_concurrency,
+        weight=manners.weight,
         per_hour=manners.max_per_hour,
         per_day=manners.max_per_day,
         quiet=parse_quiet_hours(manners.quiet_hours, site.time_zone) if manners.quiet_hours else None,

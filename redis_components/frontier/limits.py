@@ -39,6 +39,8 @@ class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Requests that may be sent at once after a pause, without waiting for the rate."""
     concurrency: int | None = None
     """Requests at work at a time."""
+    weight: int = 1
+    """Requests that come at one turn, where lanes take turns."""
     quotas: tuple[tuple[int, int], ...] = ()
     """(requests, window in ms): so many in every window of that length, wherever it begins."""
     quiet: tuple[tuple[int, int], ...] = ()
@@ -56,6 +58,7 @@ class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         rate: float | None = None,
         burst: int = 1,
         concurrency: int | None = None,
+        weight: int = 1,
         per_hour: int | None = None,
         per_day: int | None = None,
         quiet: QuietHours | None = None,
@@ -66,6 +69,7 @@ class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             ("rate", rate, 1e-5, 1e4),
             ("burst", burst, 1, 10_000),
             ("concurrency", concurrency, 1, 10_000),
+            ("weight", weight, 1, 100),
             ("per hour", per_hour, 1, 10**9),
             ("per day", per_day, 1, 10**9),
         ):
@@ -73,7 +77,7 @@ class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 raise ConfigError(f"{name} = {value:g} is out of range: from {lowest:g} to {highest:g}")
         quotas = tuple((n, window) for n, window in ((per_hour, HOUR_MS), (per_day, DAY_MS)) if n is not None)
         hours = quiet or QuietHours()
-        own = cls(rate=rate, burst=burst, concurrency=concurrency, quotas=quotas, by=by)
+        own = cls(rate=rate, burst=burst, concurrency=concurrency, weight=weight, quotas=quotas, by=by)
         return msgspec.structs.replace(own, quiet=hours.hours, zone=hours.zone, offsets=hours.offsets)
 
     @property

@@ -200,7 +200,7 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
         return f"{self.ready()}:later"
 
     def all_limits(self) -> str:
-        """HASH: limits of lanes (site or domain -> JSON with rate, burst, concurrency, quotas, quiet hours, by), shared by all
+        """HASH: limits of lanes (site or domain -> JSON with rate, burst, concurrency, weight, quotas, quiet hours, by), of all
         crawls of the namespace; and `version`, another one after each change.
 
         Written by `trawl limit` and by `exchange.lua`, where a site asked to be left alone; read by `exchange.lua`.

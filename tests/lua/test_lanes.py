@@ -206,6 +206,25 @@ def test_lanes_are_served_in_turn_and_by_priority_inside(redis_client: redis.Red
     assert found == [b"a 3", b"a 4", b"b 3", b"b 4", b"c 3", b"c 4"]
 
 
+def test_lanes_take_turns_by_their_weight(redis_client: redis.Redis, crawler: Callable[..., Owner]) -> None:
+    for lane, weight in (("a.org", 3), ("b.org", 1), ("c.org", 1)):
+        limits.change(redis_client, KEYS.limits, lane, LaneLimits(weight=weight))
+    one = crawler("one", concurrency=10)
+    for lane in ("a.org", "b.org", "c.org"):
+        store(one, 60, lane)
+    found: list[bytes] = []
+    while len(found) < 100:
+        leases = taken(one)
+        assert leases, "while there is work, some is leased"
+        found += [lease.data for lease in leases]
+        for lease in leases:
+            one.frontier.ack(lease.id)
+        one.clock.advance(0.05)
+    of = {lane: sum(data.startswith(lane) for data in found[:90]) for lane in (b"a.org", b"b.org", b"c.org")}
+    assert 2.4 <= of[b"a.org"] / of[b"b.org"] <= 3.6, of
+    assert abs(of[b"b.org"] - of[b"c.org"]) <= 4, of
+
+
 def test_when_limits_are_removed_the_lane_is_emptied(redis_client: redis.Redis, crawler: Callable[..., Owner]) -> None:
     limit(redis_client, rate=0.001)
     one = crawler("one")

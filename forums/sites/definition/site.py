@@ -98,6 +98,9 @@ class Politeness(BaseModel):
     max_concurrency: int | None = Field(
         default=None, ge=1, le=10_000, description="requests of all crawlers together at a time; left out: no limit"
     )
+    weight: int = Field(
+        default=1, ge=1, le=100, description="requests that it gets where another site with limits gets one, while both have work"
+    )
     max_per_hour: int | None = Field(
         default=None, ge=1, le=10**9, description="requests of all crawlers together in any hour; left out: no limit"
     )

@@ -211,19 +211,30 @@ local function lease_of_lane(ready, limits, lane, now, wanted, lease)
   return now, closes_in(allowed.limit, now)
 end
 
+-- How many requests of each of these lanes come at one turn, by its weight, and the sum.
+local function weights_of(limits, lanes)
+  local known, weights, sum = #lanes > 1 and redis.pcall('HMGET', limits, unpack(lanes)) or {}, {}, 0
+  for i, lane in ipairs(lanes) do
+    weights[i] = lane == LATER and 0 or math.max(1, tonumber(string.match(known[i] or '', '"weight":(%d+)') or nil) or 1)
+    sum = sum + weights[i]
+  end
+  return weights, math.max(1, sum)
+end
+
 -- Up to `wanted` requests of the lanes that are due, those that waited longest first; a lane that is empty then is removed. Returns lanes that have quiet hours
 -- and in how many ms those begin.
 local function lease_lanes(ready, limits, now, wanted, lease)
   local closing = {}
   local lanes = lanes_of(ready)
   local due = redis.call('ZRANGEBYSCORE', lanes, '-inf', now + AHEAD_MS, 'LIMIT', 0, MOST_LANES)
-  local share = math.max(1, math.floor(wanted / math.max(1, #due)))
-  for _, lane in ipairs(due) do
+  local weights, sum = weights_of(limits, due)
+  local each = math.max(1, math.floor(wanted / sum))
+  for i, lane in ipairs(due) do
     if lane == LATER then
       wake_later(ready, now)
     elseif wanted > 0 then
       local given = 0
-      local again, closes = lease_of_lane(ready, limits, lane, now, math.min(share, wanted), function(score, member, at)
+      local again, closes = lease_of_lane(ready, limits, lane, now, math.min(weights[i] * each, wanted), function(score, member, at)
         given = given + 1
         return lease(lane, score, member, at)
       end)
