@@ -43,8 +43,12 @@ def test_what_a_guest_can_see_is_stored_and_stays_right(
         watch.scan(deep=True)
         assert (differences(first, watch.stored().seen), watch.dead()) == ([], [])
 
+        watch.look()
         forum.change()
         second = forum.truth()
+        if watch.look():
+            looked = [line for line in differences(second, watch.stored().seen, most=10_000) if "missing" in line]
+            print(f"\n{kind.name}: {len(looked)} missing after a look at the newest messages alone")  # noqa: T201 - as `_say`
         watch.scan()
         assert [line for line in differences(second, watch.stored().seen) if "missing" in line] == []
 

@@ -13,7 +13,8 @@ from typing import cast
 
 import redis
 
-from forums.records.start_tasks import ForumTask, PostTask, encode
+from forums.records.start_tasks import RECENT, ForumTask, PostTask, encode
+from forums.sites import load_site
 from forums.writer.store import store
 from redis_components.keys import CrawlKeys
 from tests.real_forums.software import Comment, Software, Topic, Truth
@@ -58,6 +59,14 @@ class Watch:
         tasks = [ForumTask(site=self.site, forum=forum, mode="deep" if deep else "scan") for forum in self._forum.forums()]
         self._client.rpush(LISTS.start_tasks(), *map(encode, tasks))
         self._crawl("forum_list", "forum_detail")
+
+    def look(self) -> bool:
+        """At the newest messages of the site, and what they say has changed; False where its file has no page of them."""
+        if load_site(self.site).pages.recent is None:
+            return False
+        self._client.rpush(LISTS.start_tasks(), encode(ForumTask(site=self.site, forum=RECENT, mode="recent")))
+        self._crawl("forum_list", "forum_detail")
+        return True
 
     def check(self) -> None:
         """Every topic that is stored, whole, as the re-check by age does it."""
