@@ -166,6 +166,8 @@ DASHBOARDS = (
                 says="At the limit crawlers start no page: the consumer is away, or refuses.",
                 queries={
                     "{{service}} wait": f"trawl_items_waiting{{{_SERVICE}}}",
+                    "{{service}} wait for {{group}}": f"trawl_item_group_waiting{{{_SERVICE}}}",
+                    "{{service}} in the hands of {{group}}": f"trawl_item_group_pending{{{_SERVICE}}}",
                     "{{service}} refused": f"trawl_bad_items{{{_SERVICE}}}",
                 },
             ),

@@ -19,6 +19,7 @@ from redis_components.fleet.registry import CrawlerRecord, CrawlerState
 from redis_components.fleet.rolls import Roll, RollState
 from redis_components.server import health
 
+from .group_metrics import GROUP_METRICS
 from .metric_spec import MetricSpec, Samples, number, of_crawl, stat
 from .site_metrics import SITE_METRICS
 from .stat_metrics import left_out
@@ -145,6 +146,7 @@ METRICS: tuple[MetricSpec, ...] = (
         "1 while so many items wait or were refused, or take so much memory, that crawlers start no page.",
         lambda c: c.backed_up,
     ),
+    *GROUP_METRICS,
     MetricSpec(
         name="trawl_crawl_in_another_redis",
         kind="gauge",

@@ -12,6 +12,7 @@ from forums.state.foreign_values import Foreign
 from forums.state.publication_delays import DelayHistogram
 from forums.state.request_ledger import Spent
 from forums.state.site_breakers import Breaker
+from redis_components.crawl_admin.group_states import GroupState
 from redis_components.crawl_admin.inspector import CrawlSnapshot, total_of
 from redis_components.crawl_admin.lanes import LaneView
 from redis_components.fleet.autoscaling import Autoscaled
@@ -44,6 +45,7 @@ class ServiceView:
     fault: str = ""  # why its queues cannot be read; their figures are 0 then, and mean nothing
     metrics: Mapping[str, str] = field(default_factory=dict)  # its stats that are metrics, by pattern: `counter`, `gauge`
     process_stats: Mapping[str, float] = field(default_factory=dict)  # of those: what single processes have set, summed
+    groups: tuple[GroupState, ...] = ()  # of its item stream, a bounded number, by name
 
     @classmethod
     def of(

@@ -22,6 +22,7 @@ from forums.state.publication_delays import PublicationDelays
 from forums.state.request_ledger import Ledger, Spent
 from forums.state.services import FORUM_LIST
 from forums.state.site_breakers import Breakers, drifted, wrong_files
+from redis_components.crawl_admin.group_states import group_states
 from redis_components.crawl_admin.inspector import CrawlSnapshot, empty_snapshot, snapshot
 from redis_components.crawl_admin.lanes import look
 from redis_components.crawl_admin.process_stats import sums
@@ -46,6 +47,7 @@ from .model import Overview, ServiceView, SitesView
 
 ERRORS_READ = 10
 MOST_LANES = 200  # a broad crawl may have as many as there are domains
+MOST_GROUPS = 20  # of one item stream, the declared ones first
 MOST_SERVICES = 200  # those of TRAWL_FLEET first; what others write into Redis must not make this endless
 FLEET_PARTS = (
     *(
@@ -176,7 +178,7 @@ class _Reading:
             size = sizes.get(name) if name in self._declared else 0
             fault = "" if crawl else self._unreadable[name]
             view = ServiceView.of(crawl or empty_snapshot(name), size, crawlers, held, self._now, fault=fault)
-            views.append(self._with_metrics(view, records.get(name)))
+            views.append(self._with_groups(self._with_metrics(view, records.get(name)), records.get(name)))
         return views
 
     def _with_metrics(self, view: ServiceView, record: CrawlRecord | None) -> ServiceView:
@@ -190,6 +192,14 @@ class _Reading:
 
         own = self.part(view.name, lambda: sums(self._client, record.keys, self._now, wanted)) or {}
         return replace(view, metrics=record.metrics, process_stats=own)
+
+    def _with_groups(self, view: ServiceView, record: CrawlRecord | None) -> ServiceView:
+        """With the consumer groups of its items; a service whose items are a list costs nothing."""
+        if record is None or not record.keys.item_groups or not view.is_known:
+            return view
+        keys = record.keys
+        found = self.part(view.name, lambda: group_states(self._client, keys, self._now, most=MOST_GROUPS))
+        return replace(view, groups=tuple(found or ()))
 
     def _snapshot(self, name: str, record: CrawlRecord | None) -> CrawlSnapshot | None:
         return snapshot(self._client, name, record=record) if record else snapshot(self._client, name, CrawlKeys.for_spider(name))

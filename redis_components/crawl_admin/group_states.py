@@ -55,19 +55,26 @@ def forget(client: redis.Redis, service: str, group: str) -> None:
     client.xgroup_destroy(keys.item_stream(), group)
 
 
-def group_states(client: redis.Redis, keys: CrawlKeys, now: float) -> list[GroupState]:
-    """The groups of the item stream, by name; none where it is a list. `now` is Redis's time in epoch s."""
+def group_states(client: redis.Redis, keys: CrawlKeys, now: float, *, most: int | None = None) -> list[GroupState]:
+    """The groups of the item stream, by name; none where it is a list. `now` is Redis's time in epoch s. With `most` no more
+    than that, the declared ones first.
+    """
     if not is_stream(client, keys):
         return []
     found: Any = client.xinfo_groups(keys.item_stream())
-    return sorted((_state(client, keys, group, now) for group in found), key=lambda one: one.name)
+    chosen = sorted(found, key=lambda one: (as_text(one["name"]) not in keys.item_groups, as_text(one["name"])))[:most]
+    with client.pipeline(transaction=False) as pipe:
+        for group in chosen:
+            pipe.xinfo_consumers(keys.item_stream(), group["name"])
+            pipe.xpending(keys.item_stream(), group["name"])
+        answers = iter(pipe.execute())
+    return sorted((_state(keys, group, next(answers), next(answers), now) for group in chosen), key=lambda one: one.name)
 
 
-def _state(client: redis.Redis, keys: CrawlKeys, group: dict[str, Any], now: float) -> GroupState:
-    name = as_text(group["name"])
-    consumers: Any = client.xinfo_consumers(keys.item_stream(), name)
-    pending: Any = client.xpending(keys.item_stream(), name)
-    oldest = pending["min"]
+def _state(
+    keys: CrawlKeys, group: dict[str, Any], consumers: list[dict[str, Any]], pending: dict[str, Any], now: float
+) -> GroupState:
+    name, oldest = as_text(group["name"]), pending["min"]
     return GroupState(
         name=name,
         declared=name in keys.item_groups,

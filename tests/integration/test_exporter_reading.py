@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 import redis
 
+from forums.overview.reader import MOST_GROUPS
 from monitoring.source import ANSWER_S, Source
+from redis_components.crawl_admin.item_group import tend
 from redis_components.errors import ConfigError
+from redis_components.fleet.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry
 from redis_components.frontier.messages import StatChange
 from redis_components.keys import CrawlKeys, FleetKeys
@@ -32,6 +35,29 @@ def test_it_reads_a_crawl_as_the_frontier_left_it(redis_client: redis.Redis, red
     assert (crawl.ready + crawl.leased, crawl.fingerprints, crawl.owners) == (3, 3, 1)
     assert crawl.stats["downloader/response_count"] == "41"
     assert abs(reading.now - redis_client.time()[0]) < 60
+
+
+def test_it_reads_the_groups_of_an_item_stream_the_declared_ones_first_and_a_bounded_number(
+    redis_client: redis.Redis, redis_url: str
+) -> None:
+    keys = CrawlKeys.for_spider("books", item_groups=["search", "files"])
+    CrawlRecords(redis_client).write(CrawlRecord(spider="books", keys=keys))
+    assert Source(redis_url, {"books": 1}).look().services[0].groups == (), "no item was stored yet"
+    tend(redis_client, keys)
+    for n in range(5):
+        redis_client.xadd("books:items", {"item": str(n)})
+    redis_client.xreadgroup("files", "one", {"books:items": ">"}, count=2)
+    for n in range(MOST_GROUPS):
+        redis_client.xgroup_create("books:items", f"a{n}")
+
+    reading = Source(redis_url, {"books": 1}).look()
+
+    groups = {one.name: one for one in reading.services[0].groups}
+    assert (reading.unreadable, len(groups)) == ({}, MOST_GROUPS)
+    assert {name: (one.waiting, one.pending, len(one.consumers)) for name, one in groups.items() if one.declared} == {
+        "files": (3, 2, 1),
+        "search": (5, 0, 0),
+    }
 
 
 def test_it_reads_the_fleet_and_a_size_that_was_set_wins_over_the_default(redis_client: redis.Redis, redis_url: str) -> None:

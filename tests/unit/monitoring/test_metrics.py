@@ -19,6 +19,7 @@ from forums.state.request_ledger import Spent
 from forums.state.site_breakers import Breaker, BreakerState
 from monitoring.exposition import FleetCollector, exposition, text_of
 from monitoring.metrics import METRICS, reference
+from redis_components.crawl_admin.group_states import ConsumerState, GroupState
 from redis_components.crawl_admin.inspector import CrawlSnapshot, empty_snapshot
 from redis_components.crawl_admin.lanes import LaneView
 from redis_components.fleet.beats import BeatView
@@ -111,6 +112,13 @@ SITES = SitesView(
 )
 
 
+DEAD, READS = ConsumerState(name="x:1", pending=3, idle_s=3600.0), ConsumerState(name="x:2", pending=0, idle_s=1.0)
+GROUPS = (
+    GroupState(name="files", declared=True, waiting=66, pending=67, oldest_s=68.0, consumers=(DEAD, READS)),
+    GroupState(name='a "b', declared=False, waiting=None, pending=69, oldest_s=None, consumers=()),  # Redis cannot say what waits
+)
+
+
 def viewed(
     *crawlers: CrawlerRecord, crawl: CrawlSnapshot = CRAWL, held: tuple[Held, ...] = (DEMO_IS_PAUSED,), desired: int | None = 22
 ) -> Overview:
@@ -121,7 +129,7 @@ def viewed(
         seconds=0.5,
         now=NOW,
         parts=("forum_list", *FLEET_PARTS),
-        services=(replace(ServiceView.of(crawl, desired, crawlers, held, NOW), metrics={"bbs/posts": "counter"}),),
+        services=(replace(ServiceView.of(crawl, desired, crawlers, held, NOW), metrics={"bbs/posts": "counter"}, groups=GROUPS),),
         crawlers=crawlers,
         nodes=(NODE,),
         beats=BeatView(leader="host:1", waiting=(), silent_s=0.75),
@@ -179,6 +187,13 @@ def test_every_figure_comes_out_under_its_name() -> None:
         "trawl_item_bytes": 46,
         "trawl_items_limit": 15,
         "trawl_items_backed_up": 1,
+        'trawl_item_group_waiting{group="files"}': 66,
+        'trawl_item_group_pending{group="files"}': 67,
+        'trawl_item_group_pending{group="a \\"b"}': 69,
+        'trawl_item_group_oldest_pending_seconds{group="files"}': 68,
+        'trawl_item_group_oldest_pending_seconds{group="a \\"b"}': 0,
+        'trawl_item_group_consumers{group="files"}': 1,
+        'trawl_item_group_consumers{group="a \\"b"}': 0,
         "trawl_crawl_in_another_redis": 0,
         "trawl_crawl_owners": 9,
         "trawl_acked_requests_total": 10,
