@@ -63,8 +63,8 @@ chaos: $(STAMP) ## Ten minutes of random deaths while a living forum is crawled;
 fuzz: $(STAMP) ## Look for pages that cost more than their size, and bytes that a reader does not refuse, with other examples each time (MINUTES=5 a target)
 	@FUZZ_MINUTES=$(or $(MINUTES),5) $(BIN)/python -m pytest -q tests/attacks/test_reading_fuzzed.py tests/attacks/test_fuzzed_inputs.py tests/unit/redis_components/test_fuzzed_records.py
 
-deaths: $(STAMP) ## Each way to die, of a crawler, a Redis, a fleet, and what it costs, into benchmarks/results/ (about 45 minutes)
-	@$(BIN)/python -m benchmarks kill_table deaths
+deaths: $(STAMP) ## Each way to die, of a crawler, a Redis, a fleet, any service, and what it costs, into benchmarks/results/ (about an hour)
+	@$(BIN)/python -m benchmarks kill_table deaths service_deaths unconsumed_items
 
 living: $(STAMP) ## A fleet follows a living forum, undisturbed and with SIGKILLs: coverage, delays, requests, into benchmarks/results/ (about 30 minutes)
 	@$(BIN)/python -m benchmarks living

@@ -31,7 +31,7 @@ SPEED = (
     "reading",
 )
 """What `make bench` runs."""
-DEATHS = ("kill_table", "deaths")
+DEATHS = ("kill_table", "deaths", "service_deaths", "unconsumed_items")
 """What `make deaths` runs."""
 LIVING = ("living",)
 """What `make living` runs."""

@@ -105,4 +105,6 @@ def _command() -> str:
     places.add_argument("--out")
     places.add_argument("--page")
     _, arguments = places.parse_known_args()
-    return " ".join(["python -m", f"benchmarks.{Path(sys.argv[0]).stem}", *map(shlex.quote, arguments)])
+    script = Path(sys.argv[0])
+    folder = f"{script.parent.name}." if script.parent.parent.name == "benchmarks" else ""
+    return " ".join(["python -m", f"benchmarks.{folder}{script.stem}", *map(shlex.quote, arguments)])

@@ -21,3 +21,10 @@ def test_supervision_costs_what_the_heartbeats_cost(tmp_path: Path) -> None:
     assert cpu["1"]["of a crawler"] > 0
     assert sent["slot_renew"]["1 crawlers"] > 0 == sent["slot_renew"]["no crawler"]
     assert slots["3"]["its commands"] > slots["1"]["its commands"]
+
+
+def test_a_service_of_any_spider_comes_through_a_death(tmp_path: Path) -> None:
+    figures = run_benchmark("service_deaths", ["--repetitions=1", "--only", "SIGKILL crawler"], tmp_path)
+    rows = figures["tables"][0]
+    assert [row["spider"] for row in rows] == ["scrapy.Spider", "scrapy-redis"]
+    assert {(row["pages lost"], row["items lost"], row["orphans"]) for row in rows} == {(0, 0, 0)}

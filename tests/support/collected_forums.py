@@ -26,13 +26,14 @@ PER_PAGE = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Forum:
-    """Post 1 has `hot` comments, every third post one, the others none."""
+    """Post 1 has `hot` comments, every third post `third`, the others none."""
 
     posts: int
     hot: int
+    third: int = 1
 
     def comments(self, number: int) -> int:
-        return self.hot if number == 1 else int(number % 3 == 0)
+        return self.hot if number == 1 else self.third * (number % 3 == 0)
 
     @property
     def items(self) -> int:

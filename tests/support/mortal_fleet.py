@@ -64,9 +64,12 @@ class MortalFleet(WatchedFleet):
         super().__init__(folder, f"{SPIDER}={size}", nodes="ab", beats=2, **environment)
 
     def __enter__(self) -> Self:
-        super().__enter__()
         self.site = self._stack.enter_context(link_site(self.folder, pages=0, latency_s=LATENCY_S))
-        return self
+        self.site_listens()
+        return super().__enter__()
+
+    def site_listens(self) -> None:
+        """Called when `site` answers, before anything of the fleet is started."""
 
     # a crawl
 
