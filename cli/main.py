@@ -69,6 +69,7 @@ RUN, LOOK, CHANGE, DATA, SITES = "Run the fleet", "Look", "Change what is crawle
 
 COMMANDS = {  # in the order of the help: panel, and the function or group of commands in `cli.commands`
     "up": (RUN, "up.up"),
+    "api": (RUN, "api.api"),
     "services": (RUN, "services.app"),
     "scale": (RUN, "scale.scale"),
     "autoscale": (RUN, "autoscale.autoscale"),

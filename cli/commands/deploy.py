@@ -32,7 +32,7 @@ def deploy(
 
     **Examples:**
 
-        trawl deploy ./shop --service books
+        trawl deploy . --service books
         trawl versions rollback books
     """
     from cli.access.redis import redis_client

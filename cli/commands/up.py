@@ -172,6 +172,7 @@ def _make_room(largest: dict[str, int]) -> None:
 
 
 def _welcome(log: _Log, size: dict[str, int], flower: FlowerAccess, exporter_port: int) -> None:
+    from forums.state.services import FORUM_LIST
     from redis_components.embedded import data_dir, redis_url
     from redis_components.server.url import masked
 
@@ -182,7 +183,8 @@ def _welcome(log: _Log, size: dict[str, int], flower: FlowerAccess, exporter_por
     log.line("trawl", f"Flower    {flower.url}  user {flower.user}, {flower.how_to_log_in}")
     log.line("trawl", f"exporter  http://127.0.0.1:{exporter_port}  (status page, /metrics)")
     log.line("trawl", f"logs      {data_dir() / 'logs'}  (one for each crawler)")
-    log.line("trawl", "Ctrl-C stops everything; in another terminal: trawl seed, trawl status --watch")
+    seed = "trawl seed, " if FORUM_LIST in size else ""
+    log.line("trawl", f"Ctrl-C stops everything; in another terminal: {seed}trawl status --watch")
 
 
 class _Log:

@@ -1,4 +1,4 @@
-"""`python -m monitoring.api`: serve the API until SIGTERM or SIGINT.
+"""`trawl api` and `python -m monitoring.api`: serve the API until SIGTERM or SIGINT.
 
 Exit code 0 after a signal, 1 if it cannot serve, 2 for wrong use.
 """

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
+from urllib.request import Request, urlopen
 
 import pytest
 import redis
@@ -19,6 +22,8 @@ from monitoring.api.routes import create_api
 from redis_components.errors import ConfigError
 from redis_components.fleet.audit import latest
 from redis_components.fleet.jobs import Jobs
+from tests.support.fleet import program
+from tests.support.processes import wait_until
 
 READ, ACT = "r" * 24, "a" * 24
 
@@ -174,6 +179,18 @@ def test_scrapyd_s_forms_are_understood_and_its_errors_are_its_own(api: Api, red
     assert api("GET", "//listprojects.json", token=login).body["projects"] == ["default"]
     refused = api("GET", "//listprojects.json")
     assert (refused.code, refused.body["status"], refused.body["message"]) == (401, "error", refused.body["detail"])
+
+
+def test_trawl_api_serves_it_with_the_port_that_is_named(redis_url: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "TRAWL_REDIS_URL": redis_url, "TRAWL_API_READ_TOKEN": READ}
+    with program(["-m", "cli.main", "api", "--port=0"], environment, tmp_path / "api.log") as api:
+        wait_until(lambda: "(/api/v1" in api.said(), api.said)
+        address = api.said().split("API at ")[1].split()[0]
+        request = Request(f"{address}/api/v1/jobs", headers={"Authorization": f"Bearer {READ}"})
+        with urlopen(request, timeout=60) as answer:
+            assert answer.status == 200
+        api.process.terminate()
+        assert api.wait() == 0
 
 
 def test_without_a_token_or_with_one_that_can_be_guessed_nothing_is_served(

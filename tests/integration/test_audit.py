@@ -73,12 +73,12 @@ def test_secrets_are_masked_and_lines_stay_lines() -> None:
 
 SHOWING = {
     *("acl", "audit", "capacity", "config show", "db check", "doctor", "events list", "events refused", "export", "forums"),
-    *("health", "history", "init", "items", "lanes", "logs", "nodes", "notify alarms", "notify test", "query", "read"),
+    *("api", "health", "history", "init", "items", "lanes", "logs", "nodes", "notify alarms", "notify test", "query", "read"),
     *("schedule list", "services check", "services list", "services show", "sites check", "sites list", "sites new"),
     *("bot new", "bot show"),
     *("sites show", "sql", "status", "systemd", "tail", "top", "upgrade", "why", "jobs list", "jobs show", "versions list"),
 }
-"""They change nothing of the fleet, its Redis or its database."""
+"""They change nothing of the fleet, its Redis or its database; those who use the API are audited with each act."""
 
 
 def test_every_changing_command_exists_and_options_before_it_do_not_hide_it() -> None:

@@ -21,7 +21,7 @@ from tests.support.plain_project import PlainFleet, plain_fleet
 from tests.support.processes import wait_until
 from workers.fleet.deploy import store
 from workers.fleet.environments import prepare
-from workers.fleet.project_wheel import build
+from workers.fleet.project_wheel import build, settings_module
 
 SPIDER = """
 import shelf
@@ -86,6 +86,8 @@ def test_a_project_without_a_build_is_always_packed_into_the_same_bytes_and_with
     (project / "requirements.txt").write_text("-r others.txt\n")
     with pytest.raises(ConfigError, match=r"'-r others\.txt': only requirements"):
         build(project, tmp_path, "shop.settings")
+    with pytest.raises(ConfigError, match=f"but {project / 'scrapy.cfg'} is: name that folder"):
+        settings_module(project / "shop")
 
 
 def test_only_the_wheel_that_was_deployed_is_installed_and_its_libraries_come_first(

@@ -206,7 +206,7 @@ class Api(Variables):
 
     api_read_token: Annotated[Secret | None, EmptyIsNone] = declare(
         None,
-        "token with which the API (`python -m monitoring.api`) and the page may be read, at least 16 characters; the API is off"
+        "token with which the API (`trawl api`) and the page may be read, at least 16 characters; the API is off"
         " while neither this nor the next is set ([http-api.md](http-api.md)), the page is open to this machine alone"
         " ([monitoring.md](monitoring.md#who-may-see-it))",
         shown="none",
