@@ -27,6 +27,7 @@ def items(
     """Show how many items wait, how that changed within a second, the oldest one, and whether a consumer takes them.
 
     Of a stream also its consumer groups: what waits for each, and what its consumers were given and have not acknowledged.
+    Items of a service's jobs, which go where its own go, stand in its line.
     """
     from cli.access.item_keys import item_keys
     from cli.access.names import check_spiders
@@ -41,6 +42,8 @@ def items(
         records = CrawlRecords(client).all()
         names = services or sorted({*desired_fleet(Registry(client)), *records})
         crawls = {name: item_keys(client, name) for name in names}
+        if not services:
+            crawls = {name: keys for name, keys in crawls.items() if not _of_its_service(name, crawls)}
         before = {name: _waiting(client, keys) for name, keys in crawls.items()}
         time.sleep(SAMPLE_S)
         rows = {name: _row(client, keys, before[name]) for name, keys in crawls.items()}
@@ -53,6 +56,12 @@ def items(
     else:
         say("The fleet has no service.")
     return 0
+
+
+def _of_its_service(name: str, crawls: Mapping[str, CrawlKeys]) -> bool:
+    """Whether it is a job (`books.3fa2c1d0`) whose items go where those of its service, which is shown, go."""
+    service = crawls.get(name.rpartition(".")[0])
+    return service is not None and service.item_stream() == crawls[name].item_stream()
 
 
 def _waiting(client: redis.Redis, keys: CrawlKeys) -> int:

@@ -118,7 +118,11 @@ def test_a_second_consumer_waits_and_what_cannot_be_kept_is_refused(
         assert waiting.wait(60) == 0
     assert (tmp_path / "books.jsonl").read_text() == '{"n":1}\n2\n'
     assert "it is not JSON" in trawl("dead", "items", "books").out
-    assert "books" in trawl("items").out
+    own, shared = CrawlKeys.for_spider("books.2"), CrawlKeys.for_spider("books.1", items="books:items")
+    for job, keys in (("books.1", shared), ("books.2", own)):
+        CrawlRecords(redis_client).write(CrawlRecord(spider=job, keys=keys))
+    assert list(json.loads(trawl("items", "--json").out)) == ["books", "books.2"], "a job's items are counted once"
+    assert list(json.loads(trawl("items", "books.1", "--json").out)) == ["books.1"]
 
 
 def test_what_cannot_be_consumed_is_one_line(trawl: Trawl, redis_client: redis.Redis) -> None:
