@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-fast test-servers lint test-scrapy-redis try-scrapy test-real-forums chaos deaths fuzz living bench peers format docs docs-site test-docs pictures stack lock wheels sbom licences audit containers test-containers clean
+.PHONY: help install demo test test-all test-fast test-servers lint test-scrapy-redis try-scrapy test-real-forums chaos deaths fuzz living bench peers format docs docs-site test-docs pictures stack lock wheels release sbom licences audit containers test-containers clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,6 +100,9 @@ lock: $(STAMP) ## Write deploy/locked.txt, every package of the image with its h
 
 wheels: $(STAMP) ## Build both wheels into dist/, byte by byte the same from the same commit
 	@$(BIN)/python packaging/wheels.py
+
+release: $(STAMP) ## Prepare a release and try it: version, changelog, wheels, image (VERSION=0.2.0; TAG=1 makes the commit and the tag)
+	@$(BIN)/python packaging/release.py "$(VERSION)" $(if $(TAG),--tag)
 
 sbom: $(STAMP) ## Write dist/sbom.json, what is installed here (CycloneDX)
 	@$(BIN)/python packaging/supply_chain.py sbom
