@@ -20,7 +20,7 @@ from forums.state.thread_records import ThreadRecord
 
 from .scan_marks import Marks
 from .scan_plan import Change, Listed, Stopped, change_of
-from .thread_reading import is_behind
+from .thread_reading import is_behind, number_of
 
 if TYPE_CHECKING:
     from forums.sites.reading.recent_page import RecentMessage
@@ -94,7 +94,7 @@ def plan_recent(
             continue
         if can_tell and record is not None and _can_be_told(record, news):
             if behind := [one for one in news if _is_new(one, record)]:
-                told.append(Told(thread, record, behind))
+                told.append(Told(thread, record, sorted(behind, key=lambda one: number_of(one.id or ""))))
         elif (listed := _listed(news, record, state, file)) is not None:
             fetch.append(listed)
     return RecentPlan(

@@ -214,6 +214,12 @@ def is_behind(one: str, after: str | None) -> bool | None:
     return mark is None or own[1] > mark[1]
 
 
+def number_of(one: str) -> int:
+    """The number that an id ends with; 0 for one that is something else."""
+    found = _numbered(one)
+    return found[1] if found else 0
+
+
 _NUMBERED = re.compile(r"(\D*)(\d{1,20})")
 
 

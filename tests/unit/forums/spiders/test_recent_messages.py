@@ -51,6 +51,8 @@ def plan(now: list[RecentMessage], looked: RecentState, record: ThreadRecord | N
 def test_replies_behind_what_is_stored_are_stored_as_they_stand_there() -> None:
     found = plan([message(16), message(15), message(14), message(13)], state(message(14), message(13)))
     (told,) = found.told
+    upside_down = plan([message(13), message(14), message(15), message(16)], state(message(14), message(13)))
+    assert upside_down.told == found.told, "a page may begin with the oldest"
     assert ([one.id for one in told.messages], found.fetch, found.stopped) == (["c15", "c16"], [], "overlap")
     assert (found.state.news, found.state.newest_at) == (2, at(16))
     assert [row.id for row in found.state.front] == ["c16", "c15", "c14", "c13"]
