@@ -56,7 +56,7 @@ test-docs: $(STAMP) ## Run each command that README.md and docs/ print, as print
 test-real-forums: $(STAMP) ## Crawl forum software that others wrote, installed from a registry, against its own database (ONLY="misago" for some)
 	@ONLY="$(ONLY)" $(BIN)/python -m pytest -q -s tests/real_forums
 
-chaos: $(STAMP) ## Ten minutes of random deaths while a living forum is crawled; everything must be stored; then each way to die, and 1000 interleavings of exchanges (CHAOS_SECONDS=600 CHAOS_SEED=n)
+chaos: $(STAMP) ## Ten minutes of random deaths while a living forum is crawled; everything must be stored and told; then each way to die, and 1000 interleavings of exchanges (CHAOS_SECONDS=600 CHAOS_SEED=n)
 	@CHAOS_SECONDS=$${CHAOS_SECONDS:-600} DEATHS=all $(BIN)/python -m pytest -q -s tests/faults/test_chaos.py tests/faults/test_deaths.py
 	@EXCHANGES=$${EXCHANGES:-1000} $(BIN)/python -m pytest -q tests/faults/test_exchange_properties.py
 

@@ -10,13 +10,19 @@ import os
 import random
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from demo.forum.process import ForumProcess
+from demo.truth import content_hash
+from forums.state.keys import ForumFleetKeys
+from forums.storage import Database, comments
 from tests.support.chaos import Chaos, choices
-from tests.support.forum_fleet import BOARDS, ForumFleet
-from tests.support.processes import none_left
+from tests.support.forum_fleet import BOARDS, SITE, ForumFleet
+from tests.support.processes import none_left, wait_until
+from tests.support.told_events import OUTPUT, RULES, StreamConsumer, Verdict, judge_events
 from tests.support.watched_fleet import MARK
 
 SHORT = "CHAOS_SECONDS" not in os.environ  # `make test`: the same deaths each time
@@ -39,14 +45,77 @@ def test_the_same_seed_gives_the_same_plan() -> None:
     assert plans[0] == plans[1] != plans[2]
 
 
+def comment_event(version: int, kind: str, text: str | None) -> dict[str, Any]:
+    fixed = {"row": "comment", "item": "c1", "thread": "p1", "author": "ada", "created_at": "2026-01-02T03:04:05Z"}
+    return {**fixed, "id": f"demo/comment/c1@{version}", "version": version, "type": kind, "text": text}
+
+
+def hash_of(text: str) -> str:
+    return content_hash(["c1", "p1", None, "ada", text, "2026-01-02T03:04:05Z"])
+
+
+FIRST, SECOND = comment_event(1, "new", "first"), comment_event(2, "edited", "second")
+
+
+@pytest.mark.parametrize(
+    ("events", "faults"),
+    [
+        ([FIRST, SECOND], []),
+        ([comment_event(1, "new", "second")], []),  # the first version was gone before it was read
+        ([], ["untold"]),
+        ([FIRST], ["untold"]),
+        ([FIRST, SECOND, SECOND], ["twice"]),
+        ([SECOND, FIRST], ["order", "untrue"]),
+        ([FIRST, SECOND, comment_event(3, "edited", "second")], ["untrue"]),
+        ([FIRST, comment_event(2, "edited", "another's"), comment_event(3, "edited", "second")], ["untrue"]),
+        ([FIRST, SECOND, comment_event(3, "deleted", "second")], ["untrue", "untold"]),
+        ([FIRST, comment_event(3, "edited", "second")], ["order"]),
+    ],
+)
+def test_the_judge_of_events_finds_what_differs_from_the_record(events: list[dict[str, Any]], faults: list[str]) -> None:
+    edited = {"c1": [(None, hash_of("first")), (1.0, hash_of("second"))]}
+    nothing: dict[str, Any] = {"posts": {}, "comments": {}}
+    truth = {"posts": {}, "comments": {"c1": hash_of("second")}, "edited": {**nothing, "comments": edited}, "deleted": nothing}
+    found = [fault.partition(":")[0] for fault in judge_events(events, truth, {}).faults]
+    assert sorted(set(found)) == sorted(faults)
+
+
+def test_a_change_that_was_taken_back_before_anybody_read_it_is_no_fault() -> None:
+    first, second = hash_of("first"), hash_of("second")
+    edited = {"posts": {}, "comments": {"c1": [(None, first), (1.0, second), (2.0, first)]}}
+    nothing: dict[str, Any] = {"posts": {}, "comments": {}}
+    truth = {"posts": {}, "comments": {"c1": first}, "edited": edited, "deleted": nothing}
+    assert judge_events([FIRST], truth, {}).faults == []
+    assert judge_events([FIRST, SECOND], truth, {}).faults == ["untold: comments c1 ends with version 2 of 3"]
+    assert judge_events([FIRST, SECOND, comment_event(3, "edited", "first")], truth, {}).faults == []
+
+
+def wait_told(fleet: ForumFleet, forum: ForumProcess, consumer: StreamConsumer) -> Verdict:
+    """The consumer's events against the forum's record, once they agree; where they do not, the last comparison."""
+    with Database.from_url(fleet.database_url) as database:
+        query = select(comments.c.id, comments.c.parent_id).where(comments.c.site == SITE)
+        parents = {row[0]: row[1] for row in database.stream(query)}
+    truth = forum.truth()
+    verdicts: list[Verdict] = []
+
+    def agree() -> bool:
+        consumer.take()
+        verdicts[:] = [judge_events(consumer.events, truth, parents)]
+        return not verdicts[0].untold  # what else is wrong does not become right by waiting
+
+    wait_until(agree, lambda: f"every event arrives; {verdicts[0].faults[:20]}\n{fleet.said()}", 90, every_s=1.0)
+    return verdicts[0]
+
+
 @pytest.mark.timeout(SECONDS + SETTLE_S * 2 + 120)
 def test_whatever_dies_the_whole_forum_is_stored_once_and_nobody_is_left(tmp_path: Path) -> None:
     say(f"\n{SECONDS:g} s of chaos, CHAOS_SEED={SEED}")
     with (
         none_left((MARK, str(tmp_path))),
         ForumProcess(seed=SEED, forums=BOARDS, threads=60, comments=5) as forum,
-        ForumFleet(tmp_path, forum) as fleet,
+        ForumFleet(tmp_path, forum, rules=RULES) as fleet,
     ):
+        consumer = StreamConsumer(fleet.client, ForumFleetKeys().event_stream(OUTPUT))
         forum.control(latency_ms=20, error_rate=0.02, throttle_rate=0.01, rate=LIFE_PER_S, **CHANGES)
         fleet.wait_whole_again()
         fleet.watch.forget()
@@ -56,6 +125,9 @@ def test_whatever_dies_the_whole_forum_is_stored_once_and_nobody_is_left(tmp_pat
         coverage = fleet.settle(SETTLE_S)
         say(f"{dict(chaos.dealt)}\nstored {[(one.table, one.stored, one.expected, one.edited, one.deleted) for one in coverage]}")
         assert all(one.complete for one in coverage), (coverage, f"{fleet.given_up()} given up")
+        verdict = wait_told(fleet, forum, consumer)
+        say(f"told {verdict.told}; {verdict.unseen} versions were gone before anybody read them")
+        assert verdict.faults == []
         assert max(fleet.watch.most.values()) == 1, fleet.watch.crowds
         assert fleet.orphans() == []
         assert fleet.stop() == []

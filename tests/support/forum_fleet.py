@@ -39,6 +39,7 @@ class ForumFleet(WatchedFleet):
         beats: int = 2,
         boards: int = BOARDS,
         sites: Path = ROOT / "demo" / "sites",
+        rules: str = "",  # what the rules file of events says; without it there is none
     ) -> None:
         self.database_url = f"sqlite:///{folder / 'trawl.sqlite'}"
         environment = {
@@ -47,6 +48,9 @@ class ForumFleet(WatchedFleet):
             "TRAWL_DEMO_URL": forum.url,
             "TRAWL_DATABASE_URL": self.database_url,
         }
+        if rules:
+            (folder / "events.toml").write_text(rules, "utf-8")
+            environment["TRAWL_EVENTS_FILE"] = str(folder / "events.toml")
         super().__init__(folder, sizes, nodes="".join(nodes), beats=beats, **environment)
         self.forum = forum
         self._boards = boards
