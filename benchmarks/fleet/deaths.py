@@ -17,7 +17,7 @@ from __future__ import annotations
 import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -143,7 +143,12 @@ def judge(report: Report, runs: Sequence[Run]) -> bool:
         (f"no orphans: {orphans}", not orphans),
         (f"no process, no lease, no held slot after the end: {left}", not left),
     ]
-    for limit_s, whose in ((CRAWLER_S, "a crawler"), (WORKER_S, "a worker, a node, a beat or Redis")):
+    return tell_aims(report, aims, tolls, {CRAWLER_S: "a crawler", WORKER_S: "a worker, a node, a beat or Redis"})
+
+
+def tell_aims(report: Report, aims: list[tuple[str, bool]], tolls: Sequence[Toll], limits: Mapping[float, str]) -> bool:
+    """Add these aims, and for each limit (s) that whose death it is for was over in time; whether all are reached."""
+    for limit_s, whose in limits.items():
         meant = [toll for toll in tolls if toll.death.limit_s == limit_s]
         if meant:
             worst = max(meant, key=lambda toll: toll.whole_s)

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.fleet.deaths import tell_aims
 from benchmarks.support.report import Report, options
 from tests.support.deaths import Toll, play
 from tests.support.mortal_service import Kind, MortalService
@@ -124,15 +125,8 @@ def judge(report: Report, runs: Sequence[Run]) -> bool:
         (f"no orphans: {orphans}", not orphans),
         (f"no process, no lease, no held slot after the end: {left}", not left),
     ]
-    for limit_s, whose in ((CRAWLER_S, "a crawler or its supervisor"), (WORKER_S, "a worker, a node or Redis")):
-        meant = [one.toll for one in runs if one.toll.death.limit_s == limit_s]
-        if meant:
-            worst = max(meant, key=lambda toll: toll.whole_s)
-            text = f"whole within {limit_s:g} s of the death of {whose}: worst {worst.whole_s:.1f} s, {worst.death.label}"
-            aims.append((text, worst.whole_s <= limit_s))
-    for text, reached in aims:
-        report.target(text, reached)
-    return all(reached for _, reached in aims)
+    limits = {CRAWLER_S: "a crawler or its supervisor", WORKER_S: "a worker, a node or Redis"}
+    return tell_aims(report, aims, [one.toll for one in runs], limits)
 
 
 if __name__ == "__main__":

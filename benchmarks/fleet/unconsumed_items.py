@@ -13,14 +13,13 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from pathlib import Path
 
 from benchmarks.support.report import Report, options
 from redis_components.crawl_admin.inspector import snapshot
-from tests.support.collected_forums import ITEMS, SERVICE, CollectorFleet, Forum, forums_site, truth
+from tests.support.collected_forums import SERVICE, CollectorFleet, Forum, forums_site, plain_consumers, truth
 from tests.support.processes import wait_until
 
 SETTLED_S = 10.0
@@ -29,30 +28,14 @@ PATIENCE_S = 900.0
 
 def consume(fleet: CollectorFleet, consumers: int, number: int) -> list[bytes]:
     """What so many BLPOP consumers get together until they have `number` items and no more come for a moment."""
-    taken: list[bytes] = []
-    stop = threading.Event()
-
-    def take() -> None:
-        client = fleet.redis.client()
-        while not stop.is_set():
-            if item := client.blpop([ITEMS], 1):
-                taken.append(item[1])
-
-    threads = [threading.Thread(target=take) for _ in range(consumers)]
-    for thread in threads:
-        thread.start()
     client = fleet.redis.client()
+    with plain_consumers(fleet, consumers) as taken:
 
-    def idle() -> bool:
-        shot = snapshot(client, SERVICE)
-        return len(taken) >= number and (shot.items, shot.ready, shot.leased, shot.start_tasks) == (0, 0, 0, 0)
+        def idle() -> bool:
+            shot = snapshot(client, SERVICE)
+            return len(taken) >= number and (shot.items, shot.ready, shot.leased, shot.start_tasks) == (0, 0, 0, 0)
 
-    try:
         wait_until(idle, lambda: f"{number} items come; {len(taken)}\n{fleet.said()}", PATIENCE_S)
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
     return taken
 
 

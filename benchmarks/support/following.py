@@ -21,6 +21,7 @@ from forums.sites.definition.site import Schedule
 from forums.storage import Database
 from redis_components.fleet.schedules import Schedules, StoredEntry
 from tests.support.chaos import Blow, Chaos, choices
+from tests.support.demo_sites import RECENT_PAGE
 from tests.support.fleet import ROOT
 from tests.support.forum_fleet import SITE, ForumFleet
 from tests.support.processes import none_left
@@ -110,28 +111,6 @@ def boards(number: int) -> list[str]:
     return [f"f{one}" for one in range(1, number + 1)]
 
 
-RECENT = """
-[pages.recent]
-url = "/recent/{page}"
-format = "json"
-rows = "messages"
-pages = "pages"
-
-[pages.recent.fields]
-thread = "post_id"
-forum_id = "forum_id"
-id = "id"
-opening = "opening"
-body = "body"
-parent_id = "parent_id"
-author = "author"
-created_at = "created_at"
-edited_at = "edited_at"
-deleted = "deleted"
-"""
-"""The forum's newest messages, for a site file."""
-
-
 def site_file(folder: Path, plan: Plan) -> Path:
     """The demo's site with so many boards and the default schedule but for the budget, accelerated; with its newest messages if
     wanted. Returns the folder of site files.
@@ -148,7 +127,7 @@ min_interval_s = {usual.min_interval_s / pace}
 max_interval_s = {usual.max_interval_s / pace}
 recheck_days = {usual.recheck_days / pace}
 """
-    text += RECENT if plan.signals else ""
+    text += RECENT_PAGE if plan.signals else ""
     sites = folder / "sites"
     sites.mkdir()
     (sites / "demo.toml").write_text(text, "utf-8")

@@ -36,9 +36,9 @@ class Bodies:
         return body
 
 
-def page_count(entries: int) -> int:
-    """How many pages `entries` fill; an empty list has one, empty, page."""
-    return max(1, -(-entries // PAGE_SIZE))
+def page_count(entries: int, size: int = PAGE_SIZE) -> int:
+    """How many pages `entries` fill, `size` each; an empty list has one, empty, page."""
+    return max(1, -(-entries // size))
 
 
 def page_number(text: str, pages: int, what: str) -> int:

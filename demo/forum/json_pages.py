@@ -43,7 +43,7 @@ class JsonPages:
 
     def recent(self, page: str) -> bytes:
         """`/recent/{page}`: 50 messages of all forums, the newest first; opening posts have their thread's id."""
-        pages = max(1, -(-len(self._world.latest) // RECENT))
+        pages = page_count(len(self._world.latest), RECENT)
         number = page_number(page, pages, "the newest messages")
         return self._bodies.get(
             "recent", self._world.revision, ("json", number), lambda: _recent_page(self._world, number, pages)

@@ -22,6 +22,7 @@ from forums.records.file_digest import file_digest
 from forums.records.items import now_in_reading
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, site_in_use
 from forums.sites.definition.origins import elsewhere
+from forums.sites.definition.required_fields import DISPENSABLE
 from forums.sites.http import soft_block
 from forums.sites.http.allowed_origins import NotAllowed
 from forums.sites.http.soft_block import BlockVerdict, Cause
@@ -249,7 +250,7 @@ class SiteWatch:
     def _stumbled(self, request: Request, site: Site, page: Mapping[str, Any], found: BlockVerdict) -> Request | None:
         """It will be tried again; where the site is held, or is from now on, it waits for that and not counted."""
         self._inc_value(f"sites/{site.name}/{page['kind']}/stumbled/{found.cause}")
-        if page["kind"] == "recent":
+        if page["kind"] in DISPENSABLE:
             return None
         if self._is_held(site):
             return sent_again(request, request.meta.get(BLOCKED, 0), waits=True)
@@ -261,7 +262,7 @@ class SiteWatch:
     def _blocked(self, request: Request, site: Site, page: Mapping[str, Any], found: BlockVerdict) -> Request:
         blocks = request.meta.get(BLOCKED, 0) + 1
         self._inc_value(f"sites/{site.name}/{page['kind']}/blocked/{found.cause}")
-        if page["kind"] == "recent":  # a site may do without it: the lists go on
+        if page["kind"] in DISPENSABLE:
             raise SiteBlocked(f"blocked by {found.reason}")
         health, is_held = self._of(site, page), self._is_held(site)
         url = first_url(request) if found.cause is Cause.ELSEWHERE else request.url  # many pages may lead to one

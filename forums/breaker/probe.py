@@ -22,7 +22,7 @@ from scrapy.http import TextResponse
 
 from forums.sites import Site, SiteError, UnreadablePage, load_all, load_site, site_names
 from forums.sites.definition.pages import PageKind
-from forums.sites.definition.required_fields import NEEDED
+from forums.sites.definition.required_fields import DISPENSABLE, NEEDED
 from forums.sites.http import soft_block
 from forums.sites.http.fetch import FetchFailed, Visitor
 from forums.sites.http.soft_block import BlockVerdict, Cause
@@ -56,7 +56,7 @@ PROBE_S = 15.0
 """A probe that takes longer says that its site does not answer."""
 LOCK_S = 70
 """Longer than the task may take: one process of the node's few is enough for sites that hang."""
-MUST_HAVE = {kind: (ROWS, *fields) if kind == "list" else fields for kind, fields in NEEDED.items() if kind != "recent"}
+MUST_HAVE = {kind: (ROWS, *fields) if kind == "list" else fields for kind, fields in NEEDED.items() if kind not in DISPENSABLE}
 """What pages of each kind may not lose: fields, and the rows of lists; new threads have no comments."""
 
 _careful: ContextVar[bool] = ContextVar("trawl_careful_probe", default=False)

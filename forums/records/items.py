@@ -96,6 +96,35 @@ def comment_item(read: ReadComment, *, site: str, thread: str, url: str, fetched
     }
 
 
+def scan_item(
+    *,
+    site: str,
+    forum: str,
+    mode: str,
+    started_at: str,
+    pages: int,
+    threads: int,
+    outcome: str,
+    stopped: str,
+    reason: str | None,
+    **more: Any,
+) -> dict[str, Any]:
+    """The report of a scan, its last item. `more`: what it learned of the forum."""
+    return {
+        "kind": "scan",
+        "site": site,
+        "forum_id": forum,
+        "mode": mode,
+        "started_at": started_at,
+        "finished_at": utc_now(),
+        "pages": pages,
+        "threads": threads,
+        "outcome": outcome,
+        "stopped": stopped,
+        "reason": reason,
+    } | more
+
+
 def forum_item(read: ListedForum, *, site: str, fetched_at: str) -> dict[str, Any]:
     """A forum that the index lists."""
     return {

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from forums.freshness import DAY_S, IntervalBounds, intervals
 from forums.records.start_tasks import INDEX, NO_FORUMS, RECENT, ForumTask
@@ -47,11 +46,7 @@ def watched(site: Site, found: Mapping[str, ForumState]) -> list[str]:
     if rules is None:
         return [*recent, *site.forums]
     more = [forum for forum, state in found.items() if state.found_at is not None and forum not in site.forums]
-    kept = [
-        forum
-        for forum in more
-        if _fits(rules.include, forum, found[forum].name) and not _fits(rules.exclude, forum, found[forum].name)
-    ]
+    kept = [forum for forum in more if rules.lets_in(forum, found[forum].name)]
     return [INDEX, *recent, *site.forums, *sorted(kept)]
 
 
@@ -89,7 +84,3 @@ def _index(site: Site, state: ForumState, limits: IntervalBounds) -> Due:
     wait_s = min(limits.clamp(INDEX_S) * 2 ** min(state.errors, 30), limits.max_s)
     task = ForumTask(site=site.name, forum=INDEX, mode="index")
     return Due(forum=INDEX, task=task, at=(state.tried_at or 0.0) + wait_s, interval_s=wait_s, cost=1.0)
-
-
-def _fits(patterns: Sequence[str], forum: str, name: str | None) -> bool:
-    return any(fnmatchcase(forum, pattern) or (name is not None and fnmatchcase(name, pattern)) for pattern in patterns)

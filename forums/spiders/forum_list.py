@@ -12,7 +12,7 @@ from scrapy.spidermiddlewares.httperror import HttpError
 
 from forums.breaker.missing_site_file import site_of_task
 from forums.records.file_digest import file_digest
-from forums.records.items import forum_item, moment_of, stamp, utc_now
+from forums.records.items import forum_item, moment_of, scan_item, stamp, utc_now
 from forums.records.start_tasks import INDEX, RECENT, ForumTask
 from forums.sites import Site, UnreadablePage, site_in_use
 from forums.sites.reading.read_page import IndexPage, ListedForum, ListPage
@@ -26,7 +26,6 @@ from redis_components.scrapy_glue.page_tracker import reason_of
 from .base import page_request, read_page
 from .recent_messages import RecentState
 from .recent_scan import RecentSpider
-from .scan_marks import Marks, read_marks
 from .scan_plan import ScanState, begun, is_gap, plan_page, told_until
 from .thread_tasks import checks_of, task_of
 from .unchanged_list import finished
@@ -100,11 +99,11 @@ class ForumListSpider(RecentSpider):
         except UnreadablePage as error:
             yield self._failed(site.name, forum, state, f"page {number}: {error}")
             return
-        marks = await self.in_thread(lambda: self._marks(site.name, forum)) if number == 1 else None
-        recent = await self.in_thread(lambda: self._marks(site.name, RECENT)) if number == 1 and site.pages.recent else None
+        marks, recent = await self.marks_of(site.name, forum, RECENT) if number == 1 else (None, None)
         records = await self.stored_threads(site.name, [thread.id for thread in listing.threads])
         if number == 1:
-            state = msgspec.structs.replace(state, marks=marks, told_until=told_until(recent, state.started_at))
+            told = told_until(recent if site.pages.recent else None, state.started_at)
+            state = msgspec.structs.replace(state, marks=marks, told_until=told)
         plan = plan_page(
             state,
             listing.threads,
@@ -137,7 +136,7 @@ class ForumListSpider(RecentSpider):
 
     async def _unchanged(self, response: Response, site: Site, forum: str, state: ScanState) -> Any:
         """The report of a scan whose first page has not changed; the request for the whole page where that is not all."""
-        marks = await self.in_thread(lambda: self._marks(site.name, forum))
+        (marks,) = await self.marks_of(site.name, forum)
         records = await self.stored_threads(site.name, [row.id for row in marks.front]) if marks else {}
         ended = finished(state, marks, records, order=site.pages.list.order, file=file_digest(site))
         if ended is None and response.meta.get("conditional_reload"):
@@ -159,9 +158,6 @@ class ForumListSpider(RecentSpider):
         }
         if seen:
             await self.in_thread(lambda: thread_records.adopt(self.server, details, seen))
-
-    def _marks(self, site: str, forum: str) -> Marks | None:
-        return read_marks(self.server, frontier_of(self.crawler).config.keys, f"{site}/{forum}")
 
     def scan_failed(self, failure: Failure) -> Iterator[Any]:
         """End the scan: the next one begins at page 1 anyway. A page that is gone (404) is the end of a list that became
@@ -216,39 +212,35 @@ class ForumListSpider(RecentSpider):
     def _index_report(self, site: str, number: int, index: dict[str, Any], outcome: str, reason: str | None) -> dict[str, Any]:
         if reason:
             self.logger.warning("the forums of %s could not be listed: %s", site, reason)
-        return {
-            "kind": "scan",
-            "site": site,
-            "forum_id": INDEX,
-            "mode": "index",
-            "started_at": index["started_at"],
-            "finished_at": utc_now(),
-            "pages": number,
-            "threads": 0,
-            "outcome": outcome,
-            "stopped": "error" if reason else "end",
-            "reason": reason,
-        }
+        return scan_item(
+            site=site,
+            forum=INDEX,
+            mode="index",
+            started_at=index["started_at"],
+            pages=number,
+            threads=0,
+            outcome=outcome,
+            stopped="error" if reason else "end",
+            reason=reason,
+        )
 
 
 def _report(site: str, forum: str, state: ScanState, outcome: str, stopped: str, reason: str | None) -> dict[str, Any]:
     """The scan's report, its last item. What it left to the page of the newest messages, the next scan sees again."""
     newest = min(state.newest_at, state.told_until) if state.left and state.newest_at and state.told_until else state.newest_at
-    return {
-        "kind": "scan",
-        "site": site,
-        "forum_id": forum,
-        "mode": state.mode,
-        "started_at": stamp(state.started_at),
-        "finished_at": utc_now(),
-        "pages": state.pages,
-        "threads": state.threads,
-        "new": state.new,
-        "changed": state.changed,
-        "newest_at": newest and stamp(newest),
-        "oldest_at": state.oldest_at and stamp(state.oldest_at),
-        "front": msgspec.to_builtins(state.front),
-        "outcome": outcome,
-        "stopped": stopped,
-        "reason": reason,
-    }
+    return scan_item(
+        site=site,
+        forum=forum,
+        mode=state.mode,
+        started_at=stamp(state.started_at),
+        pages=state.pages,
+        threads=state.threads,
+        outcome=outcome,
+        stopped=stopped,
+        reason=reason,
+        new=state.new,
+        changed=state.changed,
+        newest_at=newest and stamp(newest),
+        oldest_at=state.oldest_at and stamp(state.oldest_at),
+        front=msgspec.to_builtins(state.front),
+    )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
-from fnmatch import fnmatchcase
+from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from scrapy import Request
 
-from forums.records.items import comment_item, stamp, utc_now
+from forums.records.items import comment_item, scan_item, stamp, utc_now
 from forums.records.start_tasks import RECENT, PostTask, encode, is_wide, thread_id
 from forums.sites import Site, UnreadablePage, site_in_use
 from forums.sites.definition import url_templates
@@ -70,7 +69,7 @@ class RecentSpider(ForumSpider):
         """Store the replies that can be stored as they stand here, have threads read, go on or end with a report."""
         state, site = msgspec.convert(recent, RecentState), site_in_use(response.meta["site"])
         if not state.pages:
-            marks = await self.in_thread(lambda: self._marks_of_recent(site.name))
+            (marks,) = await self.marks_of(site.name, RECENT)
             state = msgspec.structs.replace(state, marks=marks)
         if is_unchanged(response) and state.marks is not None:
             yield _report(site.name, _as_before(state), "overlap", None)
@@ -124,16 +123,14 @@ class RecentSpider(ForumSpider):
         if known is None or time.monotonic() - known[0] > FORUMS_S:
             found = await self.in_thread(lambda: ForumStates(self.server).all(site.name))
             names = {name.partition("/")[2]: state.name for name, state in found.items()}
-            kept = [
-                forum
-                for forum, name in names.items()
-                if _fits(rules.include, forum, name) and not _fits(rules.exclude, forum, name)
-            ]
+            kept = [forum for forum, name in names.items() if rules.lets_in(forum, name)]
             known = self._of_site[site.name] = (time.monotonic(), frozenset([*kept, *site.forums]))
         return known[1]
 
-    def _marks_of_recent(self, site: str) -> Marks | None:
-        return read_marks(self.server, frontier_of(self.crawler).config.keys, f"{site}/{RECENT}")
+    async def marks_of(self, site: str, *forums: str) -> list[Marks | None]:
+        """How far the scans of these forums have come."""
+        keys, ids = frontier_of(self.crawler).config.keys, [f"{site}/{forum}" for forum in forums]
+        return await self.in_thread(lambda: read_marks(self.server, keys, ids))
 
     async def stored_threads(self, site: str, threads: list[str]) -> dict[str, ThreadRecord | None]:
         """What is stored of these threads, by id."""
@@ -154,10 +151,6 @@ class RecentSpider(ForumSpider):
             "the newest messages of %s cannot be read, its lists are looked at as if there were none: %s", site, reason
         )
         return _report(site, state, "error", reason)
-
-
-def _fits(patterns: Iterable[str], forum: str, name: str | None) -> bool:
-    return any(fnmatchcase(forum, one) or (name is not None and fnmatchcase(name, one)) for one in patterns)
 
 
 def _can_be_addressed(site: Site) -> bool:
@@ -224,21 +217,19 @@ def _told(told: Told, site: str, url: str, fetched_at: str, state: RecentState) 
 
 def _report(site: str, state: RecentState, stopped: str, reason: str | None) -> dict[str, Any]:
     """The report of a look, its last item."""
-    return {
-        "kind": "scan",
-        "site": site,
-        "forum_id": RECENT,
-        "mode": "recent",
-        "started_at": stamp(state.started_at),
-        "finished_at": utc_now(),
-        "pages": max(1, state.pages),
-        "threads": state.messages,
-        "new": state.news,
-        "changed": 0,
-        "newest_at": state.newest_at and stamp(state.newest_at),
-        "oldest_at": state.oldest_at and stamp(state.oldest_at),
-        "front": msgspec.to_builtins(state.front),
-        "outcome": "complete" if reason is None else "failed",
-        "stopped": stopped,
-        "reason": reason,
-    }
+    return scan_item(
+        site=site,
+        forum=RECENT,
+        mode="recent",
+        started_at=stamp(state.started_at),
+        pages=max(1, state.pages),
+        threads=state.messages,
+        outcome="complete" if reason is None else "failed",
+        stopped=stopped,
+        reason=reason,
+        new=state.news,
+        changed=0,
+        newest_at=state.newest_at and stamp(state.newest_at),
+        oldest_at=state.oldest_at and stamp(state.oldest_at),
+        front=msgspec.to_builtins(state.front),
+    )

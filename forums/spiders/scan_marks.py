@@ -54,19 +54,18 @@ def after(marks: Marks | None, scan: Scan) -> Marks | None:
     return Marks(scanned_at=scan.started_at, newest=scan.newest_at, until=until, front=scan.front)
 
 
-def read_marks(client: redis.Redis, keys: CrawlKeys, forum: str) -> Marks | None:
-    """The marks of a forum (`<site>/<forum>`) by the keys of forum_list; None where there was no complete scan, or where they
-    cannot be read.
+def read_marks(client: redis.Redis, keys: CrawlKeys, forums: Sequence[str]) -> list[Marks | None]:
+    """The marks of forums (`<site>/<forum>`) by the keys of forum_list, in one round trip; None where there was no complete scan,
+    or where they cannot be read.
     """
-    value: Any = client.hget(ForumCrawlKeys(keys).marks(), forum)
-    return _decoded(value)
+    values: Any = client.hmget(ForumCrawlKeys(keys).marks(), list(forums)) if forums else []
+    return [_decoded(value) for value in values]
 
 
 def keep_marks(client: redis.Redis, keys: CrawlKeys, scans: Sequence[Scan]) -> None:
     """Move the marks by these reports, in their order."""
     names = sorted({f"{scan.site}/{scan.forum_id}" for scan in scans})
-    values: Any = client.hmget(ForumCrawlKeys(keys).marks(), names) if names else []
-    before = {name: _decoded(value) for name, value in zip(names, values, strict=True)}
+    before = dict(zip(names, read_marks(client, keys, names), strict=True))
     marks = dict(before)
     for scan in scans:
         name = f"{scan.site}/{scan.forum_id}"

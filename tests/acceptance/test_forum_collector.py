@@ -3,43 +3,17 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from redis_components.crawl_admin.inspector import CrawlSnapshot, snapshot
-from tests.support.collected_forums import FORUMS, ITEMS, SERVICE, TASKS, CollectorFleet, forums_site, truth
+from tests.support.collected_forums import FORUMS, ITEMS, SERVICE, TASKS, CollectorFleet, forums_site, plain_consumers, truth
 from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.usefixtures("no_process_left")
 MAX_ITEMS = 200
 CONSUMERS = 3
-
-
-@contextmanager
-def consumers(fleet: CollectorFleet) -> Iterator[list[bytes]]:
-    """What processes get that know nothing but BLPOP and the list's name."""
-    taken: list[bytes] = []
-    stop = threading.Event()
-
-    def consume() -> None:
-        client = fleet.redis.client()
-        while not stop.is_set():
-            if item := client.blpop([ITEMS], 1):
-                taken.append(item[1])
-
-    threads = [threading.Thread(target=consume) for _ in range(CONSUMERS)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield taken
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
 
 
 def test_three_forums_are_569_items_for_plain_consumers_and_none_is_lost_while_there_is_no_consumer(tmp_path: Path) -> None:
@@ -68,7 +42,7 @@ def test_three_forums_are_569_items_for_plain_consumers_and_none_is_lost_while_t
         assert "another Redis" not in said, "REDIS_PARAMS name the fleet's"
 
         # Consumers come: the crawl goes on, and each item is there once.
-        with consumers(fleet) as taken:
+        with plain_consumers(fleet, CONSUMERS) as taken:
             wait_until(lambda: len(taken) >= 569, lambda: f"all come; {len(taken)}; {shot()}\n{fleet.said()}")
             wait_until(lambda: not (shot().ready or shot().leased), lambda: f"the crawl runs out; {shot()}\n{fleet.said()}")
         items = [json.loads(item) for item in taken]

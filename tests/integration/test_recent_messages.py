@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 import redis
 
-from benchmarks.support.following import RECENT as PAGE
 from demo.forum.process import ForumProcess
 from demo.truth import compare
 from forums.records.start_tasks import RECENT, ForumTask, encode
@@ -23,7 +22,7 @@ from forums.state.site_breakers import Breakers
 from forums.storage import Database
 from forums.writer.store import store
 from redis_components.keys import CrawlKeys
-from tests.support.demo_sites import declare
+from tests.support.demo_sites import RECENT_PAGE, declare
 from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
 
@@ -79,8 +78,7 @@ def test_one_request_tells_what_all_boards_have_and_the_lists_find_nothing_more(
     monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
     monkeypatch.setenv("TRAWL_DATABASE_URL", f"sqlite:///{tmp_path / 'trawl.sqlite'}")
     with ForumProcess(seed=4, forums=4, threads=12, comments=4, rate=0) as forum:
-        path = declare(tmp_path, "site", forum.url)
-        path.write_text(path.read_text() + PAGE)
+        path = declare(tmp_path, "site", forum.url, RECENT_PAGE)
         fleet = Crawl(redis_url, redis_client, forum)
         fleet.run(*SCANS)
         assert fleet.run(LOOK, spiders=("forum_list",)) == {"recent": 1}, "all of it is stored already"

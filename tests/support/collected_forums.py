@@ -137,3 +137,26 @@ class CollectorFleet(ToyFleet):
         said = self.run("from cli.main import main\ncode = main(['status'])\nprint(code)")
         text, _, code = said.rpartition("\n")
         return int(code), text
+
+
+@contextmanager
+def plain_consumers(fleet: CollectorFleet, number: int) -> Iterator[list[bytes]]:
+    """What so many consumers get that know nothing but BLPOP and the list's name."""
+    taken: list[bytes] = []
+    stop = threading.Event()
+
+    def take() -> None:
+        client = fleet.redis.client()
+        while not stop.is_set():
+            if item := client.blpop([ITEMS], 1):
+                taken.append(item[1])
+
+    threads = [threading.Thread(target=take) for _ in range(number)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield taken
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()

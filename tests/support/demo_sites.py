@@ -5,6 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+RECENT_PAGE = """
+[pages.recent]
+url = "/recent/{page}"
+format = "json"
+rows = "messages"
+pages = "pages"
+
+[pages.recent.fields]
+thread = "post_id"
+forum_id = "forum_id"
+id = "id"
+opening = "opening"
+body = "body"
+parent_id = "parent_id"
+author = "author"
+created_at = "created_at"
+edited_at = "edited_at"
+deleted = "deleted"
+"""
+"""The forum's newest messages, for a site file."""
 
 
 def declare(folder: Path, name: str, url: str, more: str = "") -> Path:

@@ -11,3 +11,5 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "comments": ("id", "body"),
     "recent": ("thread",),
 }
+DISPENSABLE = frozenset({"recent"})
+"""Kinds of pages that a site can be watched without: they never open its breaker."""

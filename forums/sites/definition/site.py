@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Annotated, Any, Self
 from zoneinfo import ZoneInfo
@@ -45,6 +47,14 @@ class Discover(BaseModel):
 
     include: tuple[str, ...] = Field(default=("*",), description="patterns of ids or names, as in `news-*`")
     exclude: tuple[str, ...] = Field(default=(), description="patterns of those that are left out")
+
+    def lets_in(self, forum: str, name: str | None) -> bool:
+        """Whether a forum with this id and name is watched."""
+        return _fits(self.include, forum, name) and not _fits(self.exclude, forum, name)
+
+
+def _fits(patterns: Sequence[str], forum: str, name: str | None) -> bool:
+    return any(fnmatchcase(forum, pattern) or (name is not None and fnmatchcase(name, pattern)) for pattern in patterns)
 
 
 class ScanLimits(BaseModel):
@@ -222,17 +232,19 @@ class Site(BaseModel):
         for kind, page in (("thread", pages.thread), ("comments", pages.comments)):
             if page is not None and "url" in url_templates.names(page.url) and pages.list.fields.url is None:
                 raise ValueError(f"{kind}.url has {{url}}, the thread's address in the list, but list.fields has no url")
-            if page is not None and "url" in url_templates.names(page.url) and pages.recent and pages.recent.fields.url is None:
-                raise ValueError(f"{kind}.url has {{url}}, the thread's address in the list, but recent.fields has no url")
         return pages
 
     @field_validator("pages")
     @classmethod
-    def _knows_forums(cls, pages: Pages) -> Pages:
+    def _can_read_on_from_recent(cls, pages: Pages) -> Pages:
+        if (told := pages.recent and pages.recent.fields) is None:
+            return pages
+        needs = (("url", "the thread's address in the list", "url"), ("forum", "the thread's forum", "forum_id"))
         for kind, page in (("thread", pages.thread), ("comments", pages.comments)):
-            told = pages.recent and pages.recent.fields
-            if page is not None and "forum" in url_templates.names(page.url) and told and told.forum_id is None:
-                raise ValueError(f"{kind}.url has {{forum}}, the thread's forum, but recent.fields has no forum_id")
+            names = url_templates.names(page.url) if page is not None else ()
+            for place, what, field in needs:
+                if place in names and getattr(told, field) is None:
+                    raise ValueError(f"{kind}.url has {{{place}}}, {what}, but recent.fields has no {field}")
         return pages
 
     @cached_property

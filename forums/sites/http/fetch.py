@@ -84,6 +84,7 @@ class Visitor:
         limits: VisitLimits | None = None,
     ) -> None:
         self._limits = limits
+        self._identity = bot_identity()
         self._delay_s = site.politeness.delay_s if site else STRANGER_DELAY_S
         self._default_agent = agent
         self._obey_robots = site.politeness.obey_robots if site else obey_robots
@@ -155,8 +156,7 @@ class Visitor:
 
     def _headers(self, url: str) -> dict[str, str]:
         named = (headers_for(self._site, url) if self._site else {}) or {"User-Agent": self._agent()}
-        identity = bot_identity()
-        return named | identity.headers_for(url) if identity else named
+        return named | self._identity.headers_for(url) if self._identity else named
 
     async def _request(self, url: str) -> _Answer:
         await asyncio.sleep(max(0.0, self._next_at - time.monotonic()))
