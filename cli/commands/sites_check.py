@@ -77,9 +77,7 @@ def _show(page: TriedPage) -> None:
 
     say(f"\n{page.kind}: {page.url}")
     if page.fields:
-        found = [
-            f"{page.rows} {page.what}" if page.rows != 1 or page.kind in ("index", "list", "comments", "recent") else page.what
-        ]
+        found = [page.what if page.rows == 1 and page.kind in ("thread", "post") else f"{page.rows} {page.what}"]
         found += [f"{page.pages} pages"] if page.pages is not None else []
         found += [f"{page.total} in all"] if page.total is not None else []
         found += [f"next: {page.next}"] if page.next else []

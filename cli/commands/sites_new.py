@@ -208,7 +208,7 @@ async def _forums(visitor: Visitor, name: str, profile: str, base_url: str) -> t
     try:
         while url and number <= _INDEX_PAGES:
             with strictly():  # the file that a process apart would need is not written yet
-                page = read_index(site, await visitor.get(url), number)
+                page = read_index(site, await visitor.get(site.asking("index", url)), number)
             known = len(forums)
             forums |= {forum.id: forum for forum in page.forums if forum.id not in forums}
             url, number = (page.next if len(forums) > known else None), number + 1

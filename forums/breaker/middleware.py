@@ -338,6 +338,6 @@ def _context(request: Request, page: Mapping[str, Any]) -> dict[str, Any]:
 
 def _format(site: Site, page: Mapping[str, Any]) -> str | None:
     try:
-        return site.page(page["kind"]).format
+        return site.page(page["kind"]).answer
     except (SiteError, AttributeError):
         return None

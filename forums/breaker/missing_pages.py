@@ -11,6 +11,7 @@ from typing import Any
 
 from forums.sites import Site
 from forums.sites.definition.breaker_options import BreakerOptions
+from forums.sites.definition.required_fields import DISPENSABLE
 
 from .health import MOST_TURNS, SETTLING_S, Step
 
@@ -73,6 +74,6 @@ class MissingPages:
 
 def should_exist(site: Site, page: Mapping[str, Any], reading: Mapping[str, Any]) -> bool:
     """Whether a list, or an opening post, has said that there is such a page."""
-    if not reading or page.get("number", 1) != 1:
+    if not reading or page.get("number", 1) != 1 or page["kind"] in DISPENSABLE:
         return False
     return page["kind"] == "thread" or site.pages.thread is None or bool(reading.get("replies"))

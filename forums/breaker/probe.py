@@ -21,6 +21,7 @@ from scrapy import Request
 from scrapy.http import TextResponse
 
 from forums.sites import Site, SiteError, UnreadablePage, load_all, load_site, site_names
+from forums.sites.definition.page_body import PageRequest
 from forums.sites.definition.pages import PageKind
 from forums.sites.definition.required_fields import DISPENSABLE, NEEDED
 from forums.sites.http import soft_block
@@ -208,7 +209,7 @@ async def probe(site: Site, kind: str, limits: VisitLimits | None = None) -> str
     async with Visitor(site, limits=limits) as visitor:
         try:
             if site.breaker.probe_url is not None:
-                response = await _get(visitor, str(site.breaker.probe_url))
+                response = await _get(visitor, PageRequest(url=str(site.breaker.probe_url)))
                 return _wrong(response, None) or (f"HTTP {response.status}" if response.status >= 400 else None)
             return await _read_list(visitor, site, kind)
         except _Wrong as wrong:
@@ -263,8 +264,8 @@ async def _read(site: Site, response: TextResponse, asked: Asked) -> Any:
 
 async def _get_good(visitor: Visitor, site: Site, kind: PageKind, url: str) -> TextResponse:
     """A page that may be one of the site. Raises _Wrong for any other."""
-    response = await _get(visitor, url)
-    if wrong := _wrong(response, site.page(kind).format) or (f"HTTP {response.status}" if response.status >= 400 else None):
+    response = await _get(visitor, site.asking(kind, url))
+    if wrong := _wrong(response, site.page(kind).answer) or (f"HTTP {response.status}" if response.status >= 400 else None):
         raise _Wrong(wrong)
     return response
 
@@ -274,11 +275,11 @@ def _wrong(response: TextResponse, expects: str | None) -> str | None:
     return None if found is None else found.reason
 
 
-async def _get(visitor: Visitor, url: str) -> TextResponse:
+async def _get(visitor: Visitor, page: PageRequest) -> TextResponse:
     """The page, with what was asked for, as a crawler's response has it."""
-    response = await visitor.get(url)
-    before = {"redirect_urls": [url]} if response.url != url else {}
-    return response.replace(request=Request(url, meta=before))
+    response = await visitor.get(page)
+    before = {"redirect_urls": [page.url]} if response.url != page.url else {}
+    return response.replace(request=Request(page.url, meta=before))
 
 
 def _lacks(kind: str, fields: Mapping[str, FieldCount]) -> str | None:

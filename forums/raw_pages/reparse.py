@@ -35,7 +35,7 @@ from redis_components.errors import ConfigError
 from . import RawPage
 from .read import Broken, read_pages
 
-KINDS = ("index", "list", "thread", "comments")
+KINDS = ("index", "list", "thread", "comments", "more")
 BATCH = 1000
 """Items that are in memory, and in one transaction."""
 MOST_REASONS = 20
@@ -133,9 +133,9 @@ def _read(site: Site, page: RawPage, report: ReparseReport) -> Iterator[dict[str
     response, kind = response_of(page), page.page["kind"]
     if getattr(site.pages, kind) is None:
         raise UnreadablePage(f"the site file has no [pages.{kind}] any more")
-    if (wall := soft_block.verdict(response, site.page(kind).format)) is not None:
+    if (wall := soft_block.verdict(response, site.page(kind).answer)) is not None:
         raise UnreadablePage(wall.reason)
-    given = {name: page.page[name] for name in ("forum", "thread", "url") if page.page.get(name)}
+    given = {name: page.page[name] for name in ("forum", "thread", "url", "comment", "more") if page.page.get(name)}
     asked = Asked(kind=kind, number=page.page["number"], **given)
     read = isolated.read(site, response, asked)
     _count(report, kind, read.fields)

@@ -6,7 +6,7 @@ from .definition.fields import FieldSpec, Kind
 
 KINDS: dict[str, Kind] = {
     "id": "id", "forum_id": "id", "parent_id": "id", "thread": "id",
-    "url": "url", "next": "url",
+    "url": "url", "next": "url", "load_more": "url",
     "reply_count": "int", "views": "int", "threads": "int", "position": "int", "pages": "int", "total": "int", "current": "int",
     "number": "id", "parent_number": "id",
     "created_at": "date", "edited_at": "date", "last_activity": "date",
@@ -31,6 +31,9 @@ def check_kind(name: str, field: FieldSpec) -> None:
     fix = "take the part that counts with `regex`, or say its form with `formats`" if is_a == "date" else "leave it out"
     if field.as_ is not None and field.as_ not in _AS[is_a]:
         raise ValueError(f'{name}: as = "{field.as_}" cannot be stored: {name} is {_NAMED[is_a]}; {fix}')
+    if (field.join or field.prefix) and is_a != "id":
+        key = "join" if field.join else "prefix"
+        raise ValueError(f"{name}: {key} is for ids: {name} is {_NAMED[is_a]}; leave it out")
     if field.default is None:
         return
     if is_a == "date" or type(field.default) not in _DEFAULTS.get(is_a, (str,)):

@@ -11,7 +11,7 @@ from pydantic import BaseModel, HttpUrl, SecretStr
 from pydantic.fields import FieldInfo
 
 from .definition.fields import FieldSpec, Select
-from .definition.pages import CommentFields, IndexFields, ListFields, PostFields, RecentFields
+from .definition.page_fields import CommentFields, IndexFields, ListFields, PostFields, RecentFields
 from .definition.site import Site
 
 _HEAD = """\
@@ -26,7 +26,8 @@ _FIELD_MODELS = (IndexFields, ListFields, PostFields, CommentFields, RecentField
 _KINDS = """
 ## Converters
 
-`as` need not be given where the field's name says it: `id`, `forum_id`, `parent_id`, `thread` are `id`; `url` is `url`;
+`as` need not be given where the field's name says it: `id`, `forum_id`, `parent_id`, `thread` are `id`; `url` and
+`load_more` are `url`;
 `reply_count`, `views`, `threads`, `position` are `int`; `created_at`, `edited_at`, `last_activity` are `date`;
 `sticky`, `deleted`, `opening` are `bool`; `body` is `html` on HTML pages and `text` on JSON pages; all others are `text`.
 
@@ -41,11 +42,20 @@ _KINDS = """
 | `bool` | whether it is there; of JSON, and of text: not for `0`, `false`, `no`, `off`, `none`, `null` | true |
 """
 
+_NAMES: dict[Any, str] = {
+    str: "text", int: "integer", float: "number", bool: "true or false", HttpUrl: "URL", SecretStr: "text", Any: "any JSON",
+}  # fmt: skip
+
 
 def reference() -> str:
     """The page."""
     parts = [_HEAD, _section("The file", "", Site)]
+    shown: dict[type[BaseModel], str] = {}
     for path, title, model in _tables(Site, ""):
+        if model in shown:
+            parts.append(f"## {title}\n\nAs {shown[model]}.\n")
+            continue
+        shown[model] = title
         parts.append(_section(title, path, model))
     parts.append(_section("A field", "", FieldSpec))
     parts.append(_KINDS)
@@ -108,8 +118,7 @@ def _name_of(annotation: Any) -> str:
     model = _model(annotation)
     if model is not None:
         return "field" if model is FieldSpec else "selector" if model is Select else "table"
-    names = {str: "text", int: "integer", float: "number", bool: "true or false", HttpUrl: "URL", SecretStr: "text"}
-    return names.get(annotation, str(annotation))
+    return _NAMES.get(annotation, str(annotation))
 
 
 def _default(field: FieldInfo) -> str:

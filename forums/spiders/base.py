@@ -14,6 +14,7 @@ from forums.breaker.middleware import watch_of
 from forums.records.file_digest import file_digest
 from forums.records.start_tasks import NEWEST_FIELDS
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, site_in_use
+from forums.sites.definition.page_body import with_body
 from forums.sites.reading import isolated
 from forums.sites.reading.asked_page import Asked
 from forums.sites.reading.reading_budget import TooMuchHere
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from forums.sites.definition.pages import PageKind
+    from forums.sites.reading.read_page import MoreComments
 
 
 T = TypeVar("T")
@@ -72,25 +74,41 @@ def page_request(
     forum: str = "",
     thread: str = "",
     number: int = 1,
+    left_out: MoreComments | None = None,
     priority: int = 0,
     conditional: bool | None = None,
     stored: str = "",
     **kwargs: Any,
 ) -> Request:
-    """The request for a page. `kwargs` are for the callback. Each page is asked for whenever somebody asks: no dupefilter.
+    """The request for a page at an address (`Site.url`). `kwargs` are for the callback. Each page is asked for whenever somebody
+    asks: no dupefilter. `left_out`: the comments that it has, where pages of the thread leave them out.
 
     `conditional`: what its callback may get is a 304 (`redis_components.scrapy_glue.conditional`); False: it gets the whole page,
     which is remembered to be asked for so; None: it is not remembered. `stored` is another text whenever something else is
     stored of the page.
     """
+    asking = site.asking(kind, url)
     meta: dict[str, Any] = {
         "site": site.name,  # the name by which `trawl pause --site` knows it, and whose manners it follows
         "page": {"kind": kind, "forum": forum, "thread": thread, "number": number},
     }
-    if conditional is not None:
+    if left_out is not None:
+        meta["page"] |= msgspec.to_builtins(left_out)
+    if conditional is not None and asking.method == "GET":
         read_as = f"{file_digest(site)} {stored}".strip()
         meta |= {"conditional": read_as, "conditional_reload": not conditional, "handle_httpstatus_list": [304]}
-    return Request(url, callback=callback, errback=errback, cb_kwargs=kwargs, meta=meta, dont_filter=True, priority=priority)
+    return Request(
+        asking.url, method=asking.method, headers=asking.headers, body=asking.body, callback=callback, errback=errback,
+        cb_kwargs=kwargs, meta=meta, dont_filter=True, priority=priority,
+    )  # fmt: skip
+
+
+def address_of(response: Response) -> str:
+    """Where a page is, as `Site.url` says it: with the body that it was asked for with."""
+    request = response.request
+    if request is None or request.method != "POST" or not request.body:
+        return response.url
+    return with_body(response.url, request.body.decode("utf-8", "replace"))
 
 
 async def read_page(spider: Spider, response: Response, **more: str | None) -> Any:

@@ -15,31 +15,31 @@ from forums.records.file_digest import file_digest
 from forums.records.items import comment_item, now_in_reading, post_item, utc_now, with_listed
 from forums.records.start_tasks import PostTask
 from forums.sites import PageGone, Site, UnreadablePage, site_in_use
-from forums.sites.definition.url_templates import is_numbered
 from forums.sites.reading.read_page import CommentsPage, ThreadPage
 from forums.state.services import FORUM_DETAIL
 from redis_components.scheduler import set_aside
 from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.page_tracker import reason_of
 
-from .base import ForumSpider, page_request, read_page
+from .base import ForumSpider, address_of, page_request, read_page
+from .left_out_comments import after_left_out, follow_left_out, next_left_out, placed, with_left_out
 from .thread_reading import (
     Reading,
     Step,
     ThreadWas,
-    comments_known,
     follow,
     from_start,
-    is_consistent,
-    is_whole,
-    listed,
     missing,
     with_own_id,
 )
+from .thread_report import report, unchanged_report
 
 if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
+
+    from forums.sites.definition.pages import PageKind
+    from forums.sites.reading.read_page import MoreComments
 
 LATER = -10
 """Priority of what may wait: re-checks and history."""
@@ -57,7 +57,9 @@ class ForumDetailSpider(ForumSpider):
         """
         task = msgspec.json.decode(data, type=PostTask)
         site = site_of_task(self.crawler, task.site)
-        first = task.page if task.cursor or is_numbered(site.pages.comments.url) else 1
+        first = task.page if task.cursor or site.pages.comments.is_numbered else 1
+        if site.pages.more is not None:  # what is new may be among what the first page leaves out
+            first = 1
         reading = Reading(
             started_at=utc_now(),
             mode=task.mode,
@@ -82,17 +84,18 @@ class ForumDetailSpider(ForumSpider):
             return self._comments(site, reading, task.cursor if first > 1 else None)  # the cursor is of its last page
         return self._opening(site, reading)
 
-    def _page(self, site: Site, kind: Any, url: str, reading: Reading) -> Request:
+    def _page(self, site: Site, kind: PageKind, url: str, reading: Reading, left_out: MoreComments | None = None) -> Request:
         reading = msgspec.structs.replace(reading, asked=file_digest(site))
         request = page_request(
             site,
             kind,
             url,
-            self.parse_thread if kind == "thread" else self.parse_comments,
+            {"thread": self.parse_thread, "more": self.parse_more}.get(kind, self.parse_comments),
             self.page_failed,
             forum=reading.forum or "",
             thread=reading.thread,
-            number=reading.page,
+            number=reading.page if left_out is None else reading.left_out_page,
+            left_out=left_out,
             priority=LATER if reading.mode in ("check", "backfill") else 0,
             conditional=None if reading.was is None else not reading.changed,
             stored=reading.was.tag if reading.was is not None else "",
@@ -111,12 +114,27 @@ class ForumDetailSpider(ForumSpider):
         made = site.url("comments", forum=reading.forum or "", thread=reading.thread, number=reading.page, url=reading.url)
         return self._page(site, "comments", url or made, reading)
 
+    def _more(self, site: Site, reading: Reading, url: str | None = None) -> Request:
+        """The next page of comments that are left out."""
+        left_out = next_left_out(reading)
+        assert left_out is not None
+        made = site.url(
+            "more",
+            forum=reading.forum or "",
+            thread=reading.thread,
+            number=reading.left_out_page,
+            url=reading.url,
+            comment=left_out.comment,
+            more=left_out.more,
+        )
+        return self._page(site, "more", url or made, reading, left_out)
+
     async def parse_thread(self, response: Response, reading: dict[str, Any]) -> AsyncIterator[Any]:
         """The post; then its comments, unless it says that it has none."""
         read = _with_requests(reading, response)
         site = site_in_use(response.meta["site"])
         if read.was is not None and not read.changed and is_unchanged(response):
-            yield self._comments(site, read) if read.was.comments else _unchanged(site.name, read, read.was)
+            yield self._comments(site, read) if read.was.comments else unchanged_report(site.name, read, read.was)
             return
         read = msgspec.structs.replace(read, changed=True)
         try:
@@ -136,7 +154,7 @@ class ForumDetailSpider(ForumSpider):
         )
         read = msgspec.structs.replace(read, opened=True, forum=read.forum or post.forum_id)
         if post.reply_count == 0:
-            yield _check(site.name, msgspec.structs.replace(read, total=0))
+            yield report(site.name, msgspec.structs.replace(read, total=0))
         else:
             yield self._comments(site, read)
 
@@ -144,7 +162,6 @@ class ForumDetailSpider(ForumSpider):
         """The comments, and the next page or the report."""
         read = _with_requests(reading, response)
         site = site_in_use(response.meta["site"])
-        spec = site.pages.comments
         if read.was is not None and not read.changed:
             if is_unchanged(response):
                 yield self._still_unchanged(site, read, read.was)
@@ -167,23 +184,41 @@ class ForumDetailSpider(ForumSpider):
         for comment in page.comments:
             thread = read.own or read.thread
             yield comment_item(comment, site=site.name, thread=thread, url=response.url, fetched_at=fetched_at)
-        numbered = is_numbered(spec.url)
+        numbered = site.pages.comments.is_numbered
         step = follow(
-            read,
+            with_left_out(read, page.left_out),
             [comment.id for comment in page.comments],
             total=page.total,
             has_next=page.next is not None,
             numbered=numbered,
             limit=site.limits.comments_per_thread,
-            url=None if numbered or read.page == 1 else response.url,
+            url=None if numbered or read.page == 1 else address_of(response),
         )
         yield self._after(site, step, page.next)
+
+    async def parse_more(self, response: Response, reading: dict[str, Any]) -> AsyncIterator[Any]:
+        """Comments that the thread's pages leave out, and what is left out next, or the report."""
+        read = _with_requests(reading, response)
+        site = site_in_use(response.meta["site"])
+        try:
+            page: CommentsPage = await read_page(self, response, url=read.url)
+        except UnreadablePage as error:
+            yield self._unreadable(site, response, read, error)
+            return
+        fetched_at = _fetched_at(read, response)
+        for comment in placed(page.comments, read):
+            thread = read.own or read.thread
+            yield comment_item(comment, site=site.name, thread=thread, url=response.url, fetched_at=fetched_at)
+        limit = site.limits.comments_per_thread
+        step = follow_left_out(read, page.comments, page.left_out, has_next=page.next is not None, limit=limit)
+        is_next = step.reading.at_left_out == read.at_left_out
+        yield self._after_more(site, step, page.next if is_next else None)
 
     def _still_unchanged(self, site: Site, read: Reading, was: ThreadWas) -> Any:
         """The next page, or the report of a check that has nothing to tell."""
         if read.page < was.pages:
             return self._comments(site, msgspec.structs.replace(read, page=read.page + 1))
-        return _unchanged(site.name, read, was)
+        return unchanged_report(site.name, read, was)
 
     def _again(self, site: Site, read: Reading) -> Request:
         """The thread from its beginning."""
@@ -191,9 +226,16 @@ class ForumDetailSpider(ForumSpider):
         return self._opening(site, read) if site.pages.thread is not None else self._comments(site, read)
 
     def _after(self, site: Site, step: Step, following: str | None = None) -> Any:
+        if step.go is None and not step.cut and next_left_out(step.reading) is not None:
+            return self._more(site, msgspec.structs.replace(step.reading, tail=()))
         if step.go is None:
-            return _check(site.name, step.reading, cut=step.cut)
+            return report(site.name, step.reading, cut=step.cut)
         return self._comments(site, step.reading, following if step.go == "on" else None)
+
+    def _after_more(self, site: Site, step: Step, following: str | None = None) -> Any:
+        if step.go is None:
+            return report(site.name, step.reading, cut=step.cut)
+        return self._more(site, step.reading, following)
 
     def page_failed(self, failure: Failure) -> Iterator[Any]:
         """A thread that the site has no more is reported so; where its opening post has a separate page, that one decides. A
@@ -208,7 +250,7 @@ class ForumDetailSpider(ForumSpider):
             yield self._refused(site_in_use(site), place, read, reason)
         elif not (isinstance(failure.value, HttpError) and failure.value.response.status in MISSING):
             self.set_aside(failure)
-            yield _check(site, read, reason=reason)
+            yield report(site, read, reason=reason)
         else:
             yield self._not_there(site_in_use(site), place, read, reason)
 
@@ -218,12 +260,12 @@ class ForumDetailSpider(ForumSpider):
         """
         has_own_page = site.pages.thread is not None
         if place["kind"] == "thread" or (place["number"] == 1 and not has_own_page):
-            return _check(site.name, read, reason=reason, gone=True)
+            return report(site.name, read, reason=reason, gone=True)
         if has_own_page and not read.opened:
             return self._opening(site, read)
         if not has_own_page and read.first > 1:
             return self._comments(site, from_start(read))
-        return _check(site.name, read, reason=reason)
+        return report(site.name, read, reason=reason)
 
     def _not_there(self, site: Site, place: dict[str, Any], read: Reading, reason: str) -> Any:
         """What follows from a page that the site does not have (any more). One that an older site file asked for is asked for
@@ -231,20 +273,23 @@ class ForumDetailSpider(ForumSpider):
         """
         if read.asked and read.asked != file_digest(site):
             return self._asked_again(site, place, read)
+        if place["kind"] == "more":
+            return self._after_more(site, after_left_out(read, site.limits.comments_per_thread, missing=True))
         if read.was is not None and not read.changed and place["number"] > 1:
             return self._again(site, read)  # the pages before were not read
         if place["kind"] == "comments" and place["number"] > 1:
-            return self._after(site, missing(read, numbered=is_numbered(site.pages.comments.url)))
+            return self._after(site, missing(read, numbered=site.pages.comments.is_numbered))
         if place["kind"] == "comments" and read.opened:
             return self._after(site, missing(read, numbered=True))
         if place["kind"] == "comments" and site.pages.thread is not None:
             return self._opening(site, read)
-        return _check(site.name, read, reason=reason, gone=True)
+        return report(site.name, read, reason=reason, gone=True)
 
     def _asked_again(self, site: Site, place: dict[str, Any], read: Reading) -> Request:
         if site.pages.thread is not None and (place["kind"] == "thread" or not read.opened):
             return self._opening(site, read)
-        return self._comments(site, read if is_numbered(site.pages.comments.url) else from_start(read))
+        goes_on = site.pages.comments.is_numbered and place["kind"] != "more"
+        return self._comments(site, read if goes_on else from_start(read))
 
     def _unreadable(self, site: Site, response: Response, read: Reading, error: UnreadablePage) -> Any:
         """What follows from a page that is none: the site says so, or it is kept with the reason, and reported."""
@@ -252,28 +297,19 @@ class ForumDetailSpider(ForumSpider):
             return self._not_there(site, response.meta["page"], read, str(error))
         assert response.request is not None
         set_aside(self.crawler, response.request, f"{type(error).__name__}: {error}")
-        return _check(site.name, read, reason=str(error))
+        return report(site.name, read, reason=str(error))
 
 
 def _was(site: Site, task: PostTask) -> ThreadWas | None:
     """The thread of a check, where its pages may say that they are what they were; their addresses are made of their numbers."""
-    if task.mode != "check" or task.pages < 1 or (task.pages > 1 and not is_numbered(site.pages.comments.url)):
+    if (
+        task.mode != "check"
+        or task.pages < 1
+        or site.pages.more is not None
+        or (task.pages > 1 and not site.pages.comments.is_numbered)
+    ):
         return None
     return ThreadWas(comments=task.known, last=task.after, pages=task.pages, cursor=task.cursor)
-
-
-def _unchanged(site: str, read: Reading, was: ThreadWas) -> dict[str, Any]:
-    """The report of a check of which no page has changed: what was stored is what there is."""
-    return _check(site, read) | {
-        "last_page": was.pages,
-        "comments": was.comments,
-        "whole": False,  # nothing was seen, so nothing was missed
-        "consistent": False,
-        "last_comment_id": was.last,
-        "cursor": was.cursor,
-        "listed": None,
-        "short": 0,
-    }
 
 
 def _with_requests(reading: dict[str, Any], response: Response) -> Reading:
@@ -286,36 +322,3 @@ def _with_requests(reading: dict[str, Any], response: Response) -> Reading:
 def _fetched_at(read: Reading, response: Response) -> str:
     """When the page came, as its raw page says too (`forums/breaker/middleware.py`)."""
     return str(response.meta.get("fetched_at") or now_in_reading(read.started_at))
-
-
-def _check(site: str, read: Reading, *, reason: str | None = None, gone: bool = False, cut: bool = False) -> dict[str, Any]:
-    """The report of a reading, its last item."""
-    ended = reason is None and not cut
-    claimed, short = listed(read) if ended else (read.replies, 0)
-    return {
-        "kind": "check",
-        "site": site,
-        "id": read.own or read.thread,
-        "listed_as": read.thread if read.own else None,
-        "reply_count": read.replies,
-        "last_reply_at": read.last_activity,
-        "forum_id": read.forum,
-        "started_at": read.started_at,
-        "finished_at": now_in_reading(read.started_at),
-        "mode": read.mode,
-        "first_page": read.first,
-        "last_page": read.last_page,
-        "requests": read.requests,
-        "comments": comments_known(read),
-        "total": read.total,
-        "whole": ended and is_whole(read),
-        "consistent": ended and is_consistent(read),
-        "gone": gone,
-        "token": read.token,
-        "last_comment_id": read.last,
-        "cursor": read.last_url,
-        "listed": claimed,
-        "short": short,
-        "reason": reason,
-        "asked": read.asked or None,
-    }

@@ -12,7 +12,6 @@ from scrapy import Request
 from forums.records.items import comment_item, scan_item, stamp, utc_now
 from forums.records.start_tasks import RECENT, PostTask, encode, is_wide, thread_id
 from forums.sites import Site, UnreadablePage, site_in_use
-from forums.sites.definition import url_templates
 from forums.sites.reading.read_page import ReadComment
 from forums.sites.reading.recent_page import RecentMessage, RecentPage
 from forums.state import thread_records
@@ -156,7 +155,7 @@ class RecentSpider(ForumSpider):
 def _can_be_addressed(site: Site) -> bool:
     """Whether the id alone makes a thread's address."""
     pages = (site.pages.thread, site.pages.comments)
-    return not any(url_templates.names(page.url) & {"url", "forum"} for page in pages if page is not None)
+    return not any(page.names & {"url", "forum"} for page in pages if page is not None)
 
 
 def _as_before(state: RecentState) -> RecentState:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import msgspec
 
 from forums.records.start_tasks import ReadMode
+from forums.sites.reading.read_page import MoreComments
 from forums.state.thread_records import ThreadRecord
 
 if TYPE_CHECKING:
@@ -79,6 +80,9 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     asked: str = ""  # digest of the site file that made the page's URL
     was: ThreadWas | None = None  # of a check that asks whether pages have changed: the thread as it is stored
     changed: bool = False  # one of them has: the others are read, too
+    left_out: tuple[MoreComments, ...] = ()  # pages of comments that its pages leave out, all that were found
+    at_left_out: int = 0  # how many of these are read
+    left_out_page: int = 1  # asked for of the next one
 
 
 class Step(NamedTuple):
@@ -245,6 +249,6 @@ def _pass(reading: Reading, page: int, *, back: int = 0, again: bool = False) ->
     """Read from `page` on, from the start."""
     begun = msgspec.structs.replace(
         reading, first=page, page=page, back=back, again=again, seen=0, fresh=0, tail=(), total=None, steady=True,
-        met=False, after=None if page == 1 else reading.after,
+        met=False, after=None if page == 1 else reading.after, left_out=(), at_left_out=0, left_out_page=1,
     )  # fmt: skip
     return Step(begun, page)

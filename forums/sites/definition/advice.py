@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import url_templates
-
 if TYPE_CHECKING:
     from .site import Site
 
@@ -18,8 +16,8 @@ def advice(site: Site) -> list[str]:
         said.append(
             "pages.list.fields has neither token nor reply_count nor last_activity: changed threads cannot be told from others"
         )
-    if listed.next is None and listed.cursor is None and not url_templates.is_numbered(listed.url):
-        said.append("pages.list has no `next`, and its url no {page}: only its first page is read")
+    if listed.next is None and listed.cursor is None and not listed.is_numbered:
+        said.append("pages.list has no `next`, and neither url nor body a {page}: only its first page is read")
     if site.pages.thread is None and not comments.first_is_post and comments.post is None:
         said.append("the opening post is on no page: add [pages.thread], [pages.comments.post] or first_is_post = true")
     return said

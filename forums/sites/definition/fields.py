@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from forums.sites.dates.short_forms import check_form
 
+from . import url_templates
 from .selectors import Finder, Syntax, compiled, is_xpath
 
 Kind = Literal["text", "int", "date", "url", "html", "bool", "id"]
@@ -44,6 +45,13 @@ class FieldSpec(Select):
 
     as_: Kind | None = Field(default=None, alias="as", description="what it is to be; without it what the field's name says")
     regex: str | None = Field(default=None, description="the part that counts: the first group of the match, or the whole match")
+    join: str | None = Field(
+        default=None, min_length=1, max_length=8,
+        description="an id of several parts: what is put between the groups of `regex`, all of which count then",
+    )  # fmt: skip
+    prefix: str | None = Field(
+        default=None, description="an `id`: what is put before it; `{thread}` where it is one only within its thread"
+    )
     default: str | int | bool | None = Field(default=None, description="the value where the page has none")
     add: int = Field(default=0, description='added to an `int`, as where "posts" counts the opening post: `add = -1`')
     formats: tuple[str, ...] = Field(default=(), description='forms of a `date` in Python\'s letters, as in `"%d.%m.%Y, %H:%M"`')
@@ -81,6 +89,14 @@ class FieldSpec(Select):
                 compiled(self.syntax, selector)
             except ValueError as exc:
                 raise ValueError(f"without: {selector!r} {exc}") from None
+        return self
+
+    @model_validator(mode="after")
+    def _has_parts(self) -> Self:
+        if self.join is not None and (self.regex is None or regular_expressions.compile(self.regex).groups < 2):
+            raise ValueError("join is put between the groups of `regex`: give one of two or more, as /(\\w+)/t(\\d+)")
+        if self.prefix is not None:
+            url_templates.check_text(self.prefix, ("thread",))
         return self
 
     @model_validator(mode="after")

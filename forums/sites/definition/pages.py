@@ -12,119 +12,13 @@ from forums.sites.kinds import check_kind
 
 from . import url_templates
 from .fields import FieldSpec, Select, with_syntax
+from .page_body import PageBody
+from .page_fields import CommentFields, IndexFields, ListFields, PostFields, RecentFields
 from .selectors import Syntax
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
-PageKind = Literal["index", "list", "thread", "comments", "recent"]
-
-
-class Fields(BaseModel):
-    """What is read of a row."""
-
-    model_config = _STRICT
-
-    @model_validator(mode="after")
-    def _can_be_stored(self) -> Self:
-        """A field is what its name says: a date that is kept as text could not be stored, and would kill each page."""
-        for name, field in self.declared:
-            check_kind(name, field)
-        return self
-
-    @cached_property
-    def declared(self) -> tuple[tuple[str, FieldSpec], ...]:
-        """The fields that the site file declares, by name."""
-        fields = ((name, getattr(self, name)) for name in type(self).model_fields)
-        return tuple((name, field) for name, field in fields if field is not None)
-
-
-class IndexFields(Fields):
-    """A forum in the index."""
-
-    id: FieldSpec = Field(description="as `{forum}` of the other pages")
-    name: FieldSpec | None = Field(default=None, description="its name")
-    url: FieldSpec | None = Field(default=None, description="its address")
-    parent_id: FieldSpec | None = Field(default=None, description="the forum that it is in")
-    threads: FieldSpec | None = Field(default=None, description="how many threads it has")
-    last_activity: FieldSpec | None = Field(default=None, description="when something was written in it last")
-
-
-class ListFields(Fields):
-    """A thread in the list of a forum."""
-
-    id: FieldSpec = Field(description="as `{thread}` of the other pages")
-    url: FieldSpec | None = Field(default=None, description="its address")
-    title: FieldSpec | None = Field(default=None, description="its title")
-    author: FieldSpec | None = Field(default=None, description="who opened it")
-    reply_count: FieldSpec | None = Field(default=None, description="replies without the opening post")
-    created_at: FieldSpec | None = Field(default=None, description="when it was opened")
-    last_activity: FieldSpec | None = Field(default=None, description="when something was written in it last")
-    sticky: FieldSpec | None = Field(default=None, description="whether it stays on top of the list, and so ends no scan")
-    token: FieldSpec | None = Field(
-        default=None, description="changes whenever the thread does; without it reply count and last activity"
-    )
-
-
-class PostFields(Fields):
-    """An opening post."""
-
-    id: FieldSpec | None = Field(default=None, description="the thread's own, where the list has another: it is stored")
-    forum_id: FieldSpec | None = Field(default=None, description="the forum that it is in")
-    title: FieldSpec | None = Field(default=None, description="its title")
-    body: FieldSpec | None = Field(default=None, description="its text")
-    author: FieldSpec | None = Field(default=None, description="who wrote it")
-    created_at: FieldSpec | None = Field(default=None, description="when")
-    edited_at: FieldSpec | None = Field(default=None, description="when it was changed last")
-    views: FieldSpec | None = Field(default=None, description="how often it was read")
-    reply_count: FieldSpec | None = Field(default=None, description="replies without the opening post")
-    last_activity: FieldSpec | None = Field(default=None, description="when something was written in the thread last")
-    sticky: FieldSpec | None = Field(default=None, description="whether it stays on top of the list")
-    deleted: FieldSpec | None = Field(default=None, description="whether only a placeholder is left")
-
-
-class CommentFields(Fields):
-    """A comment."""
-
-    id: FieldSpec = Field(description="its own, the same for ever")
-    body: FieldSpec = Field(description="its text")
-    parent_id: FieldSpec | None = Field(default=None, description="the comment that it answers")
-    number: FieldSpec | None = Field(
-        default=None, description="its number or mark on the page, by which `parent_number` names it"
-    )
-    parent_number: FieldSpec | None = Field(
-        default=None, description="the number of the comment that it answers, on the same page; where `parent_id` finds nothing"
-    )
-    author: FieldSpec | None = Field(default=None, description="who wrote it")
-    created_at: FieldSpec | None = Field(default=None, description="when")
-    edited_at: FieldSpec | None = Field(default=None, description="when it was changed last")
-    deleted: FieldSpec | None = Field(default=None, description="whether only a placeholder is left")
-    position: FieldSpec | None = Field(default=None, description="its place in the thread from 1; else counted")
-
-
-class RecentFields(Fields):
-    """A message among the newest of the site, or a thread among those that were active last."""
-
-    thread: FieldSpec = Field(description="the thread that it is in, as `{thread}` of the other pages")
-    forum_id: FieldSpec | None = Field(
-        default=None, description="the forum that it is in; without it, threads that are not known are left to the lists"
-    )
-    id: FieldSpec | None = Field(default=None, description="of a message: its own, as on the thread's page")
-    url: FieldSpec | None = Field(default=None, description="the thread's address, where the list has it, too")
-    token: FieldSpec | None = Field(default=None, description="of a thread: what the list has for `token`")
-    reply_count: FieldSpec | None = Field(default=None, description="of the thread: replies without the opening post")
-    opening: FieldSpec | None = Field(default=None, description="whether it opens its thread, which is read whole then")
-    body: FieldSpec | None = Field(
-        default=None,
-        description="its text, as the thread's page has it: then a reply is stored from here, and its thread need not be read",
-    )
-    parent_id: FieldSpec | None = Field(default=None, description="the comment that it answers")
-    number: FieldSpec | None = Field(default=None, description="its number in the thread, by which `parent_number` names it")
-    parent_number: FieldSpec | None = Field(
-        default=None, description="the number of the comment that it answers; where that is on no row, the thread is read"
-    )
-    author: FieldSpec | None = Field(default=None, description="who wrote it")
-    created_at: FieldSpec | None = Field(default=None, description="when; of a thread: when something was written in it last")
-    edited_at: FieldSpec | None = Field(default=None, description="when it was changed last")
-    deleted: FieldSpec | None = Field(default=None, description="whether only a placeholder is left")
+_AROUND = frozenset({"html_at", "next", "pages", "total", "cursor", "more", "current"})  # of a page whose HTML is in JSON
+PageKind = Literal["index", "list", "thread", "comments", "more", "recent"]
 
 
 class Page(BaseModel):
@@ -132,12 +26,21 @@ class Page(BaseModel):
 
     model_config = _STRICT
     _places: ClassVar[frozenset[str]] = frozenset()
-    _selecting: ClassVar[frozenset[str]] = frozenset({"container", "gone", "wall"})
+    _selecting: ClassVar[frozenset[str]] = frozenset({"container", "gone", "wall", "html_at"})
     _tables: ClassVar[frozenset[str]] = frozenset({"fields"})
 
     url: str = Field(description="template of its URL: a path behind `base_url`, or a whole URL")
+    method: Literal["GET", "POST"] | None = Field(
+        default=None, description="how it is asked for; without it POST where there is a `body`, else GET"
+    )
+    body: PageBody | None = Field(default=None, description="what is sent with the request, as `[pages.….body]`")
     format: Syntax = Field(
         default="html", description="`json`: selectors are JMESPath; `html` and `xml` (feeds, sitemaps): they are CSS or XPath"
+    )
+    html_at: Select | None = Field(
+        default=None,
+        description="JMESPath: where in a JSON page its HTML is, of which everything is read but `next`, `pages`, `total`, "
+        "`cursor`, `more` and `current`",
     )
     container: Select | None = Field(
         default=None, description="what such a page always has: where it is missing, the page is refused"
@@ -156,12 +59,13 @@ class Page(BaseModel):
         if not isinstance(page, Mapping):
             return page
         syntax = page["format"] if page.get("format") in ("json", "xml") else "html"
+        outer = "json" if page.get("html_at") else syntax
         told = dict(page)
         for key, value in page.items():
             if value is False and key in cls._selecting:
                 del told[key]  # it takes away what a profile has, and may take away what it has not
             elif key in cls._selecting:
-                told[key] = with_syntax(value, syntax)
+                told[key] = with_syntax(value, outer if key in _AROUND else syntax)
             elif key in cls._tables and isinstance(value, Mapping):
                 told[key] = {name: with_syntax(field, syntax) for name, field in value.items() if field is not False}
         return told
@@ -170,6 +74,46 @@ class Page(BaseModel):
     @classmethod
     def _fillable(cls, template: str | None) -> str | None:
         return None if template is None else url_templates.check(template, cls._places)
+
+    @field_validator("body")
+    @classmethod
+    def _fillable_body(cls, body: PageBody | None) -> PageBody | None:
+        if body is not None:
+            body.check(cls._places)
+        return body
+
+    @model_validator(mode="after")
+    def _can_be_asked_for(self) -> Self:
+        if self.method == "GET" and self.body is not None:
+            raise ValueError('method = "GET" sends no body: leave one of both out')
+        if self.html_at is not None and self.format != "html":
+            raise ValueError('html_at is for HTML within JSON: say format = "html", or read the JSON and leave html_at out')
+        return self
+
+    @property
+    def is_posted(self) -> bool:
+        """Whether it is asked for with POST."""
+        return self.method == "POST" or (self.method is None and self.body is not None)
+
+    @property
+    def answer(self) -> Syntax:
+        """What comes: JSON also where HTML is in it."""
+        return self.format if self.html_at is None else "json"
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names that its URL and its body are made of."""
+        return frozenset(url_templates.names(self.url) | (self.body.names() if self.body is not None else set()))
+
+    @cached_property
+    def parts(self) -> frozenset[str]:
+        """The ids of which they have only a part."""
+        return frozenset(url_templates.parts_of(self.url) | (self.body.parts() if self.body is not None else set()))
+
+    @cached_property
+    def is_numbered(self) -> bool:
+        """Whether the page n can be asked for by n alone."""
+        return url_templates.is_numbered(self.names)
 
 
 class RowsPage(Page):
@@ -185,6 +129,7 @@ class RowsPage(Page):
         "more",
         "current",
         "children",
+        "load_more",
     }
 
     first_url: str | None = Field(default=None, description="template of the first page's URL, where it is made differently")
@@ -210,12 +155,13 @@ class RowsPage(Page):
         for name in ("next", "pages", "total", "cursor", "more", "current"):
             if (field := getattr(self, name)) is not None:
                 check_kind(name, field)
-        if "offset" in url_templates.names(self.url) and self.per_page is None:
-            raise ValueError("url has {offset}: give `per_page`, the rows of a full page")
+        if "offset" in self.names and self.per_page is None:
+            where = "url" if "offset" in url_templates.names(self.url) else "body"
+            raise ValueError(f"{where} has {{offset}}: give `per_page`, the rows of a full page")
         if self.ends == "short" and self.per_page is None:
             raise ValueError('ends = "short" needs `per_page`, the rows of a full page')
-        if self.cursor and "cursor" not in url_templates.names(self.url):
-            raise ValueError("`cursor` is given, but url has no {cursor} to put it in")
+        if self.cursor and "cursor" not in self.names:
+            raise ValueError("`cursor` is given, but url has no {cursor} to put it in, nor has a body")
         return self
 
 
@@ -253,17 +199,17 @@ class ThreadPageSpec(Page):
         return fields
 
 
-class CommentsPageSpec(RowsPage):
-    """A page of a thread's comments; where post and comments are on one page, the thread's page."""
-
-    _places: ClassVar[frozenset[str]] = ListPageSpec._places | {"thread", "url"}
-    _tables: ClassVar[frozenset[str]] = frozenset({"fields", "post"})
+class CommentRows(RowsPage):
+    """A page of comments: where answers to a comment are."""
 
     fields: CommentFields
-    post: PostFields | None = Field(default=None, description="fields of the opening post, looked for in the whole page")
-    first_is_post: bool = Field(default=False, description="the first row of the first page is the opening post")
     nested: bool = Field(default=False, description="HTML: a row within a row is an answer to it")
     children: Select | None = Field(default=None, description="JSON: the answers to a row, rows themselves")
+    load_more: FieldSpec | None = Field(
+        default=None,
+        description="what leads to comments of the thread that the page leaves out, each that it finds: the address of a page "
+        "with them, or what `{more}` of `[pages.more]` is there",
+    )
 
     @model_validator(mode="after")
     def _nests_in_its_format(self) -> Self:
@@ -272,6 +218,34 @@ class CommentsPageSpec(RowsPage):
         if self.children is not None and self.format != "json":
             raise ValueError("children is for JSON pages; of HTML say nested = true, where a row within a row is an answer to it")
         return self
+
+    @property
+    def loads_more(self) -> bool:
+        """Whether something may lead from it to pages of `[pages.more]`."""
+        return self.load_more is not None or self.fields.load_more is not None
+
+
+class CommentsPageSpec(CommentRows):
+    """A page of a thread's comments; where post and comments are on one page, the thread's page."""
+
+    _places: ClassVar[frozenset[str]] = ListPageSpec._places | {"thread", "url"}
+    _tables: ClassVar[frozenset[str]] = frozenset({"fields", "post"})
+
+    post: PostFields | None = Field(default=None, description="fields of the opening post, looked for in the whole page")
+    first_is_post: bool = Field(default=False, description="the first row of the first page is the opening post")
+
+
+class MorePageSpec(CommentRows):
+    """A page of comments that the thread's pages leave out until somebody asks for them ("load more comments"). Where its
+    `format` is that of `[pages.comments]`, what is not said here is as there, but for the way to the next page.
+    """
+
+    _places: ClassVar[frozenset[str]] = CommentsPageSpec._places | {"comment", "more"}
+
+    url: str = Field(
+        default="{more}",
+        description="template of its URL; `{more}` is what `load_more` found, `{comment}` the comment whose answers are left out",
+    )
 
 
 class RecentPageSpec(RowsPage):
@@ -304,7 +278,19 @@ class Pages(BaseModel):
         """`recent = false` takes away a page that the profile has and that a site can do without."""
         if not isinstance(pages, Mapping):
             return pages
-        return {name: page for name, page in pages.items() if page is not False or cls.model_fields[name].is_required()}
+        told = {name: page for name, page in pages.items() if page is not False or cls.model_fields[name].is_required()}
+        more, comments = told.get("more"), told.get("comments")
+        if isinstance(more, Mapping) and isinstance(comments, Mapping):
+            told["more"] = _as_of(comments, more)
+        return told
+
+    @model_validator(mode="after")
+    def _loads_more(self) -> Self:
+        if self.comments.loads_more and self.more is None:
+            raise ValueError("load_more leads to pages of [pages.more], and there is none: add it; it may be empty")
+        if self.more is not None and not self.comments.loads_more:
+            raise ValueError("[pages.more] is never asked for: say with load_more of [pages.comments] what leads there")
+        return self
 
     index: IndexPageSpec | None = Field(default=None, description="the forums of the site; needed for `discover`")
     list: ListPageSpec = Field(description="the threads of a forum")
@@ -312,4 +298,22 @@ class Pages(BaseModel):
         default=None, description="the opening post; none where post and comments are on one page"
     )
     comments: CommentsPageSpec = Field(description="the comments of a thread")
+    more: MorePageSpec | None = Field(
+        default=None, description="comments that the pages of a thread leave out until somebody asks for them"
+    )
     recent: RecentPageSpec | None = Field(default=None, description="the newest messages of the whole site")
+
+
+_OF_ROWS = ("rows", "skip", "fields", "nested", "children", "load_more", "html_at")
+
+
+def _as_of(comments: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`[pages.more]` with what it leaves out, where its rows may be those of `[pages.comments]`."""
+    if more.get("format", "html") != comments.get("format", "html") and "format" in more:
+        return more
+    of_html = "html_at" in more  # then its next page is told by JSON
+    kept = {key: comments[key] for key in _OF_ROWS if key in comments and not (of_html and key == "html_at")}
+    fields = more.get("fields")
+    if isinstance(fields, Mapping) and isinstance(of_comments := comments.get("fields"), Mapping):
+        more = {**more, "fields": {**of_comments, **fields}}
+    return {**({"format": comments["format"]} if "format" in comments else {}), **kept, **more}

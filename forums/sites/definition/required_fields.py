@@ -9,7 +9,8 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "list": ("id",),
     "thread": ("body",),
     "comments": ("id", "body"),
+    "more": ("id", "body"),
     "recent": ("thread",),
 }
-DISPENSABLE = frozenset({"recent"})
+DISPENSABLE = frozenset({"more", "recent"})
 """Kinds of pages that a site can be watched without: they never open its breaker."""

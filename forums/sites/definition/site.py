@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, get_args
 from zoneinfo import ZoneInfo
 
 from pydantic import (
@@ -17,20 +15,19 @@ from pydantic import (
     SecretStr,
     ValidationInfo,
     field_validator,
-    model_validator,
 )
 
 from forums.sites.dates.language import check_language
 from forums.sites.discovery.recognise import Recognise
-from redis_components.errors import ConfigError
-from redis_components.frontier.quiet_hours import parse_quiet_hours
 from workers.process.public_addresses import Allowance
 
 from . import url_templates
 from .breaker_options import BreakerOptions
 from .errors import SiteError
 from .origins import Place, place_of
-from .pages import IndexPageSpec, Page, PageKind, Pages, RecentPageSpec, RowsPage, ThreadPageSpec
+from .page_body import PageRequest, apart, with_body
+from .pages import IndexPageSpec, MorePageSpec, Page, PageKind, Pages, RecentPageSpec, RowsPage, ThreadPageSpec
+from .site_options import Discover, Politeness, Raw, ScanLimits, Schedule
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 
@@ -38,104 +35,6 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=
 ForumId = Annotated[
     str, Field(pattern=r"^[^\s/][^\s]*$", max_length=200), BeforeValidator(lambda v: str(v) if type(v) is int else v)
 ]
-
-
-class Discover(BaseModel):
-    """Which forums of the index are watched, in addition to those of `forums`."""
-
-    model_config = _STRICT
-
-    include: tuple[str, ...] = Field(default=("*",), description="patterns of ids or names, as in `news-*`")
-    exclude: tuple[str, ...] = Field(default=(), description="patterns of those that are left out")
-
-    def lets_in(self, forum: str, name: str | None) -> bool:
-        """Whether a forum with this id and name is watched."""
-        return _fits(self.include, forum, name) and not _fits(self.exclude, forum, name)
-
-
-def _fits(patterns: Sequence[str], forum: str, name: str | None) -> bool:
-    return any(fnmatchcase(forum, pattern) or (name is not None and fnmatchcase(name, pattern)) for pattern in patterns)
-
-
-class ScanLimits(BaseModel):
-    """How deep one look at the site goes."""
-
-    model_config = _STRICT
-
-    pages_per_scan: int = Field(default=20, ge=1, description="list pages of one scan")
-    deep_pages: int = Field(default=200, ge=1, description="list pages of a scan that closes a gap")
-    comments_per_thread: int = Field(default=5000, ge=1, description="comments read of one thread")
-
-
-class Schedule(BaseModel):
-    """How often the site is looked at."""
-
-    model_config = _STRICT
-
-    requests_per_hour: float = Field(
-        default=1200,
-        gt=0,
-        description="budget of scans and checks, over the whole fleet",
-    )
-    min_interval_s: float = Field(default=30, gt=0, description="least time between two scans of a forum, s")
-    max_interval_s: float = Field(default=86400, gt=0, description="most time between two scans of a forum, s")
-    recheck_days: float = Field(
-        default=30, ge=0, description="threads are checked for edits and deletions until they are so old, days"
-    )
-    backfill_share: float = Field(default=0.2, ge=0, le=1, description="share of the budget for checks and history")
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if self.max_interval_s < self.min_interval_s:
-            raise ValueError(f"max_interval_s must not be below min_interval_s = {self.min_interval_s:g}")
-        return self
-
-
-class Politeness(BaseModel):
-    """How hard the site may be asked."""
-
-    model_config = _STRICT
-
-    delay_s: float = Field(default=0.5, ge=0, description="time between two requests of one crawler, s")
-    concurrency: int = Field(default=2, ge=1, description="requests of one crawler at a time")
-    obey_robots: bool = Field(default=True, description="whether robots.txt is obeyed")
-    max_rate: float | None = Field(
-        default=None, ge=1e-5, le=1e4, description="requests per second of all crawlers together; left out: no limit"
-    )
-    max_burst: int = Field(
-        default=1, ge=1, le=10_000, description="requests that all crawlers together may send at once after a pause"
-    )
-    max_concurrency: int | None = Field(
-        default=None, ge=1, le=10_000, description="requests of all crawlers together at a time; left out: no limit"
-    )
-    weight: int = Field(
-        default=1, ge=1, le=100, description="requests that it gets where another site with limits gets one, while both have work"
-    )
-    max_per_hour: int | None = Field(
-        default=None, ge=1, le=10**9, description="requests of all crawlers together in any hour; left out: no limit"
-    )
-    max_per_day: int | None = Field(default=None, ge=1, le=10**9, description="the same in any 24 hours")
-    quiet_hours: str | None = Field(
-        default=None,
-        description="hours in which nothing is sent, as `01:00-06:00`; in `time_zone`, or with a zone behind them",
-    )
-
-    @field_validator("quiet_hours")
-    @classmethod
-    def _quiet_hours(cls, text: str | None) -> str | None:
-        try:
-            parse_quiet_hours(text or "00:00-01:00")
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
-        return text
-
-
-class Raw(BaseModel):
-    """Pages as they came."""
-
-    model_config = _STRICT
-
-    keep_days: int = Field(default=0, ge=0, description="for how long they are kept, days; 0: not at all")
 
 
 class Site(BaseModel):
@@ -229,9 +128,21 @@ class Site(BaseModel):
     @field_validator("pages")
     @classmethod
     def _knows_addresses(cls, pages: Pages) -> Pages:
-        for kind, page in (("thread", pages.thread), ("comments", pages.comments)):
-            if page is not None and "url" in url_templates.names(page.url) and pages.list.fields.url is None:
+        for kind, page in (("thread", pages.thread), ("comments", pages.comments), ("more", pages.more)):
+            if page is not None and "url" in page.names and pages.list.fields.url is None:
                 raise ValueError(f"{kind}.url has {{url}}, the thread's address in the list, but list.fields has no url")
+        return pages
+
+    @field_validator("pages")
+    @classmethod
+    def _knows_parts(cls, pages: Pages) -> Pages:
+        of_lists = {"thread": pages.list.fields.id, "forum": pages.index.fields.id if pages.index else None}
+        for kind in get_args(PageKind):
+            for name in getattr(getattr(pages, kind), "parts", ()):
+                if (field := of_lists.get(name)) is None or field.join is None:
+                    where = {"thread": "list", "forum": "index"}.get(name)
+                    has = f"pages.{where}.fields.id has no `join`" if where else "only a thread's or a forum's id has parts"
+                    raise ValueError(f"{kind} has {{{name}.…}}, a part of an id, but {has}")
         return pages
 
     @field_validator("pages")
@@ -241,7 +152,7 @@ class Site(BaseModel):
             return pages
         needs = (("url", "the thread's address in the list", "url"), ("forum", "the thread's forum", "forum_id"))
         for kind, page in (("thread", pages.thread), ("comments", pages.comments)):
-            names = url_templates.names(page.url) if page is not None else ()
+            names = page.names if page is not None else ()
             for place, what, field in needs:
                 if place in names and getattr(told, field) is None:
                     raise ValueError(f"{kind}.url has {{{place}}}, {what}, but recent.fields has no {field}")
@@ -287,6 +198,12 @@ class Site(BaseModel):
         assert isinstance(page, RecentPageSpec)
         return page
 
+    def more_page(self) -> MorePageSpec:
+        """The same for comments that are left out."""
+        page = self.page("more")
+        assert isinstance(page, MorePageSpec)
+        return page
+
     def thread_page(self) -> ThreadPageSpec:
         """The same for the page of an opening post."""
         page = self.page("thread")
@@ -302,8 +219,13 @@ class Site(BaseModel):
         number: int = 1,
         cursor: str | None = None,
         url: str | None = None,
+        comment: str = "",
+        more: str = "",
     ) -> str:
-        """The URL of a page: `number` from 1, `cursor` as the page before gave it, `url` the thread's own from the list."""
+        """The address of a page: `number` from 1, `cursor` as the page before gave it, `url` the thread's own from the list. A
+        page that is asked for with a body has it behind a `#`; `asking` makes a request of it. Raises SiteError where an id has
+        not the parts that the page is made of.
+        """
         page = self.page(kind)
         template, per_page = page.url, None
         if isinstance(page, RowsPage):
@@ -319,9 +241,30 @@ class Site(BaseModel):
             "per_page": per_page or "",
             "cursor": cursor or "",
             "url": url or "",
+            "comment": comment,
+            "more": more,
         }
-        filled = url_templates.fill(template, values)
-        return str(self.base_url).rstrip("/") + filled if filled.startswith("/") else filled
+        try:
+            filled = url_templates.fill(template, values, self._joins)
+            body = page.body.fill(values, self._joins) if page.body is not None else None
+        except ValueError as error:
+            raise SiteError(f"site {self.name!r}: pages.{kind}: {error}") from None
+        whole = str(self.base_url).rstrip("/") + filled if filled.startswith("/") else filled
+        return whole if body is None else with_body(whole, body)
+
+    def asking(self, kind: PageKind, address: str) -> PageRequest:
+        """How the page at an address is asked for."""
+        page = self.page(kind)
+        if not page.is_posted:
+            return PageRequest(url=address)
+        url, body = apart(address)
+        return PageRequest(url=url, method="POST", body=body, content_type=page.body.content_type if page.body else None)
+
+    @cached_property
+    def _joins(self) -> dict[str, str]:
+        """What is between the parts of the ids that have several, by their names in templates."""
+        of_lists = {"thread": self.pages.list.fields.id, "forum": self.pages.index.fields.id if self.pages.index else None}
+        return {name: field.join for name, field in of_lists.items() if field is not None and field.join is not None}
 
     def list_url(self, forum: str) -> str:
         """URL of a forum's first list page."""

@@ -1,26 +1,43 @@
-"""URL templates: a path, or a whole URL, with names in braces to be filled in."""
+"""Templates: a path, a whole URL or a text in the body of a request, with names in braces to be filled in.
+
+`{thread}` is a value, `{thread.2}` the second part of an id of several parts (`join` of its field).
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from typing import Any
 from urllib.parse import quote
 
-_PLACE = re.compile(r"\{(\w+)(:path)?\}")
+_PLACE = re.compile(r"\{(\w+)(?:\.([1-9]))?(:path|:int)?\}")
 _LAST_PART = re.compile(r"(?:^|[/?&;}])([^/?&;{}]*)$")  # of an address
 _NUMBERED = frozenset({"page", "page0", "offset"})
+_NUMBERS = _NUMBERED | {"per_page"}
+_ADDRESSES = ("url", "more")
 
 
 def check(template: str, known: Collection[str]) -> str:
     """`template`, if it begins like a path or a URL and holds only names of `known`. Raises ValueError."""
-    if not template.startswith(("/", "http://", "https://", "{url}")):
+    if not template.startswith(("/", "http://", "https://", *(f"{{{name}}}" for name in _ADDRESSES if name in known))):
         raise ValueError("must start with / (a path behind base_url), or with http:// or https://")
     if unknown := sorted(names(template) - set(known)):
         places = ", ".join(f"{{{name}}}" for name in sorted(known))
         raise ValueError(f"{{{unknown[0]}}} is not known here: may hold {places}")
     if "{" in _PLACE.sub("", template) or "}" in _PLACE.sub("", template):
         raise ValueError("has a brace that belongs to no name: write {name}, or %7B and %7D for braces")
+    if any(match[3] == ":int" for match in _PLACE.finditer(template)):
+        raise ValueError("{…:int} is for numbers in a body of JSON: leave :int out")
     return template
+
+
+def check_text(text: str, known: Collection[str]) -> None:
+    """The same for a text of a body, in which other braces may be. Raises ValueError."""
+    if unknown := sorted(names(text) - set(known)):
+        places = ", ".join(f"{{{name}}}" for name in sorted(known))
+        raise ValueError(
+            f"{{{unknown[0]}}} is not known here: may hold {places}; write {{ {unknown[0]} }} for a brace of the text"
+        )
 
 
 def names(template: str) -> set[str]:
@@ -28,19 +45,61 @@ def names(template: str) -> set[str]:
     return {match[1] for match in _PLACE.finditer(template)}
 
 
-def is_numbered(template: str) -> bool:
-    """Whether the URL of page n can be made from n."""
-    return not names(template).isdisjoint(_NUMBERED)
+def is_numbered(names: Collection[str]) -> bool:
+    """Whether the page n can be made from n, by the names that it is made of."""
+    return not _NUMBERED.isdisjoint(names)
 
 
-def fill(template: str, values: Mapping[str, object]) -> str:
-    """The template with its values, each quoted; slashes too, but for `{name:path}`. A URL in `{url}` stays as it is."""
+def fill(template: str, values: Mapping[str, object], joins: Mapping[str, str] = {}) -> str:
+    """The template with its values, each quoted; slashes too, but for `{name:path}`. An address in `{url}` stays as it is, and
+    one in `{more}` with which the template begins. `joins`: what is between the parts of an id, by its name. Raises ValueError
+    where an id has not so many parts.
+    """
 
     def value(match: re.Match[str]) -> str:
-        text = str(values[match[1]])
-        return text if match[1] == "url" else quote(text, safe="/" if match[2] else "")
+        text = _value(match, values, joins)
+        is_address = match[1] == "url" or (match[1] == "more" and match.start() == 0)
+        return text if is_address else quote(text, safe="/" if match[3] == ":path" else "")
 
     return _PLACE.sub(value, template)
+
+
+def fill_text(text: str, values: Mapping[str, object], joins: Mapping[str, str] = {}) -> str:
+    """The same for a text, in which nothing is quoted."""
+    return _PLACE.sub(lambda match: _value(match, values, joins), text)
+
+
+def fill_json(value: Any, values: Mapping[str, object], joins: Mapping[str, str] = {}) -> Any:
+    """The same for what becomes JSON: a text that is only a page's number, or ends in `:int`, becomes a number, and a `{cursor}`
+    that there is none of yet, null.
+    """
+    if isinstance(value, Mapping):
+        return {key: fill_json(inner, values, joins) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [fill_json(inner, values, joins) for inner in value]
+    if not isinstance(value, str):
+        return value
+    filled, only = fill_text(value, values, joins), _PLACE.fullmatch(value)
+    if only is not None and only[1] == "cursor" and not filled:
+        return None
+    if only is not None and (only[1] in _NUMBERS or only[3] == ":int"):
+        return int(filled) if filled.isdecimal() else filled
+    return filled
+
+
+def _value(match: re.Match[str], values: Mapping[str, object], joins: Mapping[str, str]) -> str:
+    text = str(values[match[1]])
+    if match[2] is None:
+        return text
+    parts = text.split(joins[match[1]]) if match[1] in joins else [text]
+    if len(parts) < int(match[2]):
+        raise ValueError(f"{match[0]}: the id {text!r} has {len(parts)} part{'s' if len(parts) > 1 else ''}")
+    return parts[int(match[2]) - 1]
+
+
+def parts_of(template: str) -> set[str]:
+    """The names of which only a part is filled in."""
+    return {match[1] for match in _PLACE.finditer(template) if match[2]}
 
 
 def number_in(url: str, template: str, per_page: int | None) -> int:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from scrapy.http import HtmlResponse
 
-from forums.sites.definition import url_templates
 from forums.sites.definition.errors import UnreadablePage
 from forums.sites.definition.required_fields import NEEDED
 from forums.sites.http.fetch import FetchFailed, Visitor
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from forums.sites.definition.site import Site
-    from forums.sites.reading.read_page import FieldCount, ListedThread, ReadComment, ReadPost
+    from forums.sites.reading.read_page import FieldCount, ListedThread, MoreComments, ReadComment, ReadPost
     from forums.sites.reading.recent_page import RecentPage
 
 
@@ -77,7 +76,7 @@ class Trial:
             index = await self._index()
             forum = forum or next(iter(self._site.forums), None) or (index.forums[0].id if index and index.forums else None)
         forum = forum or next(iter(self._site.forums), None)
-        by_address = "url" in url_templates.names(self._site.pages.comments.url)  # which is known from the list alone
+        by_address = "url" in self._site.pages.comments.names  # which is known from the list alone
         listed = await self._list(forum) if forum is not None and (thread is None or by_address) else []
         threads = listed[:2] if thread is None else [one for one in listed if one.id == thread]
         if thread is not None and not threads:
@@ -166,7 +165,17 @@ class Trial:
         read = msgspec.structs.replace(page, fields=own)
         doubt = doubtful(((comment.id, comment.created_at) for comment in page.comments), datetime.now(UTC))
         self._note("comments", page.comments, f"comments of thread {thread.id}", read, [hint, doubt])
+        if page.left_out:
+            await self._more(forum, thread, page.left_out[0])
         return page
+
+    async def _more(self, forum: str, thread: ListedThread, left_out: MoreComments) -> None:
+        """The first of the pages with comments that the thread's page leaves out."""
+        asked = Asked(kind="more", forum=forum, thread=thread.id, url=thread.url, comment=left_out.comment, more=left_out.more)
+        page: read_page.CommentsPage | None = await self._read(self._site.url(**msgspec.structs.asdict(asked)), asked)
+        if page:
+            nothing = None if page.comments else "no rows: look at `rows` of [pages.more]"
+            self._note("more", page.comments, f"comments that the page of thread {thread.id} leaves out", page, [nothing])
 
     async def _compare(self, forum: str, thread: ListedThread, ids: set[str]) -> None:
         """Of another thread, whether its comments have ids."""
@@ -182,7 +191,7 @@ class Trial:
 
     async def _read(self, url: str, asked: Asked) -> Any:
         try:
-            response = await self._visitor.get(url)
+            response = await self._visitor.get(self._site.asking(asked.kind, url))
             if response.status != 200:
                 raise FetchFailed(f"answers with status {response.status}")
             self._response, self._url = response, response.url

@@ -21,6 +21,7 @@ from w3lib.url import safe_url_string
 from yarl import URL
 
 from forums.sites.definition.origins import elsewhere, place_of
+from forums.sites.definition.page_body import PageRequest
 from forums.sites.definition.site import Site
 from redis_components.errors import TrawlError
 from redis_components.frontier.retry_after import retry_after_s
@@ -42,6 +43,7 @@ _GZIP = b"\x1f\x8b"
 _BINARY = re.compile(r"(?:image|audio|video|font)/|application/(?:octet-stream|zip|pdf)")
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_SAME_METHOD = frozenset({307, 308})
 
 _Answer = tuple[int, CIMultiDictProxy[str], bytes]
 
@@ -108,9 +110,10 @@ class Visitor:
         if self._session:
             await self._session.close()
 
-    async def get(self, url: str) -> TextResponse:
+    async def get(self, url: str | PageRequest) -> TextResponse:
         """One page, of any status, after redirects."""
-        asked = url
+        page = PageRequest(url=url) if isinstance(url, str) else url
+        asked = url = page.url
         if self._hosts is None:  # somebody has typed it
             host = place_of(url)[1] or ""
             self._hosts = _THIS_MACHINE if host in _THIS_MACHINE else frozenset({host})
@@ -119,10 +122,12 @@ class Visitor:
             if self._obey_robots and not await self._robots_allow(url):
                 how = "set obey_robots = false under [politeness]" if self._site else "say --ignore-robots"
                 raise FetchFailed(f"{url}: robots.txt forbids it: ask the site's owners, and if they agree, {how}")
-            status, headers, body = await self._request(url)
+            status, headers, body = await self._request(url, page)
             target = headers.get("Location")
             if status not in _REDIRECTS or not target:
                 return _response(url, status, headers, body)
+            if status not in _SAME_METHOD:
+                page = PageRequest(url=url)
             url = urljoin(url, target)
             url = url if url.isascii() else safe_url_string(url)  # as a crawler does
         raise FetchFailed(f"{asked}: more than {_MAX_REDIRECTS} redirects, the last to {url}")
@@ -158,13 +163,13 @@ class Visitor:
         named = (headers_for(self._site, url) if self._site else {}) or {"User-Agent": self._agent()}
         return named | self._identity.headers_for(url) if self._identity else named
 
-    async def _request(self, url: str) -> _Answer:
+    async def _request(self, url: str, page: PageRequest | None = None) -> _Answer:
         await asyncio.sleep(max(0.0, self._next_at - time.monotonic()))
         if self._limits is None:
-            return await self._send(url)
+            return await self._send(url, page)
         await self._limits.begin(url)
         try:
-            status, headers, body = await self._send(url)
+            status, headers, body = await self._send(url, page)
             after_s = retry_after_s(headers.get("Retry-After"), headers.get("Date"))
             if status == 429 or (status == 503 and after_s is not None):
                 await self._limits.refused(url, after_s)
@@ -172,12 +177,19 @@ class Visitor:
             await self._limits.end()
         return status, headers, body
 
-    async def _send(self, url: str) -> _Answer:
+    async def _send(self, url: str, page: PageRequest | None) -> _Answer:
         assert self._session
+        page = page or PageRequest(url=url)
         allowance = Allowance(everything=self._everything, hosts=self._hosts or frozenset())
         try:
             with allowing(allowance):
-                answer = await self._session.get(_target(url), headers=self._headers(url), allow_redirects=False)
+                answer = await self._session.request(
+                    page.method,
+                    _target(url),
+                    headers=self._headers(url) | page.headers,
+                    data=page.body.encode() or None,
+                    allow_redirects=False,
+                )
             async with answer:
                 body = bytearray()
                 async for chunk in answer.content.iter_chunked(65536):

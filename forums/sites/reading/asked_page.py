@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from forums.sites.definition.pages import PageKind
 
+from .next_page import Asked
 from .read_page import (
     CommentsPage,
     IndexPage,
@@ -16,6 +15,7 @@ from .read_page import (
     read_comments,
     read_index,
     read_list,
+    read_more,
     read_thread,
 )
 from .recent_page import RecentPage, read_recent
@@ -25,25 +25,18 @@ if TYPE_CHECKING:
 
     from forums.sites.definition.site import Site
 
+__all__ = ["PAGES", "AnyPage", "Asked", "read"]
+
 AnyPage = IndexPage | ListPage | ThreadPage | CommentsPage | RecentPage
 PAGES: dict[PageKind, type[AnyPage]] = {
     "index": IndexPage,
     "list": ListPage,
     "thread": ThreadPage,
     "comments": CommentsPage,
+    "more": CommentsPage,
     "recent": RecentPage,
 }
 """What is read of each kind of page."""
-
-
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of page, and of what: `number` from 1, `url` the thread's own, where its list gave one."""
-
-    kind: PageKind
-    forum: str = ""
-    thread: str = ""
-    number: int = 1
-    url: str | None = None
 
 
 def read(site: Site, response: Response, asked: Asked) -> AnyPage:
@@ -56,4 +49,6 @@ def read(site: Site, response: Response, asked: Asked) -> AnyPage:
         return read_recent(site, response, asked.number)
     if asked.kind == "thread":
         return read_thread(site, response, asked.thread)
+    if asked.kind == "more":
+        return read_more(site, response, asked)
     return read_comments(site, response, asked.thread, asked.number, forum=asked.forum, url=asked.url)

@@ -71,9 +71,9 @@ def identity(value: str | None) -> str | None:
     return found if found and len(found) <= _LONGEST_ID else None
 
 
-def part(pattern: str | None, value: str | None) -> str | None:
-    """What a regular expression takes of a text: its first group that matches, or the whole match. Raises UnreadablePage where
-    it takes too long.
+def part(pattern: str | None, value: str | None, join: str | None = None) -> str | None:
+    """What a regular expression takes of a text: its first group that matches, or the whole match; with `join` all its groups,
+    with that between them. Raises UnreadablePage where it takes too long.
     """
     if pattern is None or value is None:
         return value
@@ -81,6 +81,8 @@ def part(pattern: str | None, value: str | None) -> str | None:
     match = compiled.search(value) if len(value) <= _QUICK else reading_budget.current().search(compiled, pattern, value)
     if not match:
         return None
+    if join is not None:
+        return None if None in match.groups() else join.join(match.groups())
     return next((group for group in match.groups() if group is not None), None) if match.groups() else match[0]
 
 

@@ -15,6 +15,7 @@ from w3lib.html import get_base_url
 
 from forums.sites.dates.language import known_language
 from forums.sites.dates.reader import DateReader
+from forums.sites.definition import url_templates
 from forums.sites.definition.errors import PageGone, UnreadablePage
 from forums.sites.definition.fields import FieldSpec, Kind, Select
 from forums.sites.definition.pages import Page, RowsPage
@@ -25,7 +26,7 @@ from . import converters, reading_budget, xml_page
 from .element_index import ElementIndex
 from .element_trees import PLACEHOLDER, cut, inner_rows, outermost
 from .html_text import text_of, text_of_elements
-from .parse_body import content_type, html_of, json_of, read_at
+from .parse_body import content_type, html_of, json_of, read_at, tree_of
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -45,12 +46,15 @@ class FieldCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Document:
-    """One page; `index` is that of its tree, where it was parsed already. Raises UnreadablePage where it is not what `page` says,
-    PageGone where it says that there is none.
+    """One page; `index` is that of its tree, where it was parsed already, `thread` the thread that it is of. Raises
+    UnreadablePage where it is not what `page` says, PageGone where it says that there is none.
     """
 
-    def __init__(self, site: Site, page: Page, response: Response, index: ElementIndex | None = None) -> None:
+    def __init__(
+        self, site: Site, page: Page, response: Response, index: ElementIndex | None = None, *, thread: str = ""
+    ) -> None:
         self.site = site
+        self._names = {"thread": thread}
         self.page = page
         self.url = response.url
         self._budget = reading_budget.begin(len(response.body))
@@ -66,7 +70,10 @@ class Document:
             raise UnreadablePage(f"no text: {content_type(response)}, {len(response.body)} bytes")
         if index is not None:
             self._index = index
-        self.root = index.root if index else _ROOTS[page.format](response)
+        self.root = index.root if index else _ROOTS[page.answer](response)
+        self._around = self.root  # what says how to go on
+        if page.html_at is not None:
+            self.root = _html_in(page.html_at, self.root)
         self._response = response
         if page.gone and self.find(page.gone):
             raise PageGone(f"it says that this does not exist: it has {' or '.join(page.gone.select)}")
@@ -170,7 +177,16 @@ class Document:
 
     def value(self, field: FieldSpec | None, kind: Kind) -> Any:
         """A value of the whole page; None where the site file names none."""
-        return self._convert("", field, self.root, kind)[0] if field else None
+        return self._convert("", field, self._around, kind)[0] if field else None
+
+    def addresses(self, field: FieldSpec | None) -> list[str]:
+        """All that a field finds in the whole page, each once: addresses, or texts where the site file says so."""
+        if field is None:
+            return []
+        kind = field.as_ or "url"
+        found = [one for part in self._found(field, self.root) for one in (part if isinstance(part, list) else [part])]
+        values = (self._read("", kind, field, self._text_of(field, one, kind)) for one in found)
+        return list(dict.fromkeys(value for value in values if value))
 
     def peek(self, field: FieldSpec, node: Any) -> str | None:
         """The id of a row, without counting it."""
@@ -222,17 +238,17 @@ class Document:
     def _text(self, field: FieldSpec, node: Any, kind: Kind) -> str | None:
         """The field as a string, with what its regular expression takes of it."""
         found = self._found(field, node)
-        if not found:
-            return None
-        one = found[0]
+        return self._text_of(field, found[0], kind) if found else None
+
+    def _text_of(self, field: FieldSpec, one: Any, kind: Kind) -> str | None:
         if not isinstance(one, etree._Element):
-            return converters.part(field.regex, converters.string(one))
+            return converters.part(field.regex, converters.string(one), field.join)
         if self.page.format == "xml" and kind == "text" and xml_page.holds_markup(one):
             return converters.part(field.regex, text_of(xml_page.markup_of(one)))
         attribute = next((name for name in _ATTRIBUTES.get(kind, ()) if one.get(name) is not None), None)
-        text = converters.part(field.regex, converters.string(one, attribute))
+        text = converters.part(field.regex, converters.string(one, attribute), field.join)
         if text is None and kind == "id" and field.regex:
-            text = converters.part(field.regex, one.get("href"))  # a link was selected: its id is in its address
+            text = converters.part(field.regex, one.get("href"), field.join)  # a link was selected: its id is in its address
         return text
 
     def _read(self, name: str, kind: Kind, field: FieldSpec, text: str | None) -> Any:
@@ -252,7 +268,8 @@ class Document:
             return text is not None and converters.truth(text)
         if kind == "id":
             # in HTML out of an address; it is quoted again when it becomes one
-            return converters.identity(unquote(text) if text and self.page.format != "json" else text)
+            own = converters.identity(unquote(text) if text and self.page.format != "json" else text)
+            return own if own is None or field.prefix is None else url_templates.fill_text(field.prefix, self._names) + own
         return converters.text(text)
 
     def _found(self, field: FieldSpec, node: Any) -> Found:
@@ -283,6 +300,16 @@ class Document:
                     known = compiled("json", key)(row)
                     table[(converters.string(known[0]) if known else name) or ""] = row
         return table
+
+
+def _html_in(at: Select, answer: Any) -> Any:
+    """The tree of the HTML in an answer of JSON; several texts are one after the other. Raises UnreadablePage where none is."""
+    for finder in at.finders:
+        for found in finder(answer):
+            parts = found if isinstance(found, list) else [found]
+            if all(isinstance(part, str) for part in parts):
+                return tree_of("\n".join(parts))
+    raise UnreadablePage(f"has no HTML at {' or '.join(at.select)}")
 
 
 def not_too_many(rows: list[Any]) -> list[Any]:

@@ -12,7 +12,7 @@ from .document import Document, not_too_many
 from .element_trees import parents_of
 
 if TYPE_CHECKING:
-    from forums.sites.definition.pages import CommentsPageSpec
+    from forums.sites.definition.pages import CommentRows
 
 _DEEPEST = 500  # levels; a page that nests deeper is cut there
 
@@ -43,7 +43,7 @@ class Numbers:
         return None if found == comment_id else found
 
 
-def rows(doc: Document, page: CommentsPageSpec) -> list[Row]:
+def rows(doc: Document, page: CommentRows) -> list[Row]:
     """All comments of a page."""
     found = doc.rows(page)
     if page.children is not None:
@@ -59,7 +59,7 @@ def nothing_of(what: str, fields: Any) -> UnreadablePage:
     return UnreadablePage(f"has nothing of {what}: looked for {selectors}")
 
 
-def _of_json(doc: Document, page: CommentsPageSpec, top: list[Any]) -> list[Row]:
+def _of_json(doc: Document, page: CommentRows, top: list[Any]) -> list[Row]:
     listed: list[Row] = []
     waiting: list[tuple[Any, str | None, int]] = [(node, None, 0) for node in reversed(top)]
     while waiting:
@@ -74,7 +74,7 @@ def _of_json(doc: Document, page: CommentsPageSpec, top: list[Any]) -> list[Row]
     return not_too_many(listed)
 
 
-def _of_html(doc: Document, page: CommentsPageSpec, found: list[Any]) -> list[Row]:
+def _of_html(doc: Document, page: CommentRows, found: list[Any]) -> list[Row]:
     parents = parents_of(found)
     around = frozenset(parents.values())
     ids = {row: doc.peek(page.fields.id, row) for row in found if row in around}

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urldefrag
 
 import msgspec
 
 from forums.sites.definition import url_templates
+from forums.sites.definition.page_body import apart, with_body
 from forums.sites.definition.pages import PageKind, RowsPage
 
 if TYPE_CHECKING:
     from .document import Document
 
 
-class PagePosition(msgspec.Struct, frozen=True, kw_only=True):
-    """Where in a chain of pages a page is."""
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of page, and of what: `number` from 1, `url` the thread's own, where its list gave one; of comments that are left
+    out, `more` is what led to them, `comment` what they answer.
+    """
 
     kind: PageKind
     forum: str = ""
     thread: str = ""
     number: int = 1
     url: str | None = None
+    comment: str = ""
+    more: str = ""
 
 
 class Ahead(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +38,7 @@ class Ahead(msgspec.Struct, frozen=True, kw_only=True):
     total: int | None
 
 
-def is_behind_the_end(doc: Document, page: RowsPage, place: PagePosition) -> bool:
+def is_behind_the_end(doc: Document, page: RowsPage, place: Asked) -> bool:
     """Whether the site answered with another page than was asked for, as some do behind the last one."""
     shown = doc.value(page.current, "int")
     return shown is not None and shown != place.number
@@ -45,7 +50,7 @@ def own_number(doc: Document, page: RowsPage) -> int:
     return shown if shown is not None and shown > 0 else url_templates.number_in(doc.url, page.url, page.per_page)
 
 
-def ahead(doc: Document, page: RowsPage, place: PagePosition, rows: int) -> Ahead:
+def ahead(doc: Document, page: RowsPage, place: Asked, rows: int) -> Ahead:
     """The next page of a page with so many rows, as the site file says: by link, cursor, number of pages, total, or until one
     is empty.
     """
@@ -56,20 +61,22 @@ def ahead(doc: Document, page: RowsPage, place: PagePosition, rows: int) -> Ahea
     return Ahead(next=_next(doc, page, place, rows, pages), pages=pages, total=total)
 
 
-def _next(doc: Document, page: RowsPage, place: PagePosition, rows: int, pages: int | None) -> str | None:
+def _next(doc: Document, page: RowsPage, place: Asked, rows: int, pages: int | None) -> str | None:
     if page.next is not None:
         link = doc.value(page.next, "url")
         link = urldefrag(link).url if link else None
-        return link if link != urldefrag(doc.url).url else None  # on the last page some link to where they are
+        if link == urldefrag(doc.url).url:  # on the last page some link to where they are
+            return None
+        return link if link is None or page.body is None else with_body(link, apart(_address(doc, place))[1])
     if page.cursor is not None:
         cursor = doc.value(page.cursor, "text")
-        return _url(doc, place, cursor) if cursor and rows else None
-    if not url_templates.is_numbered(page.url):
+        return _address(doc, place, cursor) if cursor and rows else None
+    if not page.is_numbered:
         return None
-    return _url(doc, place) if _goes_on(doc, page, place, rows, pages) else None
+    return _address(doc, place) if _goes_on(doc, page, place, rows, pages) else None
 
 
-def _goes_on(doc: Document, page: RowsPage, place: PagePosition, rows: int, pages: int | None) -> bool:
+def _goes_on(doc: Document, page: RowsPage, place: Asked, rows: int, pages: int | None) -> bool:
     if page.more is not None:
         return bool(doc.value(page.more, "bool"))
     if page.pages is not None or page.total is not None:
@@ -79,7 +86,7 @@ def _goes_on(doc: Document, page: RowsPage, place: PagePosition, rows: int, page
     return rows > 0
 
 
-def _url(doc: Document, place: PagePosition, cursor: str | None = None) -> str:
-    given: dict[str, Any] = msgspec.structs.asdict(place)
-    kind, number = given.pop("kind"), given.pop("number")
-    return doc.site.url(kind, number=number + 1, cursor=cursor, **given)
+def _address(doc: Document, place: Asked, cursor: str | None = None) -> str:
+    """Of the page after this one."""
+    after = msgspec.structs.replace(place, number=place.number + 1)
+    return doc.site.url(**msgspec.structs.asdict(after), cursor=cursor)

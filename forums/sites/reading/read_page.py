@@ -14,16 +14,17 @@ import msgspec
 from . import nested_comments
 from .document import Document, FieldCount
 from .element_index import ElementIndex
-from .next_page import Ahead, PagePosition, ahead, is_behind_the_end, own_number
+from .next_page import Ahead, Asked, ahead, is_behind_the_end, own_number
 
 if TYPE_CHECKING:
     from scrapy.http import Response
 
+    from forums.sites.definition.pages import CommentRows
     from forums.sites.definition.site import Site
 
 __all__ = [
-    "CommentsPage", "FieldCount", "IndexPage", "ListPage", "ListedForum", "ListedThread", "ReadComment", "ReadPost", "ThreadPage",
-    "read_comments", "read_index", "read_list", "read_thread",
+    "CommentsPage", "FieldCount", "IndexPage", "ListPage", "ListedForum", "ListedThread", "MoreComments", "ReadComment",
+    "ReadPost", "ThreadPage", "read_comments", "read_index", "read_list", "read_more", "read_thread",
 ]  # fmt: skip
 
 
@@ -108,9 +109,17 @@ class ThreadPage(msgspec.Struct, frozen=True, kw_only=True):
     fields: dict[str, FieldCount] = {}
 
 
+class MoreComments(msgspec.Struct, frozen=True, kw_only=True):
+    """Comments that a page leaves out: `more` is what leads to them, `comment` the one that they answer, where there is one."""
+
+    more: str
+    comment: str = ""
+
+
 class CommentsPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page of comments, with the opening post where it is on it; `total` is the number of comments that the site claims.
-    `post_id` is the opening post's id among the comments, where it is the first of them.
+    `post_id` is the opening post's id among the comments, where it is the first of them. `left_out` leads to comments that are
+    not on it.
     """
 
     comments: tuple[ReadComment, ...]
@@ -119,6 +128,7 @@ class CommentsPage(msgspec.Struct, frozen=True, kw_only=True):
     next: str | None = None
     pages: int | None = None
     total: int | None = None
+    left_out: tuple[MoreComments, ...] = ()
     fields: dict[str, FieldCount] = {}
 
 
@@ -126,7 +136,7 @@ def read_index(site: Site, response: Response, number: int = 1) -> IndexPage:
     """The forums that a page of the index lists."""
     page = site.index_page()
     doc = Document(site, page, response)
-    place = PagePosition(kind="index", number=number)
+    place = Asked(kind="index", number=number)
     rows = [] if is_behind_the_end(doc, page, place) else doc.rows(page)
     forums: dict[str, ListedForum] = {}
     for row in rows:
@@ -140,7 +150,7 @@ def read_list(site: Site, response: Response, forum: str, number: int = 1) -> Li
     """The threads of a list page, each once, in the page's order."""
     page = site.pages.list
     doc = Document(site, page, response)
-    place = PagePosition(kind="list", forum=forum, number=number)
+    place = Asked(kind="list", forum=forum, number=number)
     rows = [] if is_behind_the_end(doc, page, place) else doc.rows(page)
     threads: dict[str, ListedThread] = {}
     for row in rows:
@@ -177,29 +187,20 @@ def read_comments(
     page's own. `index`: that of its tree, where it was parsed already.
     """
     page = site.pages.comments
-    doc = Document(site, page, response, index)
+    doc = Document(site, page, response, index, thread=thread)
     number = own_number(doc, page) if number is None else number
-    place = PagePosition(kind="comments", forum=forum, thread=thread, number=number, url=url)
-    rows = [] if is_behind_the_end(doc, page, place) else nested_comments.rows(doc, page)
-    before = (number - 1) * page.per_page if page.per_page else None if number > 1 else 0
-    comments: dict[str, ReadComment] = {}
+    place = Asked(kind="comments", forum=forum, thread=thread, number=number, url=url)
+    rows, told = _told_rows(doc, page, place)
     post = doc.values(doc.root, page.post) if page.post and number == 1 else None
-    told = [doc.values(row.node, page.fields) for row in rows]
-    numbers = nested_comments.Numbers(told)
     opening: str | None = None  # the row's id of the opening post: what answers it answers no comment
-    for at, (row, values) in enumerate(zip(rows, told, strict=True)):
-        if page.first_is_post and number == 1 and at == 0:
-            opening = values["id"]
-            post = values | {"id": thread} | {name: value for name, value in (post or {}).items() if value is not None}
-            continue
-        if values["id"] is None or values["id"] in comments:
-            continue
-        place_in_thread = None if before is None else before + at + (0 if page.first_is_post else 1)
-        answered = row.parent_id or values.get("parent_id") or numbers.answered(values["id"])
-        given = {"parent_id": None if answered == opening else answered, "position": values.get("position") or place_in_thread}
-        comments[values["id"]] = ReadComment(**(values | given | {"body": values.get("body") or ""}))
-    if page.first_is_post and number == 1 and not rows:
-        raise nested_comments.nothing_of("an opening post", page.fields)
+    if page.first_is_post and number == 1:
+        if not rows:
+            raise nested_comments.nothing_of("an opening post", page.fields)
+        opening = told[0]["id"]
+        post = told[0] | {"id": thread} | {name: value for name, value in (post or {}).items() if value is not None}
+    before = (number - 1) * page.per_page if page.per_page else None if number > 1 else 0
+    first = None if before is None else before + (0 if page.first_is_post else 1)
+    comments = _comments(rows, told, opening=opening, first=first, skips=page.first_is_post and number == 1)
     after = _ahead(doc, place, rows)
     return CommentsPage(
         comments=tuple(comments.values()),
@@ -208,8 +209,60 @@ def read_comments(
         next=after.next,
         pages=after.pages,
         total=after.total,
+        left_out=_left_out(doc, page, told),
         fields=doc.counts(),
     )
+
+
+def read_more(site: Site, response: Response, place: Asked) -> CommentsPage:
+    """The comments of a page that a thread's pages leave out; those that answer nothing on it answer `place.comment`."""
+    page = site.more_page()
+    doc = Document(site, page, response, thread=place.thread)
+    rows, told = _told_rows(doc, page, place)
+    comments = _comments(rows, told, opening=None, first=None, skips=False)
+    answered = place.comment or None
+    return CommentsPage(
+        comments=tuple(
+            msgspec.structs.replace(one, parent_id=one.parent_id or answered)
+            for one in comments.values()
+            if one.id != place.comment  # some begin with what is answered
+        ),
+        next=_ahead(doc, place, rows).next,
+        left_out=_left_out(doc, page, told),
+        fields=doc.counts(),
+    )
+
+
+def _told_rows(doc: Document, page: CommentRows, place: Asked) -> tuple[list[nested_comments.Row], list[dict[str, Any]]]:
+    rows = [] if is_behind_the_end(doc, page, place) else nested_comments.rows(doc, page)
+    return rows, [doc.values(row.node, page.fields) for row in rows]
+
+
+def _comments(
+    rows: list[nested_comments.Row], told: list[dict[str, Any]], *, opening: str | None, first: int | None, skips: bool
+) -> dict[str, ReadComment]:
+    """The comments of rows, each once. `first`: the place of the first row in the thread; `skips`: it is the opening post."""
+    numbers = nested_comments.Numbers(told)
+    comments: dict[str, ReadComment] = {}
+    for at, (row, values) in enumerate(zip(rows, told, strict=True)):
+        if (skips and at == 0) or values["id"] is None or values["id"] in comments:
+            continue
+        answered = row.parent_id or values.get("parent_id") or numbers.answered(values["id"])
+        given = {
+            "body": values.get("body") or "",
+            "parent_id": None if answered == opening else answered,
+            "position": values.get("position") or (None if first is None else first + at),
+        }
+        kept = {name: value for name, value in values.items() if name != "load_more"}
+        comments[values["id"]] = ReadComment(**(kept | given))
+    return comments
+
+
+def _left_out(doc: Document, page: CommentRows, told: list[dict[str, Any]]) -> tuple[MoreComments, ...]:
+    """What leads to comments that are not on a page, each once."""
+    of_rows = [MoreComments(more=values["load_more"], comment=values["id"] or "") for values in told if values.get("load_more")]
+    of_page = [MoreComments(more=address) for address in doc.addresses(page.load_more)]
+    return tuple({one.more + "\0" + one.comment: one for one in [*of_page, *of_rows]}.values())
 
 
 def _post(values: dict[str, Any], thread: str) -> ReadPost:
@@ -227,5 +280,5 @@ def _token(doc: Document, values: dict[str, Any]) -> str:
     return f"{count}@{last.isoformat() if last else None}"
 
 
-def _ahead(doc: Document, place: PagePosition, rows: list[Any]) -> Ahead:
+def _ahead(doc: Document, place: Asked, rows: list[Any]) -> Ahead:
     return ahead(doc, doc.site.page_of_rows(place.kind), place, len(rows))

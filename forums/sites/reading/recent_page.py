@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from .document import Document, FieldCount
-from .next_page import PagePosition, ahead, is_behind_the_end
+from .next_page import Asked, ahead, is_behind_the_end
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -56,7 +56,7 @@ def read_recent(site: Site, response: Response, number: int = 1) -> RecentPage:
     """The messages of a page, each once. Raises UnreadablePage."""
     page = site.recent_page()
     doc = Document(site, page, response)
-    place = PagePosition(kind="recent", number=number)
+    place = Asked(kind="recent", number=number)
     rows = [] if is_behind_the_end(doc, page, place) else doc.rows(page)
     told = [doc.values(row, page.fields) for row in rows]
     numbers = {(one["thread"], one["number"]): one for one in told if one.get("number") is not None}

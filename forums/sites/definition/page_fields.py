@@ -1,0 +1,126 @@
+"""Which fields the rows of each kind of page have: the tables `[pages.….fields]` and `[pages.comments.post]`."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from forums.sites.kinds import check_kind
+
+from .fields import FieldSpec
+
+
+class Fields(BaseModel):
+    """What is read of a row."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="after")
+    def _can_be_stored(self) -> Self:
+        """A field is what its name says: a date that is kept as text could not be stored, and would kill each page."""
+        for name, field in self.declared:
+            check_kind(name, field)
+        return self
+
+    @cached_property
+    def declared(self) -> tuple[tuple[str, FieldSpec], ...]:
+        """The fields that the site file declares, by name."""
+        fields = ((name, getattr(self, name)) for name in type(self).model_fields)
+        return tuple((name, field) for name, field in fields if field is not None)
+
+
+class IndexFields(Fields):
+    """A forum in the index."""
+
+    id: FieldSpec = Field(description="as `{forum}` of the other pages")
+    name: FieldSpec | None = Field(default=None, description="its name")
+    url: FieldSpec | None = Field(default=None, description="its address")
+    parent_id: FieldSpec | None = Field(default=None, description="the forum that it is in")
+    threads: FieldSpec | None = Field(default=None, description="how many threads it has")
+    last_activity: FieldSpec | None = Field(default=None, description="when something was written in it last")
+
+
+class ListFields(Fields):
+    """A thread in the list of a forum."""
+
+    id: FieldSpec = Field(description="as `{thread}` of the other pages")
+    url: FieldSpec | None = Field(default=None, description="its address")
+    title: FieldSpec | None = Field(default=None, description="its title")
+    author: FieldSpec | None = Field(default=None, description="who opened it")
+    reply_count: FieldSpec | None = Field(default=None, description="replies without the opening post")
+    created_at: FieldSpec | None = Field(default=None, description="when it was opened")
+    last_activity: FieldSpec | None = Field(default=None, description="when something was written in it last")
+    sticky: FieldSpec | None = Field(default=None, description="whether it stays on top of the list, and so ends no scan")
+    token: FieldSpec | None = Field(
+        default=None, description="changes whenever the thread does; without it reply count and last activity"
+    )
+
+
+class PostFields(Fields):
+    """An opening post."""
+
+    id: FieldSpec | None = Field(default=None, description="the thread's own, where the list has another: it is stored")
+    forum_id: FieldSpec | None = Field(default=None, description="the forum that it is in")
+    title: FieldSpec | None = Field(default=None, description="its title")
+    body: FieldSpec | None = Field(default=None, description="its text")
+    author: FieldSpec | None = Field(default=None, description="who wrote it")
+    created_at: FieldSpec | None = Field(default=None, description="when")
+    edited_at: FieldSpec | None = Field(default=None, description="when it was changed last")
+    views: FieldSpec | None = Field(default=None, description="how often it was read")
+    reply_count: FieldSpec | None = Field(default=None, description="replies without the opening post")
+    last_activity: FieldSpec | None = Field(default=None, description="when something was written in the thread last")
+    sticky: FieldSpec | None = Field(default=None, description="whether it stays on top of the list")
+    deleted: FieldSpec | None = Field(default=None, description="whether only a placeholder is left")
+
+
+class CommentFields(Fields):
+    """A comment."""
+
+    id: FieldSpec = Field(description="its own, the same for ever")
+    body: FieldSpec = Field(description="its text")
+    parent_id: FieldSpec | None = Field(default=None, description="the comment that it answers")
+    number: FieldSpec | None = Field(
+        default=None, description="its number or mark on the page, by which `parent_number` names it"
+    )
+    parent_number: FieldSpec | None = Field(
+        default=None, description="the number of the comment that it answers, on the same page; where `parent_id` finds nothing"
+    )
+    author: FieldSpec | None = Field(default=None, description="who wrote it")
+    created_at: FieldSpec | None = Field(default=None, description="when")
+    edited_at: FieldSpec | None = Field(default=None, description="when it was changed last")
+    deleted: FieldSpec | None = Field(default=None, description="whether only a placeholder is left")
+    position: FieldSpec | None = Field(default=None, description="its place in the thread from 1; else counted")
+    load_more: FieldSpec | None = Field(
+        default=None,
+        description="what only a comment has of which answers are left out: the address of a page with them, or what "
+        "`{more}` of `[pages.more]` is there",
+    )
+
+
+class RecentFields(Fields):
+    """A message among the newest of the site, or a thread among those that were active last."""
+
+    thread: FieldSpec = Field(description="the thread that it is in, as `{thread}` of the other pages")
+    forum_id: FieldSpec | None = Field(
+        default=None, description="the forum that it is in; without it, threads that are not known are left to the lists"
+    )
+    id: FieldSpec | None = Field(default=None, description="of a message: its own, as on the thread's page")
+    url: FieldSpec | None = Field(default=None, description="the thread's address, where the list has it, too")
+    token: FieldSpec | None = Field(default=None, description="of a thread: what the list has for `token`")
+    reply_count: FieldSpec | None = Field(default=None, description="of the thread: replies without the opening post")
+    opening: FieldSpec | None = Field(default=None, description="whether it opens its thread, which is read whole then")
+    body: FieldSpec | None = Field(
+        default=None,
+        description="its text, as the thread's page has it: then a reply is stored from here, and its thread need not be read",
+    )
+    parent_id: FieldSpec | None = Field(default=None, description="the comment that it answers")
+    number: FieldSpec | None = Field(default=None, description="its number in the thread, by which `parent_number` names it")
+    parent_number: FieldSpec | None = Field(
+        default=None, description="the number of the comment that it answers; where that is on no row, the thread is read"
+    )
+    author: FieldSpec | None = Field(default=None, description="who wrote it")
+    created_at: FieldSpec | None = Field(default=None, description="when; of a thread: when something was written in it last")
+    edited_at: FieldSpec | None = Field(default=None, description="when it was changed last")
+    deleted: FieldSpec | None = Field(default=None, description="whether only a placeholder is left")

@@ -1,0 +1,56 @@
+"""The report of a reading of a thread, its last item: by it the writer knows what there is, and what is gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from forums.records.items import now_in_reading
+
+from .thread_reading import Reading, ThreadWas, comments_known, is_consistent, is_whole, listed
+
+
+def unchanged_report(site: str, read: Reading, was: ThreadWas) -> dict[str, Any]:
+    """The report of a check of which no page has changed: what was stored is what there is."""
+    return report(site, read) | {
+        "last_page": was.pages,
+        "comments": was.comments,
+        "whole": False,  # nothing was seen, so nothing was missed
+        "consistent": False,
+        "last_comment_id": was.last,
+        "cursor": was.cursor,
+        "listed": None,
+        "short": 0,
+    }
+
+
+def report(site: str, read: Reading, *, reason: str | None = None, gone: bool = False, cut: bool = False) -> dict[str, Any]:
+    """`reason`: why it ended before its end; `gone`: the site has the thread no more; `cut`: the end is a limit's."""
+    ended = reason is None and not cut
+    claimed, short = listed(read) if ended else (read.replies, 0)
+    return {
+        "kind": "check",
+        "site": site,
+        "id": read.own or read.thread,
+        "listed_as": read.thread if read.own else None,
+        "reply_count": read.replies,
+        "last_reply_at": read.last_activity,
+        "forum_id": read.forum,
+        "started_at": read.started_at,
+        "finished_at": now_in_reading(read.started_at),
+        "mode": read.mode,
+        "first_page": read.first,
+        "last_page": read.last_page,
+        "requests": read.requests,
+        "comments": comments_known(read),
+        "total": read.total,
+        "whole": ended and is_whole(read),
+        "consistent": ended and is_consistent(read),
+        "gone": gone,
+        "token": read.token,
+        "last_comment_id": read.last,
+        "cursor": read.last_url,
+        "listed": claimed,
+        "short": short,
+        "reason": reason,
+        "asked": read.asked or None,
+    }
