@@ -1,13 +1,15 @@
 """Opening and closing breakers in Redis: the record, and the hold by which crawlers leave the site alone.
 
-The record is written first. A process that dies between the two leaves what `mend` sets right at the next round of `probe_sites`.
+The record is written first, and the hold then follows it: whoever changes a record looks at it again when the hold is written, so
+that of two who change it at once the slower one does not leave the hold of what was. A process that dies between the two leaves
+what `mend` sets right at the next round of `probe_sites`.
 """
 
 from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Set
 
 import msgspec
 import redis
@@ -34,12 +36,14 @@ logger = logging.getLogger(__name__)
 def open_breaker(
     client: redis.Redis, site: str, verdict: BlockVerdict, options: BreakerOptions, *, url: str, kind: str, by: str
 ) -> bool:
-    """Hold `site` because of `verdict`; False where it is open already. Repeatable."""
+    """Hold `site` because of `verdict`; False where it is open already, or given up. Repeatable."""
     breakers = Breakers(client)
     known = breakers.get(site)
     if known is not None and known.is_open:
-        _hold(client, {site: known})
+        _follow(client, {site})
         return False
+    if verdict.cause is Cause.SITE_FILE and _is_given_up(known):
+        return False  # closed by hand since the caller looked
     now = server_time(client)
     step = known.step if known is not None and now - (known.closed_at or 0.0) < REMEMBERED_S else 0
     if verdict.cause is Cause.SITE_FILE:
@@ -60,7 +64,7 @@ def open_breaker(
     )
     if not breakers.put(site, opened):
         return False  # somebody else has just opened it
-    _hold(client, {site: opened})
+    _follow(client, {site})
     seen = f"; {opened.url}: {opened.excerpt[:120]!r}" if opened.url else ""
     said = f"the breaker of site {site} is open: {opened.reason}{seen}"
     logger.error("%s", said)
@@ -78,9 +82,9 @@ def close_breaker(client: redis.Redis, site: str, why: str) -> bool:
             note(client, Note(about="breaker", type="closed", said=f"after {now - known.since:.0f} s: {why}", at=now, site=site))
             break
     else:
-        _let_go(client, [site])
+        _follow(client, {site})
         return False
-    _let_go(client, [site])
+    _follow(client, {site})
     return True
 
 
@@ -94,18 +98,14 @@ def close_for_file(client: redis.Redis, site: str) -> None:
 
 def is_given_up(client: redis.Redis, site: str) -> bool:
     """Whether somebody has closed the breaker by hand although the site's file was missing or wrong."""
-    known = Breakers(client).get(site)
-    return known is not None and not known.is_open and known.cause == Cause.SITE_FILE
+    return _is_given_up(Breakers(client).get(site))
 
 
 def mend(client: redis.Redis, breakers: Mapping[str, Breaker]) -> None:
     """Make the holds what the records say: after a process died between the two."""
     held = {name.removeprefix(BREAKER) for name in FleetHolds(client).fields() if name.startswith(BREAKER)}
-    is_open = {site: breaker for site, breaker in breakers.items() if breaker.is_open}
-    if lacking := {site: breaker for site, breaker in is_open.items() if site not in held}:
-        _hold(client, lacking)
-    if stale := held - set(is_open):
-        _let_go(client, stale)
+    if differ := held ^ {site for site, breaker in breakers.items() if breaker.is_open}:
+        _follow(client, differ)
 
 
 def pause_s(step: int, options: BreakerOptions, luck: float) -> float:
@@ -132,17 +132,22 @@ def after_probe(breaker: Breaker, found: str | None, options: BreakerOptions, no
     )
 
 
-def _hold(client: redis.Redis, breakers: Mapping[str, Breaker]) -> None:
-    fleet = FleetHolds(client)
-    fleet.change({BREAKER + site: _as_hold(breaker) for site, breaker in breakers.items()})
-    fleet.spread(declared_fleet(client))
+def _is_given_up(known: Breaker | None) -> bool:
+    return known is not None and not known.is_open and known.cause == Cause.SITE_FILE
 
 
-def _let_go(client: redis.Redis, sites: Iterable[str]) -> None:
-    fleet = FleetHolds(client)
-    fleet.change(dict.fromkeys(BREAKER + site for site in sites))
-    fleet.spread(declared_fleet(client))
+def _follow(client: redis.Redis, sites: Set[str]) -> None:
+    """Hold those of `sites` whose record is open and let the others go, until no record has changed meanwhile."""
+    breakers, fleet = Breakers(client), FleetHolds(client)
+    known = {site: breakers.get(site) for site in sites}
+    while known:
+        fleet.change({BREAKER + site: _as_hold(breaker) for site, breaker in known.items()})
+        fleet.spread(declared_fleet(client))
+        now = {site: breakers.get(site) for site in known}
+        known = {site: breaker for site, breaker in now.items() if _as_hold(breaker) != _as_hold(known[site])}
 
 
-def _as_hold(breaker: Breaker) -> Hold:
+def _as_hold(breaker: Breaker | None) -> Hold | None:
+    if breaker is None or not breaker.is_open:
+        return None
     return Hold(word=HoldKind.PAUSE, at=breaker.since, by="breaker", reason=breaker.reason)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -22,8 +22,9 @@ from forums.state.site_breakers import Breaker, Breakers, BreakerState
 from monitoring.metrics import METRICS
 from monitoring.page import page
 from monitoring.source import Source
-from redis_components.frontier import limits
-from redis_components.frontier.holds import HoldKind
+from redis_components.fleet.holds import FleetHolds
+from redis_components.frontier import holds, limits
+from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.frontier.limits import LaneLimits
 from redis_components.keys import CrawlKeys, FleetKeys, limits_key
 from redis_components.server.replies import server_time
@@ -105,6 +106,28 @@ def test_an_operators_pause_and_the_breaker_are_two_things(redis_client: redis.R
     assert close_breaker(redis_client, "one", "it is well")
     assert said(redis_client) == ["site one: paused by ops"]
     assert not close_breaker(redis_client, "one", "again")
+
+
+def test_who_opens_and_who_closes_at_once_leave_the_hold_that_the_record_says(
+    redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of the two changes the record while the other is about to write the hold."""
+    change, others = FleetHolds.change, [lambda: close_breaker(redis_client, "one", "by hand")]
+
+    def late(self: FleetHolds, changes: Mapping[str, Hold | None]) -> int:
+        if others:
+            others.pop()()
+        return change(self, changes)
+
+    monkeypatch.setattr(FleetHolds, "change", late)
+    assert opened(redis_client)
+    assert (said(redis_client), Breakers(redis_client).open_ones()) == ([], {})
+    assert opened(redis_client)
+    others.append(lambda: opened(redis_client))
+    assert close_breaker(redis_client, "one", "by hand")
+    assert said(redis_client) == [f"site one: paused by breaker: {WALL.reason}"]
+    assert list(Breakers(redis_client).open_ones()) == ["one"]
+    assert set(holds.read(redis_client, CrawlKeys.for_spider("forum_list"))) == {"fleet:breaker:one"}
 
 
 def test_a_process_that_died_between_record_and_hold_is_mended(redis_client: redis.Redis, forum: ForumProcess) -> None:
@@ -257,6 +280,7 @@ def test_an_operator_closes_it_and_what_is_there_now_is_normal(redis_client: red
     open_breaker(redis_client, "gone", gone, OPTIONS, url="", kind="", by="a@b")
     assert trawl("resume", "--site", "gone", "--breaker")[:2] == (0, "site gone: resumed\n")
     assert is_given_up(redis_client, "gone")
+    assert not open_breaker(redis_client, "gone", gone, OPTIONS, url="", kind="", by="late@b"), "what a crawler began before"
     declare(tmp_path, "gone", "http://127.0.0.1:9")
     probe_sites(redis_client)
     assert not is_given_up(redis_client, "gone"), "its file is there again"
