@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy import ColumnElement, and_, func, not_, or_, select
 
 from forums.storage import Database, checks, posts, scans
 
@@ -19,13 +19,14 @@ def scanned(database: Database, site: str, since: datetime) -> int:
 
 
 def unchecked(database: Database, site: str, since: datetime) -> int:
-    """How many threads have neither been read whole since this time nor found to be gone."""
+    """How many threads have neither been read whole since this time, nor found unchanged by a check, nor found to be gone."""
     of_post: ColumnElement[bool] = and_(checks.c.site == posts.c.site, checks.c.post_id == posts.c.id)
+    unchanged = and_(checks.c.mode == "check", checks.c.started_at >= since, checks.c.whole.is_(False), checks.c.reason.is_(None))
     query = (
         select(func.count())
         .select_from(posts.outerjoin(checks, of_post))
         .where(posts.c.site == site, posts.c.deleted_at.is_(None))
-        .where(or_(checks.c.whole_at.is_(None), checks.c.whole_at < since))
+        .where(or_(checks.c.whole_at.is_(None), checks.c.whole_at < since), or_(checks.c.post_id.is_(None), not_(unchanged)))
     )
     (number,) = next(database.stream(query))
     return int(number)
