@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+OTEL := $(VENV)/otel/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-fast test-servers lint test-scrapy-redis try-scrapy test-real-forums chaos deaths fuzz living bench peers format docs docs-site test-docs pictures stack lock wheels release sbom licences audit containers test-containers clean
+.PHONY: help install demo test test-all test-fast test-servers lint otel test-scrapy-redis try-scrapy test-real-forums chaos deaths fuzz living bench peers format docs docs-site test-docs pictures stack lock wheels release sbom licences audit containers test-containers clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,10 +31,16 @@ lint: $(STAMP) ## Style, types and layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-test: lint ## Lint, then the tests, six at a time (most of them wait for processes)
+$(OTEL): $(STAMP) # the packages of the extra `otel`, apart: redis-py loads them in every process that can import them
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --target $(VENV)/otel -c constraints.txt opentelemetry-sdk opentelemetry-exporter-otlp-proto-http 2>> $(VENV)/pip.log \
+	  && touch $@ || echo "no packages of OpenTelemetry: the tests of traces skip"
+
+otel: $(OTEL) ## Install what the tests of traces need into .venv/otel
+
+test: lint $(OTEL) ## Lint, then the tests, six at a time (most of them wait for processes)
 	@SHORT_TESTS=1 $(BIN)/python -m pytest -q -n 6 --dist worksteal
 
-test-all: lint ## The same with the long forms that `make test` leaves out (tests/conftest.py names them)
+test-all: lint $(OTEL) ## The same with the long forms that `make test` leaves out (tests/conftest.py names them)
 	@$(BIN)/python -m pytest -q -n 4 --dist worksteal
 
 test-fast: $(STAMP) ## The unit tests that start no processes, within a minute

@@ -26,7 +26,8 @@ EXTRAS = ("postgres",)
 """Of the image."""
 
 ACCEPTED = re.compile(
-    r"MIT(-0| License)?|BSD( License|-[23]-Clause)?|Apache(-2\.0| Software License)|ISC( License \(ISCL\))?|PSF-2\.0|0BSD"
+    r"MIT(-0| License)?|BSD( License|-[23]-Clause)?|3-Clause BSD License|Apache(-2\.0| Software License)"
+    r"|ISC( License \(ISCL\))?|PSF-2\.0|0BSD"
     r"|Python Software Foundation License|Mozilla Public License 2\.0 \(MPL 2\.0\)|MPL-2\.0|ZPL-2\.1|CNRI-Python|Unlicense"
     r"|LGPL-3\.0-only"  # a library that is used as it is: psycopg
 )

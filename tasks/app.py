@@ -17,12 +17,15 @@ from celery.signals import (
     celeryd_init,
     worker_init,
     worker_process_init,
+    worker_process_shutdown,
 )
 
 from redis_components.server.printable import safe_records
-from workers.logs.json_lines import identify, use_json
+from workers.environment.identity import identify
+from workers.logs.json_lines import use_json
 from workers.logs.nonblocking import never_wait
 from workers.node.preload import load_ahead
+from workers.process import traces
 
 from .base import FleetTask, is_told_elsewhere
 from .fleet_settings import celeryconfig
@@ -82,6 +85,11 @@ def _worker_is_named(sender: Any = None, **_: Any) -> None:
 @beat_init.connect
 def _beat_is_named(**_: Any) -> None:
     identify(program="beat")
+
+
+@worker_process_shutdown.connect
+def _last_spans(**_: Any) -> None:
+    traces.close()  # a process of the pool ends without atexit
 
 
 @after_setup_logger.connect

@@ -38,6 +38,8 @@ class ForumTask(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """Most list pages; None: what the site's limits say."""
     since: str | None = None
     """Backfill: ISO 8601; threads without activity since then are left out. None: all."""
+    traceparent: str | None = None
+    """The span of its seed (`workers/process/traces.py`)."""
 
 
 class PostTask(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -80,6 +82,8 @@ class PostTask(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """When it was opened, by the list: ISO 8601."""
     last_activity: str | None = None
     """When something was written in it last, by the list: ISO 8601."""
+    traceparent: str | None = None
+    """The span of its seed, or of the page that told of it."""
 
 
 def thread_id(site: str, thread: str) -> str:

@@ -22,10 +22,10 @@ from redis_components.errors import ConfigError
 from redis_components.fleet.crawl_records import keys_in
 from redis_components.keys import CrawlKeys
 from redis_components.server.replies import server_time
-from redis_components.start_tasks.seeding import NamedTask, Seed, push_named, seed
+from redis_components.start_tasks.seeding import NamedTask, Seed, SeedOutcome, push_named, seed
 from workers.fleet.holds import why_not_seeded
 
-from . import request_budget
+from . import request_budget, seed_spans
 from .outcomes import Kind, Outcome, of_seeding
 from .seeding import homes_of, max_pending
 
@@ -66,10 +66,7 @@ def recheck(client: redis.Redis, database: Database, site: str | None = None, fo
         most = room if force or not history else math.ceil(room * (1 - HISTORY))
         due = take_due(database, one.name, moment, limit=most, lease=LEASE, force=force)
         if due:
-            names = [thread_id(one.name, thread.id) for thread in due]
-            records = look_up(client, keys, names)
-            tasks = [NamedTask(name, _check(one, thread, records[name])) for name, thread in zip(names, due, strict=True)]
-            waiting = in_turns + push_named(client, keys, tasks, NEWEST_FIELDS, lane="later")
+            waiting = in_turns + _send_checks(client, keys, one, due)
         left[one.name] = min(room - len(due), _threads(request_budget.history_now(one, spent[one.name]), granted))
         report[one.name] = f"{len(due)} checks" if room else _why_none(one, spent[one.name], waiting)
     moved = _move_history(client, keys, left)
@@ -92,9 +89,13 @@ def backfill(
     if one.name in held:
         waits = Outcome(kind=Kind.HELD, sentence=str(held[one.name]))
         return report | {f"{one.name}/{forum}": waits for forum in wanted}
-    tasks = [Seed(id=scan_task(one.name, forum, "backfill"), data=_history(one, forum, since), wait_s=0.0) for forum in wanted]
+    until = since.isoformat() if since else None
+    scans = [ForumTask(site=one.name, forum=forum, mode="backfill", since=until) for forum in wanted]
+    spans = seed_spans.begin(scans)
+    tasks = [Seed(id=scan_task(one.name, scan.forum, "backfill"), data=encode(scan), wait_s=0.0) for scan in scans]
     now = server_time(client)
     ends = seed(client, keys_in(client, FORUM_LIST), tasks, max_pending=max_pending(), force=True) if tasks else []
+    seed_spans.end(spans, [end.outcome is SeedOutcome.SEEDED for end in ends])
     return report | {task.id.removesuffix(BACKFILL): of_seeding(end, now) for task, end in zip(tasks, ends, strict=True)}
 
 
@@ -110,16 +111,24 @@ def _why_none(site: Site, spent: Spent, waiting: int) -> str:
     return f"{request_budget.over(site, spent)}, {spent.later:.0f} of at most {most:.0f} for what may wait"
 
 
-def _check(site: Site, thread: DueThread, record: ThreadRecord | None) -> bytes:
+def _send_checks(client: redis.Redis, keys: CrawlKeys, site: Site, due: Sequence[DueThread]) -> int:
+    """The number of tasks that wait in their lane then."""
+    names = [thread_id(site.name, thread.id) for thread in due]
+    records = look_up(client, keys, names)
+    checks = [_check(site, thread, records[name]) for name, thread in zip(names, due, strict=True)]
+    spans = seed_spans.begin(checks)
+    tasks = [NamedTask(name, encode(check)) for name, check in zip(names, checks, strict=True)]
+    waiting = push_named(client, keys, tasks, NEWEST_FIELDS, lane="later")
+    seed_spans.end(spans)
+    return waiting
+
+
+def _check(site: Site, thread: DueThread, record: ThreadRecord | None) -> PostTask:
     task = PostTask(site=site.name, post=thread.id, forum=thread.forum_id, mode="check", url=thread.url)
     if record is not None and not record.is_gone and not record.short and record.own is None:
         known = {"known": record.comments, "after": record.last_comment, "pages": record.last_page, "cursor": record.cursor}
         task = msgspec.structs.replace(task, **known)
-    return encode(task)
-
-
-def _history(site: Site, forum: str, since: datetime | None) -> bytes:
-    return encode(ForumTask(site=site.name, forum=forum, mode="backfill", since=since.isoformat() if since else None))
+    return task
 
 
 def _move_history(client: redis.Redis, keys: CrawlKeys, left: dict[str, int]) -> dict[str, int]:

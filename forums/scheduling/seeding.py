@@ -20,10 +20,10 @@ from redis_components.errors import ConfigError
 from redis_components.fleet.crawl_records import keys_in
 from redis_components.server.replies import server_time
 from redis_components.start_tasks import seeding
-from redis_components.start_tasks.seeding import NamedTask, Seed
+from redis_components.start_tasks.seeding import NamedTask, Seed, SeedOutcome
 from workers.fleet.holds import refuse_if_draining, why_not_seeded
 
-from . import outcomes, request_budget
+from . import outcomes, request_budget, seed_spans
 from .outcomes import SEEDED, Kind, Outcome
 from .seed_plan import Due, plan, watched
 
@@ -89,8 +89,12 @@ def refresh(client: redis.Redis, posts: Sequence[str], site: str) -> int:
         raise ConfigError(f'posts = {posts!r}: must be a list of post ids, as in ["p1", "p2"]')
     name = load_site(site).name
     refuse_if_draining(client, FORUM_DETAIL, name)
-    tasks = [NamedTask(thread_id(name, post), encode(PostTask(site=name, post=post))) for post in posts]
-    return seeding.push_named(client, keys_in(client, FORUM_DETAIL), tasks, NEWEST_FIELDS)
+    tasks = [PostTask(site=name, post=post) for post in posts]
+    spans = seed_spans.begin(tasks)
+    named = [NamedTask(thread_id(name, task.post), encode(task)) for task in tasks]
+    waiting = seeding.push_named(client, keys_in(client, FORUM_DETAIL), named, NEWEST_FIELDS)
+    seed_spans.end(spans)
+    return waiting
 
 
 def _say_wrong(client: redis.Redis, wrong: Mapping[str, SiteError]) -> None:
@@ -178,7 +182,7 @@ class _Look:
         report = {f"{one.name}/{forum}": SEEDED for one, forum in wanted}
         held = why_not_seeded(client, FORUM_LIST, {one.name for one, _ in wanted})
         pending = seeding.pending(client, keys_in(client, FORUM_LIST), list(report), self.now)
-        chosen: list[Seed] = []
+        chosen: list[tuple[str, ForumTask, float]] = []
         room = {one.name: request_budget.scans_now(one, self.spent[one.name]) for one in self.sites}
         for name in pending:
             room[name.partition("/")[0]] -= 1
@@ -195,12 +199,18 @@ class _Look:
                 report[name] = Outcome(kind=Kind.OVER_BUDGET, sentence=over)
             else:
                 room[one.name] -= due.cost
-                task = (tasks or {}).get(name, due.task)
-                chosen.append(Seed(id=name, data=encode(task), wait_s=one.schedule.min_interval_s))
-        keys = keys_in(client, FORUM_LIST)
-        ends = seeding.seed(client, keys, chosen, max_pending=max_pending(), force=force) if chosen else []
-        report |= {one.id: outcomes.of_seeding(end, self.now) for one, end in zip(chosen, ends, strict=True)}
-        return report
+                chosen.append((name, (tasks or {}).get(name, due.task), one.schedule.min_interval_s))
+        return report | self._push(client, chosen, force=force)
+
+    def _push(self, client: redis.Redis, chosen: Sequence[tuple[str, ForumTask, float]], *, force: bool) -> dict[str, Outcome]:
+        """Seed tasks by their ids, each at most once in so many seconds; the outcome of each."""
+        if not chosen:
+            return {}
+        spans = seed_spans.begin(task for _, task, _ in chosen)
+        seeds = [Seed(id=name, data=encode(task), wait_s=wait_s) for name, task, wait_s in chosen]
+        ends = seeding.seed(client, keys_in(client, FORUM_LIST), seeds, max_pending=max_pending(), force=force)
+        seed_spans.end(spans, (one.outcome is SeedOutcome.SEEDED for one in ends))
+        return {one.id: outcomes.of_seeding(end, self.now) for one, end in zip(seeds, ends, strict=True)}
 
     def _urgency(self, one: tuple[Site, Due]) -> float:
         return -one[1].overdue(self.now)

@@ -12,7 +12,7 @@ from scrapy.utils.asyncio import run_in_thread, sleep
 
 from forums.breaker.middleware import watch_of
 from forums.records.file_digest import file_digest
-from forums.records.start_tasks import NEWEST_FIELDS
+from forums.records.start_tasks import NEWEST_FIELDS, ForumTask, PostTask
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, site_in_use
 from forums.sites.definition.page_body import with_body
 from forums.sites.reading import isolated
@@ -23,6 +23,7 @@ from redis_components.spiders import RedisSpider
 from workers.process import page_at_work
 from workers.process.item_consumers import FORUM_WRITER
 from workers.process.page_at_work import PageAtWork
+from workers.process.traces import TRACEPARENT
 
 from .slow_pages import noticed
 
@@ -44,6 +45,7 @@ class ForumSpider(RedisSpider):
     turn_by = "site"
     item_consumer = FORUM_WRITER
     newest_fields = NEWEST_FIELDS
+    items_carry_traceparent = True
 
     def most_at_once(self, value: str) -> int | None:
         """The site's `politeness.concurrency`; None where its file is gone, or was never right."""
@@ -101,6 +103,13 @@ def page_request(
         asking.url, method=asking.method, headers=asking.headers, body=asking.body, callback=callback, errback=errback,
         cb_kwargs=kwargs, meta=meta, dont_filter=True, priority=priority,
     )  # fmt: skip
+
+
+def following(request: Request, task: ForumTask | PostTask) -> Request:
+    """The same request, as part of the trace that its start task names."""
+    if task.traceparent:
+        request.meta[TRACEPARENT] = task.traceparent
+    return request
 
 
 def address_of(response: Response) -> str:

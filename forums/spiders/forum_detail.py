@@ -21,7 +21,7 @@ from redis_components.scheduler import set_aside
 from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.page_tracker import reason_of
 
-from .base import ForumSpider, address_of, page_request, read_page
+from .base import ForumSpider, address_of, following, page_request, read_page
 from .left_out_comments import after_left_out, follow_left_out, next_left_out, placed, with_left_out
 from .thread_reading import (
     Reading,
@@ -81,8 +81,9 @@ class ForumDetailSpider(ForumSpider):
             was=_was(site, task),
         )
         if task.mode == "changed" or site.pages.thread is None:
-            return self._comments(site, reading, task.cursor if first > 1 else None)  # the cursor is of its last page
-        return self._opening(site, reading)
+            cursor = task.cursor if first > 1 else None  # it is of its last page
+            return following(self._comments(site, reading, cursor), task)
+        return following(self._opening(site, reading), task)
 
     def _page(self, site: Site, kind: PageKind, url: str, reading: Reading, left_out: MoreComments | None = None) -> Request:
         reading = msgspec.structs.replace(reading, asked=file_digest(site))

@@ -23,7 +23,7 @@ from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.engine import frontier_of
 from redis_components.scrapy_glue.page_tracker import reason_of
 
-from .base import page_request, read_page
+from .base import following, page_request, read_page
 from .recent_messages import RecentState
 from .recent_scan import RecentSpider
 from .scan_plan import ScanState, begun, is_gap, plan_page, told_until
@@ -50,7 +50,9 @@ class ForumListSpider(RecentSpider):
         site's file is missing or wrong.
         """
         task = msgspec.json.decode(data, type=ForumTask)
-        site = site_of_task(self.crawler, task.site)
+        return following(self._first_page(site_of_task(self.crawler, task.site), task), task)
+
+    def _first_page(self, site: Site, task: ForumTask) -> Request:
         if task.mode == "recent" and site.pages.recent is None:
             raise ValueError(f"site {site.name!r} has no [pages.recent] any more")
         if task.mode == "index":

@@ -20,7 +20,9 @@ from forums.state.thread_records import ThreadRecord
 from redis_components.frontier.messages import Lane
 from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.engine import frontier_of
+from redis_components.scrapy_glue.page import current_page
 from redis_components.scrapy_glue.page_tracker import reason_of
+from workers.process.traces import TRACEPARENT
 
 from .base import ForumSpider, page_request, read_page
 from .recent_messages import RecentPlan, RecentState, Told, plan_recent
@@ -47,6 +49,8 @@ class RecentSpider(ForumSpider):
     def feed_thread(self, task: PostTask, *, lane: Lane = "", because: str | None = None) -> None:
         """Have a thread read. `because`: what told of the change, where no change token did."""
         name = thread_id(task.site, task.post)
+        if (page := current_page.get()) is not None and page.request is not None:
+            task.traceparent = page.request.meta.get(TRACEPARENT)
         self.feed(name, task.token or because or "", encode(task), lane=lane, wide=is_wide(task), site=task.site)
 
     def recent_page(self, site: Site, url: str, state: RecentState, *, reload: bool = False) -> Request:

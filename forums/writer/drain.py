@@ -20,6 +20,8 @@ from forums.storage import Check, Comment, Database, Forum, InvalidItem, Item, P
 from forums.storage.upsert import New
 from redis_components.crawl_admin.item_stream import ItemStream, Lock, Refusal, Settled, new_token
 
+from .store_spans import storing
+
 After = Callable[[Sequence[Item]], None]
 """What is told of the items of each batch, in the stream's order, once they are committed and before they leave the stream.
 
@@ -112,7 +114,8 @@ def _drain(
         payloads = stream.peek(size)
         if not payloads:
             return Outcome.EMPTY
-        batch = _store(database, payloads)
+        with storing(payloads):
+            batch = _store(database, payloads)
         if after and batch.stored:
             _tell(after, batch.stored)
         if arrived and batch.new:

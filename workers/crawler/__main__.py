@@ -32,10 +32,11 @@ from scrapy.utils.project import get_project_settings
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.printable import in_one_line, safe_records
 from redis_components.server.variables import load_env_file
-from workers.logs.json_lines import CrawlerLog, identify
+from workers.environment.identity import identify
+from workers.logs.json_lines import CrawlerLog
 from workers.logs.rotate_own import OwnLog
 from workers.logs.slot_log import SlotLog
-from workers.process import page_at_work
+from workers.process import page_at_work, traces
 from workers.process.exit_kinds import ExitKind
 from workers.process.memory import leave_on_memory_error, offer_to_oom_killer
 from workers.process.options import CrawlerOptions, parse, received
@@ -78,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> ExitKind:
         job = options.spider if options.job_of else ""
         slot = f"{options.spider}/{options.slot.number}" if options.slot else ""
         identify(program="crawler", node=options.node, service=options.job_of or options.spider, slot=slot, job=job)
-        log = CrawlerLog(page_at_work.fields)
+        log = CrawlerLog(lambda: page_at_work.fields() | traces.fields())
         log.take_over(settings)
         configure_logging(settings)
         leave_on_memory_error(partial(os._exit, ExitKind.OUT_OF_MEMORY.exit_code))
@@ -97,6 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> ExitKind:
 
 def leave(kind: ExitKind) -> None:
     """End the process now: threads of the reactor's pool are not daemons and may never end."""
+    if kind is not ExitKind.LOST_SLOT:
+        traces.close()
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -38,11 +38,10 @@ from workers.process.options import CrawlerOptions
 from workers.process.run_recorder import own_run, with_figures
 from workers.process.shutdown_times import shutdown_grace
 
+from .adapt import adapt
 from .crawl import make_crawl
-from .crawl_record import CrawlPlace, bound_items, check_metrics
-from .fleet_redis import Elsewhere, find, hand_over, warn
-from .isolated import crawl_alone
-from .job_settings import share_job
+from .crawl_record import CrawlPlace
+from .fleet_redis import Elsewhere, find, warn
 from .limits import CrawlerLimits
 from .parent_death import Parent
 from .service_spider import ServiceSpider
@@ -122,14 +121,7 @@ class CrawlerProcess:
 
     def _adapt(self, settings: Settings, spider: type[Spider]) -> None:
         self._log.adapt(settings)
-        check_metrics(settings, spider)
-        bound_items(settings)
-        if self._options.job_of:
-            first = self._options.slot is None or self._options.slot.number == 0
-            share_job(settings, spider, self._options.job_of, first=first)
-        hand_over(settings, spider, self._url)
-        if self._options.alone:
-            crawl_alone(settings, spider)
+        adapt(settings, spider, self._options, self._url)
 
     def run(self) -> ExitKind:
         self._write(Terms(grace_s=self._grace_s, memory_hard_bytes=self._limits.memory_hard_bytes).to_line())

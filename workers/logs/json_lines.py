@@ -7,6 +7,7 @@
 | `exception`                          | the traceback, where one was logged                                      |
 | `program`, `node`, `service`, `slot` | who says it: worker, beat, crawler …; `pid` too; `job` of a finite crawl |
 | `site`, `url`, `kind`                | the page that was being read when it was said                            |
+| `trace_id`                           | the trace that it belongs to, where spans are sent                       |
 
 A field that is unknown is left out. Text of others cannot act on a terminal, and no line break stands within a line.
 """
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from redis_components.server.printable import in_json, printable
+from workers.environment.identity import identity
 from workers.environment.variables import Logs
 
 if TYPE_CHECKING:
@@ -29,13 +31,6 @@ if TYPE_CHECKING:
 
 IDS = "trawl_ids"
 """Attribute of a record: more fields, which stand over this process's own (`logger.log(…, extra={IDS: {"slot": "books/0"}})`)."""
-
-_identity: dict[str, Any] = {}
-
-
-def identify(**fields: Any) -> None:
-    """What every line of this process says of it from now on; a field of "" or None is left out."""
-    _identity.update({name: value for name, value in fields.items() if value not in ("", None)})
 
 
 class JsonFormatter(logging.Formatter):
@@ -56,7 +51,7 @@ class JsonFormatter(logging.Formatter):
             line["exception"] = self.formatException(record.exc_info)
         ids = getattr(record, IDS, None)
         of_others = ids if isinstance(ids, Mapping) else self._now()
-        fields = {**line, "pid": os.getpid(), **_identity, **of_others}
+        fields = {**line, "pid": os.getpid(), **identity(), **of_others}
         safe = {name: printable(value) if isinstance(value, str) else value for name, value in fields.items()}
         return in_json(msgspec.json.encode(safe, enc_hook=str).decode())
 

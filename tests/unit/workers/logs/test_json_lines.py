@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from workers.logs import json_lines
+from workers.environment import identity as own_identity
+from workers.environment.identity import identify
 from workers.logs.error_line import error_line
-from workers.logs.json_lines import IDS, JsonFormatter, identify
+from workers.logs.json_lines import IDS, JsonFormatter
 from workers.logs.lines import LineReader
 from workers.logs.slot_log import SlotLog
 from workers.logs.stream import LogStream
@@ -22,7 +23,7 @@ from workers.process.page_at_work import PageAtWork, fields, reading
 
 @pytest.fixture(autouse=True)
 def identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_lines, "_identity", {})
+    monkeypatch.setattr(own_identity, "_identity", {})
     identify(program="crawler", service="books", slot="books/0", job="")
 
 

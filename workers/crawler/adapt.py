@@ -1,0 +1,30 @@
+"""What the fleet changes in the settings of a crawl, after those of its project, its spider and the command line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .crawl_record import bound_items, check_metrics
+from .fleet_redis import hand_over
+from .isolated import crawl_alone
+from .job_settings import share_job
+from .page_spans import add_page_spans
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.settings import Settings
+
+    from workers.process.options import CrawlerOptions
+
+
+def adapt(settings: Settings, spider: type[Spider], options: CrawlerOptions, url: str) -> None:
+    """`url`: the fleet's Redis. Raises ConfigError."""
+    check_metrics(settings, spider)
+    bound_items(settings)
+    if options.job_of:
+        first = options.slot is None or options.slot.number == 0
+        share_job(settings, spider, options.job_of, first=first)
+    hand_over(settings, spider, url)
+    add_page_spans(settings)
+    if options.alone:
+        crawl_alone(settings, spider)
