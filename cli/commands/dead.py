@@ -11,6 +11,7 @@ from cli.access.group_options import refuse_own_options
 from cli.views.output import complain, say
 
 from . import dead_messages
+from .dead_items import of_each
 
 if TYPE_CHECKING:
     import redis
@@ -63,9 +64,9 @@ def dead(
     with redis_client(url) as client:
         now = server_time(client)
         crawls = _crawls(client, spiders)
-        seen = {name: newest(client, keys, limit) for name, keys in crawls.items()}
-        counts = {name: client.llen(keys.dead()) for name, keys in crawls.items()}
-        refused = {name: client.llen(keys.bad_items()) for name, keys in crawls.items()}
+        seen = of_each(crawls, lambda keys: newest(client, keys, limit))
+        counts = {name: client.llen(crawls[name].dead()) for name in seen}
+        refused = of_each({name: crawls[name] for name in seen}, lambda keys: client.llen(keys.bad_items()))
     entries = sorted(
         ((name, entry) for name, (found, _) in seen.items() for entry in found), key=lambda one: one[1].at_s, reverse=True
     )
@@ -79,7 +80,7 @@ def dead(
         listed = ", ".join(f"{name} {count:,}" for name, count in refused.items() if count)
         say(f"Refused items: {listed}; trawl dead items shows them.")
     _name_foreign({crawls[name].dead(): foreign for name, (_, foreign) in seen.items()})
-    return 0
+    return int(len(refused) < len(crawls))
 
 
 @app.command()
@@ -135,7 +136,7 @@ def _clear(word: str, spiders: list[str] | None, as_json: bool, act: Callable[[r
 
     with redis_client() as client:
         crawls = _crawls(client, spiders)
-        outcomes = {name: act(client, keys) for name, keys in crawls.items()}
+        outcomes = of_each(crawls, lambda keys: act(client, keys))
     if as_json:
         print_json({name: {word: one.done, "foreign": one.foreign, "stuck": one.stuck} for name, one in outcomes.items()})
     else:
@@ -144,7 +145,7 @@ def _clear(word: str, spiders: list[str] | None, as_json: bool, act: Callable[[r
     for name, one in outcomes.items():
         if one.stuck and word == "replayed":
             complain(f"{name}: {one.stuck} entries are not valid requests; left in the dead-letter list")
-    return 0
+    return int(len(outcomes) < len(crawls))
 
 
 @app.command()
@@ -198,14 +199,13 @@ def items(
     with redis_client() as client:
         crawls = _crawls(client, names)
         if not act:
-            dead_items.show(client, crawls, 20 if limit is None else limit, as_json=as_json)
-        elif act == "replay":
-            outcomes = {n: refused_items.replay(client, keys, limit=limit, reason=reason) for n, keys in crawls.items()}
-            dead_items.tell(act, outcomes, crawls, as_json=as_json)
+            return dead_items.show(client, crawls, 20 if limit is None else limit, as_json=as_json)
+        if act == "replay":
+            outcomes = of_each(crawls, lambda keys: refused_items.replay(client, keys, limit=limit, reason=reason))
         else:
-            outcomes = {n: refused_items.purge(client, keys, before_s=before_s, reason=reason) for n, keys in crawls.items()}
-            dead_items.tell(act, outcomes, crawls, as_json=as_json)
-    return 0
+            outcomes = of_each(crawls, lambda keys: refused_items.purge(client, keys, before_s=before_s, reason=reason))
+    dead_items.tell(act, outcomes, crawls, as_json=as_json)
+    return int(len(outcomes) < len(crawls))
 
 
 def _crawls(client: redis.Redis, spiders: list[str] | None) -> dict[str, CrawlKeys]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import redis
 
     from redis_components.crawl_admin.dead_letters import Cleared
     from redis_components.keys import CrawlKeys
+
+T = TypeVar("T")
 
 ACTS = {"replay": "replayed", "purge": "purged"}
 
@@ -25,15 +27,34 @@ def split_words(words: list[str] | None, spiders: list[str] | None) -> tuple[str
     return acts[0] if acts else "", [*(word for word in words or [] if word not in ACTS), *(spiders or [])]
 
 
-def show(client: redis.Redis, crawls: Mapping[str, CrawlKeys], limit: int, *, as_json: bool) -> None:
-    """Print the newest refused items of these crawls, and how many there are."""
+def of_each(crawls: Mapping[str, CrawlKeys], ask: Callable[[CrawlKeys], T]) -> dict[str, T]:
+    """The answers by crawl; a crawl with a key of another type is named and left out, the others go on."""
+    import redis
+
+    from cli.views.output import complain
+
+    found = {}
+    for name, keys in crawls.items():
+        try:
+            found[name] = ask(keys)
+        except redis.ResponseError as error:
+            if "WRONGTYPE" not in str(error):
+                raise
+            complain(
+                f"{name}: a key of it has another type than Trawl's: trawl doctor names it, trawl doctor --repair sets it aside"
+            )
+    return found
+
+
+def show(client: redis.Redis, crawls: Mapping[str, CrawlKeys], limit: int, *, as_json: bool) -> int:
+    """Print the newest refused items of these crawls, and how many there are; 1 where one of them cannot be read."""
     from cli.views.dead import refused_table
     from cli.views.output import console, iso, print_json, say
     from redis_components.crawl_admin.refused_items import newest
     from redis_components.server.replies import server_time
 
     now = server_time(client)
-    found = {name: newest(client, keys, limit) for name, keys in crawls.items()}
+    found = of_each(crawls, lambda keys: newest(client, keys, limit))
     entries = sorted(((name, one) for name, (some, _) in found.items() for one in some), key=lambda pair: -pair[1].at_s)
     if as_json:
         shown = [
@@ -47,7 +68,7 @@ def show(client: redis.Redis, crawls: Mapping[str, CrawlKeys], limit: int, *, as
             for name, one in entries
         ]
         print_json({"refused": {name: length for name, (_, length) in found.items()}, "items": shown})
-        return
+        return int(len(found) < len(crawls))
     if entries:
         console().print(refused_table(entries, now))
     for name, (some, length) in found.items():
@@ -55,6 +76,7 @@ def show(client: redis.Redis, crawls: Mapping[str, CrawlKeys], limit: int, *, as
             say(f"{name}: {length:,} refused items, the newest {len(some):,} are shown")
     if not any(length for _, length in found.values()):
         say("No item was refused.")
+    return int(len(found) < len(crawls))
 
 
 def tell(act: str, outcomes: Mapping[str, Cleared], keys: Mapping[str, CrawlKeys], *, as_json: bool) -> None:

@@ -598,3 +598,18 @@ def test_foreign_entries_among_the_dead_are_named_and_kept(trawl: Trawl, redis_c
     for arguments in (("dead",), ("dead", "replay"), ("dead", "purge", "--yes")):
         one_line(trawl(*arguments), 0, "forum_list:requests:dead: 1 entries were not written by Trawl; left in place")
     assert redis_client.lrange(LISTS.dead(), 0, 9) == [b"what is this?"]
+
+
+def test_a_dead_letter_key_of_another_type_keeps_no_other_service_from_its_letters(
+    trawl: Trawl, redis_client: redis.Redis
+) -> None:
+    bury(redis_client, DETAILS, "http://127.0.0.1/1", "HTTP 503")
+    redis_client.set(LISTS.dead(), "mine")
+    redis_client.hset(LISTS.bad_items(), "mine", 1)
+    for arguments in (("dead",), ("dead", "items"), ("dead", "replay"), ("dead", "purge", "--older-than", "1d")):
+        said = trawl(*arguments)
+        assert (said.code, said.err.count("\n")) == (1, 1), arguments
+        assert "forum_list: a key of it has another type than Trawl's: trawl doctor names it" in said.err
+    assert "trawl doctor" not in trawl("dead", "--spider", "forum_detail").err
+    trawl("doctor", "--repair")
+    assert trawl("dead").code == 0
