@@ -158,7 +158,7 @@ READERS: dict[str, tuple[st.SearchStrategy[str], Callable[[Path, str], Any], tup
 }
 
 
-@pytest.mark.timeout(120 + MINUTES * 90)
+@pytest.mark.timeout(300 + MINUTES * 90)
 @pytest.mark.parametrize("name", READERS)
 def test_any_text_is_read_or_refused_in_one_line(name: str, tmp_path: Path) -> None:
     texts, read, refusals = READERS[name]

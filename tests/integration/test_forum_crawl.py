@@ -32,7 +32,7 @@ LISTS, DETAILS = (CrawlKeys.for_spider(spider) for spider in ("forum_list", "for
 
 
 def crawl(redis_url: str, forum: ForumProcess, *spiders: str, **more: str) -> None:
-    """Run the spiders until the crawl is idle; `more` environment."""
+    """Run the spiders, one after the other, each until it is idle; `more` environment."""
     environment = {
         **os.environ,
         **more,
@@ -40,18 +40,10 @@ def crawl(redis_url: str, forum: ForumProcess, *spiders: str, **more: str) -> No
         "TRAWL_DEMO_URL": forum.url,
         "TRAWL_SITES_DIR": str(ROOT / "demo" / "sites"),
     }
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-W", "error", "-m", "scrapy", "crawl", spider, "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=2"],
-            cwd=ROOT,
-            env=environment,
-            stderr=subprocess.PIPE,
-        )
-        for spider in spiders
-    ]
-    for process in processes:
-        _, said = process.communicate(timeout=90)
-        assert process.returncode == 0, said.decode()
+    for spider in spiders:  # one after the other: one that starts before there is work for it is idle, and ends
+        command = [sys.executable, "-W", "error", "-m", "scrapy", "crawl", spider, "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=2"]
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=180, check=False)
+        assert done.returncode == 0, done.stderr
 
 
 def stored(client: redis.Redis, keys: CrawlKeys) -> list[dict[str, Any]]:

@@ -86,7 +86,7 @@ def again_and_again(test: Callable[[int, bool], None]) -> None:
         test(2000, False)
 
 
-@pytest.mark.timeout(120 + MINUTES * 90)
+@pytest.mark.timeout(300 + MINUTES * 90)
 @pytest.mark.parametrize("name", READERS)
 def test_any_bytes_are_read_or_refused(name: str) -> None:
     reader, refusals = READERS[name]
@@ -103,7 +103,7 @@ def test_any_bytes_are_read_or_refused(name: str) -> None:
     again_and_again(run)
 
 
-@pytest.mark.timeout(120 + MINUTES * 90)
+@pytest.mark.timeout(300 + MINUTES * 90)
 def test_any_message_of_the_broker_has_a_verdict() -> None:
     def run(examples: int, same: bool) -> None:
         @settings(max_examples=examples, derandomize=same, deadline=None, database=None)
