@@ -26,7 +26,8 @@ class Storage(Variables):
 
     database_url: Annotated[Secret | None, EmptyIsNone] = declare(
         None,
-        "SQLAlchemy URL; `postgresql+psycopg://…` needs the extra `postgres`. Its tables: [database.md](database.md)",
+        "SQLAlchemy URL: `postgresql+psycopg://…` needs the extra `postgres`, `mysql+pymysql://…` (MySQL 8, MariaDB 10.6) the"
+        " extra `mysql`. Its tables: [database.md](database.md)",
         shown="`sqlite:///<data>/trawl.sqlite`",
     )
 

@@ -26,7 +26,9 @@ ROLES = (
     "demo.forum",
     "uvloop",
     "psycopg",
+    "pymysql",
     "sqlalchemy.dialects.sqlite",
+    "sqlalchemy.dialects.mysql",
     "sqlalchemy.dialects.postgresql",
 )
 WHOLE = ("redis_components", "trawl_fleet", "scrapy", "celery", "kombu", "billiard", "redis", "parsel", "itemadapter")

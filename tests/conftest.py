@@ -49,7 +49,7 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_deploy\.py::test_versions_with_other
       | test_benchmarks\.py::test_(a_crawler_is_compared|a_pause_and|the_fleets_settings|chains_are|every_request_and)
       | test_benchmarks\.py::test_(two_crawlers_share|start_tasks)
-      | test_database_away\.py::.*before_anything_starts\[(blah|mysql|postgresql|http)
+      | test_database_away\.py::.*before_anything_starts\[(blah|oracle|mysql|postgresql|http)
       | test_worker_choices\.py::test_a_crawlers_task_is_neither_stuck
       | test_scheduler_bad_input\.py::test_a_start_task_that_cannot_be_read.*\[(\[1\]|\]|\{"url":\ \])
       | test_failover\.py::.*loses_no_page_and_no_item\[cluster\]

@@ -57,16 +57,15 @@ class Cursors:
         now = datetime.now(UTC)
         values = {"seq": to.seq, "place": to.place, "told_at": now, "failures": 0, "retry_at": None, "error": None}
         with self._writing() as connection:
-            moved = connection.execute(
-                update(outputs).where(_is(cursor)).values(**values, lost=outputs.c.lost + lost).returning(outputs.c.lost)
-            ).scalar()
-            if moved is None:
+            moved = connection.execute(update(outputs).where(_is(cursor)).values(**values, lost=outputs.c.lost + lost))
+            if not moved.rowcount:
                 return None
+            all_lost = connection.execute(select(outputs.c.lost).where(outputs.c.name == cursor.name)).scalar_one()
             for event, reason in refused:
                 key = {"output": cursor.name, "seq": event.at.seq, "place": event.at.place}
                 connection.execute(delete(dead).where(and_(*[dead.c[name] == value for name, value in key.items()])))
                 connection.execute(insert(dead).values(**key, failed_at=now, reason=reason))
-        return Cursor(name=cursor.name, after=to, lost=moved, told_at=now)
+        return Cursor(name=cursor.name, after=to, lost=all_lost, told_at=now)
 
     def failed(self, cursor: Cursor, reason: str, wait_s: float) -> None:
         """It took nothing; it is tried again in `wait_s` seconds."""

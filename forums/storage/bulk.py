@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Delete, Dialect, Insert, Table, Update, bindparam
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Column, ColumnElement, Connection, Delete, Dialect, Insert, Table, Update, bindparam, case
+from sqlalchemy.dialects import mysql, postgresql, sqlite
+from sqlalchemy.sql.visitors import iterate
 
-from .times import UtcDateTime, sqlite_text
+from .times import UtcDateTime, mysql_moment, sqlite_text
 
 ASSUMES = {
     "SQLCompiler.binds": "the parameters by name, each with its type",
@@ -39,14 +40,32 @@ def upsert(
     """An INSERT of the columns `names`, which sets `changed` (None: those of them that are not the key) where the key is there
     already, if `where` of the row to be inserted says so.
     """
+    keys = [column.name for column in table.primary_key.columns]
+    others = [name for name in (changed or names) if name not in keys]
+    if dialect == "mysql":
+        return _mysql_upsert(table, names, others, where)
     insert: Any = postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
     insert = insert.values({name: bindparam(name) for name in names})
-    keys = [column.name for column in table.primary_key.columns]
-    values = {name: insert.excluded[name] for name in (changed or names) if name not in keys}
+    values = {name: insert.excluded[name] for name in others}
     statement: Insert = insert.on_conflict_do_update(
         index_elements=keys, set_=values, where=None if where is None else where(insert.excluded)
     )
     return statement
+
+
+def _mysql_upsert(
+    table: Table[Any], names: Sequence[str], others: Sequence[str], where: Callable[[Any], ColumnElement[bool]] | None
+) -> Insert:
+    """MySQL has no WHERE there. It assigns one column after the other and reads what it has assigned, so the columns that `where`
+    asks for come last.
+    """
+    insert = mysql.insert(table).values({name: bindparam(name) for name in names})
+    if where is None:
+        return insert.on_duplicate_key_update([(name, insert.inserted[name]) for name in others])
+    condition = where(insert.inserted)
+    asked = {str(part.name) for part in iterate(condition) if isinstance(part, Column)}
+    values = [(name, case((condition, insert.inserted[name]), else_=table.c[name])) for name in others]
+    return insert.on_duplicate_key_update(sorted(values, key=lambda one: one[0] in asked))
 
 
 def execute_many(connection: Connection, statement: Statement, names: Sequence[str], rows: Rows) -> None:
@@ -95,6 +114,8 @@ def _compiled(statement: Statement, dialect: Dialect) -> _Compiled:
     for name, bind in compiled.binds.items():
         if isinstance(bind.type, UtcDateTime) and dialect.name == "sqlite":
             converters[name] = sqlite_text
+        elif isinstance(bind.type, UtcDateTime) and dialect.name == "mysql":
+            converters[name] = mysql_moment
         elif (processor := bind.type.bind_processor(dialect)) is not None:
             converters[name] = processor
     order = tuple(compiled.positiontup) if compiled.positional else None

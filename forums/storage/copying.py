@@ -1,7 +1,8 @@
 """A copy of the whole database in one file, while it is written, and back again.
 
 SQLite by its backup API, which copies one state and, on the way back, replaces all tables in one transaction under the
-connections that are open. PostgreSQL by `pg_dump` and `pg_restore`, of Trawl's tables only.
+connections that are open. PostgreSQL by `pg_dump` and `pg_restore`, of Trawl's tables only; MySQL and MariaDB by
+`copying_mysql.py`.
 """
 
 from __future__ import annotations
@@ -18,25 +19,32 @@ from sqlalchemy import URL, func, inspect, select
 
 from redis_components.embedded.private_files import private_file, private_folder
 
+from .copying_mysql import check_copy, read_copy, write_copy
 from .database import Database
 from .engine import LOCK_WAIT_S, sqlite_file
 from .errors import StorageError, masked, storage_error
 from .operator_states import operator_states
+from .schema import MIGRATIONS_TABLE
 from .tables import metadata, posts
 
-SQLITE, POSTGRESQL = "database.sqlite", "database.pg"
+SQLITE, POSTGRESQL, MYSQL = "database.sqlite", "database.pg", "database.mysql"
 """Names of the copies, which say how they are read."""
+_NAMES = {"sqlite": SQLITE, "postgresql": POSTGRESQL, "mysql": MYSQL}
+_KINDS = {SQLITE: "SQLite", POSTGRESQL: "PostgreSQL", MYSQL: "MySQL or MariaDB"}
 
 
 def copy_name(database: Database) -> str:
     """What a copy of this database is called."""
-    return SQLITE if database.engine.dialect.name == "sqlite" else POSTGRESQL
+    return _NAMES[database.engine.dialect.name]
 
 
 def copy_to(database: Database, target: Path) -> bool:
     """Copy the database into a new file; False where there is none yet. Raises StorageError."""
     url = database.engine.url
     private_file(target)
+    if database.engine.dialect.name == "mysql":
+        write_copy(database, target, {*metadata.tables, MIGRATIONS_TABLE, operator_states.name})
+        return True
     if database.engine.dialect.name != "sqlite":
         _run(url, "pg_dump", "--format=custom", "--no-owner", *_tables(database), f"--file={target}")
         return True
@@ -57,8 +65,11 @@ def check(copy: Path, name: str, database: Database) -> None:
     """Whether `copy_from` can read it. Raises StorageError."""
     url = database.engine.url
     if name != copy_name(database):
-        kind = "SQLite" if name == SQLITE else "PostgreSQL"
+        kind = _KINDS.get(name, "another kind")
         raise StorageError(f"the backup has a database of {kind}, TRAWL_DATABASE_URL names {masked(url)}: name one of its kind")
+    if name == MYSQL:
+        check_copy(copy)
+        return
     if name == POSTGRESQL:
         _run(url, "pg_restore", "--list", str(copy), connected=False)
         return
@@ -74,6 +85,9 @@ def check(copy: Path, name: str, database: Database) -> None:
 def copy_from(database: Database, copy: Path) -> None:
     """Replace everything in the database by the copy, all or nothing. Raises StorageError."""
     url = database.engine.url
+    if database.engine.dialect.name == "mysql":
+        read_copy(database, copy)
+        return
     if database.engine.dialect.name != "sqlite":
         _run(url, "pg_restore", "--clean", "--if-exists", "--no-owner", "--single-transaction", str(copy))
         return

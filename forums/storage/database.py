@@ -24,8 +24,8 @@ from redis_components.embedded.private_files import private_file, private_folder
 from redis_components.errors import ConfigError
 from redis_components.server.variables import variable
 
-from .engine import WRITING, build, file_identity, in_memory, sqlite_file
-from .errors import StorageError, file_gone, masked, not_a_url, not_shared, storage_error, wrong_kind
+from .engine import KINDS, WRITING, build, file_identity, in_memory, leave_unread, other_mysql_driver, sqlite_file
+from .errors import StorageError, file_gone, masked, not_a_url, not_shared, storage_error, wrong_driver, wrong_kind
 from .schema import prepare, stored_identity, stored_version
 from .sites_and_forums import store_site_files
 from .thread_checks import Rechecks, RechecksOf
@@ -56,7 +56,7 @@ def check_url() -> None:
 
 
 class Database:
-    """A SQLite or PostgreSQL database with Trawl's tables. Every failure of it is a StorageError, one line for the operator."""
+    """SQLite, PostgreSQL, MySQL or MariaDB with Trawl's tables. Every failure is a StorageError, one line for the operator."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -74,8 +74,10 @@ class Database:
             parsed = make_url(text)
         except (SQLAlchemyError, ValueError) as error:  # ValueError: a port that is not a number
             raise not_a_url(text) from error
-        if parsed.get_backend_name() not in ("sqlite", "postgresql"):
+        if parsed.get_backend_name() not in KINDS:
             raise wrong_kind(parsed)
+        if other_mysql_driver(parsed):
+            raise wrong_driver(parsed)
         try:
             engine = build(parsed)
         except (SQLAlchemyError, ImportError) as error:
@@ -147,7 +149,7 @@ class Database:
             store_site_files(connection, described, datetime.now(UTC))
 
     def stream(self, query: Select[*tuple[Any, ...]]) -> Generator[Row[*tuple[Any, ...]], None, None]:
-        """The rows of `query`, a thousand in memory at a time (a server-side cursor in PostgreSQL), all of one moment.
+        """The rows of `query`, a thousand in memory at a time, all of one moment.
 
         Who may stop before the last row closes the generator (`contextlib.closing`), which gives the connection back.
         """
@@ -156,7 +158,11 @@ class Database:
             self.engine.connect().execution_options(yield_per=_ROWS_AT_ONCE) as connection,
             connection.execute(query) as rows,
         ):
-            yield from rows
+            try:
+                yield from rows
+            except GeneratorExit:
+                leave_unread(connection, rows)
+                raise
 
     @contextmanager
     def translated(self) -> Iterator[None]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, extract, func, literal, select, update
+from sqlalchemy import ColumnElement, extract, func, literal, select, text, update
 
 from .database import Database
 from .engine import WRITING
@@ -34,7 +34,9 @@ def take_due(
         return []
     query = select(posts.c.id, posts.c.forum_id, posts.c.url).where(posts.c.site == site)
     if force:
-        query = query.where(posts.c.deleted_at.is_(None)).order_by(posts.c.checked_at.asc().nulls_first(), posts.c.id)
+        query = query.where(posts.c.deleted_at.is_(None)).order_by(
+            posts.c.checked_at.is_not(None), posts.c.checked_at, posts.c.id
+        )
     else:
         query = query.where(posts.c.next_check_at <= now).order_by(_overdue(database.engine.dialect.name, now).desc(), posts.c.id)
     with database.translated(), database.engine.connect().execution_options(**WRITING) as connection, connection.begin():
@@ -51,7 +53,13 @@ def _overdue(dialect: str, now: datetime) -> ColumnElement[float]:
     """For how many times the time between its checks a thread has waited since the last one; a second more, against zero."""
 
     def days(moment: Any) -> Any:
-        return func.julianday(moment) if dialect == "sqlite" else extract("epoch", moment) / 86_400.0
+        match dialect:
+            case "sqlite":
+                return func.julianday(moment)
+            case "mysql":  # a float: whole numbers it divides to four digits
+                return func.timestampdiff(text("MICROSECOND"), text("'2000-01-01'"), moment) / text("86400e6")
+            case _:
+                return extract("epoch", moment) / 86_400.0
 
     checked = days(posts.c.checked_at)
     return (days(literal(now, UtcDateTime)) - checked) / (days(posts.c.next_check_at) - checked + 1 / 86_400)  # type: ignore[no-any-return]

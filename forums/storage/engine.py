@@ -4,6 +4,9 @@ SQLite: WAL, so that readers and the writer do not wait for each other. `synchro
 once they are committed, so a power cut must not take a commit back (NORMAL stores about a fifth more rows per second, and may).
 Transactions that write begin with `BEGIN IMMEDIATE`, because one that turns into a writing one half-way fails at once where it
 should wait.
+
+MySQL and MariaDB: READ COMMITTED, as PostgreSQL has it, because with their default two writers lock gaps between rows against
+each other; UTC and strict mode, also where the server's are others; one collation for all texts (`column_types.py`).
 """
 
 from __future__ import annotations
@@ -13,18 +16,35 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, CursorResult, Engine, create_engine, event
+
+from .column_types import mysql_collation
 
 LOCK_WAIT_S = 10.0  # SQLite: wait so long for another process's write lock; `?timeout=` in the URL overrides it
-CONNECT_S = 10  # PostgreSQL: give up connecting after this; `?connect_timeout=` in the URL overrides it
+CONNECT_S = 10  # PostgreSQL, MySQL: give up connecting after this; `?connect_timeout=` in the URL overrides it
 _CACHE_KIB = 32_768  # SQLite, per connection: a transaction's pages should fit; with the default (2 MiB) some are written twice
 _WAL_PAGES = 8_192  # SQLite: move the log into the file each 32 MiB, each page once; the default is less than one transaction
+KINDS = ("sqlite", "postgresql", "mysql", "mariadb")
+MYSQL_DRIVER = "mysql+pymysql"  # also of MariaDB: SQLAlchemy finds out which of them it is
+_SQL_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION"  # a value that does not fit is an error, not cut
+_NET_WRITE_S = 86_400  # MySQL: an export that pauses (`trawl export | less`) is not cut off after a minute
 WRITING = {"trawl_begin": "BEGIN IMMEDIATE"}  # execution options of a connection that is going to write
 
 
 def build(url: URL) -> Engine:
-    """The engine for `url`, which is of SQLite or PostgreSQL. Raises what SQLAlchemy raises for a driver that is not there."""
-    return _sqlite(url) if url.get_backend_name() == "sqlite" else _postgresql(url)
+    """The engine for `url`, which is of one of `KINDS`. Raises what SQLAlchemy raises for a driver that is not there."""
+    match url.get_backend_name():
+        case "sqlite":
+            return _sqlite(url)
+        case "mysql" | "mariadb":
+            return _mysql(url.set(drivername=MYSQL_DRIVER))
+        case _:
+            return _postgresql(url)
+
+
+def other_mysql_driver(url: URL) -> bool:
+    """Whether the URL names a driver of MySQL that is not the one that is used."""
+    return url.get_backend_name() in ("mysql", "mariadb") and url.drivername.partition("+")[2] not in ("", "pymysql")
 
 
 def sqlite_file(url: URL) -> Path | None:
@@ -48,6 +68,17 @@ def file_identity(url: URL) -> tuple[int, int] | None:
         return None
     found = path.stat()
     return found.st_dev, found.st_ino
+
+
+def leave_unread(connection: Connection, rows: CursorResult[Any]) -> None:
+    """Give up the rest of the rows. MySQL sends them all and its driver reads them all before it closes a cursor, so there the
+    connection is closed.
+    """
+    if connection.dialect.name == "mysql":
+        unread: Any = getattr(rows.cursor, "_result", None)
+        if unread is not None:
+            unread.unbuffered_active = False
+        connection.invalidate()
 
 
 def _sqlite(url: URL) -> Engine:
@@ -94,3 +125,26 @@ def _postgresql(url: URL) -> Engine:
     return create_engine(
         url, pool_pre_ping=True, connect_args={name: value for name, value in defaults.items() if name not in url.query}
     )
+
+
+def _mysql(url: URL) -> Engine:
+    defaults = {"connect_timeout": CONNECT_S, "program_name": "trawl", "sql_mode": _SQL_MODE, "charset": "utf8mb4"}
+    engine = create_engine(
+        url.difference_update_query(("sql_mode", "charset")),
+        pool_pre_ping=True,
+        isolation_level="READ COMMITTED",
+        connect_args={
+            name: value for name, value in defaults.items() if name not in url.query or name in ("sql_mode", "charset")
+        },
+    )
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: Any, _record: object) -> None:
+        collation = mysql_collation(is_mariadb="MariaDB" in connection.get_server_info())
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"SET NAMES utf8mb4 COLLATE {collation}, time_zone = '+00:00', default_storage_engine = InnoDB,"
+                f" net_write_timeout = {_NET_WRITE_S}"
+            )
+
+    return engine

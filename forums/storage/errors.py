@@ -20,26 +20,42 @@ _SECRET_OPTIONS = ("password", "sslpassword")
 # data exception, integrity violation, program limit (index row too long), raised by a trigger
 _ROW_SQLSTATES = ("22", "23", "54", "P0")
 _ROW_SQLITE_CODES = (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH)
-_EXAMPLES = "sqlite:///data/trawl.sqlite or postgresql+psycopg://user:password@host/database"
+# null, duplicate, out of range, no default, wrong value, too long, a trigger's or CHECK's refusal, a row that is too large
+_ROW_MYSQL_CODES = frozenset(
+    {1048, 1062, 1118, 1138, 1139, 1169, 1264, 1265, 1292, 1364, 1366, 1367, 1406, 1411, 1416, 1441, 1452, 1644, 1690, 3819, 4025}
+)
+_EXAMPLES = "sqlite:///data/trawl.sqlite, postgresql+psycopg://user:password@host/database or mysql+pymysql://… (also MariaDB)"
 
 # What the driver says -> what the operator does. The first that fits is taken.
 _FIXES = (
     (r"No module named 'psycopg", "install the driver: pip install 'trawl-fleet[postgres]'"),
+    (r"No module named 'pymysql", "install the driver: pip install 'trawl-fleet[mysql]'"),
     (r"No module named|Can't load plugin", f"use {_EXAMPLES}"),
-    (r"password authentication|no password supplied|role .* does not exist|Ident authentication|Peer authentication",
+    (r"Access denied for user .* to database|command denied to user",
+     "grant this user the rights to create and write the tables"),
+    (r"Access denied for user|password authentication|no password supplied|"
+     r"role .* does not exist|Ident authentication|Peer authentication",
      "check user and password in TRAWL_DATABASE_URL"),
+    (r"Unknown database", "create it first (CREATE DATABASE), or correct its name in TRAWL_DATABASE_URL"),
+    (r"Too many connections", "raise the server's max_connections, or end other programs that use it"),
+    (r"Deadlock found|Record has changed since last read", "it is tried again"),
+    (r"Lock wait timeout", "another program holds a lock: find it (SHOW FULL PROCESSLIST) and let it finish"),
+    (r"max_allowed_packet", "raise the server's max_allowed_packet"),
+    (r"BINLOG_FORMAT", "set the server's binlog_format to ROW or MIXED"),
     (r"database \S+ does not exist", "create it first (createdb), or correct its name in TRAWL_DATABASE_URL"),
-    (r"connection (to server|failed|is bad|is lost|timeout)|closed the connection|terminating connection|host name|shutting down",
+    (r"connection (to server|failed|is bad|is lost|timeout)|closed the connection|terminating connection|host name|shutting down"
+     r"|connect to MySQL|connection to MySQL|server has gone away|server is shut|Server shutdown|Connection was killed",
      "check that the server runs and that host and port in TRAWL_DATABASE_URL are right"),
     (r"permission denied for", "grant this user the rights to create and write the tables"),
-    (r"disk is full|No space left|could not extend", "make room on its disk"),
+    (r"[Dd]isk (is )?full|No space left|could not extend|The table .* is full", "make room on its disk"),
     (r"disk I/O error", "look at its disk (dmesg, df), and at limits on the size of files (ulimit -f)"),
+    (r"--read-only|--super-read-only|READ ONLY", "name the server that takes writes in TRAWL_DATABASE_URL"),
     (r"readonly|read-only|Read-only", "make file and folder writable for this user, or name another place in TRAWL_DATABASE_URL"),
     (r"unable to open|Permission denied|Not a directory|File exists",
      "check that its folder can be made and written by this user, or name another place in TRAWL_DATABASE_URL"),
     (r"locked", "another process holds its write lock: find it (fuser FILE) and let it finish"),
     (r"not a database|malformed", "the file is not a sound SQLite database: move it away, or name another in TRAWL_DATABASE_URL"),
-    (r"no such (table|column)|relation .* does not exist|column .* does not exist",
+    (r"no such (table|column)|relation .* does not exist|column .* does not exist|Table .* doesn't exist|Unknown column",
      "its tables are not those that Trawl made: name an empty database in TRAWL_DATABASE_URL"),
 )  # fmt: skip
 
@@ -83,6 +99,17 @@ def wrong_kind(url: URL) -> StorageError:
     return StorageError(f"database {masked(url)}: Trawl knows no database {url.drivername!r}; use {_EXAMPLES}")
 
 
+def wrong_driver(url: URL) -> StorageError:
+    fix = f"write {url.set(drivername='mysql+pymysql').render_as_string(hide_password=True)}"
+    return StorageError(f"database {masked(url)}: of MySQL and MariaDB Trawl uses the driver pymysql: {fix}")
+
+
+def too_old(url: URL, version: str) -> StorageError:
+    return StorageError(
+        f"database {masked(url)}: its server has version {version}; use MySQL 8.0.17, MariaDB 10.6, or a later one"
+    )
+
+
 def first_line(error: Exception) -> str:
     """What the driver said, in one line, without SQLAlchemy's statement and parameters."""
     if isinstance(error, NoSuchModuleError):
@@ -90,6 +117,8 @@ def first_line(error: Exception) -> str:
     cause = _cause(error)
     if isinstance(cause, OSError) and cause.strerror:
         return f"{cause.strerror}: {cause.filename}"
+    if code := _mysql_code(cause):
+        return f"{' '.join(str(cause.args[-1]).split())} ({code})"
     lines = str(cause).strip().splitlines() or [type(cause).__name__]
     return lines[0].strip()
 
@@ -103,11 +132,19 @@ def row_refusal(error: Exception) -> str | None:
     sqlite_code = getattr(cause, "sqlite_errorcode", None)
     if sqlstate is not None:
         refused = sqlstate.startswith(_ROW_SQLSTATES)
+    elif code := _mysql_code(cause):
+        refused = code in _ROW_MYSQL_CODES
     elif sqlite_code is not None:
         refused = sqlite_code & 0xFF in _ROW_SQLITE_CODES  # the low byte is the class of the extended code
     else:  # the driver, or a column's type, could not turn the value into what the database takes
         refused = isinstance(error, DataError | IntegrityError) or isinstance(cause, ValueError | OverflowError | TypeError)
     return f"the database refused it: {first_line(error)}" if refused else None
+
+
+def _mysql_code(cause: BaseException) -> int | None:
+    """MySQL's own number of the error; None where it is not of MySQL. Its driver has it in the arguments only."""
+    code = cause.args[0] if type(cause).__module__.startswith("pymysql.") and cause.args else None
+    return code if isinstance(code, int) and code else None
 
 
 def _cause(error: Exception) -> BaseException:

@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from typing import NamedTuple, Self
 
 import msgspec
-from sqlalchemy import Connection, insert, text
+from sqlalchemy import Connection, insert, select, text
 
 from redis_components.errors import ConfigError
 
 from .row_changes import Change, is_of_fleet
-from .tables import events
+from .tables import events, trawl_schema
 
 _CHANGES = msgspec.json.Decoder(list[Change])
 
@@ -42,13 +42,19 @@ class Position(NamedTuple):
 
 
 BEGINNING = Position(0, -1)
-_WRITERS_LOCK = 0x7472_6178  # PostgreSQL: one writer at a time reads, merges and writes; in SQLite a transaction is alone anyway
+_WRITERS_LOCK = 0x7472_6178  # PostgreSQL's number of the writers' lock
 
 
 def lock_writers(connection: Connection) -> None:
-    """Be the only writer until the transaction ends: before anything that it reads, and before `append`."""
+    """Be the only writer until the transaction ends: before anything that it reads, and before `append`.
+
+    In SQLite a transaction that writes is alone anyway. `GET_LOCK` of MySQL is of the connection, and given back before the
+    commit or not at all; there the lock is on the one row of `trawl_schema`.
+    """
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITERS_LOCK})
+    elif connection.dialect.name == "mysql":
+        connection.execute(select(trawl_schema.c.id).with_for_update())
 
 
 def append(connection: Connection, changes: Sequence[Change]) -> None:

@@ -13,9 +13,11 @@ def among(column: Column[str], dialect: str, name: str = "among") -> ColumnEleme
     """Whether `column` is among the values of the parameter `name`, which `listed` makes."""
     if dialect == "postgresql":
         return column == any_(bindparam(name, type_=ARRAY(Text)))
+    if dialect == "mysql":  # the driver writes values into the statement: their number is not limited
+        return column.in_(bindparam(name, expanding=True))
     return column.in_(select(func.json_each(bindparam(name, type_=Text)).table_valued("value").c.value))
 
 
 def listed(values: Collection[str], dialect: str) -> Any:
     """The parameter for `among`."""
-    return list(values) if dialect == "postgresql" else json.dumps(list(values), ensure_ascii=False)
+    return list(values) if dialect in ("postgresql", "mysql") else json.dumps(list(values), ensure_ascii=False)

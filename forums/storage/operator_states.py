@@ -8,9 +8,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import msgspec
-from sqlalchemy import Column, MetaData, Table, Text, delete, insert, inspect, select
+from sqlalchemy import Column, MetaData, Table, delete, insert, inspect, select
 from sqlalchemy.schema import CreateTable
 
+from .column_types import NAME, TEXT
 from .database import Database
 from .engine import WRITING
 from .times import UtcDateTime
@@ -18,9 +19,9 @@ from .times import UtcDateTime
 operator_states = Table(
     "operator_state",
     MetaData(),
-    Column("namespace", Text, primary_key=True),
+    Column("namespace", NAME, primary_key=True),
     Column("kept_at", UtcDateTime, nullable=False),
-    Column("state", Text, nullable=False),
+    Column("state", TEXT, nullable=False),
 )
 State = dict[str, dict[str, str]]
 

@@ -26,7 +26,7 @@ from .id_lists import among, listed
 from .merge import MergedEntry, Revision, Text, add, first_entry, hash_of, missed
 from .row_changes import Change, ChangeKind, State, kinds_of
 from .tables import checks, posts, revisions
-from .times import from_sqlite
+from .times import from_mysql, from_sqlite
 
 Key = tuple[str, str]  # site, id
 States = list[tuple[Post | Comment, str]]  # with the hashes of their texts
@@ -113,6 +113,7 @@ def _kind(table: Table[Any]) -> str:
 # How the driver's times become ours, without SQLAlchemy's way for each of them.
 _MOMENT: dict[str, Callable[[Any], Any]] = {
     "sqlite": from_sqlite,
+    "mysql": from_mysql,
     "postgresql": lambda at: None if at is None else at.astimezone(UTC),
 }
 

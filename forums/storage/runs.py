@@ -67,7 +67,8 @@ class RunHistory:
             with self._database.translated(), self._writing() as connection, connection.begin():
                 lock_writers(connection)
                 chosen = runs.c.id.in_(sorted(ids)) & runs.c.ended_at.is_(None)
-                changed = connection.execute(update(runs).where(chosen).values(outcome=outcome).returning(*runs.c)).all()
+                changed = connection.execute(select(runs).where(chosen)).all()  # MySQL has no UPDATE … RETURNING
+                connection.execute(update(runs).where(chosen).values(outcome=outcome))
                 append(connection, lost_runs(changed) if outcome == LOST else [])
 
     def prune(self, now: datetime, days: float) -> int:

@@ -9,22 +9,29 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from hashlib import sha256
+from itertools import chain
 
 from sqlalchemy import Connection, Engine, func, inspect, select, text
+from sqlalchemy.dialects.mysql.base import MySQLDialect
 from sqlalchemy.schema import SetColumnComment
 
 from .engine import WRITING
-from .errors import StorageError, masked
+from .errors import StorageError, masked, too_old
 from .tables import metadata, trawl_schema
 
 logger = logging.getLogger(__name__)
 
 VERSION = 4
+MIGRATIONS_TABLE = "trawl_migrations"  # Alembic's; another program in the same schema may have its default name
 _FIRST = 1
 _ADVISORY_LOCK = 0x7472_6177_6C  # "trawl": one process at a time makes or changes tables in a PostgreSQL database
 _ALEMBIC = threading.Lock()  # `alembic.op` and `alembic.context` are of the process: one thread at a time
-_LOCK_WAIT = "30s"  # PostgreSQL: an export that is under way delays a migration, and a migration that waits delays everybody
+_MYSQL_FIRST = (8, 0, 17), (10, 6)  # of MySQL, of MariaDB
+_LOCK_WAIT_S = 30  # PostgreSQL: an export that is under way delays a migration, and a migration that waits delays everybody
 
 
 def prepare(engine: Engine, *, upgrade: bool = True) -> None:
@@ -35,9 +42,10 @@ def prepare(engine: Engine, *, upgrade: bool = True) -> None:
     Raises StorageError when they are newer, of another program, or older and not to be upgraded.
     """
     with engine.connect() as connection:
+        _check_server(connection)
         version = stored_version(connection)
     if version is None or (version < VERSION and upgrade):
-        with engine.connect().execution_options(**WRITING) as connection, connection.begin():
+        with _changing(engine) as connection:
             version = _upgrade(connection)
     if problem := mismatch(version):
         raise StorageError(f"database {masked(engine.url)}: {problem}")
@@ -69,7 +77,6 @@ def mismatch(version: int) -> str | None:
 
 def _upgrade(connection: Connection) -> int:
     """Run the scripts that are missing; returns the version afterwards, which is another one only where it is newer than ours."""
-    _lock(connection)
     version = stored_version(connection)  # again: another process may have been here first
     if version is not None and version >= VERSION:
         return version
@@ -82,11 +89,23 @@ def _upgrade(connection: Connection) -> int:
     else:
         identity = func.coalesce(trawl_schema.c.identity, uuid.uuid4().hex)
         connection.execute(trawl_schema.update().values(version=VERSION, identity=identity))
-    if connection.dialect.supports_comments:
-        columns = [column for table in metadata.sorted_tables for column in table.columns]
-        comments = [str(SetColumnComment(column).compile(dialect=connection.dialect)) for column in columns]
-        connection.exec_driver_sql("; ".join(comments))  # one round trip, for they are many
+    _set_comments(connection)
     return VERSION
+
+
+def _set_comments(connection: Connection) -> None:
+    """The comments of `tables.py`, in few round trips, for they are many."""
+    dialect = connection.dialect
+    by_table = [
+        [str(SetColumnComment(column).compile(dialect=dialect)) for column in table.columns] for table in metadata.sorted_tables
+    ]
+    if dialect.name == "postgresql":
+        connection.exec_driver_sql("; ".join(chain.from_iterable(by_table)))
+    elif dialect.name == "mysql":  # each says the whole column again; one statement for each table
+        for table, comments in zip(metadata.sorted_tables, by_table, strict=True):
+            start = f"ALTER TABLE {dialect.identifier_preparer.format_table(table)} "
+            changes = ", ".join(comment.removeprefix(start) for comment in comments)
+            connection.exec_driver_sql(start + changes, execution_options={"no_parameters": True})
 
 
 def _run_scripts(connection: Connection, version: int | None) -> None:
@@ -107,14 +126,37 @@ def _run_scripts(connection: Connection, version: int | None) -> None:
 def _refuse_foreign(connection: Connection, version: int | None) -> None:
     """Raise StorageError where a table that is going to be made is there already, and not ours."""
     ours = {"posts", "comments", "scans", "crawler_runs", trawl_schema.name} if version else set()
-    foreign = sorted((set(inspect(connection).get_table_names()) & set(metadata.tables)) - ours)
+    there = set(inspect(connection).get_table_names())
+    if connection.dialect.name == "mysql" and MIGRATIONS_TABLE in there:
+        return  # a Trawl that began to make them died: the scripts leave what is there as it is
+    foreign = sorted((there & set(metadata.tables)) - ours)
     if foreign:
         raise StorageError(
             f"database {masked(connection.engine.url)}: its table {foreign[0]} was not made by Trawl; name another database"
         )
 
 
-def _lock(connection: Connection) -> None:
-    if connection.dialect.name == "postgresql":
-        connection.execute(text(f"SET LOCAL lock_timeout = '{_LOCK_WAIT}'"))
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
+def _check_server(connection: Connection) -> None:
+    """Raise StorageError where MySQL or MariaDB is older than what is needed."""
+    dialect = connection.dialect
+    if isinstance(dialect, MySQLDialect):
+        found = dialect.server_version_info or ()
+        if found < _MYSQL_FIRST[dialect.is_mariadb]:
+            raise too_old(connection.engine.url, ".".join(map(str, found)))
+
+
+@contextmanager
+def _changing(engine: Engine) -> Iterator[Connection]:
+    """A connection in a transaction of the only process that makes or changes tables."""
+    with engine.connect().execution_options(**WRITING) as connection:
+        if connection.dialect.name == "mysql":  # a statement that changes tables ends each transaction, and its locks
+            connection.detach()  # it is closed at the end, and with it the lock is free
+            name = f"trawl.{sha256(str(engine.url.database).encode()).hexdigest()[:32]}"
+            if not connection.execute(select(func.get_lock(name, _LOCK_WAIT_S))).scalar():
+                raise StorageError(f"database {masked(engine.url)}: another process has been changing its tables for a while")
+            connection.commit()
+        with connection.begin():
+            if connection.dialect.name == "postgresql":
+                connection.execute(text(f"SET LOCAL lock_timeout = '{_LOCK_WAIT_S}s'"))
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
+            yield connection

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,9 @@ from .tables import comments, posts
 AROUND = 60  # characters of text before and after the first word that was found
 
 _READS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+
+_MYSQL_READS = re.compile(r"[\s(]*(SELECT|WITH|SHOW|EXPLAIN|DESCRIBE|DESC|TABLE|VALUES)\b", re.IGNORECASE)
+_MYSQL_FILES = re.compile(r"\b(OUTFILE|DUMPFILE)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +72,7 @@ def search(database: Database, text: str, *, site: str | None = None, author: st
             literal("comment").label("kind"), c.site, c.id, literal("").label("title"), c.author, c.created_at, c.url, c.body
         ).where(has_all(c.body), of(comments), c.deleted_at.is_(None)),
     ).subquery()
-    query = select(found).order_by(found.c.created_at.desc().nulls_last(), found.c.site, found.c.id).limit(limit)
+    query = select(found).order_by(found.c.created_at.is_(None), found.c.created_at.desc(), found.c.site, found.c.id).limit(limit)
     with database.translated(), database.engine.connect() as connection:
         rows = connection.execute(query).all()
     return [
@@ -101,17 +105,19 @@ def read_sql(database: Database, statement: str, *, limit: int) -> tuple[list[st
         driver: Any = connection.connection.dbapi_connection
         cursor = driver.cursor()
         try:
-            if connection.dialect.name == "sqlite":
-                cursor.execute(statement)
-            else:
+            if connection.dialect.name == "postgresql":
                 cursor.execute(statement, prepare=True)  # a prepared one is one statement: not `COMMIT; DELETE …`
+            elif connection.dialect.name == "mysql":
+                cursor.execute(_only_reads(statement))  # one statement: this driver sends no others
+            else:
+                cursor.execute(statement)
             if cursor.description is None:
                 raise ConfigError("the statement returns no rows: write a SELECT")
             return [column[0] for column in cursor.description], [tuple(row) for row in cursor.fetchmany(limit)]
         except connection.dialect.loaded_dbapi.Error as error:
-            if getattr(driver, "closed", False):  # the connection is lost
+            if getattr(driver, "closed", False) or not getattr(driver, "open", True):  # the connection is lost
                 raise DBAPIError(statement, None, error) from error
-            said = " ".join(str(error).split()).rstrip(".")
+            said = " ".join(str(error.args[-1] if error.args else error).split()).rstrip(".")
             raise ConfigError(
                 f"the database refused: {said}; write one SELECT, tables and columns are in docs/database.md"
             ) from error
@@ -119,10 +125,27 @@ def read_sql(database: Database, statement: str, *, limit: int) -> tuple[list[st
             cursor.close()
 
 
+def _only_reads(statement: str) -> str:
+    """A statement of MySQL or MariaDB as it is. A transaction that reads only does not keep an administrator from SHUTDOWN, or
+    from writing a file. Raises ConfigError.
+    """
+    if not _MYSQL_READS.match(statement) or _MYSQL_FILES.search(statement):
+        raise ConfigError("the statement does not only read: write one SELECT, tables and columns are in docs/database.md")
+    return statement
+
+
 @contextmanager
 def _reading(connection: Connection) -> Iterator[None]:
     """Let this connection read only, for every statement."""
-    if connection.dialect.name != "sqlite":
+    if connection.dialect.name == "mysql":
+        connection.exec_driver_sql("SET SESSION TRANSACTION READ ONLY")
+        connection.exec_driver_sql("START TRANSACTION READ ONLY")
+        try:
+            yield
+        finally:
+            connection.invalidate()  # with all that was set in it
+        return
+    if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET TRANSACTION READ ONLY")
         yield
         return

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, MetaData, Named, Table, Text, TypedColumns, false, text
-from sqlalchemy.dialects import postgresql
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, MetaData, Named, Table, TypedColumns, false, text
 
+from .column_types import NAME, SHORT_NAME, TEXT, WORD
 from .times import UtcDateTime
 
 metadata = MetaData(
@@ -25,10 +25,6 @@ metadata = MetaData(
         "ck": "ck_%(table_name)s_%(constraint_name)s",
     }
 )
-
-# Names and ids sort by their bytes, as in SQLite: a locale's order is slower, differs between machines, and a new version of the
-# C library that changes it corrupts PostgreSQL's indexes.
-_NAME = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 
 _HASH = "Hash of the text (contents.py); empty: only a removed state was seen; null: an older Trawl wrote it."
 _CHANGED = "When the present text was first fetched; null: an older Trawl wrote it."
@@ -41,41 +37,41 @@ _FIRST = "When the oldest state that we had was fetched."
 
 
 class SiteColumns(TypedColumns):
-    name: Named[str] = Column(_NAME, primary_key=True, comment=_SITE)
+    name: Named[str] = Column(NAME, primary_key=True, comment=_SITE)
     first_seen_at: Named[datetime] = Column(UtcDateTime, comment="The oldest time of anything that came from it.")
-    profile: Named[str | None] = Column(Text, comment="Profile of its site file, as of the writer's last start.")
-    base_url: Named[str | None] = Column(Text, comment="Its address, as of the writer's last start.")
+    profile: Named[str | None] = Column(TEXT, comment="Profile of its site file, as of the writer's last start.")
+    base_url: Named[str | None] = Column(TEXT, comment="Its address, as of the writer's last start.")
 
 
 class ForumColumns(TypedColumns):
-    site: Named[str] = Column(_NAME, primary_key=True, comment=_SITE)
-    id: Named[str] = Column(_NAME, primary_key=True, comment="Id of the forum on its site.")
-    name: Named[str | None] = Column(Text, comment="Its name; null: no index page listed it yet.")
-    url: Named[str | None] = Column(Text, comment="Its address.")
-    parent_id: Named[str | None] = Column(_NAME, comment="Id of the forum that it is part of.")
+    site: Named[str] = Column(NAME, primary_key=True, comment=_SITE)
+    id: Named[str] = Column(NAME, primary_key=True, comment="Id of the forum on its site.")
+    name: Named[str | None] = Column(TEXT, comment="Its name; null: no index page listed it yet.")
+    url: Named[str | None] = Column(TEXT, comment="Its address.")
+    parent_id: Named[str | None] = Column(NAME, comment="Id of the forum that it is part of.")
     threads: Named[int | None] = Column(BigInteger, comment="Threads, by the site's own count.")
     fetched_at: Named[datetime | None] = Column(UtcDateTime, comment="When an index page listed it last; null: never.")
     first_seen_at: Named[datetime] = Column(UtcDateTime, comment="The oldest time of anything that came from it.")
 
 
 class PostColumns(TypedColumns):
-    site: Named[str] = Column(_NAME, primary_key=True, comment=_SITE)
-    id: Named[str] = Column(_NAME, primary_key=True, comment="Id of the post (thread) on its site.")
-    forum_id: Named[str] = Column(_NAME, comment="Id of the forum that the post is in; empty: not known.")
-    title: Named[str] = Column(Text, comment="Title as plain text.")
-    body: Named[str] = Column(Text, comment="Text of the opening post.")
-    author: Named[str | None] = Column(Text, comment="Name of the author; null when the site hides it.")
+    site: Named[str] = Column(NAME, primary_key=True, comment=_SITE)
+    id: Named[str] = Column(NAME, primary_key=True, comment="Id of the post (thread) on its site.")
+    forum_id: Named[str] = Column(NAME, comment="Id of the forum that the post is in; empty: not known.")
+    title: Named[str] = Column(TEXT, comment="Title as plain text.")
+    body: Named[str] = Column(TEXT, comment="Text of the opening post.")
+    author: Named[str | None] = Column(TEXT, comment="Name of the author; null when the site hides it.")
     created_at: Named[datetime | None] = Column(UtcDateTime, comment="When it was posted, by the site's clock.")
     views: Named[int | None] = Column(BigInteger, comment="Views, when the site tells.")
     reply_count: Named[int | None] = Column(BigInteger, comment="Replies, by the site's own count.")
     last_reply_at: Named[datetime | None] = Column(UtcDateTime, comment="Time of the newest reply, by the site's clock.")
-    url: Named[str] = Column(Text, comment="Where it was fetched.")
+    url: Named[str] = Column(TEXT, comment="Where it was fetched.")
     fetched_at: Named[datetime] = Column(UtcDateTime, comment=_FETCHED)
     first_seen_at: Named[datetime] = Column(UtcDateTime, comment=_FIRST)
-    body_html: Named[str | None] = Column(Text, comment="The text as the site's HTML, where it is kept.")
+    body_html: Named[str | None] = Column(TEXT, comment="The text as the site's HTML, where it is kept.")
     sticky: Named[bool] = Column(Boolean, server_default=false(), comment="Whether it is pinned to the top of its forum.")
     edited_at: Named[datetime | None] = Column(UtcDateTime, comment="When it was edited last, as far as the site says so.")
-    content_hash: Named[str | None] = Column(Text, comment=_HASH)
+    content_hash: Named[str | None] = Column(TEXT, comment=_HASH)
     changed_at: Named[datetime | None] = Column(UtcDateTime, comment=_CHANGED)
     deleted_at: Named[datetime | None] = Column(UtcDateTime, comment=_DELETED)
     tombstone_at: Named[datetime | None] = Column(UtcDateTime, comment=_TOMBSTONE)
@@ -87,20 +83,20 @@ class PostColumns(TypedColumns):
 
 
 class CommentColumns(TypedColumns):
-    site: Named[str] = Column(_NAME, primary_key=True, comment=_SITE)
-    id: Named[str] = Column(_NAME, primary_key=True, comment="Id of the comment (reply) on its site.")
-    post_id: Named[str] = Column(_NAME, comment="Id of the post that it belongs to; the post may not be stored yet.")
-    parent_id: Named[str | None] = Column(_NAME, comment="Id of the comment that it answers; null: it answers the post.")
-    author: Named[str | None] = Column(Text, comment="Name of the author; null when the site hides it.")
-    body: Named[str] = Column(Text, comment="Text of the comment.")
+    site: Named[str] = Column(NAME, primary_key=True, comment=_SITE)
+    id: Named[str] = Column(NAME, primary_key=True, comment="Id of the comment (reply) on its site.")
+    post_id: Named[str] = Column(NAME, comment="Id of the post that it belongs to; the post may not be stored yet.")
+    parent_id: Named[str | None] = Column(NAME, comment="Id of the comment that it answers; null: it answers the post.")
+    author: Named[str | None] = Column(TEXT, comment="Name of the author; null when the site hides it.")
+    body: Named[str] = Column(TEXT, comment="Text of the comment.")
     created_at: Named[datetime | None] = Column(UtcDateTime, comment="When it was posted, by the site's clock.")
-    url: Named[str] = Column(Text, comment="Where it was fetched.")
+    url: Named[str] = Column(TEXT, comment="Where it was fetched.")
     fetched_at: Named[datetime] = Column(UtcDateTime, comment=_FETCHED)
     first_seen_at: Named[datetime] = Column(UtcDateTime, comment=_FIRST)
-    body_html: Named[str | None] = Column(Text, comment="The text as the site's HTML, where it is kept.")
+    body_html: Named[str | None] = Column(TEXT, comment="The text as the site's HTML, where it is kept.")
     edited_at: Named[datetime | None] = Column(UtcDateTime, comment="When it was edited last, as far as the site says so.")
     position: Named[int | None] = Column(BigInteger, comment="Its number in the thread, when the site tells.")
-    content_hash: Named[str | None] = Column(Text, comment=_HASH)
+    content_hash: Named[str | None] = Column(TEXT, comment=_HASH)
     changed_at: Named[datetime | None] = Column(UtcDateTime, comment=_CHANGED)
     deleted_at: Named[datetime | None] = Column(UtcDateTime, comment=_DELETED)
     tombstone_at: Named[datetime | None] = Column(UtcDateTime, comment=_TOMBSTONE)
@@ -108,32 +104,32 @@ class CommentColumns(TypedColumns):
 
 
 class RevisionColumns(TypedColumns):
-    site: Named[str] = Column(_NAME, primary_key=True, comment=_SITE)
-    kind: Named[str] = Column(_NAME, primary_key=True, comment="post or comment.")
-    id: Named[str] = Column(_NAME, primary_key=True, comment="Id of the post or comment on its site.")
-    content_hash: Named[str] = Column(_NAME, primary_key=True, comment="Hash of this text (contents.py).")
-    title: Named[str | None] = Column(Text, comment="Title at that time; null for a comment.")
-    body: Named[str] = Column(Text, comment="Text at that time.")
-    body_html: Named[str | None] = Column(Text, comment="The text as the site's HTML, where it is kept.")
-    author: Named[str | None] = Column(Text, comment="Name of the author at that time.")
+    site: Named[str] = Column(NAME, primary_key=True, comment=_SITE)
+    kind: Named[str] = Column(SHORT_NAME, primary_key=True, comment="post or comment.")
+    id: Named[str] = Column(NAME, primary_key=True, comment="Id of the post or comment on its site.")
+    content_hash: Named[str] = Column(SHORT_NAME, primary_key=True, comment="Hash of this text (contents.py).")
+    title: Named[str | None] = Column(TEXT, comment="Title at that time; null for a comment.")
+    body: Named[str] = Column(TEXT, comment="Text at that time.")
+    body_html: Named[str | None] = Column(TEXT, comment="The text as the site's HTML, where it is kept.")
+    author: Named[str | None] = Column(TEXT, comment="Name of the author at that time.")
     edited_at: Named[datetime | None] = Column(UtcDateTime, comment="When it had been edited last, as far as the site said so.")
     first_fetched_at: Named[datetime] = Column(UtcDateTime, comment="When this text was fetched first.")
     last_fetched_at: Named[datetime] = Column(UtcDateTime, comment="When this text was fetched last.")
 
 
 class ScanColumns(TypedColumns):
-    site: Named[str] = Column(_NAME, primary_key=True, comment=_SITE)
-    forum_id: Named[str] = Column(_NAME, primary_key=True, comment="Id of the forum that was scanned.")
+    site: Named[str] = Column(NAME, primary_key=True, comment=_SITE)
+    forum_id: Named[str] = Column(NAME, primary_key=True, comment="Id of the forum that was scanned.")
     started_at: Named[datetime] = Column(UtcDateTime, primary_key=True, comment="When the scan began, by the crawler's clock.")
     finished_at: Named[datetime] = Column(UtcDateTime, comment="When it ended, by the crawler's clock.")
     pages: Named[int] = Column(Integer, comment="List pages read.")
     threads: Named[int] = Column(Integer, comment="Threads seen on them.")
-    outcome: Named[str] = Column(Text, comment="complete, failed, or gap: it reached its limit before what was known.")
-    reason: Named[str | None] = Column(Text, comment="Why it failed, or left a gap.")
-    mode: Named[str] = Column(Text, server_default="scan", comment="scan, deep or backfill.")
+    outcome: Named[str] = Column(TEXT, comment="complete, failed, or gap: it reached its limit before what was known.")
+    reason: Named[str | None] = Column(TEXT, comment="Why it failed, or left a gap.")
+    mode: Named[str] = Column(WORD, server_default="scan", comment="scan, deep or backfill.")
     new: Named[int] = Column(Integer, server_default=text("0"), comment="Threads that were not known.")
     changed: Named[int] = Column(Integer, server_default=text("0"), comment="Threads that had changed.")
-    stopped: Named[str | None] = Column(Text, comment="Why it went no deeper: overlap, end, limit or error.")
+    stopped: Named[str | None] = Column(TEXT, comment="Why it went no deeper: overlap, end, limit or error.")
     newest_at: Named[datetime | None] = Column(
         UtcDateTime, comment="Newest activity of a thread that it saw, by the site's clock."
     )
@@ -143,11 +139,11 @@ class ScanColumns(TypedColumns):
 
 
 class CheckColumns(TypedColumns):
-    site: Named[str] = Column(_NAME, primary_key=True, comment=_SITE)
-    post_id: Named[str] = Column(_NAME, primary_key=True, comment="Id of the post (thread) that was read.")
+    site: Named[str] = Column(NAME, primary_key=True, comment=_SITE)
+    post_id: Named[str] = Column(NAME, primary_key=True, comment="Id of the post (thread) that was read.")
     started_at: Named[datetime] = Column(UtcDateTime, comment="When the reading began, by the crawler's clock.")
     finished_at: Named[datetime] = Column(UtcDateTime, comment="When it ended; only one as new overwrites it.")
-    mode: Named[str] = Column(Text, comment="new, changed, check or backfill: what it was read for.")
+    mode: Named[str] = Column(TEXT, comment="new, changed, check or backfill: what it was read for.")
     first_page: Named[int] = Column(Integer, comment="First page of comments that was read.")
     last_page: Named[int] = Column(Integer, comment="Last page of comments that was read.")
     requests: Named[int] = Column(Integer, comment="Requests that it took.")
@@ -156,12 +152,12 @@ class CheckColumns(TypedColumns):
     whole: Named[bool] = Column(Boolean, comment="Whether it went from the first page to the end.")
     consistent: Named[bool] = Column(Boolean, comment="Whether nothing moved while it was read.")
     gone: Named[bool] = Column(Boolean, comment="Whether the site said that the thread is removed.")
-    token: Named[str | None] = Column(Text, comment="Change token of the list page that led to it.")
-    last_comment_id: Named[str | None] = Column(_NAME, comment="Id of the last comment seen.")
-    cursor: Named[str | None] = Column(Text, comment="Where the next reading goes on, for sites with cursors.")
+    token: Named[str | None] = Column(TEXT, comment="Change token of the list page that led to it.")
+    last_comment_id: Named[str | None] = Column(NAME, comment="Id of the last comment seen.")
+    cursor: Named[str | None] = Column(TEXT, comment="Where the next reading goes on, for sites with cursors.")
     listed: Named[int | None] = Column(Integer, comment="Comments seen of the thread, as the list page counts them.")
     short: Named[int] = Column(Integer, comment="Readings one after the other that saw fewer comments than the list claimed.")
-    reason: Named[str | None] = Column(Text, comment="Why it was not whole.")
+    reason: Named[str | None] = Column(TEXT, comment="Why it was not whole.")
     whole_at: Named[datetime | None] = Column(
         UtcDateTime, comment="Start of the newest reading that saw all there was, or that the thread is gone."
     )
@@ -169,8 +165,8 @@ class CheckColumns(TypedColumns):
 
 
 class GapColumns(TypedColumns):
-    site: Named[str] = Column(_NAME, primary_key=True, comment=_SITE)
-    forum_id: Named[str] = Column(_NAME, primary_key=True, comment="Id of the forum.")
+    site: Named[str] = Column(NAME, primary_key=True, comment=_SITE)
+    forum_id: Named[str] = Column(NAME, primary_key=True, comment="Id of the forum.")
     opened_at: Named[datetime] = Column(UtcDateTime, primary_key=True, comment="Start of the scan that left the gap.")
     pages: Named[int] = Column(Integer, comment="List pages that this scan read.")
     newest_at: Named[datetime | None] = Column(
@@ -179,26 +175,26 @@ class GapColumns(TypedColumns):
     oldest_at: Named[datetime | None] = Column(
         UtcDateTime, comment="Lower end: newest activity that any scan before it saw; null: not known."
     )
-    reason: Named[str | None] = Column(Text, comment="Why the scan went no deeper.")
+    reason: Named[str | None] = Column(TEXT, comment="Why the scan went no deeper.")
     closed_at: Named[datetime | None] = Column(UtcDateTime, comment="End of the scan that closed it; null: it is open.")
 
 
 class RunColumns(TypedColumns):
     id: Named[str] = Column(
-        _NAME, primary_key=True, comment="Id of the crawler process: spider/slot#token.n, or who ran it by hand."
+        NAME, primary_key=True, comment="Id of the crawler process: spider/slot#token.n, or who ran it by hand."
     )
-    spider: Named[str] = Column(_NAME, comment="Name of the spider.")
-    by: Named[str] = Column(Text, comment="fleet, hand or once: who ran it.")
+    spider: Named[str] = Column(NAME, comment="Name of the spider.")
+    by: Named[str] = Column(TEXT, comment="fleet, hand or once: who ran it.")
     number: Named[int | None] = Column(Integer, comment="Number of its slot.")
     token: Named[int | None] = Column(BigInteger, comment="Fencing token of its slot.")
-    node: Named[str] = Column(Text, comment="The worker that supervised it, or the host.")
+    node: Named[str] = Column(TEXT, comment="The worker that supervised it, or the host.")
     pid: Named[int] = Column(BigInteger, comment="Process id on its node.")
     started_at: Named[datetime] = Column(UtcDateTime, comment="When it was started, by its node's clock.")
     told_at: Named[datetime] = Column(UtcDateTime, comment="Which moment this state is of; only a later one overwrites it.")
     ended_at: Named[datetime | None] = Column(UtcDateTime, comment="When it ended; null: it goes on, or nobody knows.")
-    outcome: Named[str | None] = Column(Text, comment="How it ended; lost: nobody knows; null: it goes on.")
+    outcome: Named[str | None] = Column(TEXT, comment="How it ended; lost: nobody knows; null: it goes on.")
     exit_code: Named[int | None] = Column(Integer, comment="Its exit code; negative: the signal that ended it.")
-    reason: Named[str | None] = Column(Text, comment="Why, for people.")
+    reason: Named[str | None] = Column(TEXT, comment="Why, for people.")
     pages: Named[int] = Column(BigInteger, comment="Responses received.")
     scraped: Named[int] = Column(BigInteger, comment="Items scraped.")
     peak_rss_bytes: Named[int] = Column(BigInteger, comment="Highest resident memory that was heard of; 0: not known.")
@@ -210,33 +206,33 @@ class EventColumns(TypedColumns):
     )
     stored_at: Named[datetime] = Column(UtcDateTime, comment="When the writer stored them, by its clock.")
     number: Named[int] = Column(Integer, comment="How many changes.")
-    changes: Named[str] = Column(Text, comment="JSON: arrays with the fields of `row_changes.Change`.")
+    changes: Named[str] = Column(TEXT, comment="JSON: arrays with the fields of `row_changes.Change`.")
 
 
 class EventOutputColumns(TypedColumns):
-    name: Named[str] = Column(_NAME, primary_key=True, comment="Its name in the rules file.")
+    name: Named[str] = Column(NAME, primary_key=True, comment="Its name in the rules file.")
     seq: Named[int] = Column(BigInteger, comment="Transaction (`events.seq`) that it was told of last.")
     place: Named[int] = Column(Integer, comment="Change of that transaction that it was told of last, from 0.")
     told_at: Named[datetime] = Column(UtcDateTime, comment="When it last took something.")
     failures: Named[int] = Column(Integer, comment="Attempts that failed one after the other.")
     retry_at: Named[datetime | None] = Column(UtcDateTime, comment="Not before; null: at once.")
-    error: Named[str | None] = Column(Text, comment="Why the last attempt failed; null: it did not.")
+    error: Named[str | None] = Column(TEXT, comment="Why the last attempt failed; null: it did not.")
     lost: Named[int] = Column(BigInteger, comment="Transactions that were dropped by age before it took them, at most.")
 
 
 class EventDeadLetterColumns(TypedColumns):
-    output: Named[str] = Column(_NAME, primary_key=True, comment="Name of the output.")
+    output: Named[str] = Column(NAME, primary_key=True, comment="Name of the output.")
     seq: Named[int] = Column(BigInteger, primary_key=True, comment="Transaction of the event (`events.seq`).")
     place: Named[int] = Column(Integer, primary_key=True, comment="Its place in the transaction, from 0.")
     failed_at: Named[datetime] = Column(UtcDateTime, comment="When it was given up.")
-    reason: Named[str] = Column(Text, comment="What the receiver said.")
+    reason: Named[str] = Column(TEXT, comment="What the receiver said.")
 
 
 class SchemaColumns(TypedColumns):
     id: Named[int] = Column(Integer, primary_key=True, autoincrement=False, comment="Always 1: there is one row.")
     version: Named[int] = Column(Integer, comment="Version of these tables, counted in forums/storage/schema.py.")
     created_at: Named[datetime] = Column(UtcDateTime, comment="When the tables were made.")
-    identity: Named[str | None] = Column(Text, comment="A random id, by which another database in its place is noticed.")
+    identity: Named[str | None] = Column(TEXT, comment="A random id, by which another database in its place is noticed.")
 
 
 sites = Table("sites", metadata, SiteColumns, info={"title": "The sites that anything came from.", "version": "first_seen_at"})

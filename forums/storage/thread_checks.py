@@ -108,7 +108,7 @@ def _plan(site: str, row: Row[*tuple[Any, ...]], seen: Row[*tuple[Any, ...]] | N
     """Site, id, time of the check, and when the thread of a row of `_checked` is due; `seen` of its comments, where the reading
     was whole. One that was gone already, and is gone again, is left alone.
     """
-    changes = seen.changes if seen else 0
+    changes = int(seen.changes) if seen else 0  # MySQL's sums are decimals
     changes += row.changed_at is not None and row.changed_at >= row.started_at and row.changed_at > row.first_seen_at
     wait_s = None
     if not (row.gone and row.deleted_at is not None and row.deleted_at < row.started_at):
@@ -154,7 +154,8 @@ def _removed(table: Table[Any], thread: Column[Any]) -> Update:
     unseen = and_(table.c.site == bindparam("of_site"), thread == bindparam("of_id"), table.c.fetched_at < bindparam("at"))
     sooner = or_(table.c.deleted_at.is_(None), table.c.deleted_at > bindparam("at"))
     version = case((table.c.deleted_at.is_(None), table.c.version + 1), else_=table.c.version)
-    return update(table).where(unseen, sooner).values(deleted_at=bindparam("at"), version=version)
+    ordered: Any = (table.c.version, version), (table.c.deleted_at, bindparam("at"))  # MySQL's next one sees the one before
+    return update(table).where(unseen, sooner).ordered_values(*ordered)
 
 
 def _to_remove(connection: Connection, table: Table[Any], readings: Iterable[dict[str, Any]]) -> list[Change]:

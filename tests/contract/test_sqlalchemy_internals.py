@@ -13,7 +13,12 @@ from forums.storage.tables import sites
 from tests.contract.assumptions import ASSERTED, asserts
 
 NAMES = ("name", "first_seen_at", "profile")
-DIALECTS = {"sqlite": sqlite.dialect(), "postgresql": create_mock_engine("postgresql+psycopg://", lambda *_: None).dialect}
+DIALECTS = {
+    "sqlite": sqlite.dialect(),
+    "postgresql": create_mock_engine("postgresql+psycopg://", lambda *_: None).dialect,
+    "mysql": create_mock_engine("mysql+pymysql://", lambda *_: None).dialect,
+}
+PLACES = {"sqlite": "?", "mysql": "%s"}
 
 
 @asserts("sqlalchemy", "SQLCompiler.binds", "SQLCompiler.positional", "SQLCompiler.positiontup")
@@ -22,10 +27,10 @@ def test_a_compiled_statement_says_how_its_parameters_are_given(name: str) -> No
     compiled = bulk.upsert(sites, name, NAMES).compile(dialect=DIALECTS[name])
     assert set(compiled.binds) == set(NAMES)
     assert compiled.binds["first_seen_at"].type is sites.c.first_seen_at.type
-    assert compiled.positional is (name == "sqlite")
+    assert compiled.positional is (name in PLACES)
     if compiled.positional:
         assert list(compiled.positiontup) == list(NAMES)
-        assert str(compiled).count("?") == len(NAMES)
+        assert str(compiled).count(PLACES[name]) == len(NAMES)
     else:
         assert all(f"%({one})s" in str(compiled) for one in NAMES)
 

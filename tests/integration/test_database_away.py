@@ -19,7 +19,15 @@ from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
 
 __all__ = ["environment"]
-NONSENSE = ["blah", "mysql://x/y", "postgresql+asyncpg://h/d", "postgresql+nope://h/d", "sqlite:/data.sqlite", "http://x"]
+NONSENSE = [
+    "blah",
+    "oracle://x/y",
+    "mysql+mysqldb://x/y",
+    "postgresql+asyncpg://h/d",
+    "postgresql+nope://h/d",
+    "sqlite:/data.sqlite",
+    "http://x",
+]
 
 
 @pytest.mark.parametrize("url", NONSENSE)
@@ -32,7 +40,7 @@ def test_nonsense_is_refused_before_anything_starts(url: str, environment: dict[
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, done.stdout) == (code, ""), done.stderr
         assert "TRAWL_DATABASE_URL: database" in done.stderr
-        assert "use sqlite:///data/trawl.sqlite or postgresql+psycopg://" in done.stderr
+        assert "use sqlite:///data/trawl.sqlite, postgresql+psycopg://" in done.stderr or "write mysql+pymysql" in done.stderr
         assert "Traceback" not in done.stderr
     assert contents(redis_client) == {}, "nothing has run"
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
-
+from forums.storage.column_types import NAME, SHORT_NAME, TEXT, WORD
 from forums.storage.times import UtcDateTime
 
-NAME = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
-
-__all__ = ["NAME", "UtcDateTime"]
+__all__ = ["NAME", "SHORT_NAME", "TEXT", "WORD", "UtcDateTime"]

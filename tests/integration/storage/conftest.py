@@ -1,4 +1,4 @@
-"""Databases for tests: each test that asks for `database` or `database_url` runs on SQLite and on a real PostgreSQL."""
+"""Databases for tests: each test that asks for `database` or `database_url` runs on SQLite, PostgreSQL and MariaDB."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sqlalchemy import make_url
 
 from forums.storage import Database
 from forums.storage.engine import sqlite_file
+from tests.support.mariadb_server import MISSING, MariadbServer, server_program
 from tests.support.postgres_server import PostgresServer, binaries
 
 
@@ -24,11 +25,24 @@ def postgres_server() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(scope="session")
+def mariadb_server() -> Iterator[MariadbServer]:
+    """The session's own MariaDB (or MySQL); whoever stops it starts it again. Skips where neither is installed."""
+    found = server_program()
+    if found is None:
+        pytest.skip(MISSING)
+    with MariadbServer(found) as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "mysql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """URL of an empty database of each kind."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'trawl.sqlite'}"
+    if request.param == "mysql":
+        mariadb: MariadbServer = request.getfixturevalue("mariadb_server")
+        return mariadb.new_database()
     server: PostgresServer = request.getfixturevalue("postgres_server")
     return server.new_schema()
 

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from forums.storage import Database, parse
-from forums.storage.copying import SQLITE, check, copy_from, copy_name, copy_to, has_posts
+from forums.storage.copying import POSTGRESQL, SQLITE, check, copy_from, copy_name, copy_to, has_posts
 from forums.storage.errors import StorageError
 from forums.storage.tables import posts
 from tests.support.items import post, wire
@@ -43,7 +43,7 @@ def test_without_postgresqls_programs_a_sentence_says_what_to_install(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    if copy_name(database) == SQLITE:
+    if copy_name(database) != POSTGRESQL:
         assert copy_to(database, tmp_path / "copy")
     else:
         with pytest.raises(StorageError, match="install PostgreSQL's client programs"):

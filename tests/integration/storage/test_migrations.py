@@ -13,7 +13,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, inspect, text
+from sqlalchemy import create_engine, inspect, make_url, text
 
 from forums.storage import Database, StorageError, comments, metadata, parse, posts, revisions
 from forums.storage.schema import VERSION
@@ -33,7 +33,9 @@ ROWS = [
 
 @pytest.fixture
 def old_url(database_url: str) -> str:
-    """URL of a database as the released version 1 made it, with a row in each table of items."""
+    """URL of a database as the released version 1 made it, with a row in each table of items. It knew no MySQL."""
+    if make_url(database_url).get_backend_name() == "mysql":
+        pytest.skip("version 1 knew no MySQL: there is no such database")
     engine = create_engine(database_url)
     script = Path(__file__).with_name(f"version_1.{engine.dialect.name}.sql").read_text()
     with engine.begin() as connection:
@@ -56,7 +58,13 @@ def differences(database: Database) -> list[Any]:
 
     with database.engine.connect() as connection:
         schema = connection.dialect.default_schema_name
-        options = {"compare_type": True, "compare_server_default": True, "include_object": ours}
+        same = {"'false'": "0", "false": "0"}  # MySQL's booleans are numbers
+
+        def other_default(*given: Any) -> bool | None:
+            stored, wanted = given[3], given[-1]
+            return False if connection.dialect.name == "mysql" and stored == same.get(wanted, wanted) else None
+
+        options = {"compare_type": True, "compare_server_default": other_default, "include_object": ours}
         context = MigrationContext.configure(connection, opts=options | {"version_table_schema": schema})
         return list(compare_metadata(context, metadata))
 

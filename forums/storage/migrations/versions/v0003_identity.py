@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
-from alembic import op
+
+from forums.storage.migrations.columns import TEXT
+from forums.storage.migrations.repeatable import add_column
 
 revision = "0003"
 down_revision = "0002"
 
 
 def upgrade() -> None:
-    op.add_column("trawl_schema", sa.Column("identity", sa.Text))
+    add_column("trawl_schema", sa.Column("identity", TEXT))

@@ -8,7 +8,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from forums.storage.migrations.columns import NAME, UtcDateTime
+from forums.storage.migrations.columns import NAME, TEXT, UtcDateTime
+from forums.storage.migrations.repeatable import add_column, create_table
 
 revision = "0004"
 down_revision = "0003"
@@ -16,17 +17,17 @@ down_revision = "0003"
 
 def upgrade() -> None:
     for table in ("posts", "comments"):
-        op.add_column(table, sa.Column("version", sa.Integer, nullable=False, server_default=sa.text("0")))
-    op.create_table(
+        add_column(table, sa.Column("version", sa.Integer, nullable=False, server_default=sa.text("0")))
+    create_table(
         "events",
         sa.Column("seq", sa.BigInteger().with_variant(sa.Integer, "sqlite"), nullable=False, autoincrement=True),
         sa.Column("stored_at", UtcDateTime, nullable=False),
         sa.Column("number", sa.Integer, nullable=False),
-        sa.Column("changes", sa.Text, nullable=False),
+        sa.Column("changes", TEXT, nullable=False),
         sa.PrimaryKeyConstraint("seq", name=op.f("pk_events")),
         sqlite_autoincrement=True,
     )
-    op.create_table(
+    create_table(
         "event_outputs",
         sa.Column("name", NAME, nullable=False),
         sa.Column("seq", sa.BigInteger, nullable=False),
@@ -34,16 +35,16 @@ def upgrade() -> None:
         sa.Column("told_at", UtcDateTime, nullable=False),
         sa.Column("failures", sa.Integer, nullable=False),
         sa.Column("retry_at", UtcDateTime),
-        sa.Column("error", sa.Text),
+        sa.Column("error", TEXT),
         sa.Column("lost", sa.BigInteger, nullable=False),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_event_outputs")),
     )
-    op.create_table(
+    create_table(
         "event_dead_letters",
         sa.Column("output", NAME, nullable=False),
         sa.Column("seq", sa.BigInteger, nullable=False),
         sa.Column("place", sa.Integer, nullable=False),
         sa.Column("failed_at", UtcDateTime, nullable=False),
-        sa.Column("reason", sa.Text, nullable=False),
+        sa.Column("reason", TEXT, nullable=False),
         sa.PrimaryKeyConstraint("output", "seq", "place", name=op.f("pk_event_dead_letters")),
     )

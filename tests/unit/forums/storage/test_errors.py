@@ -5,9 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
+import pymysql
 import pytest
 from sqlalchemy import Connection, create_engine, make_url
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from forums.storage import Database, StorageError, default_url
@@ -41,6 +42,8 @@ def test_a_database_in_memory_is_refused_because_processes_cannot_share_it(url: 
         f"postgresql+psycopg:///db?host=/run&user=ada&password={SECRET}",
         f"postgresql+psycopg://ada:{SECRET}@host:port/db",
         f"mysql://ada:{SECRET}@host/db",
+        f"mysql+mysqldb://ada:{SECRET}@host/db",
+        f"oracle://ada:{SECRET}@host/db",
         f"nonsense://ada:{SECRET}@@host/db",
         f"ada:{SECRET}",
     ],
@@ -69,11 +72,22 @@ def test_text_that_is_no_url_is_refused_with_an_example(url: str, monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    "url", ["mysql://h/d", "redis://h/0", "sqlite+aiosqlite:///x", "postgresql+asyncpg://h/d", "sqlite+nosuch:///x"]
+    "url", ["oracle://h/d", "redis://h/0", "sqlite+aiosqlite:///x", "postgresql+asyncpg://h/d", "sqlite+nosuch:///x"]
 )
 def test_an_unknown_kind_of_database_or_driver_is_refused_with_an_example(url: str) -> None:
-    with pytest.raises(StorageError, match=r"use sqlite:///data/trawl\.sqlite or postgresql"):
+    with pytest.raises(StorageError, match=r"use sqlite:///data/trawl\.sqlite, postgresql\+psycopg://\S+ or mysql\+pymysql://"):
         Database.from_url(url)
+
+
+@pytest.mark.parametrize("url", ["mysql://h/d", "mariadb://h/d", "mysql+pymysql://h/d", "mariadb+pymysql://h/d"])
+def test_mysql_and_mariadb_may_be_written_either_way(url: str) -> None:
+    assert Database.from_url(url).name == "mysql+pymysql://h/d"
+
+
+@pytest.mark.parametrize("driver", ["mysql+mysqldb", "mariadb+mariadbconnector", "mysql+aiomysql"])
+def test_another_driver_of_mysql_is_refused_with_the_one_to_write(driver: str) -> None:
+    with pytest.raises(StorageError, match=r"uses the driver pymysql: write mysql\+pymysql://u:\*\*\*@h/d$"):
+        Database.from_url(f"{driver}://u:secret@h/d")
 
 
 def test_the_url_of_the_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,6 +113,16 @@ def test_a_row_that_cannot_be_stored_is_a_refusal(connection: Connection, statem
     assert reason.startswith("the database refused it: ")
 
 
+@pytest.mark.parametrize(
+    ("code", "refused"),
+    [(1406, True), (1264, True), (1048, True), (4025, True), (1644, True)]
+    + [(code, False) for code in (1021, 1040, 1114, 1205, 1213, 2003, 2006, 2013, 1146, 1142)],
+)
+def test_mysqls_numbers_tell_a_row_from_the_database(code: int, refused: bool) -> None:
+    error = DBAPIError.instance("x", None, pymysql.err.OperationalError(code, "said\nso"), pymysql.err.MySQLError)
+    assert row_refusal(error) == (f"the database refused it: said so ({code})" if refused else None)
+
+
 @pytest.mark.parametrize("statement", ["SELECT * FROM nowhere", "SELECT FROM WHERE", "ATTACH '/nonexistent/x/y' AS other"])
 def test_anything_else_is_a_failure_of_the_database(connection: Connection, statement: str) -> None:
     with pytest.raises(SQLAlchemyError) as caught:
@@ -115,6 +139,14 @@ def test_anything_else_is_a_failure_of_the_database(connection: Connection, stat
         ("database or disk is full", "make room"),
         ("file is not a database", "move it away"),
         ("disk I/O error", "ulimit -f"),
+        ("Access denied for user 'a'@'b' (using password: YES)", "check user and password"),
+        ("Access denied for user 'a'@'b' to database 'c'", "grant this user"),
+        ("Unknown database 'c'", "create it first (CREATE DATABASE)"),
+        ("Can't connect to MySQL server on 'h' ([Errno 111] Connection refused)", "check that the server runs"),
+        ("MySQL server has gone away (BrokenPipeError(32, 'Broken pipe'))", "check that the server runs"),
+        ("Too many connections", "max_connections"),
+        ("The table 'posts' is full", "make room"),
+        ("No module named 'pymysql'", "pip install 'trawl-fleet[mysql]'"),
         ("something new", "see the database's own log"),
     ],
 )

@@ -1,0 +1,35 @@
+"""Steps of migrations that may be repeated.
+
+MySQL and MariaDB commit each statement that changes tables. A migration that dies half-way is begun again from its script's
+first line, and what is there already is left as it is. SQLite and PostgreSQL take the whole migration back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+
+
+def create_table(name: str, *parts: Any, **options: Any) -> None:
+    """Make a table."""
+    if not (_may_be_there() and sa.inspect(op.get_bind()).has_table(name)):
+        op.create_table(name, *parts, **options)
+
+
+def add_column(table: str, column: sa.Column[Any]) -> None:
+    """Add a column to a table."""
+    if not (_may_be_there() and column.name in {one["name"] for one in sa.inspect(op.get_bind()).get_columns(table)}):
+        op.add_column(table, column)
+
+
+def create_index(name: str, table: str, columns: Sequence[str], **options: Any) -> None:
+    """Make an index."""
+    if not (_may_be_there() and name in {one["name"] for one in sa.inspect(op.get_bind()).get_indexes(table)}):
+        op.create_index(name, table, columns, **options)
+
+
+def _may_be_there() -> bool:
+    return op.get_bind().dialect.name == "mysql"
