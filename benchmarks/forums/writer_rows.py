@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pymysql
 from sqlalchemy import make_url
 
 from benchmarks.support.report import BenchmarkFailed, Report, options
@@ -36,6 +37,7 @@ from forums.storage import Comment, Database, Item, Post, parse
 from forums.writer.drain import Outcome, drain
 from redis_components.crawl_admin.item_stream import ItemStream
 from redis_components.keys import CrawlKeys
+from tests.support.mariadb_server import MariadbServer, server_program
 from tests.support.postgres_server import PostgresServer, binaries
 from tests.support.redis_server import RedisServer
 
@@ -50,7 +52,7 @@ def main() -> None:
     """Store, compare, tell."""
     parser = options(__doc__, rounds=5)
     parser.add_argument("--rows", type=int, default=40_000, help="(default: %(default)s)")
-    parser.add_argument("--only", nargs="+", choices=("SQLite", "PostgreSQL"), help="these databases only")
+    parser.add_argument("--only", nargs="+", choices=("SQLite", "PostgreSQL", "MariaDB"), help="these databases only")
     chosen = parser.parse_args()
     report = Report(title="Rows per second of the writer", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))
     report.caveats.append("Wall time: a disk that is slow to sync, and neighbours on the machine, count.")
@@ -64,6 +66,9 @@ def main() -> None:
             report.caveats.append(
                 "PostgreSQL runs with fsync off, on a unix socket: it is the work that is measured, not its disk."
             )
+        if "MariaDB" in (chosen.only or ["MariaDB"]) and (program := server_program()):
+            urls["MariaDB"] = stack.enter_context(MariadbServer(program)).new_database
+            report.caveats.append("MariaDB flushes its log once a second, and is reached on a unix socket.")
         urls = {kind: url for kind, url in urls.items() if kind in (chosen.only or urls)}
         states = {name: lines(chosen.rows, *state) for name, state in STATES.items()}
         subjects = {f"{writer.name}, {kind}": (writer, url) for kind, url in urls.items() for writer in (_Trawl(redis), _Plain())}
@@ -146,6 +151,9 @@ class _Plain:
         if parsed.get_backend_name() == "sqlite":
             connection: Any = sqlite3.connect(parsed.database or "")
             connection.execute("PRAGMA synchronous = FULL")
+        elif parsed.get_backend_name() == "mysql":
+            where = {"unix_socket": str(parsed.query["unix_socket"]), "database": parsed.database}
+            connection = pymysql.connect(user=parsed.username, password=parsed.password or "", **where)
         else:
             connection = psycopg.connect(parsed.set(drivername="postgresql").render_as_string(hide_password=False))
         try:
@@ -161,10 +169,13 @@ class _Plain:
             rows = [values(item) for item in items if isinstance(item, kind)]
             if mark == "?":  # times as text
                 rows = [tuple(one.isoformat() if isinstance(one, datetime) else one for one in row) for row in rows]
-            changed = ", ".join(f"{name} = excluded.{name}" for name in names if name not in KEY)
+            others = [name for name in names if name not in KEY]
+            conflict = "ON CONFLICT (site, id) DO UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in others)
+            if isinstance(connection, pymysql.Connection):
+                conflict = "ON DUPLICATE KEY UPDATE " + ", ".join(f"{name} = VALUES({name})" for name in others)
             cursor.executemany(
                 f"INSERT INTO {table} ({', '.join(names)}, first_seen_at) VALUES ({', '.join([mark] * (len(names) + 1))})"  # noqa: S608 - names of this project
-                f" ON CONFLICT (site, id) DO UPDATE SET {changed}",
+                f" {conflict}",
                 rows,
             )
         connection.commit()

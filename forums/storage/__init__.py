@@ -1,4 +1,5 @@
-"""Where crawled data ends up: typed records, tables, idempotent bulk upserts, export. SQLite and PostgreSQL."""
+"""Where crawled data ends up: typed records, tables, idempotent bulk upserts, export. SQLite, PostgreSQL, MySQL
+and MariaDB."""
 
 from forums.records.stored import Check, Comment, Forum, InvalidItem, Item, Post, RunRow, Scan, parse, task_of_scan
 

@@ -18,15 +18,13 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, CursorResult, Engine, create_engine, event
 
-from .column_types import mysql_collation
+from workers.consumers.mysql_dialect import CONNECT_ARGS, DRIVER, collation, has_other_driver, is_mysql
 
 LOCK_WAIT_S = 10.0  # SQLite: wait so long for another process's write lock; `?timeout=` in the URL overrides it
 CONNECT_S = 10  # PostgreSQL, MySQL: give up connecting after this; `?connect_timeout=` in the URL overrides it
 _CACHE_KIB = 32_768  # SQLite, per connection: a transaction's pages should fit; with the default (2 MiB) some are written twice
 _WAL_PAGES = 8_192  # SQLite: move the log into the file each 32 MiB, each page once; the default is less than one transaction
 KINDS = ("sqlite", "postgresql", "mysql", "mariadb")
-MYSQL_DRIVER = "mysql+pymysql"  # also of MariaDB: SQLAlchemy finds out which of them it is
-_SQL_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION"  # a value that does not fit is an error, not cut
 _NET_WRITE_S = 86_400  # MySQL: an export that pauses (`trawl export | less`) is not cut off after a minute
 WRITING = {"trawl_begin": "BEGIN IMMEDIATE"}  # execution options of a connection that is going to write
 
@@ -37,14 +35,14 @@ def build(url: URL) -> Engine:
         case "sqlite":
             return _sqlite(url)
         case "mysql" | "mariadb":
-            return _mysql(url.set(drivername=MYSQL_DRIVER))
+            return _mysql(url.set(drivername=DRIVER))
         case _:
             return _postgresql(url)
 
 
 def other_mysql_driver(url: URL) -> bool:
     """Whether the URL names a driver of MySQL that is not the one that is used."""
-    return url.get_backend_name() in ("mysql", "mariadb") and url.drivername.partition("+")[2] not in ("", "pymysql")
+    return is_mysql(url) and has_other_driver(url)
 
 
 def sqlite_file(url: URL) -> Path | None:
@@ -128,22 +126,20 @@ def _postgresql(url: URL) -> Engine:
 
 
 def _mysql(url: URL) -> Engine:
-    defaults = {"connect_timeout": CONNECT_S, "program_name": "trawl", "sql_mode": _SQL_MODE, "charset": "utf8mb4"}
+    defaults = {"connect_timeout": CONNECT_S, "program_name": "trawl"}
     engine = create_engine(
-        url.difference_update_query(("sql_mode", "charset")),
+        url.difference_update_query(CONNECT_ARGS),
         pool_pre_ping=True,
         isolation_level="READ COMMITTED",
-        connect_args={
-            name: value for name, value in defaults.items() if name not in url.query or name in ("sql_mode", "charset")
-        },
+        connect_args=CONNECT_ARGS | {name: value for name, value in defaults.items() if name not in url.query},
     )
 
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: object) -> None:
-        collation = mysql_collation(is_mariadb="MariaDB" in connection.get_server_info())
+        name = collation(is_mariadb="MariaDB" in connection.get_server_info())
         with connection.cursor() as cursor:
             cursor.execute(
-                f"SET NAMES utf8mb4 COLLATE {collation}, time_zone = '+00:00', default_storage_engine = InnoDB,"
+                f"SET NAMES utf8mb4 COLLATE {name}, time_zone = '+00:00', default_storage_engine = InnoDB,"
                 f" net_write_timeout = {_NET_WRITE_S}"
             )
 

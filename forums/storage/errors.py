@@ -15,15 +15,12 @@ from sqlalchemy import URL
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, NoSuchModuleError, StatementError
 
 from redis_components.errors import TrawlError
+from workers.consumers.mysql_dialect import DRIVER, ROW_CODES, error_code
 
 _SECRET_OPTIONS = ("password", "sslpassword")
 # data exception, integrity violation, program limit (index row too long), raised by a trigger
 _ROW_SQLSTATES = ("22", "23", "54", "P0")
 _ROW_SQLITE_CODES = (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH)
-# null, duplicate, out of range, no default, wrong value, too long, a trigger's or CHECK's refusal, a row that is too large
-_ROW_MYSQL_CODES = frozenset(
-    {1048, 1062, 1118, 1138, 1139, 1169, 1264, 1265, 1292, 1364, 1366, 1367, 1406, 1411, 1416, 1441, 1452, 1644, 1690, 3819, 4025}
-)
 _EXAMPLES = "sqlite:///data/trawl.sqlite, postgresql+psycopg://user:password@host/database or mysql+pymysql://… (also MariaDB)"
 
 # What the driver says -> what the operator does. The first that fits is taken.
@@ -100,7 +97,7 @@ def wrong_kind(url: URL) -> StorageError:
 
 
 def wrong_driver(url: URL) -> StorageError:
-    fix = f"write {url.set(drivername='mysql+pymysql').render_as_string(hide_password=True)}"
+    fix = f"write {url.set(drivername=DRIVER).render_as_string(hide_password=True)}"
     return StorageError(f"database {masked(url)}: of MySQL and MariaDB Trawl uses the driver pymysql: {fix}")
 
 
@@ -117,7 +114,7 @@ def first_line(error: Exception) -> str:
     cause = _cause(error)
     if isinstance(cause, OSError) and cause.strerror:
         return f"{cause.strerror}: {cause.filename}"
-    if code := _mysql_code(cause):
+    if code := error_code(cause):
         return f"{' '.join(str(cause.args[-1]).split())} ({code})"
     lines = str(cause).strip().splitlines() or [type(cause).__name__]
     return lines[0].strip()
@@ -132,19 +129,13 @@ def row_refusal(error: Exception) -> str | None:
     sqlite_code = getattr(cause, "sqlite_errorcode", None)
     if sqlstate is not None:
         refused = sqlstate.startswith(_ROW_SQLSTATES)
-    elif code := _mysql_code(cause):
-        refused = code in _ROW_MYSQL_CODES
+    elif code := error_code(cause):
+        refused = code in ROW_CODES
     elif sqlite_code is not None:
         refused = sqlite_code & 0xFF in _ROW_SQLITE_CODES  # the low byte is the class of the extended code
     else:  # the driver, or a column's type, could not turn the value into what the database takes
         refused = isinstance(error, DataError | IntegrityError) or isinstance(cause, ValueError | OverflowError | TypeError)
     return f"the database refused it: {first_line(error)}" if refused else None
-
-
-def _mysql_code(cause: BaseException) -> int | None:
-    """MySQL's own number of the error; None where it is not of MySQL. Its driver has it in the arguments only."""
-    code = cause.args[0] if type(cause).__module__.startswith("pymysql.") and cause.args else None
-    return code if isinstance(code, int) and code else None
 
 
 def _cause(error: Exception) -> BaseException:

@@ -20,8 +20,10 @@ What is stored can be exported (`trawl export`), and queried in place; write to 
   (`kind`, `site`, `id`).
 - What was removed on its site stays, with the time in `deleted_at`: `WHERE deleted_at IS NULL` leaves it out.
 - A row with a `closed_at` that is null in `gaps` says that threads of that forum may be missing.
-- Times are UTC: `timestamp with time zone` in PostgreSQL, text such as `2026-01-02T03:04:05.000000Z` in SQLite, which sorts as
-  time does. Ids and names sort by their bytes in both.
+- Times are UTC: `timestamp with time zone` in PostgreSQL, `DATETIME(6)` in MySQL and MariaDB, text such as
+  `2026-01-02T03:04:05.000000Z` in SQLite, which sorts as time does. Ids and names sort by their bytes in all of them.
+- In MySQL and MariaDB every text has the collation `utf8mb4_0900_bin` or `utf8mb4_nopad_bin`: "a", "A" and "a " differ.
+  The tests run on MariaDB 10.11; MySQL (from 8.0.17) has not been tried.
 - There are no foreign keys: a comment may be stored before its post. `comments.post_id` is `posts.id`, `posts.forum_id` is
   `forums.id`, each with an equal `site`.
 

@@ -83,13 +83,13 @@ def _upgrade(connection: Connection) -> int:
     if version is None or version == _FIRST:
         _refuse_foreign(connection, version)
     _run_scripts(connection, version)
-    now = datetime.now(UTC)
+    _set_comments(connection)
+    now = datetime.now(UTC)  # the version comes last: MySQL commits what is before it
     if version is None:
         connection.execute(trawl_schema.insert().values(id=1, version=VERSION, created_at=now, identity=uuid.uuid4().hex))
     else:
         identity = func.coalesce(trawl_schema.c.identity, uuid.uuid4().hex)
         connection.execute(trawl_schema.update().values(version=VERSION, identity=identity))
-    _set_comments(connection)
     return VERSION
 
 

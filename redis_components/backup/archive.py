@@ -4,7 +4,7 @@
 |---------------------|----------------------------------------------------------------------------|
 | `manifest.json`     | version of the format, namespace, time, what is in it                      |
 | `redis/0000001` ... | keys in MessagePack: `[[key, kind, time to live in ms or -1, values], ...]` |
-| `database.sqlite`, `database.pg` | a copy of the database                                        |
+| `database.sqlite`, `.pg`, `.mysql` | a copy of the database                                      |
 | `SHA256SUMS`        | the sum of each member before it; a file without it was cut off            |
 
 No member is ever written to a path that the file names. What a file claims is believed only as far as Trawl writes it: names and

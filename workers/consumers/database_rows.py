@@ -12,12 +12,13 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 from redis_components.errors import ConfigError
 from redis_components.server.url import masked
 
+from .mysql_dialect import CONNECT_ARGS, DRIVER, ROW_CODES, LongText, Varchar, error_code, has_other_driver, is_mysql
 from .sink import Item, SinkUnavailable, as_cell, as_row
 
 MOST_COLUMNS = 200
 LONGEST_NAME = 60
 KEY_CHARS = 500  # of a key in MySQL, which cannot index a text of any length
-_KINDS: dict[type, Any] = {bool: sa.Boolean, int: sa.BigInteger, float: sa.Float}
+_KINDS: dict[type, Any] = {bool: sa.Boolean, int: sa.BigInteger, float: sa.Double}
 _INT64 = 2**63
 
 
@@ -27,7 +28,7 @@ class DatabaseRows:
     def __init__(self, url: str, table: str, key: str = "") -> None:
         self._shown, self._name, self._key = masked(url), table, key
         try:
-            self._engine = sa.create_engine(url, pool_pre_ping=True)
+            self._engine = _engine(sa.make_url(url))
         except (sa.exc.ArgumentError, ImportError) as error:
             raise ConfigError(f"{self._shown}: {error}: correct the URL, or install the database's driver") from None
         self._table: sa.Table | None = None
@@ -98,8 +99,8 @@ class DatabaseRows:
 
     def _column(self, name: str, value: Any) -> sa.Column[Any]:
         kind = _KINDS.get(type(value), sa.Text)
-        if kind is sa.Text and name == self._key and self._engine.dialect.name in ("mysql", "mariadb"):
-            kind = sa.String(KEY_CHARS)
+        if kind is sa.Text and self._engine.dialect.name == "mysql":
+            kind = Varchar(KEY_CHARS) if name == self._key else LongText()
         return sa.Column(name, kind, primary_key=name == self._key, autoincrement=False)
 
     def _check_key(self, connection: sa.Connection) -> None:
@@ -148,7 +149,9 @@ class DatabaseRows:
         try:
             with connection.begin_nested():
                 connection.execute(self._statement(table, rows[0][1]), [row for _, row in rows])
-        except (sa.exc.DataError, sa.exc.IntegrityError) as error:
+        except sa.exc.DBAPIError as error:
+            if not isinstance(error, sa.exc.DataError | sa.exc.IntegrityError) and error_code(error.orig) not in ROW_CODES:
+                raise
             if len(rows) == 1:
                 refused[rows[0][0]] = _said(error)
                 return
@@ -172,6 +175,13 @@ class DatabaseRows:
                 raise ConfigError(
                     f"--key: {name} has no upsert that Trawl knows: leave it out, or take PostgreSQL, MySQL or SQLite"
                 )
+
+
+def _engine(url: sa.URL) -> sa.Engine:
+    if not is_mysql(url) or has_other_driver(url):
+        return sa.create_engine(url, pool_pre_ping=True)
+    known = url.set(drivername=DRIVER).difference_update_query(CONNECT_ARGS)
+    return sa.create_engine(known, pool_pre_ping=True, isolation_level="READ COMMITTED", connect_args=CONNECT_ARGS)
 
 
 def _fit(name: str, value: Any, column: sa.Column[Any]) -> Any:

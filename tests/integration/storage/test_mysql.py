@@ -1,0 +1,187 @@
+"""What MySQL and MariaDB do otherwise: ids, long texts, statements that commit, a server that is killed under load."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import warnings
+from collections.abc import Iterator
+
+import pytest
+import redis
+from sqlalchemy import event, inspect, text
+
+from forums.storage import Database, StorageError, comments, parse, posts
+from forums.storage.event_log import BEGINNING
+from forums.storage.event_reader import EventLog
+from forums.storage.search import read_sql
+from forums.storage.tables import metadata
+from forums.writer.drain import Outcome, drain
+from redis_components.crawl_admin.item_stream import ItemStream
+from redis_components.errors import ConfigError
+from tests.integration.storage.test_migrations import differences
+from tests.integration.storage.test_writer_faults import KEYS, assert_complete, expire_lock, fill, writer
+from tests.support.items import comment, post, wire
+from tests.support.mariadb_server import MariadbServer
+from tests.support.processes import wait_until
+from workers.consumers.database_rows import DatabaseRows
+from workers.consumers.sink import Item, SinkUnavailable
+
+IDS = [
+    "a",
+    "A",
+    "a ",
+    " a",
+    "ss",
+    "ß",
+    "\N{LATIN SMALL LETTER A WITH ACUTE}",
+    "\U0001f600",
+    "\U0001f601",
+    "\\",
+    "'",
+    "%s",
+    "x" * 255,
+]
+
+
+class Dying(Exception):
+    """The end of a process, as far as the database sees it: what it committed stays."""
+
+
+@pytest.fixture
+def mysql(mariadb_server: MariadbServer) -> Iterator[Database]:
+    with Database.from_url(mariadb_server.new_database()) as opened:
+        yield opened
+
+
+def test_ids_that_a_usual_collation_takes_for_one_are_several(mysql: Database) -> None:
+    for _ in range(2):
+        assert mysql.write([parse(wire(post(id_, site="ß" * 255))) for id_ in IDS]) == []
+    stored = [row.id for row in mysql.stream(posts.select().order_by(posts.c.site, posts.c.id))]
+    assert stored == sorted(IDS, key=str.encode)
+    assert len(EventLog(mysql).read(BEGINNING)) == len(IDS), "the second time nothing changed"
+
+
+def test_a_text_of_megabytes_with_any_characters_comes_back_as_it_was(mysql: Database) -> None:
+    body = "\U0001f600 \\ ' \" %s %(x)s \0 \r\n" * 100_000
+    assert mysql.write([parse(wire(comment(body=body)))]) == []
+    [row] = mysql.stream(comments.select())
+    assert row.body == body
+    with mysql.engine.connect() as connection:
+        assert connection.get_isolation_level() == "READ COMMITTED"
+        assert connection.execute(text("SELECT @@time_zone")).scalar() == "+00:00"
+
+
+@pytest.mark.parametrize("after", [1, 4, 9, 25, 40, 49])
+def test_a_migration_that_dies_half_way_is_finished_by_the_next(mariadb_server: MariadbServer, after: int) -> None:
+    url = mariadb_server.new_database()
+    dying, done = Database.from_url(url), 0
+
+    def die(*call: object) -> None:
+        nonlocal done
+        done += str(call[2]).lstrip().startswith(("CREATE", "ALTER"))
+        if done > after:
+            raise Dying
+
+    event.listen(dying.engine, "before_cursor_execute", die)
+    with pytest.raises(Dying):
+        dying.open()
+    event.remove(dying.engine, "before_cursor_execute", die)
+    assert inspect(dying.engine).get_table_names()
+    dying.close()
+    with Database.from_url(url) as database:
+        assert differences(database) == []
+        assert database.write([parse(wire(post()))]) == []
+
+
+def test_a_stream_that_is_left_early_reads_no_more(mysql: Database) -> None:
+    assert mysql.write([parse(wire(post(f"p{n:04}"))) for n in range(2500)]) == []
+    rows = mysql.stream(posts.select().order_by(posts.c.id))
+    assert next(rows).id == "p0000"
+    rows.close()
+    assert len(list(mysql.stream(posts.select()))) == 2500
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["SELECT 1 INTO OUTFILE '/nowhere'", "SHUTDOWN", "SET GLOBAL max_connections = 1", "WITH x AS (SELECT 1) DELETE FROM posts"],
+)
+def test_sql_that_an_administrator_might_mistake_for_reading_is_refused(mysql: Database, statement: str) -> None:
+    with pytest.raises(ConfigError):
+        read_sql(mysql, statement, limit=1)
+
+
+def test_wrong_password_database_and_server_are_one_line(mariadb_server: MariadbServer) -> None:
+    for url, said in (
+        (mariadb_server.url("test", password="wr0ng-w0rd"), "check user and password"),
+        (mariadb_server.url("nowhere"), "create it first"),
+        ("mysql://ada:w0rd@127.0.0.1:1/db", "check that the server runs"),
+    ):
+        with pytest.raises(StorageError, match=said) as caught:
+            Database.from_url(url).open()
+        assert "\n" not in str(caught.value)
+        assert "w0rd" not in str(caught.value)
+
+
+def test_a_server_that_is_killed_under_a_writer_costs_nothing(
+    redis_client: redis.Redis, redis_url: str, mariadb_server: MariadbServer
+) -> None:
+    url = mariadb_server.new_database()
+    Database.from_url(url).open().close()
+    good = fill(redis_client, 4_000)
+    for _ in range(3):
+        process = writer("lives", redis_url, url)
+        before = redis_client.llen(KEYS.item_stream())
+        _wait_for_less(redis_client, before, process)
+        mariadb_server.kill()
+        assert process.wait(60) != 0 or redis_client.llen(KEYS.item_stream()) == 0
+        mariadb_server.start()
+        expire_lock(redis_client)
+    with Database.from_url(url) as database:
+        assert drain(ItemStream(redis_client, KEYS), database).outcome is Outcome.EMPTY
+        assert_complete(redis_client, database, 4_000, good)
+        told = [one.item for one in EventLog(database).read(BEGINNING, 10_000)]
+        assert sorted(told) == good, "each is told of once"
+
+
+def test_items_of_any_spider_get_a_table_and_one_row_for_each_key(mariadb_server: MariadbServer) -> None:
+    url = mariadb_server.new_database()
+    rows = DatabaseRows(url.replace("mysql+pymysql:", "mariadb:"), "books", "url")
+    books = [
+        {"url": "A", "title": "x" * 70_000 + "\U0001f600", "price": 1.123456789012, "n": 2**40},
+        {"url": "a", "title": "another"},
+        {"url": "z" * 501, "title": "a key that is too long"},
+        {"url": "a ", "n": "not a number"},
+    ]
+    assert set(rows.write([Item(place, book) for place, book in enumerate(books)])) == {2, 3}
+    assert rows.write([Item(0, {"url": "a", "title": "changed", "author": "ada"})]) == {}
+    mariadb_server.kill()
+    with warnings.catch_warnings(), pytest.raises(SinkUnavailable):
+        warnings.simplefilter("ignore", ResourceWarning)  # PyMySQL leaves a socket that it could not connect to the collector
+        rows.write([Item(0, {"url": "b"})])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+    mariadb_server.start()
+    for _ in range(2):
+        assert rows.write([Item(0, {"url": "b", "price": 2.5})]) == {}
+    rows.close()
+    database = url.split("?")[0].rsplit("/", 1)[1]
+    stored = mariadb_server.execute("SELECT url, CHAR_LENGTH(title), price, n, author FROM books ORDER BY url", database=database)
+    assert stored == [
+        ("A", 70_001, 1.123456789012, 2**40, None),
+        ("a", 7, None, None, "ada"),
+        ("b", None, 2.5, None, None),
+    ]
+
+
+def test_every_table_is_of_innodb(mysql: Database, mariadb_server: MariadbServer) -> None:
+    found = mariadb_server.execute(
+        f"SELECT table_name, engine FROM information_schema.tables WHERE table_schema = '{mysql.engine.url.database}'"
+    )
+    assert {name for name, _ in found} >= set(metadata.tables)
+    assert {engine for _, engine in found} == {"InnoDB"}
+
+
+def _wait_for_less(client: redis.Redis, before: int, process: subprocess.Popen[bytes]) -> None:
+    wait_until(lambda: client.llen(KEYS.item_stream()) < before or process.poll() is not None, "the writer settles", 60)

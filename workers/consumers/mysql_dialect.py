@@ -1,0 +1,67 @@
+"""What MySQL and MariaDB do otherwise than SQLite and PostgreSQL, for everything that writes into them.
+
+Their usual collations take "A" for "a", "ß" for "ss" and "x " for "x": two keys would be one. Here each text has the binary
+collation that does not ignore spaces at the end either; the two servers call it by different names. Characters sort by their code
+points, and so by their bytes. What is here is used by migrations: it must not change.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import URL
+from sqlalchemy.dialects import mysql
+from sqlalchemy.ext.compiler import compiles
+
+DRIVER = "mysql+pymysql"  # also of MariaDB: SQLAlchemy finds out which of them it is
+CONNECT_ARGS = {"sql_mode": "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION", "charset": "utf8mb4"}
+"""Of the driver: a value that does not fit is an error, not cut; the server's settings may be others."""
+# null, duplicate, out of range, no default, wrong value, too long, a trigger's or CHECK's refusal, a row that is too large
+ROW_CODES = frozenset(
+    {1048, 1062, 1118, 1138, 1139, 1169, 1264, 1265, 1292, 1364, 1366, 1367, 1406, 1411, 1416, 1441, 1452, 1644, 1690, 3819, 4025}
+)
+"""Numbers of the errors that say that a row is wrong, and not the database."""
+
+
+def is_mysql(url: URL) -> bool:
+    """Whether it is of MySQL or MariaDB."""
+    return url.get_backend_name() in ("mysql", "mariadb")
+
+
+def has_other_driver(url: URL) -> bool:
+    """Whether it names a driver that is not PyMySQL."""
+    return url.drivername.partition("+")[2] not in ("", "pymysql")
+
+
+def error_code(error: object) -> int | None:
+    """MySQL's number of an error of its driver, which has it in the arguments only; None where it has none."""
+    arguments = getattr(error, "args", ())
+    code = arguments[0] if type(error).__module__.startswith("pymysql.") and arguments else None
+    return code if isinstance(code, int) and code else None
+
+
+def collation(*, is_mariadb: bool) -> str:
+    """The binary collation for all texts."""
+    return "utf8mb4_nopad_bin" if is_mariadb else "utf8mb4_0900_bin"
+
+
+class Varchar(mysql.VARCHAR):
+    """A short text, which may be in an index: of all its columns together that may have 3,072 bytes, 4 for a character."""
+
+
+class LongText(mysql.LONGTEXT):
+    """A text of up to 4 GB; TEXT ends after 64 KiB."""
+
+
+@compiles(Varchar, "mysql")
+def _varchar(type_: Varchar, compiler: Any, **_: object) -> str:
+    return f"VARCHAR({type_.length}) {_characters(compiler)}"
+
+
+@compiles(LongText, "mysql")
+def _long_text(type_: LongText, compiler: Any, **_: object) -> str:  # noqa: ARG001 - SQLAlchemy's signature
+    return f"LONGTEXT {_characters(compiler)}"
+
+
+def _characters(compiler: Any) -> str:
+    return f"CHARACTER SET utf8mb4 COLLATE {collation(is_mariadb=compiler.dialect.is_mariadb)}"
