@@ -131,6 +131,7 @@ def _mysql(url: URL) -> Engine:
         url.difference_update_query(CONNECT_ARGS),
         pool_pre_ping=True,
         isolation_level="READ COMMITTED",
+        paramstyle="format",  # by their places: less work for each row than by their names
         connect_args=CONNECT_ARGS | {name: value for name, value in defaults.items() if name not in url.query},
     )
 

@@ -244,7 +244,8 @@ def _state(layout: _Layout, row: tuple[Any, ...], entry: MergedEntry) -> State:
 
 
 def _write(connection: Connection, table: Table[Any], entries: Mapping[Key, MergedEntry], stored: Stored) -> None:
-    layout, whole = _layout(table), _upsert(table, connection.dialect.name)
+    dialect = connection.dialect.name
+    layout, whole, at_once = _layout(table), _upsert(table, dialect), dialect == "mysql"
     keys = sorted(entries)  # rows that others may lock too are taken in one order
     decided = converted(connection, whole, layout.decided, [layout.of_entry(entries[key]) for key in keys])
     items = [layout.of_item(item) for key in keys if (item := entries[key].item) is not None]
@@ -257,14 +258,18 @@ def _write(connection: Connection, table: Table[Any], entries: Mapping[Key, Merg
         if before:
             row = _keeping(layout, row, before)
             differs = tuple(map(ne, row, before))
-            changes[differs].append((*key, *compress(row, differs)))
+            changes[differs].append(row if at_once else (*key, *compress(row, differs)))
         else:
             new.append(row)
     if new:
         execute_converted(connection, whole, layout.names, new)
     for differs, rows in changes.items():
-        if any(differs):
-            names = tuple(compress(layout.names, differs))
+        if not any(differs):
+            continue
+        names = tuple(compress(layout.names, differs))
+        if at_once:  # the driver sends inserts together, and updates one by one
+            execute_converted(connection, _upsert(table, dialect, names), layout.names, rows)
+        else:
             execute_converted(connection, _update(table, names), ("of_site", "of_id", *names), rows)
 
 
@@ -276,9 +281,9 @@ def _keeping(layout: _Layout, row: tuple[Any, ...], before: tuple[Any, ...]) -> 
     return tuple(before[place] if place in unsaid else value for place, value in enumerate(row))
 
 
-@cache
-def _upsert(table: Table[Any], dialect: str) -> Insert:
-    return upsert(table, dialect, _layout(table).names)
+@lru_cache(maxsize=300)
+def _upsert(table: Table[Any], dialect: str, changed: tuple[str, ...] | None = None) -> Insert:
+    return upsert(table, dialect, _layout(table).names, changed)
 
 
 @lru_cache(maxsize=300)
