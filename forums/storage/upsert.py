@@ -22,6 +22,7 @@ from .errors import row_refusal
 from .event_log import append, lock_writers
 from .fleet_events import run_changes
 from .gaps import find_gaps
+from .packet_limit import too_large
 from .posts_and_comments import store_states
 from .row_changes import Change, is_of_fleet
 from .sites_and_forums import store_forums, store_mentions
@@ -74,7 +75,9 @@ def store(connection: Connection, items: Sequence[Stored], rechecks: RechecksOf,
     def mention(connection: Connection, items: Sequence[Stored]) -> None:
         store_mentions(connection, items, changes)
 
-    refused = _store(connection, mention, list(enumerate(items)), changes)
+    refused = [Refused(place=place, reason=reason) for place, reason in too_large(connection, items).items()]
+    large = {one.place for one in refused}
+    refused += _store(connection, mention, [(place, item) for place, item in enumerate(items) if place not in large], changes)
     unmentioned = {one.place for one in refused}
     for kind, act in how.items():
         group = [(place, item) for place, item in enumerate(items) if type(item) is kind and place not in unmentioned]

@@ -21,7 +21,7 @@ from redis_components.crawl_admin.item_stream import ItemStream
 from redis_components.errors import ConfigError
 from tests.integration.storage.test_migrations import differences
 from tests.integration.storage.test_writer_faults import KEYS, assert_complete, expire_lock, fill, writer
-from tests.support.items import comment, post, wire
+from tests.support.items import at, comment, post, wire
 from tests.support.mariadb_server import MariadbServer
 from tests.support.processes import wait_until
 from workers.consumers.database_rows import DatabaseRows
@@ -70,6 +70,20 @@ def test_a_text_of_megabytes_with_any_characters_comes_back_as_it_was(mysql: Dat
     with mysql.engine.connect() as connection:
         assert connection.get_isolation_level() == "READ COMMITTED"
         assert connection.execute(text("SELECT @@time_zone")).scalar() == "+00:00"
+
+
+def test_an_item_that_the_server_takes_in_no_statement_is_refused_and_its_neighbours_are_stored(mysql: Database) -> None:
+    with mysql.engine.connect() as connection:
+        most = connection.execute(text("SELECT @@max_allowed_packet")).scalar_one()
+    fits = "x" * (most - 100_000)
+    bodies = ["small", fits, fits + "'" * 50_000, "😀" * (most // 4), "also small"]
+    refused = mysql.write([parse(wire(comment(f"c{number}", body=body))) for number, body in enumerate(bodies)])
+    assert [one.place for one in refused] == [2, 3]
+    assert "max_allowed_packet" in refused[0].reason
+    assert {row.id for row in mysql.stream(comments.select())} == {"c0", "c1", "c4"}
+    edited = [parse(wire(comment(id_, body=body, fetched_at=at(99)))) for id_, body in (("c1", fits[1:]), ("c0", fits))]
+    assert mysql.write(edited) == []
+    assert {row.id: len(row.body) for row in mysql.stream(comments.select())} == {"c0": len(fits), "c1": len(fits) - 1, "c4": 10}
 
 
 @pytest.mark.parametrize("after", [1, 4, 9, 25, 40, 49])
