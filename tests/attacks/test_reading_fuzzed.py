@@ -1,5 +1,5 @@
 """No page of n bytes costs more than so many seconds and yields more than so many characters for each: pages by structure, such
-as people do not write. `make fuzz MINUTES=5` looks for others than the 60 that are always the same.
+as people do not write. `make fuzz MINUTES=5` looks for others than those that are always the same.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from forums.sites.definition.load import load_file
 from forums.sites.reading import isolated, reading_budget
 from forums.sites.reading.asked_page import Asked
 
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "30"))
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "15" if os.environ.get("SHORT_TESTS") else "30"))
 MINUTES = float(os.environ.get("FUZZ_MINUTES", "0"))
 LEAST_S, S_PER_MB = 3.0, 6.0  # what the reactor may be kept waiting, and ten times what ordinary pages take
 
