@@ -18,12 +18,9 @@ from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
 from tests.support.crawl import crawl
-from workers import settings
 from workers.crawler import descriptors
 from workers.crawler.http_client import DownloadHandler
 from workers.process.public_addresses import Allowance, PrivateAddress, allow
-
-(REDIRECT,) = [path for path in settings.DOWNLOADER_MIDDLEWARES if path.startswith("workers.crawler.http_client.")]
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -100,7 +97,10 @@ def test_redirects_and_compression_are_left_to_the_middlewares() -> None:
 
 
 def test_a_redirect_is_followed_and_nothing_is_warned_of(redis_url: str, redis_client: redis.Redis, tmp_path: Path) -> None:
-    ours = {REDIRECT: 600, "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None}
+    from workers.settings import DOWNLOADER_MIDDLEWARES  # importing it starts the private Redis
+
+    (redirect,) = [path for path in DOWNLOADER_MIDDLEWARES if path.startswith("workers.crawler.http_client.")]
+    ours = {redirect: 600, "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None}
     with crawl(redis_url, tmp_path, pages=3) as run:
         run.seed(f"{run.site}/to/1")
         process = run.start(REFERER_ENABLED=False, METAREFRESH_ENABLED=False, DOWNLOADER_MIDDLEWARES=json.dumps(ours))

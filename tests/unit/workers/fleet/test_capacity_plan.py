@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from workers import settings
 from workers.fleet import capacity_plan as plans
 from workers.fleet.capacity_plan import Demand, plan
 
@@ -42,7 +41,13 @@ def test_the_constants_are_the_measured_ones_within_a_third() -> None:
         (plans.READ_PAGE_S["html"], _row("reading.md", "xenforo, comments")[1] / 1000),
     ):
         assert constant == pytest.approx(measured, rel=0.33)
-    assert settings.CONCURRENT_REQUESTS == plans.CONCURRENCY
+
+
+@pytest.mark.processes  # of the libraries that the settings look for
+def test_a_crawler_has_as_many_requests_at_a_time_as_the_plan_counts() -> None:
+    from workers.settings import CONCURRENT_REQUESTS  # importing it starts the private Redis
+
+    assert CONCURRENT_REQUESTS == plans.CONCURRENCY
 
 
 @pytest.mark.parametrize("change", ["pages_per_s", "queued", "seen", "threads", "rows_per_page", "latency_s"])
