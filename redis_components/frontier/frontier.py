@@ -213,13 +213,14 @@ class Frontier:
         """Give back what was leased from READY (edge d): its lane has limits, and it waits there for its turn."""
         self._add("shelves", Shelf(lease_id, lane))
 
-    def wait(self, lane: str, seconds: float = 0.0, *, rate: float = 0.0) -> None:
+    def wait(self, lane: str, seconds: float = 0.0, *, rate: float = 0.0, single: bool = False) -> None:
         """The site of `lane` asks all crawlers to leave it alone for this time; 0: it did not say for how long. `rate`: requests
-        per second that this process sent to it; with it they also send less afterwards.
+        per second that this process sent to it; with it they also send less afterwards, after a `single` refusal only where more
+        was tried than the site is known to take.
         """
         self._stock.keep_off(lane)
         self.listeners.limits()
-        self._pump.wait(Wait(as_unicode(lane), math.ceil(seconds * 1000), rate))
+        self._pump.wait(Wait(as_unicode(lane), math.ceil(seconds * 1000), rate, single))
 
     def slow_down(self, lane: str, rate: float) -> None:
         """The site of `lane` answers worse than it did: all crawlers send less for a while."""

@@ -27,7 +27,7 @@ VERSION = "version"
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 LONGEST_WINDOW_MS = 2 * DAY_MS
 LONGEST_NAME = 255
-_ASKED = ("until", "step", "refusals", "slowed", "slowed_at", "slowed_top")
+_ASKED = ("until", "step", "refusals", "slowed", "slowed_at", "slowed_top", "slowed_return")
 
 
 class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -177,8 +177,12 @@ class LaneState(NamedTuple):
     """Requests per second that its robots.txt asks for."""
 
 
-STATE_FIELDS = ("until", "asked", "refusals", "refused_since", "slowed", "slowed_at", "slowed_top", "robots_rate", "robots_at")
-PEACE_S, SLOWER, RETURN_S = 1800, 0.7, 20
+STATE_FIELDS = (
+    *("until", "asked", "refusals", "refused_since"),
+    *("slowed", "slowed_at", "slowed_top", "slowed_return"),
+    *("robots_rate", "robots_at"),
+)
+PEACE_S, RETURN_S = 1800, 20
 """As in `lib/pacing.lua`."""
 
 
@@ -190,21 +194,21 @@ def state_of(client: redis.Redis, key: str, lane: str, now: float) -> LaneState:
 
 def state_from(values: Sequence[bytes | None], now: float) -> LaneState:
     """The same from the values of STATE_FIELDS."""
-    until, asked, refusals, since, slowed, slowed_at, top, robots, robots_at = map(_number, values)
+    until, asked, refusals, since, slowed, slowed_at, top, return_s, robots, robots_at = map(_number, values)
     is_refusing = max(until, asked) / 1000 > now - PEACE_S
     is_slowed = slowed > 0 and slowed_at / 1000 > now - PEACE_S
     return LaneState(
         left_alone_s=max(0.0, until / 1000 - now),
         refusals=int(refusals) if is_refusing else 0,
         refused_s=max(0.0, now - since / 1000) if is_refusing and since else 0.0,
-        slowed=_recovered(slowed, now - slowed_at / 1000, top) if is_slowed else None,
+        slowed=_recovered(slowed, now - slowed_at / 1000, top, return_s or RETURN_S) if is_slowed else None,
         robots=robots if robots > 0 and robots_at / 1000 > now - 2 * DAY_MS / 1000 else None,
     )
 
 
-def _recovered(slowed: float, seconds: float, top: float) -> float:
+def _recovered(slowed: float, seconds: float, top: float, return_s: float) -> float:
     """As `slowed_rate` of `lib/pacing.lua`."""
-    gap, left = max(top - slowed, (1 - SLOWER) * top), 1 - max(0.0, seconds) / RETURN_S
+    gap, left = max(top - slowed, 0.1 * top), 1 - max(0.0, seconds) / max(1.0, return_s)
     return max(slowed, float(top - gap * left**3))
 
 

@@ -108,11 +108,13 @@ class Shelf(NamedTuple):
 class Wait(NamedTuple):
     """The site of a lane asks to be left alone for `ms`; 0: it did not say for how long; -1: it did not ask, but is slower than
     it was. `rate`: requests per second that this process sends to it, of which all processes are to send less; 0: as many.
+    `single`: no other refusal was seen of late, so it counts only where more was tried than the site is known to take.
     """
 
     lane: str
     ms: int
     rate: float = 0.0
+    single: bool = False
 
 
 class Burial(NamedTuple):

@@ -77,8 +77,8 @@ class RetryAfterMiddleware:
             is_slow = True
         elif refused or used_up is not None:
             # A site that says until when has said what it wants; who does not, or says it again and again, is also asked less.
-            slower = refused and (is_often or not asked_s)
-            self._leave_alone(frontier, lane, response.status, asked_s or 0.0, rate if slower else 0.0)
+            single = bool(asked_s) and not is_often
+            self._leave_alone(frontier, lane, response.status, asked_s or 0.0, rate if refused else 0.0, single=single)
             if refused and put_off(request):
                 raise NotNow(f"{lane} asks to be left alone")
             return response
@@ -95,10 +95,10 @@ class RetryAfterMiddleware:
         if (frontier := known_frontier(self._crawler)) is not None and (lane := self._lane(request)):
             self._slow_down(frontier, lane, pulse.rate(now))
 
-    def _leave_alone(self, frontier: Frontier, lane: str, status: int, asked_s: float, rate: float) -> None:
+    def _leave_alone(self, frontier: Frontier, lane: str, status: int, asked_s: float, rate: float, *, single: bool) -> None:
         for_how_long = f"{asked_s:g} s" if asked_s else "the next while"
         logger.info("HTTP %d: %s is left alone for %s", status, lane, for_how_long)
-        frontier.wait(lane, asked_s, rate=rate)
+        frontier.wait(lane, asked_s, rate=rate, single=single)
         self._count(f"scheduler/left_alone/{status}")
 
     def _slow_down(self, frontier: Frontier, lane: str, rate: float) -> None:

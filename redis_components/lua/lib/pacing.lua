@@ -8,7 +8,7 @@ local MOST_FIELDS = 400
 local LONGEST_LOOK_MS = 5000 -- between two looks at a lane that waits: an operator may have changed its limits
 local BUCKETS = 60
 local SLOWER, SLOWEST, ONE_COMPLAINT_MS = 0.7, 0.2, 2000 -- see `slow_down`
-local RETURN_S = 20 -- see `slowed_rate`
+local RETURN_S, LONGEST_RETURN_S = 20, 120 -- see `slowed_rate`
 local JITTER = 1.05 -- requests arrive up to 50 ms later than they should (25 by LATE_S in timed_leases.py, the rest on their ways): so much farther apart, and no second has more than the rate
 local FIRST_WAIT_MS, LONGEST_WAIT_MS, PEACE_MS = 60000, 86400000, 1800000
 
@@ -45,28 +45,39 @@ local function tell_limits(limits, lane, now)
 end
 
 -- The rate to which complaints have lowered a lane, nil where there were none in half an hour: `slowed` at `slowed_at`, and since then on the curve of CUBIC (RFC
--- 9438) through `slowed_top`, the rate of which the site complained: quickly near it, slowly past it after RETURN_S, then faster and faster. A straight line of
--- the same mean would complain twice as often, one that complains as often lies a tenth lower.
+-- 9438) to `slowed_top`: quickly near it, slowly past it after `slowed_return` seconds, then faster and faster. A straight line of the same mean would complain
+-- twice as often, one that complains as often lies a tenth lower.
 local function slowed_rate(known, now)
   local rate, at, top = tonumber(known[1] or nil), tonumber(known[2] or nil), tonumber(known[3] or nil)
   if not rate or not at or not top or at < now - PEACE_MS then return nil end
-  local gap, left = math.max(top - rate, (1 - SLOWER) * top), 1 - math.max(0, now - at) / 1000 / RETURN_S
+  local return_s = math.max(1, tonumber(known[4] or nil) or RETURN_S)
+  local gap, left = math.max(top - rate, 0.1 * top), 1 - math.max(0, now - at) / 1000 / return_s
   return math.max(rate, top - gap * left ^ 3)
 end
 
--- A site complained: by 429 or 503, by an answer that did not come, or by one that took far longer than before. Its rate is multiplied by 0.7, once in two
--- seconds, however many processes say so; `rate` is what all of them sent to it, where it has no limit yet. It recovers without anybody's help. Who complains long
--- before the rate is what it was has less capacity than that: the next curve leads to less.
-local function slow_down(limits, lane, rate, now)
+-- Where the next curve leads, the share of it at which it begins, and how long it takes: after a complaint at the rate `from`, `since_s` after the last one.
+local function next_curve(known, from, since_s)
+  local top, return_s = tonumber(known[3] or nil), tonumber(known[4] or nil) or RETURN_S
+  if from < 0.9 * top or from > 1.3 * top then return 0.85 * from, SLOWER / 0.85, RETURN_S end -- its capacity is not known any more
+  if since_s < return_s then return 0.97 * from, 0.9, return_s end -- a little less than was thought
+  return (top + from) / 2, 0.9, math.min(2 * return_s, LONGEST_RETURN_S) -- it took `top` all the time: less often asked whether it takes more
+end
+
+-- A site complained: by 429 or 503, by an answer that did not come, or by one that took far longer than before. Its rate is multiplied by 0.7, or by 0.9 near the
+-- rate that it is known to take, once in two seconds, however many processes say so; `rate` is what all of them sent to it, where it has no limit yet. It recovers
+-- without anybody's help. `single`: the process saw no other refusal of late, which counts only where more was tried than the site is known to take.
+local function slow_down(limits, lane, rate, now, single)
   local state = limits .. ':' .. lane
-  local known = redis.call('HMGET', state, 'slowed', 'slowed_at', 'slowed_top')
-  local slowed = slowed_rate(known, now)
-  if slowed and now - (tonumber(known[2]) or 0) < ONE_COMPLAINT_MS then return end
+  local known = redis.call('HMGET', state, 'slowed', 'slowed_at', 'slowed_top', 'slowed_return')
+  local slowed, since_ms = slowed_rate(known, now), now - (tonumber(known[2] or nil) or 0)
+  local is_trying = slowed and since_ms >= 500 * (tonumber(known[4] or nil) or RETURN_S)
+  if (single and not is_trying) or (slowed and since_ms < ONE_COMPLAINT_MS) then return end
   local own = tonumber(string.match(redis.pcall('HGET', limits, lane) or '', '"rate":([%d.e+-]+)') or nil)
   local from = math.min(slowed or rate, own or math.huge)
-  local is_less = slowed and from < 0.9 * (tonumber(known[3]) or 0)
-  local top = is_less and from * (1 + SLOWER) / 2 or from
-  redis.call('HSET', state, 'slowed', string.format('%.4f', math.max(from * SLOWER, math.min(SLOWEST, from))), 'slowed_at', now, 'slowed_top', string.format('%.4f', top))
+  local top, share, return_s = from, SLOWER, RETURN_S
+  if slowed then top, share, return_s = next_curve(known, from, since_ms / 1000) end
+  local lowered = math.max(top * share, math.min(SLOWEST, from))
+  redis.call('HSET', state, 'slowed', string.format('%.4f', lowered), 'slowed_at', now, 'slowed_top', string.format('%.4f', math.max(top, lowered)), 'slowed_return', return_s)
   redis.call('EXPIRE', state, STATE_S)
   if redis.pcall('HEXISTS', limits, lane) ~= 1 then tell_limits(limits, lane, now) end
 end
@@ -160,13 +171,13 @@ end
 -- the time at which to look at the lane again, and whether to look before, since an operator may end what it waits for.
 local function allowance(limits, lane, now, wanted)
   local state, busy = limits .. ':' .. lane, limits .. ':' .. lane .. ':busy'
-  local limit, known = limit_of(limits, lane), redis.call('HMGET', state, 'tat', 'until', 'asked', 'robots_rate', 'robots_at', 'slowed', 'slowed_at', 'slowed_top')
+  local limit, known = limit_of(limits, lane), redis.call('HMGET', state, 'tat', 'until', 'asked', 'robots_rate', 'robots_at', 'slowed', 'slowed_at', 'slowed_top', 'slowed_return')
   local till = math.max(tonumber(known[2] or 0) or 0, quiet_until(limit, now) or 0)
   if till > now then return nil, till, true end
   local by_robots = (tonumber(known[5] or 0) or 0) > now - STATE_S * 1000 and tonumber(known[4] or nil)
   if by_robots then limit.rate = math.min(limit.rate or by_robots, by_robots) end -- the slower one counts
   if limit.rate then limit.rate = limit.rate / JITTER end
-  local by_complaints = slowed_rate({ known[6], known[7], known[8] }, now)
+  local by_complaints = slowed_rate({ known[6], known[7], known[8], known[9] }, now)
   if by_complaints then limit.rate = math.min(limit.rate or by_complaints, by_complaints) end
   if limit.only_asked and not by_robots and not by_complaints and (tonumber(known[3] or 0) or 0) < now - PEACE_MS then forget_lane(limits, lane) end
   local n = wanted

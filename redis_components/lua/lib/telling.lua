@@ -43,7 +43,7 @@ end
 local function keep_off_told(x, limits, owners)
   for _, one in ipairs(x.message.waits or {}) do
     if one[2] >= 0 then keep_off(limits, one[1], one[2], x.now) end
-    if one[3] > 0 then slow_down(limits, one[1], one[3] * math.max(1, redis.call('ZCARD', owners)), x.now) end
+    if one[3] > 0 then slow_down(limits, one[1], one[3] * math.max(1, redis.call('ZCARD', owners)), x.now, one[4]) end
   end
 end
 

@@ -1,0 +1,148 @@
+"""A site that complains is sent less, by all processes, and settles near what it can take."""
+
+from __future__ import annotations
+
+import pytest
+import redis
+
+from redis_components.frontier import limits
+from redis_components.frontier.messages import NO_FILTER, NewRequest
+from tests.support.owner import KEYS, Owner
+
+LANE = "example.org"
+CAPACITY = 20.0
+
+
+@pytest.fixture
+def one(redis_client: redis.Redis) -> Owner:
+    return opened(redis_client, "one")
+
+
+def opened(client: redis.Redis, name: str) -> Owner:
+    owner = Owner(client, name, concurrency=30)
+    owner.frontier.open()
+    owner.clock.advance(0.1)
+    return owner
+
+
+def complain(one: Owner, rate: float, *, single: bool = False) -> None:
+    if single:
+        one.frontier.wait(LANE, 0.001, rate=rate, single=True)
+    else:
+        one.frontier.slow_down(LANE, rate)
+    one.clock.advance(0.05)
+
+
+def slowed(client: redis.Redis) -> float:
+    return float(client.hget(KEYS.lane_state(LANE), "slowed") or 0)
+
+
+def rate_now(client: redis.Redis) -> float | None:
+    seconds, micros = client.time()
+    return limits.state_of(client, KEYS.limits, LANE, int(seconds) + int(micros) / 1e6).slowed
+
+
+def age(client: redis.Redis, seconds: float) -> None:
+    """As if the last complaint were so much longer ago."""
+    client.hincrby(KEYS.lane_state(LANE), "slowed_at", -round(seconds * 1000))
+
+
+def test_a_site_that_complains_gets_less_from_all_processes_once_for_each_moment(redis_client: redis.Redis, one: Owner) -> None:
+    other = opened(redis_client, "other")
+    complain(one, 10)
+    assert slowed(redis_client) == pytest.approx(0.7 * 2 * 10), "two processes send as much"
+    other.frontier.slow_down(LANE, 10)
+    other.clock.advance(1.1)
+    assert slowed(redis_client) == pytest.approx(14)
+    assert LANE in one.frontier.limits.lanes | other.frontier.limits.lanes
+    for _ in range(60):
+        age(redis_client, 2)
+        complain(one, 10)
+    assert slowed(redis_client) <= 1, "as long as it complains"
+    assert slowed(redis_client) >= 0.2, "and never to a stop: for that it has Retry-After"
+
+
+def test_a_site_that_complained_is_sent_more_until_it_complains_or_half_an_hour_is_over(
+    redis_client: redis.Redis, one: Owner
+) -> None:
+    complain(one, 10)
+    assert rate_now(redis_client) == pytest.approx(7, rel=0.02)
+    age(redis_client, 20)
+    assert rate_now(redis_client) == pytest.approx(10, rel=0.02), "in 20 s at the rate of which it complained"
+    age(redis_client, -18)
+    complain(one, 10)  # soon after the last one, at 7.8: its capacity is not what it was thought to be
+    assert slowed(redis_client) == pytest.approx(0.7 * 7.81, rel=0.02)
+    age(redis_client, 20)
+    assert rate_now(redis_client) == pytest.approx(0.85 * 7.81, rel=0.02)
+    age(redis_client, 1801)
+    assert rate_now(redis_client) is None
+    for n in range(100):
+        one.frontier.add_request(NewRequest(NO_FILTER, "0", b"%d" % n, LANE))
+    one.advance()
+    assert one.frontier.take() is not None
+    assert LANE not in limits.read(redis_client, KEYS.limits), "it has no limits any more"
+
+
+def test_near_the_rate_that_a_site_is_known_to_take_it_is_sent_a_little_less_and_asked_less_often(
+    redis_client: redis.Redis, one: Owner
+) -> None:
+    complain(one, 10)
+    age(redis_client, 15)
+    complain(one, 10)  # at 9.95, before it was tried whether it takes more
+    assert slowed(redis_client) == pytest.approx(0.9 * 0.97 * 9.95, rel=0.02)
+    for seconds in (20, 40, 80, 120):
+        age(redis_client, seconds)
+        assert rate_now(redis_client) == pytest.approx(0.97 * 9.95, rel=0.02), (
+            "the time of the curve is doubled each time, up to 120 s"
+        )
+        complain(one, 10)
+
+
+def test_a_single_refusal_with_a_time_counts_only_where_more_was_tried_than_the_site_takes(
+    redis_client: redis.Redis, one: Owner
+) -> None:
+    complain(one, 10, single=True)
+    assert rate_now(redis_client) is None
+    complain(one, 10)
+    age(redis_client, 5)
+    complain(one, 10, single=True)
+    assert slowed(redis_client) == pytest.approx(7)
+    age(redis_client, 20)
+    complain(one, 10, single=True)
+    assert slowed(redis_client) == pytest.approx(9, rel=0.02)
+
+
+def test_a_site_that_can_do_more_than_it_did_is_found_out(redis_client: redis.Redis, one: Owner) -> None:
+    complain(one, 10)
+    for _ in range(3):  # settled
+        age(redis_client, 20)
+        complain(one, 10)
+    for _ in range(300):
+        age(redis_client, 1)
+    assert (rate_now(redis_client) or 0) > 20, "within five minutes"
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.8])
+def test_the_fleet_settles_within_a_tenth_of_what_a_site_takes_whatever_share_of_the_rest_it_refuses(
+    redis_client: redis.Redis, one: Owner, share: float, single: bool
+) -> None:
+    complain(one, 44)
+    rates, refused, last = [], 0.0, 0
+    for second in range(120):
+        age(redis_client, 1)
+        rates.append(rate_now(redis_client) or 44)
+        refused += share * max(0.0, rates[-1] - CAPACITY)
+        if refused >= 1:
+            complain(one, 44, single=single and second > last + 5)
+            refused, last = 0.0, second
+    settled = sum(rates[60:]) / 60
+    assert settled == pytest.approx(CAPACITY, rel=0.1)
+
+
+def test_a_limit_that_is_lower_counts_and_its_removal_forgets_complaints(redis_client: redis.Redis, one: Owner) -> None:
+    limits.change(redis_client, KEYS.limits, LANE, limits.LaneLimits(rate=2))
+    complain(one, 50)
+    assert slowed(redis_client) == pytest.approx(1.4)
+    limits.change(redis_client, KEYS.limits, LANE, None)
+    assert redis_client.hgetall(KEYS.lane_state(LANE)) == {}
