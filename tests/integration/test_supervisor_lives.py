@@ -24,7 +24,8 @@ from workers.logs.slot_log import SlotLog
 from workers.logs.tail import last_words
 from workers.process.options import CrawlerOptions
 from workers.supervision.restart_policy import RestartPolicy
-from workers.supervision.supervisor import Supervisor, SupervisorConfig, Surroundings, Verdict
+from workers.supervision.supervisor import Supervisor
+from workers.supervision.supervisor_config import SupervisorConfig, Surroundings, Verdict
 
 SLOT, RECORDS = FleetKeys().slot("toy", 0), FleetKeys().crawlers()
 QUICK = SupervisorConfig(

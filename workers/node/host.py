@@ -21,7 +21,8 @@ from workers.fleet.project_wheel import BuildFailed
 from workers.process.options import CrawlerOptions
 from workers.process.page_at_work import PageAtWork
 from workers.process.shutdown_times import shutdown_grace
-from workers.supervision.supervisor import Supervisor, SupervisorConfig, Surroundings
+from workers.supervision.supervisor import Supervisor
+from workers.supervision.supervisor_config import SupervisorConfig, Surroundings
 
 from .capacity import NodeCapacity
 from .drain_flag import DrainFlag

@@ -1,0 +1,58 @@
+"""What a supervisor is told when it is made, and why it let go of its slot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from redis_components.fleet.registry import CrawlerRecord
+from redis_components.fleet.runs import Run
+from workers.process.config_digest import config_digest
+from workers.process.heartbeat import PERIOD_S
+from workers.process.options import CrawlerOptions
+from workers.process.page_at_work import PageAtWork
+from workers.process.shutdown_times import MARGIN_S, SHUTDOWN_GRACE_S
+
+from .restart_policy import RestartPolicy
+
+
+class Verdict(StrEnum):
+    """Why a supervisor let go of its slot."""
+
+    DRAINED = "drained"  # this node is being shut down
+    RETIRED = "retired"  # the fleet is smaller now
+    LOST = "lost"  # the slot was given to somebody else while this node was cut off or frozen
+    CRASH_LOOPING = "crash-looping"  # its crawlers died too often too fast
+    REFUSED = "refused"  # its crawler cannot run as configured
+    FINISHED = "finished"  # of a job: its crawler came to the end of the crawl
+
+
+@dataclass(frozen=True, kw_only=True)
+class SupervisorConfig:
+    """How patient a supervisor is."""
+
+    node_grace_s: float = SHUTDOWN_GRACE_S  # of crawlers, that this node counts with when it is shut down itself
+    margin_s: float = MARGIN_S  # from the end of the crawler's own SHUTDOWN_GRACE to SIGKILL
+    silence_s: float = 7.0  # of a crawler's main thread (three missed words) until it is killed: frozen, or stuck in C code
+    start_s: float = 60.0  # before its first word: s without CPU time, or s of CPU time (`StartProgress`)
+    period_s: float = PERIOD_S  # between renewals of the slot
+    restarts: RestartPolicy = field(default_factory=RestartPolicy)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What a supervisor needs from its node: all of it can be left out in tests."""
+
+    draining: Callable[[], bool] = lambda: False  # whether this node is being shut down
+    on_launch: Callable[[int], object] = lambda _: None  # told each crawler's pid
+    on_start: Callable[[bool], object] = lambda _: None  # told whether a crawler came to its first word
+    on_record: Callable[[CrawlerRecord], None] = lambda _: None  # told each new record, in another thread; never raises
+    on_run: Callable[[Run], object] = lambda _: None  # told when a crawler began and ended, in another thread; may fail for Redis
+    expire_owner: Callable[[str, str, str], object] = lambda _spider, _owner, _why: None  # take back leases of one that died (e)
+    on_deadly_page: Callable[[PageAtWork, str], object] = lambda _page, _what: None  # told what a crawler hung or died over
+    on_finished: Callable[[str], object] = lambda _: None  # of a job: told Scrapy's finish reason; may fail for Redis
+    declared: Callable[[CrawlerOptions], CrawlerOptions] = lambda options: options  # as the service is declared now; asks Redis
+    config: Callable[[], str] = config_digest  # digest of what a crawler that is launched now is configured with
+    before: CrawlerRecord | None = None  # the slot's last record
+    node: str = ""
