@@ -73,7 +73,24 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_publish\.py::.*loses_and_repeats_nothing\[(postgresql|mysql)-handed
       | test_exporter_process\.py::test_a_signal_ends_it.*\[2\]
       | test_fed_tasks\.py::test_whatever_happens.*\[[4-7]\]
-      | test_benchmarks\.py::test_every_dupefilter""",
+      | test_benchmarks\.py::test_(every_dupefilter|rows_are_stored_and|nothing_is_missing_after)
+      | test_graceful_life\.py
+      | test_deaths\.py::.*\[Redis\ away\]
+      | test_messages\.py::test_(a_task_that_runs_out_of_memory|garbage_where_kombu)
+      | test_consume_parts\.py::test_a_consumer_of_objects_that_is_killed
+      | test_held_crawls\.py::test_a_paused_site_falls_silent
+      | test_scheduler_crawl\.py::test_(sigterm_finishes|a_callback_that_computes)
+      | test_scheduler_unfinished\.py::.*when_it_is_stopped
+      | test_crawl_once\.py::test_(a_worker_of_threads|a_process_does_not_grow)
+      | test_traces\.py::test_(a_collector_that_is_away|a_share_of_none)
+      | test_writer_faults\.py::test_(killed_at_any_instant|two_writers_at_once).*\[(sqlite|mysql)\]
+      | test_storage_open\.py::test_several_processes.*\[(postgresql|mysql)\]
+      | test_states\.py::test_order_batches.*\[(postgresql|mysql)\]
+      | test_custom_classes\.py::test_a_crawl_on_a_queue_of_the_users_own_is_held
+      | test_wheels\.py::test_a_celery_application_of_others
+      | test_secrets_of_one_site\.py::test_(a_place_that_is_also_allowed|a_cookie_that_a_site_sets)
+      | test_private_addresses\.py::test_(a_site_file_or_the_operator|a_redirect_to_a_private_name)
+      | test_exporter_process\.py::test_(it_starts_before|without_a_url|a_wrong_redis_url)""",
     re.VERBOSE,
 )
 
