@@ -79,8 +79,14 @@ def _show(seen: tuple[Overview, str] | None, as_json: bool, *, everything: bool 
 
 
 def _repeat_json(every: float) -> None:
+    from cli.views.output import print_json
+    from redis_components.errors import RedisUnavailable
+
     while True:
-        _show(look(), as_json=True)
+        try:
+            _show(look(), as_json=True)
+        except RedisUnavailable as error:  # it may come back: go on looking
+            print_json({"running": False, "error": str(error)})
         time.sleep(every)
 
 
