@@ -39,7 +39,11 @@ def stack() -> dict[str, Any]:
     """The whole document."""
     raw = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
     services = {name: _service(name, service) for name, service in raw["services"].items() if "profiles" not in service}
-    secrets = {name: {"file": secret["file"].replace("./deploy/", "./")} for name, secret in raw["secrets"].items()}
+    # A secret of Swarm never changes: other keys are another secret, under another name.
+    secrets = {
+        name: {"name": f"${{TRAWL_{name.upper()}_NAME:-trawl_{name}}}", "file": secret["file"].replace("./deploy/", "./")}
+        for name, secret in raw["secrets"].items()
+    }
     return {"version": "3.9", "services": services, "secrets": secrets, "volumes": raw["volumes"]}
 
 
