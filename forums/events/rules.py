@@ -13,7 +13,6 @@ rules = ["gpu"]
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,6 +26,7 @@ from forums.storage.event_reader import Event
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.names import is_name
 from redis_components.server.variables import variable
+from redis_components.toml_table import toml_table
 
 from .expression import Filter, Subject, Undecided, parse
 
@@ -142,9 +142,11 @@ def load() -> Rules | None:
 def rules_of(text: str, name: str = "events.toml") -> Rules:
     """The rules of a text in TOML. Raises ConfigError."""
     try:
-        found = _File.model_validate(tomllib.loads(text))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        table = toml_table(text)
+    except ValueError as error:
         raise ConfigError(f"{name} is not valid TOML: {error}") from None
+    try:
+        found = _File.model_validate(table)
     except ValidationError as error:
         raise ConfigError("\n".join(f"{name}: {_line(one)}" for one in error.errors())) from None
     filters = {}

@@ -9,7 +9,6 @@ size = 2
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -21,6 +20,7 @@ from redis_components.embedded import project_dir
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.fleet.services import ServiceRecord
 from redis_components.names import check_groups, service_name
+from redis_components.toml_table import toml_table
 from workers.environment.variables import Fleet
 from workers.process.item_consumers import FORUM_WRITER, NO_CONSUMER
 from workers.process.item_targets import is_target, parse_target
@@ -49,10 +49,10 @@ def services_in_file() -> dict[str, ServiceRecord]:
 def read_services(path: Path) -> dict[str, ServiceRecord]:
     """The services of a file. Raises ConfigError with the file, the key and what it must be."""
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        content = toml_table(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except ValueError as error:
         raise ConfigError(f"{path}: is not TOML: {error}") from None
     for key in content:
         if key != "services":

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from redis_components.toml_table import toml_table
 
 from .errors import SiteError
 
@@ -83,8 +84,8 @@ def origin(layers: Layers, loc: tuple[str | int, ...]) -> Path:
 
 def _table(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as exc:
+        return toml_table(path.read_text("utf-8"))
+    except (OSError, ValueError) as exc:
         raise SiteError(f"{path}: cannot be read as TOML: {exc}") from exc
 
 
