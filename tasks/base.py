@@ -7,6 +7,7 @@ from typing import Any
 
 import redis
 from celery import Task
+from celery.exceptions import Ignore
 from kombu.exceptions import OperationalError
 
 from redis_components.connection import connect, explain, is_servers_state
@@ -20,6 +21,8 @@ from workers.node.host import GivenUp
 from .audit import audited
 from .celery_internals import gave_up_on_results
 from .flower import ROUND_HEADER
+from .replays import is_first_run
+from .signed import SIGNATURE
 
 logger = logging.getLogger(__name__)
 _said: dict[str, str] = {}  # by task, while Redis is away: what this process said last
@@ -39,7 +42,8 @@ class FleetTask(Task):
     Strategy = "tasks.flower:strategy"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the task, unless its round was started already: it was sent or delivered twice, or by a replaced beat.
+        """Run the task, unless its round or its signed message was started already: it was sent or delivered twice, by a
+        beat that was replaced, or put into its queue again by somebody who had read it.
 
         Raises RedisUnavailable where Redis is away or refuses, also in the middle: one line in the log, and beat sends it again.
         """
@@ -58,8 +62,19 @@ class FleetTask(Task):
                 logger.info("%s: this round of %s was started already", self.name, name)
                 return None
             return super().__call__(*args, **kwargs)
+        self._refuse_replay()
         with audited(self, args, kwargs):
             return super().__call__(*args, **kwargs)
+
+    def _refuse_replay(self) -> None:
+        """Raise Ignore for a signed message that was run before: its result, where it has one, remains."""
+        signature = getattr(self.request, SIGNATURE, None)
+        if signature is None or not signing_is_on() or is_first_run(connect(), str(signature)):
+            return
+        what = f"a message that was run before ({self.request.id}) was put into its queue again, and was not run"
+        Registry(connect()).report_error(self.name, what)
+        logger.error("%s: %s", self.name, what)
+        raise Ignore(what)
 
     def apply_async(self, *args: Any, **kwargs: Any) -> Any:
         """Send it. Raises NotSent, after a second or a few, where the broker or the results' Redis is away or refuses, and

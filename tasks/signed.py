@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from celery.signals import before_task_publish
 from kombu.utils.json import dumps
 
 from redis_components.errors import TrawlError
-from redis_components.server.signing import fault, seal, signing_is_on
+from redis_components.server.signing import fault, seal, signed_at, signing_is_on
 from workers.environment.variables import Signing
 
 SIGNATURE = "trawl_signature"
@@ -27,6 +28,8 @@ QUEUE = "trawl_queue"
 """Header with the queue for which a message was signed; without it nobody could say that a message lies in another one."""
 COMMAND_S = 60.0
 """Seconds for which a command of remote control holds."""
+CLOCKS_DIFFER_S = 3.0
+"""Of two machines; more is named by `trawl status`."""
 _HEARD = 10_000
 
 _UNSIGNED = (SIGNATURE, "trawl_restored")
@@ -120,10 +123,13 @@ class SigningMailbox:
 
 
 class HeardCommands:
-    """The commands of remote control that one worker has heard, so that none acts twice."""
+    """The commands of remote control that one worker has heard, so that none acts twice; none that was sent before it listened,
+    either, which a worker before it may have heard.
+    """
 
     def __init__(self, most: int = _HEARD) -> None:
         self._order: deque[str] = deque(maxlen=most)
+        self._since = time.time() - CLOCKS_DIFFER_S
 
     def fault(self, body: Any, headers: Any) -> str | None:
         """What is wrong with the signature of a command; None also where signing is off."""
@@ -132,6 +138,8 @@ class HeardCommands:
         signature = headers.get(SIGNATURE) if isinstance(headers, dict) else None
         if found := fault(signature, "command", _canonical(body), oldest_s=COMMAND_S):
             return found
+        if signed_at(str(signature)) < self._since:
+            return "was sent before this worker listened"
         if signature in self._order:
             return "was heard before"
         self._order.append(str(signature))

@@ -194,6 +194,14 @@ class FleetKeys:
         """
         return f"{self.prefix}:dead_messages"
 
+    def begun_message(self, digest: str) -> str:
+        """STRING with TTL: `1` after the signed message of this digest was begun, as long as its signature holds, so that none is
+        run twice.
+
+        Written and read by workers.
+        """
+        return f"{self.prefix}:begun_messages:{digest}"
+
     def runs(self) -> str:
         """LIST: crawler processes that have begun or ended, as JSON, oldest first, at most 10,000.
 

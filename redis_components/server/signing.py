@@ -94,6 +94,11 @@ def fault(signature: object, purpose: str, *parts: str | bytes, oldest_s: float 
     return None
 
 
+def signed_at(signature: str) -> float:
+    """When a signature that fits was made, in epoch seconds of the signer's clock."""
+    return int(signature.split(".")[1]) / 1000
+
+
 def _code(key: bytes, purpose: str, at_ms: int, nonce: str, parts: tuple[str | bytes, ...]) -> str:
     code = hmac.new(key, digestmod=sha256)
     for part in ("trawl", purpose, fleet_namespace(), str(at_ms), nonce, *parts):

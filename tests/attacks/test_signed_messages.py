@@ -76,6 +76,16 @@ def test_forged_messages_are_set_aside_signed_ones_run_and_keys_are_rotated(tmp_
         assert len(sent) == 36, sent
         worker.wait(lambda: "sent" in worker.notes(), "what a program sends is run")
 
+        # a captured message, twice more in its own queue, and what is sent behind it
+        captured = signed_task("once", OLD)
+        runs(captured, "once")
+        for again in (captured, {**captured, "headers": {**captured["headers"], "trawl_restored": 1}}):
+            worker.send(again)
+        runs(signed_task("after", OLD), "after")
+        worker.wait(lambda: worker.worker.said().count("was put into its queue again, and was not run") >= 2, "both are refused")
+        assert worker.notes().count("once") == 1
+        assert "was put into its queue again" in worker.command("status")
+
         # remote control
         worker.broadcast(container({"method": "shutdown", "arguments": {}, "destination": None}, {"clock": 1}))
         worker.wait(lambda: "a command of remote control was ignored: it is not signed" in worker.worker.said(), "not obeyed")
@@ -115,6 +125,9 @@ def test_a_captured_command_acts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "heard before" in str(one.fault(body, headers))
     assert "does not fit" in str(one.fault({**body, "destination": None}, headers))
     assert "not signed" in str(one.fault(body, {}))
+    young = signed.HeardCommands()
+    young._since += signed.CLOCKS_DIFFER_S + 1
+    assert "before this worker listened" in str(young.fault(body, headers)), "a worker before this one has heard it"
     later = time.time() + signed.COMMAND_S + 1
     monkeypatch.setattr(time, "time", lambda: later)
     assert "signatures hold for 60 s" in str(signed.HeardCommands().fault(body, headers))
