@@ -89,5 +89,5 @@ class RedirectWithoutReferer(RedirectMiddleware):
 def _is_same_place(one: str, other: str) -> bool:
     try:
         return URL(one).origin() == URL(other).origin()
-    except ValueError:  # such as a scheme without a host, which nobody fetches
+    except (ValueError, IndexError):  # such as a scheme without a host, or `http://[::1]@/`, which nobody fetches
         return False

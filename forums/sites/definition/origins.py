@@ -31,7 +31,7 @@ def place_of(url: str) -> Place:
         if not url.isascii() and not (URL(url, encoded=True).raw_host or "").isascii():
             return NOWHERE
         return (parsed.scheme, host.lower(), parsed.port) if host else (parsed.scheme, None, None)
-    except (ValueError, TypeError):  # such as a port that is not a number
+    except (ValueError, TypeError, IndexError):  # a port that is not a number; IndexError: `http://[::1]@/`, by yarl
         return NOWHERE
 
 

@@ -201,7 +201,7 @@ class Visitor:
             raise FetchFailed(f"{url}: {exc}{'' if self._site else ', or say --allow-private'}") from exc
         except aiohttp.ClientConnectorError as exc:
             raise FetchFailed(f"{url}: nothing answers at {URL(url).origin()}: {exc.strerror or exc.os_error}") from exc
-        except (aiohttp.ClientError, TimeoutError, ValueError, UnicodeError) as exc:
+        except (aiohttp.ClientError, TimeoutError, ValueError, IndexError) as exc:  # the last: yarl's, of `http://[::1]@/`
             reason = f"no answer within {TIMEOUT_S:.0f} s" if isinstance(exc, TimeoutError) else str(exc) or type(exc).__name__
             raise FetchFailed(f"{url}: {reason}") from exc
         finally:

@@ -55,6 +55,7 @@ def test_one_place_in_two_spellings(one: str, other: str) -> None:
         ("https://books.example", "https:/books.example/"),
         ("https://books.example", "https://books.example:99999/"),
         ("https://books.example", "https://books.example:443:443/"),
+        ("https://books.example", "https://books.example[::1]@/"),
         ("https://books.example", "file://books.example/etc/passwd"),
         ("https://books.example", "https://b\u043eoks.example/"),
         ("http://127.0.0.1", "http://2130706433/"),
