@@ -7,6 +7,7 @@ than itself.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from lxml import etree
@@ -43,17 +44,23 @@ def xml_of(response: Response) -> Any:
         root = etree.fromstring(body.lstrip(b"\xef\xbb\xbf \t\r\n") or b" ", parser)
     except (etree.XMLSyntaxError, ValueError):
         root = None
-    if root is None or not isinstance(root.tag, str) or etree.QName(root).localname.lower() == "html":
+    if root is None or not isinstance(root.tag, str) or _local(root.tag).lower() == "html":
         begins = " ".join(body[:_SHOWN].decode("utf-8", "replace").split())
         raise UnreadablePage(f"no XML: {content_type(response)} that begins with {begins!r}")
     not_too_large(root)
     for element in root.iter(etree.Element):
-        element.tag = etree.QName(element).localname
+        with suppress(ValueError):  # of `x:1`, which libxml2 takes with a prefix that nobody declared; it keeps its name
+            element.tag = _local(element.tag)
         for name in [name for name in element.keys() if name[:1] == "{"]:  # noqa: SIM118 - lxml's attributes are not a dict
-            value, plain = element.attrib.pop(name), etree.QName(name).localname
+            value, plain = element.attrib.pop(name), _local(name)
             if plain not in element.attrib:
                 element.attrib[plain] = value
     return root
+
+
+def _local(name: str) -> str:
+    """`{http://...}title`, and `x:title` of a prefix that was not declared, without what stands before the name."""
+    return name.rpartition("}")[2].rpartition(":")[2]
 
 
 def markup_of(element: Any) -> str:

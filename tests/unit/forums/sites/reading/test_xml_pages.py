@@ -132,3 +132,11 @@ def test_entities_are_neither_expanded_nor_loaded(tmp_path: Path) -> None:
     page = read_list(_site(tmp_path), XmlResponse("https://forum.example/feed?f=7", body=body.encode()), "7")
     assert [one.id for one in page.threads] == ["1"]
     assert len(page.threads[0].title or "") < 10
+
+
+def test_a_prefix_that_nobody_declared_and_a_name_that_is_none_are_read_past(tmp_path: Path) -> None:
+    def read(feed: str) -> object:
+        return read_list(_site(tmp_path), XmlResponse("https://forum.example/feed?f=7", body=feed.encode()), "7").threads
+
+    odd = _ATOM.replace("<author>", "<x:1 y:2='z'/><author>").replace(' xmlns:thr="http://purl.org/syndication/thread/1.0"', "")
+    assert read(odd) == read(_ATOM)
