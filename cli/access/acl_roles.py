@@ -19,7 +19,7 @@ from redis_components.server.namespace import fleet_namespace
 _ANY = "*"
 _READ = ("+@read", "+@connection", "+@transaction", "+time", "+eval", "+evalsha", "+script|load", "+script|exists")
 _WRITE = (*_READ, "+@write")
-_SAFE = ("-@dangerous", "+info", "+client|setinfo", "-@admin")
+_SAFE = ("-@dangerous", "+info", "-@admin")
 _CELERY = ("_kombu.*", "control*", "*.pidbox", "celery*", "unacked*", "*.reply.celery.pidbox")
 """Keys of the broker that whoever sends a task, or a command of remote control, touches; the namespace stands before each."""
 

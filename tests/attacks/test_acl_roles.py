@@ -81,7 +81,7 @@ def test_no_role_may_do_what_no_process_needs_and_readers_change_nothing(
 def refused(client: redis.Redis, *command: str) -> None:
     with pytest.raises(redis.ResponseError) as error:
         client.execute_command(*command)
-    assert re.search("NOPERM|permission|can't run this command|ACL failure", str(error.value)), command
+    assert re.search("NOPERM|permission|can't run this command|can't access|ACL failure", str(error.value)), command
 
 
 @pytest.mark.usefixtures("no_process_left")
@@ -147,7 +147,9 @@ def test_a_crawler_with_its_own_user_crawls_a_forum_to_the_end(
 
 
 def denied(admin: redis.Redis) -> list[dict[str, Any]]:
-    return [{key: str(value) for key, value in entry.items()} for entry in admin.acl_log()]
+    """What was refused, but for a command that redis-py tries and Redis 6.2 does not have: it refuses it here."""
+    entries = [{key: str(value) for key, value in entry.items()} for entry in admin.acl_log()]
+    return [entry for entry in entries if entry["object"] != "client"]
 
 
 @pytest.fixture

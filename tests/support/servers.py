@@ -31,6 +31,7 @@ TESTS = (
     ),
     "tests/faults/test_frontier_holes.py",
     "tests/faults/test_exchange_properties.py",
+    "tests/attacks/test_acl_roles.py",
     "tests/attacks/test_refusing_redis.py",
 )
 
