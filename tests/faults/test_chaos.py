@@ -1,7 +1,8 @@
 """Random deaths while the living forum of the demo is crawled; at the end everything is there, once.
 
 `make chaos` does it for ten minutes. CHAOS_SECONDS is how long the deaths go on, CHAOS_SEED which ones; the seed is printed, and
-the same seed gives the same plan of deaths (their moments and victims depend on the machine, too).
+the same seed gives the same plan of deaths (their moments and victims depend on the machine, too). With CHAOS_SECURE=1 the fleet
+has TLS, a Redis user for each kind of process and signed messages; the short run has both.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from demo.forum.process import ForumProcess
 from demo.truth import content_hash
 from forums.state.keys import ForumFleetKeys
 from forums.storage import Database, comments
+from tests.support.broker_attack import body, raw, task
 from tests.support.chaos import Chaos, choices
 from tests.support.forum_fleet import BOARDS, SITE, ForumFleet
 from tests.support.processes import none_left, wait_until
+from tests.support.secured_fleet import SecuredForumFleet
 from tests.support.told_events import OUTPUT, RULES, StreamConsumer, Verdict, judge_events
 from tests.support.watched_fleet import MARK
 
@@ -29,8 +32,14 @@ SHORT = "CHAOS_SECONDS" not in os.environ  # `make test`: the same deaths each t
 SECONDS = float(os.environ.get("CHAOS_SECONDS", "6"))
 SEED = int(os.environ.get("CHAOS_SEED", "0")) or (7 if SHORT else random.randrange(1, 1_000_000))
 SETTLE_S = 90.0 + SECONDS / 4
+SECURED = {"plain": False, "secured": True}
+WAYS = list(SECURED) if SHORT else ["secured" if os.environ.get("CHAOS_SECURE") else "plain"]
 LIFE_PER_S = 5.0  # events in the forum
 CHANGES = {"edit_rate": 0.1, "delete_rate": 0.1, "move_rate": 0.02}  # shares of them
+
+
+FORGED = raw(task("trawl.scale_fleet", body((), {"forum_detail": 0, "forum_list": 0})))
+"""Not signed: who can write to Redis wants nobody to crawl any more."""
 
 
 def say(line: str) -> None:
@@ -108,17 +117,21 @@ def wait_told(fleet: ForumFleet, forum: ForumProcess, consumer: StreamConsumer) 
 
 
 @pytest.mark.timeout(SECONDS + SETTLE_S * 2 + 120)
-def test_whatever_dies_the_whole_forum_is_stored_once_and_nobody_is_left(tmp_path: Path) -> None:
-    say(f"\n{SECONDS:g} s of chaos, CHAOS_SEED={SEED}")
+@pytest.mark.parametrize("way", WAYS)
+def test_whatever_dies_the_whole_forum_is_stored_once_and_nobody_is_left(tmp_path: Path, way: str) -> None:
+    say(f"\n{SECONDS:g} s of chaos, {way}, CHAOS_SEED={SEED}")
+    kind = SecuredForumFleet if SECURED[way] else ForumFleet
     with (
         none_left((MARK, str(tmp_path))),
         ForumProcess(seed=SEED, forums=BOARDS, threads=60, comments=5) as forum,
-        ForumFleet(tmp_path, forum, rules=RULES) as fleet,
+        kind(tmp_path, forum, rules=RULES) as fleet,
     ):
         consumer = StreamConsumer(fleet.client, ForumFleetKeys().event_stream(OUTPUT))
         forum.control(latency_ms=20, error_rate=0.02, throttle_rate=0.01, rate=LIFE_PER_S, **CHANGES)
         fleet.wait_whole_again()
         fleet.watch.forget()
+        if isinstance(fleet, SecuredForumFleet):
+            fleet.forge(FORGED)
         chaos = Chaos(fleet, choices(SEED), say)
         chaos.rage(SECONDS)
         fleet.wait_whole_again()
@@ -130,4 +143,8 @@ def test_whatever_dies_the_whole_forum_is_stored_once_and_nobody_is_left(tmp_pat
         assert verdict.faults == []
         assert max(fleet.watch.most.values()) == 1, fleet.watch.crowds
         assert fleet.orphans() == []
+        if isinstance(fleet, SecuredForumFleet):
+            assert fleet.denied() == []
+            (refused,) = fleet.refused_messages()
+            assert refused.endswith(FORGED), "and nothing that the fleet has sent"
         assert fleet.stop() == []

@@ -83,7 +83,7 @@ class ToyFleet:
 
     def __init__(self, folder: Path, sizes: str, *, aof: bool = False, **environment: str) -> None:
         self.folder = folder
-        self.redis = RedisServer(aof=aof)
+        self.redis = self.new_redis(aof=aof)
         self._sizes = sizes
         self._more = environment
         self._running: list[Program] = []
@@ -94,6 +94,10 @@ class ToyFleet:
         mark = {MARK: str(self.folder)}
         self.environment = toy_environment(self.redis.url, self.folder / "data", TRAWL_FLEET=self._sizes, **mark, **self._more)
         return self
+
+    def new_redis(self, *, aof: bool) -> RedisServer:
+        """The server, not started yet."""
+        return RedisServer(aof=aof)
 
     def __exit__(self, *_: object) -> None:
         for running in self._running:
@@ -152,10 +156,17 @@ class ToyFleet:
 
     def program(self, name: str, *command: str) -> Program:
         """Start `python COMMAND` as a part of the fleet."""
+        return self._start(name, self.environment, *command)
+
+    def environment_of(self, kind: str) -> dict[str, str]:
+        """Of a `worker` or a `beat`."""
+        return self.environment
+
+    def _start(self, name: str, environment: dict[str, str], *command: str) -> Program:
         log = self.folder / f"{name}-{len(self._running)}.log"
-        started = Program([sys.executable, *command], self.environment, log)
+        started = Program([sys.executable, *command], environment, log)
         self._running.append(started)
         return started
 
     def _celery(self, name: str, *command: str) -> Program:
-        return self.program(name, "-m", "celery", "-A", "tasks", *command)
+        return self._start(name, self.environment_of(command[0]), "-m", "celery", "-A", "tasks", *command)

@@ -127,8 +127,10 @@ class RedisServer:
         return client
 
     def _new(self) -> Server:
-        config = ServerConfig(directory=self._directory, port=free_port(), password=secrets.token_hex(16), aof=self._aof)
-        return Server(self.binary, config)
+        return Server(self.binary, self._config(free_port()))
+
+    def _config(self, port: int) -> ServerConfig:
+        return ServerConfig(directory=self._directory, port=port, password=secrets.token_hex(16), aof=self._aof)
 
     def __enter__(self) -> RedisServer:
         return self.start()

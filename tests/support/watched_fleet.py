@@ -31,7 +31,7 @@ class WatchedFleet(ToyFleet):
         self.slots = [f"{spider}/{number}" for spider, size in self.sizes.items() for number in range(size)]
         self.nodes: dict[str, Program] = {}
         self.beats: list[Program] = []
-        self.keys = FleetKeys(prefix="trawl:fleet")
+        self.keys = FleetKeys()
         self._names, self._beats = nodes, beats
         self._stack = ExitStack()
 
@@ -73,7 +73,7 @@ class WatchedFleet(ToyFleet):
             wait_until(lambda node=node: " ready." in node.said(), node.said, timeout_s)  # type: ignore[misc]
 
     def frontier(self, spider: str) -> CrawlSnapshot:
-        return snapshot(self.client, spider, CrawlKeys.for_spider(spider, namespace=""))
+        return snapshot(self.client, spider, CrawlKeys.for_spider(spider))
 
     # who is there
 
