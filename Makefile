@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OTEL := $(VENV)/otel/.installed
+ATHERIS := $(VENV)/fuzz/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-all test-fast test-servers lint otel test-scrapy-redis try-scrapy test-real-forums chaos deaths fuzz living bench peers format docs docs-site test-docs pictures stack lock wheels release sbom licences audit containers test-containers clean
@@ -63,12 +64,17 @@ test-docs: $(STAMP) ## Run each command that README.md and docs/ print, as print
 test-real-forums: $(STAMP) ## Crawl forum software that others wrote, installed from a registry, against its own database (ONLY="misago" for some)
 	@ONLY="$(ONLY)" $(BIN)/python -m pytest -q -s tests/real_forums
 
-chaos: $(STAMP) ## Ten minutes of random deaths while a living forum is crawled; everything must be stored and told; then each way to die, and 1000 interleavings of exchanges (CHAOS_SECONDS=600 CHAOS_SEED=n)
+chaos: $(STAMP) ## Ten minutes of random deaths while a living forum is crawled; everything must be stored and told; then each way to die, and 1000 interleavings of exchanges (CHAOS_SECONDS=600 CHAOS_SEED=n CHAOS_SECURE=1: under TLS, Redis users and signed messages)
 	@CHAOS_SECONDS=$${CHAOS_SECONDS:-600} DEATHS=all $(BIN)/python -m pytest -q -s tests/faults/test_chaos.py tests/faults/test_deaths.py
 	@EXCHANGES=$${EXCHANGES:-1000} $(BIN)/python -m pytest -q tests/faults/test_exchange_properties.py
 
-fuzz: $(STAMP) ## Look for pages that cost more than their size, and bytes that a reader does not refuse, with other examples each time (MINUTES=5 a target)
-	@FUZZ_MINUTES=$(or $(MINUTES),5) $(BIN)/python -m pytest -q tests/attacks/test_reading_fuzzed.py tests/attacks/test_fuzzed_inputs.py tests/unit/redis_components/test_fuzzed_records.py
+$(ATHERIS): $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --target $(VENV)/fuzz --no-deps -c constraints.txt atheris 2>> $(VENV)/pip.log
+	@touch $@
+
+fuzz: $(ATHERIS) ## Look for pages that cost more than their size, and bytes that a reader does not refuse: MINUTES=5 of processor time a target, guided by coverage (ONLY=date for some); then other examples by structure
+	@$(BIN)/python -m tests.fuzz $(or $(MINUTES),5) "$(ONLY)"
+	@test -n "$(ONLY)" || FUZZ_MINUTES=$(or $(MINUTES),5) $(BIN)/python -m pytest -q tests/attacks/test_reading_fuzzed.py tests/attacks/test_fuzzed_inputs.py tests/unit/redis_components/test_fuzzed_records.py
 
 deaths: $(STAMP) ## Each way to die, of a crawler, a Redis, a fleet, any service, and what it costs, into benchmarks/results/ (about an hour)
 	@$(BIN)/python -m benchmarks kill_table deaths service_deaths unconsumed_items

@@ -41,6 +41,7 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_deaths\.py::.*\[(exit\ 1\ at\ start|node\ frozen\ and\ back|SIG(QUIT|TERM)\ worker|slot\ key\ deleted)\]
       | test_deaths\.py::.*\[(beat's\ lock\ deleted|beat\ killed|memory\ over\ its\ soft\ limit)\]
       | test_deaths\.py::.*\[(interpreter\ held|SIGSTOP\ crawler,\ its\ pool\ child\ killed)\]
+      | test_chaos\.py::.*\[plain\]
       | test_refusing_redis\.py::.*same_processes\[(NOREPLICAS|READONLY|NOPERM|MISCONF)\]
       | test_marked_secrets\.py
       | test_processes_and_time\.py::.*snapshot
