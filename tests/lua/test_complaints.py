@@ -67,13 +67,13 @@ def test_a_site_that_complained_is_sent_more_until_it_complains_or_half_an_hour_
 ) -> None:
     complain(one, 10)
     assert rate_now(redis_client) == pytest.approx(7, rel=0.02)
+    age(redis_client, 10)
+    assert rate_now(redis_client) == pytest.approx(10, rel=0.02), "in 10 s at the rate of which it complained"
+    age(redis_client, -8)
+    complain(one, 10)  # soon after the last one, at 8.5: its capacity is not what it was thought to be
+    assert slowed(redis_client) == pytest.approx(0.7 * 8.46, rel=0.02)
     age(redis_client, 20)
-    assert rate_now(redis_client) == pytest.approx(10, rel=0.02), "in 20 s at the rate of which it complained"
-    age(redis_client, -18)
-    complain(one, 10)  # soon after the last one, at 7.8: its capacity is not what it was thought to be
-    assert slowed(redis_client) == pytest.approx(0.7 * 7.81, rel=0.02)
-    age(redis_client, 20)
-    assert rate_now(redis_client) == pytest.approx(0.85 * 7.81, rel=0.02)
+    assert rate_now(redis_client) == pytest.approx(0.85 * 8.46, rel=0.02), "in 20 s from then on"
     age(redis_client, 1801)
     assert rate_now(redis_client) is None
     for n in range(100):
@@ -87,9 +87,9 @@ def test_near_the_rate_that_a_site_is_known_to_take_it_is_sent_a_little_less_and
     redis_client: redis.Redis, one: Owner
 ) -> None:
     complain(one, 10)
-    age(redis_client, 15)
-    complain(one, 10)  # at 9.95, before it was tried whether it takes more
-    assert slowed(redis_client) == pytest.approx(0.9 * 0.97 * 9.95, rel=0.02)
+    age(redis_client, 8)
+    complain(one, 10)  # at 9.98, before it was tried whether it takes more
+    assert slowed(redis_client) == pytest.approx(0.9 * 0.97 * 9.98, rel=0.02)
     for seconds in (20, 40, 80, 120):
         age(redis_client, seconds)
         assert rate_now(redis_client) == pytest.approx(0.97 * 9.95, rel=0.02), (
@@ -104,12 +104,12 @@ def test_a_single_refusal_with_a_time_counts_only_where_more_was_tried_than_the_
     complain(one, 10, single=True)
     assert rate_now(redis_client) is None
     complain(one, 10)
-    age(redis_client, 5)
+    age(redis_client, 4)
     complain(one, 10, single=True)
     assert slowed(redis_client) == pytest.approx(7)
-    age(redis_client, 20)
+    age(redis_client, 6)
     complain(one, 10, single=True)
-    assert slowed(redis_client) == pytest.approx(9, rel=0.02)
+    assert slowed(redis_client) == pytest.approx(9, rel=0.05)
 
 
 def test_a_site_that_can_do_more_than_it_did_is_found_out(redis_client: redis.Redis, one: Owner) -> None:
@@ -123,18 +123,19 @@ def test_a_site_that_can_do_more_than_it_did_is_found_out(redis_client: redis.Re
 
 
 @pytest.mark.parametrize("single", [False, True])
-@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.8])
+@pytest.mark.parametrize(("share", "sent"), [(0.1, 44), (0.3, 8), (0.5, 44), (0.8, 8)])
 def test_the_fleet_settles_within_a_tenth_of_what_a_site_takes_whatever_share_of_the_rest_it_refuses(
-    redis_client: redis.Redis, one: Owner, share: float, single: bool
+    redis_client: redis.Redis, one: Owner, share: float, sent: float, single: bool
 ) -> None:
-    complain(one, 44)
+    """Also where a hiccup at the beginning made the first estimate too low."""
+    complain(one, sent)
     rates, refused, last = [], 0.0, 0
     for second in range(120):
         age(redis_client, 1)
-        rates.append(rate_now(redis_client) or 44)
+        rates.append(rate_now(redis_client) or sent)
         refused += share * max(0.0, rates[-1] - CAPACITY)
         if refused >= 1:
-            complain(one, 44, single=single and second > last + 5)
+            complain(one, sent, single=single and second > last + 5)
             refused, last = 0.0, second
     settled = sum(rates[60:]) / 60
     assert settled == pytest.approx(CAPACITY, rel=0.1)

@@ -8,7 +8,7 @@ local MOST_FIELDS = 400
 local LONGEST_LOOK_MS = 5000 -- between two looks at a lane that waits: an operator may have changed its limits
 local BUCKETS = 60
 local SLOWER, SLOWEST, ONE_COMPLAINT_MS = 0.7, 0.2, 2000 -- see `slow_down`
-local RETURN_S, LONGEST_RETURN_S = 20, 120 -- see `slowed_rate`
+local FIRST_RETURN_S, RETURN_S, LONGEST_RETURN_S = 10, 20, 120 -- see `next_curve`
 local JITTER = 1.05 -- requests arrive up to 50 ms later than they should (25 by LATE_S in timed_leases.py, the rest on their ways): so much farther apart, and no second has more than the rate
 local FIRST_WAIT_MS, LONGEST_WAIT_MS, PEACE_MS = 60000, 86400000, 1800000
 
@@ -45,7 +45,7 @@ local function tell_limits(limits, lane, now)
 end
 
 -- The rate to which complaints have lowered a lane, nil where there were none in half an hour: `slowed` at `slowed_at`, and since then on the curve of CUBIC (RFC
--- 9438) to `slowed_top`: quickly near it, slowly past it after `slowed_return` seconds, then faster and faster. A straight line of the same mean would complain
+-- 9438) to `slowed_top`: quickly near it, slowly past it after `slowed_return` s, then faster and faster. A straight line of the same mean would complain
 -- twice as often, one that complains as often lies a tenth lower.
 local function slowed_rate(known, now)
   local rate, at, top = tonumber(known[1] or nil), tonumber(known[2] or nil), tonumber(known[3] or nil)
@@ -55,12 +55,14 @@ local function slowed_rate(known, now)
   return math.max(rate, top - gap * left ^ 3)
 end
 
--- Where the next curve leads, the share of it at which it begins, and how long it takes: after a complaint at the rate `from`, `since_s` after the last one.
+-- Where the next curve leads, the share of it at which it begins, and how long it takes: after a complaint at the rate `from`, `since_s` after the last one (nil:
+-- the first one). What was sent at first is known roughly, so whether the site takes more is soon tried.
 local function next_curve(known, from, since_s)
+  if not since_s then return from, SLOWER, FIRST_RETURN_S end
   local top, return_s = tonumber(known[3] or nil), tonumber(known[4] or nil) or RETURN_S
   if from < 0.9 * top or from > 1.3 * top then return 0.85 * from, SLOWER / 0.85, RETURN_S end -- its capacity is not known any more
-  if since_s < return_s then return 0.97 * from, 0.9, return_s end -- a little less than was thought
-  return (top + from) / 2, 0.9, math.min(2 * return_s, LONGEST_RETURN_S) -- it took `top` all the time: less often asked whether it takes more
+  if since_s < return_s then return 0.97 * from, 0.9, math.max(return_s, RETURN_S) end -- a little less than was thought
+  return (top + from) / 2, 0.9, math.max(RETURN_S, math.min(2 * return_s, LONGEST_RETURN_S)) -- it took `top` all the time: more is tried less often
 end
 
 -- A site complained: by 429 or 503, by an answer that did not come, or by one that took far longer than before. Its rate is multiplied by 0.7, or by 0.9 near the
@@ -74,8 +76,7 @@ local function slow_down(limits, lane, rate, now, single)
   if (single and not is_trying) or (slowed and since_ms < ONE_COMPLAINT_MS) then return end
   local own = tonumber(string.match(redis.pcall('HGET', limits, lane) or '', '"rate":([%d.e+-]+)') or nil)
   local from = math.min(slowed or rate, own or math.huge)
-  local top, share, return_s = from, SLOWER, RETURN_S
-  if slowed then top, share, return_s = next_curve(known, from, since_ms / 1000) end
+  local top, share, return_s = next_curve(known, from, slowed and since_ms / 1000)
   local lowered = math.max(top * share, math.min(SLOWEST, from))
   redis.call('HSET', state, 'slowed', string.format('%.4f', lowered), 'slowed_at', now, 'slowed_top', string.format('%.4f', math.max(top, lowered)), 'slowed_return', return_s)
   redis.call('EXPIRE', state, STATE_S)
