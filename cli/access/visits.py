@@ -21,5 +21,6 @@ def visit_limits(url: str, site: str | None = None) -> VisitLimits | None:
     running = running_url()
     if running is None:
         return None
-    known = site or next((one.name for one in load_all()[0] if place_of(url) in one.places), None)
-    return VisitLimits(LanePermits(connect(running), limits_key()), known)
+    known = next((one for one in load_all()[0] if one.name == site or (not site and place_of(url) in one.places)), None)
+    name, lane = (known.name, known.politeness.lane) if known else (site, None)
+    return VisitLimits(LanePermits(connect(running), limits_key()), name, lane)

@@ -184,7 +184,7 @@ def _forget(breakers: Breakers, known: Mapping[str, Breaker], now: float, right:
 async def _probe_all(client: redis.Redis, sites: Sequence[tuple[Site, str, str]]) -> dict[str, str | NotNow | None]:
     async def one(site: Site, kind: str, cause: str) -> str | NotNow | None:
         _careful.set(cause == Cause.HUNG)
-        limits = VisitLimits(LanePermits(client, limits_key()), site.name)
+        limits = VisitLimits(LanePermits(client, limits_key()), site.name, site.politeness.lane)
         try:
             return await asyncio.wait_for(probe(site, kind, limits), PROBE_S)
         except NotNow as wait:

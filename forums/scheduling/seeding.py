@@ -142,7 +142,7 @@ class _Look:
         now, states, ledger = server_time(client), ForumStates(client), Ledger(client)
         spent = ledger.spent([one.name for one in sites], now)
         ledger.say_budgets({one.name: one.schedule.requests_per_hour for one in sites})
-        say_limits(client, sites)
+        say_limits(client, load_all()[0] if any(one.politeness.lane for one in sites) else sites)  # all that share it
         dues = {}
         for one in sites:
             ids = {f"{one.name}/{forum}": forum for forum in _watched(client, one)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 import redis
 
@@ -13,21 +14,55 @@ from redis_components.frontier.quiet_hours import parse_quiet_hours
 from redis_components.keys import limits_key
 
 BY_FILE = "the site file"
+N = TypeVar("N", int, float)
 
 
 def say_limits(client: redis.Redis, sites: Iterable[Site]) -> list[str]:
-    """Set what the files say; the sites that changed. What an operator has set (`trawl limit`) counts more than the file."""
+    """Set what the files say; the lanes that changed. What an operator has set (`trawl limit`) counts more than the files."""
     key, changed = limits_key(), []
     known = limits.read(client, key)
-    for site in sites:
-        now, wanted = known.get(site.name), _limits_of(site)
+    for lane, wanted in _limits_of_lanes(sites).items():
+        now = known.get(lane)
         by_operator = now is not None and now.by not in ("", BY_FILE)
         of_file = now is not None and now.by == BY_FILE
         if by_operator or now == wanted or (wanted is None and not of_file):
             continue
-        limits.change(client, key, site.name, wanted or LaneLimits())  # a wait that the site asked for stays
-        changed.append(site.name)
+        limits.change(client, key, lane, wanted or LaneLimits())  # a wait that the site asked for stays
+        changed.append(lane)
     return changed
+
+
+def _limits_of_lanes(sites: Iterable[Site]) -> dict[str, LaneLimits | None]:
+    """Of each site, and of each lane that some share; a site that shares one has no limits under its name."""
+    lanes: dict[str, LaneLimits | None] = {}
+    for site in sites:
+        lanes.setdefault(site.name, None)
+        lane, wanted = site.politeness.lane or site.name, _limits_of(site)
+        if wanted is not None:
+            shared = lanes.get(lane)
+            lanes[lane] = wanted if shared is None else _strictest(shared, wanted)
+    return lanes
+
+
+def _strictest(one: LaneLimits, other: LaneLimits) -> LaneLimits:
+    """The lower number of each limit; the quiet hours of the first that has some."""
+    windows = sorted({window for _, window in (*one.quotas, *other.quotas)})
+    quiet = one if one.quiet else other
+    return LaneLimits(
+        rate=_lower(one.rate, other.rate),
+        burst=min(one.burst, other.burst),
+        concurrency=_lower(one.concurrency, other.concurrency),
+        weight=max(one.weight, other.weight),
+        quotas=tuple((n, window) for window in windows if (n := _lower(one.within(window), other.within(window))) is not None),
+        quiet=quiet.quiet,
+        zone=quiet.zone,
+        offsets=quiet.offsets,
+        by=BY_FILE,
+    )
+
+
+def _lower(one: N | None, other: N | None) -> N | None:
+    return min((number for number in (one, other) if number is not None), default=None)
 
 
 def _limits_of(site: Site) -> LaneLimits | None:

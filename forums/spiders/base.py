@@ -94,6 +94,8 @@ def page_request(
         "site": site.name,  # the name by which `trawl pause --site` knows it, and whose manners it follows
         "page": {"kind": kind, "forum": forum, "thread": thread, "number": number},
     }
+    if site.politeness.lane:
+        meta["lane"] = site.politeness.lane
     if left_out is not None:
         meta["page"] |= msgspec.to_builtins(left_out)
     if conditional is not None and asking.method == "GET":

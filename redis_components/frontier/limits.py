@@ -1,7 +1,7 @@
 """Limits of lanes: how often and how many at a time requests are sent to one site, by all processes together.
 
-A lane is named by `meta["lane"]` of a request, else by `meta["site"]`, else by its URL: `host:port`, host, or one of the host's
-parent domains, the first that has limits. Limits hold for all crawls of a namespace.
+A request belongs to the first lane that has limits of: its `meta["lane"]`, its `meta["site"]`, `host:port` of its URL, the
+host, and the host's parent domains. Limits hold for all crawls of a namespace.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ class KnownLimits:
 
 def lane_names(meta: Mapping[str, Any], url: str) -> Iterator[str]:
     """The lanes that a request may belong to, the nearest first."""
-    named = meta.get("lane")
-    return names_of(named if isinstance(named, str) and named else meta.get("site"), url)
+    yield from (name for name in (meta.get("lane"), meta.get("site")) if isinstance(name, str) and name)
+    yield from names_of(None, url)
 
 
 def default_lane(meta: Mapping[str, Any], url: str) -> str:

@@ -136,6 +136,23 @@ def test_a_site_file_sets_limits_and_an_operator_counts_more(
     assert told("[politeness]\nmax_rate = 3\n")["one"].by == "ops@host"
 
 
+def test_sites_share_a_lane_with_the_lowest_of_their_limits(
+    redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
+    (tmp_path / "one.toml").write_text(SITE + "[politeness]\nmax_rate = 3\nmax_per_day = 100\nmax_per_hour = 9\n")
+    assert say_limits(redis_client, load_all()[0]) == ["one"]
+    (tmp_path / "one.toml").write_text(SITE + '[politeness]\nlane = "host"\nmax_rate = 3\nmax_per_day = 100\nmax_per_hour = 9\n')
+    (tmp_path / "two.toml").write_text(
+        SITE + '[politeness]\nlane = "host"\nmax_rate = 5\nmax_concurrency = 2\nmax_per_day = 50\n'
+    )
+    (tmp_path / "three.toml").write_text(SITE + '[politeness]\nlane = "host"\n')
+    assert sorted(say_limits(redis_client, load_all()[0])) == ["host", "one"]
+    assert say_limits(redis_client, load_all()[0]) == [], "nothing has changed"
+    shared = LaneLimits(rate=3, concurrency=2, quotas=((9, HOUR_MS), (50, DAY_MS)), by=BY_FILE)
+    assert limits.read(redis_client, limits_key()) == {"one": LaneLimits(), "host": shared}
+
+
 @pytest.mark.parametrize(
     ("meta", "url", "lane"),
     [
@@ -159,7 +176,8 @@ def test_the_nearest_name_that_has_limits_is_the_lane() -> None:
     assert known.lane_of({}, "http://a.example.org:81/") == "a.example.org"
     assert known.lane_of({}, "http://b.example.org/") == "example.org"
     assert known.lane_of({"site": "books"}, "http://b.example.org/") == "books"
-    assert known.lane_of({"site": "others"}, "http://b.example.org/") == ""
+    assert known.lane_of({"site": "others"}, "http://b.example.org/") == "example.org", "whoever limits a domain means all of it"
+    assert known.lane_of({"site": "others", "lane": "books"}, "http://b.example.org/") == "books"
     assert known.lane_of({}, "http://example.com/version") == ""
 
 

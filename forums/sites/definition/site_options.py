@@ -9,6 +9,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from redis_components.errors import ConfigError
+from redis_components.frontier.limits import is_name
 from redis_components.frontier.quiet_hours import parse_quiet_hours
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
@@ -93,6 +94,18 @@ class Politeness(BaseModel):
         default=None,
         description="hours in which nothing is sent, as `01:00-06:00`; in `time_zone`, or with a zone behind them",
     )
+
+    lane: str | None = Field(
+        default=None,
+        description="name under which sites share the limits of all crawlers, as those on one server; the lowest of theirs count",
+    )
+
+    @field_validator("lane")
+    @classmethod
+    def _lane(cls, name: str | None) -> str | None:
+        if name is not None and not is_name(name):
+            raise ValueError(f"{name!r} is not a name: write it without spaces, '@' and '|'")
+        return name
 
     @field_validator("quiet_hours")
     @classmethod

@@ -28,11 +28,11 @@ class NotNow(TrawlError):
 
 
 class VisitLimits:
-    """Of one visitor, who sends one request at a time. `site` names the site's file, where one is known."""
+    """Of one visitor, who sends one request at a time. `site` names the site's file, where one is known; `lane` is from it."""
 
-    def __init__(self, permits: LanePermits, site: str | None = None) -> None:
+    def __init__(self, permits: LanePermits, site: str | None = None, lane: str | None = None) -> None:
         self._permits = permits
-        self._meta: dict[str, Any] = {"site": site} if site else {}
+        self._meta: dict[str, Any] = {"site": site, "lane": lane}
         self._lane = ""
 
     async def begin(self, url: str) -> None:
