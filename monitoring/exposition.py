@@ -49,7 +49,14 @@ class FleetCollector(Collector):
 # comment that Prometheus reads the type from get it, too. For the same reason OpenMetrics is never served: in that format such
 # a counter would be an error.
 _OLD_NAMES = "collector_"
-_number: Callable[[float], str] = floatToGoString
+
+
+def _number(value: float) -> str:
+    """As prometheus-client writes it; below a million, as nearly all are, that is what Python writes."""
+    return repr(float(value)) if -1e6 < value < 1e6 else _written(value)
+
+
+_written: Callable[[float], str] = floatToGoString
 
 
 def _histograms(spec: MetricSpec, view: Overview) -> Iterator[Metric]:
@@ -69,6 +76,30 @@ def exposition(registry: CollectorRegistry) -> bytes:
     return "".join(line for metric in registry.collect() for line in _lines(metric)).encode()
 
 
+class _Series:
+    """The lines of one metric. Their beginnings are kept: between two scrapes few series come or go."""
+
+    def __init__(self, spec: MetricSpec) -> None:
+        self._samples = spec.samples
+        self._head = _head(spec.name, spec.help, spec.kind)
+        self._order = sorted(range(len(spec.labels)), key=lambda place: spec.labels[place])
+        form = ",".join(f'{spec.labels[place]}="%s"' for place in self._order)
+        self._form = f"{spec.name}{f'{{{form}}}' if form else ''} "
+        self._begins: dict[tuple[str, ...], str] = {}
+
+    def lines(self, view: Overview) -> list[str]:
+        """Its head and its samples; nothing where there are none."""
+        begins = self._begins
+        lines = [f"{begins.get(values) or self._begin(values)}{_number(value)}\n" for values, value in self._samples(view)]
+        if len(begins) > 2 * len(lines) + _SPARE:
+            self._begins = {}  # most of them are gone
+        return [self._head, *lines] if lines else []
+
+    def _begin(self, values: tuple[str, ...]) -> str:
+        begin = self._begins[values] = self._form % tuple([_escaped(values[place]) for place in self._order])
+        return begin
+
+
 def text_of(view: Overview) -> bytes:
     """The same text of a view, without an object for each sample: with 10,000 boards those were two thirds of the time. A test
     compares both.
@@ -77,14 +108,8 @@ def text_of(view: Overview) -> bytes:
     for spec in METRICS:
         if spec.kind == "histogram":
             parts += [line for metric in _histograms(spec, view) for line in _lines(metric)]
-            continue
-        order = sorted(range(len(spec.labels)), key=lambda place: spec.labels[place])
-        form = ",".join(f'{spec.labels[place]}="%s"' for place in order)
-        form = f"{spec.name}{f'{{{form}}}' if form else ''} %s\n"
-        lines = [form % (*[_escaped(values[place]) for place in order], _number(value)) for values, value in spec.samples(view)]
-        if lines:
-            parts.append(_head(spec.name, spec.help, spec.kind))
-            parts += lines
+        else:
+            parts += _SERIES[spec.name].lines(view)
     parts += [line for metric in families(view) for line in _lines(metric)]
     return "".join(parts).encode()
 
@@ -116,3 +141,7 @@ def _escaped(value: str) -> str:
     if '"' not in value and "\\" not in value and "\n" not in value:
         return value
     return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+_SPARE = 1000
+_SERIES = {spec.name: _Series(spec) for spec in METRICS if spec.kind != "histogram"}

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from forums.overview import Overview
+from forums.overview import BoardView, Overview
 from forums.state.request_ledger import Purpose
 
 from .lane_metrics import LANE_METRICS
 from .metric_spec import MetricSpec, Samples, number, of_crawl, stat
 
+MOST_BOARDS = 10_000
+"""Boards that have series of their own; the figures of sites count all."""
 
-def _by_site(view: Overview, sites: Iterable[str]) -> Samples:
-    """How often each site is named; 0 for the others that are watched."""
-    counts = Counter(sites)
+
+def _shown(view: Overview) -> Sequence[BoardView]:
+    """By id, so that the same boards are shown each time."""
+    return view.sites.boards[:MOST_BOARDS]
+
+
+def _stale(view: Overview) -> Samples:
+    counts = Counter(one.watched.site for one in view.sites.stale)
     return [((site,), counts[site]) for site in view.sites.names]
 
 
@@ -36,9 +43,9 @@ SITE_METRICS: tuple[MetricSpec, ...] = (
         help="Time since the last scan of the forum's list that did not fail began.",
         labels=("site", "forum"),
         samples=lambda view: [
-            ((one.watched.site, one.watched.forum), max(0.0, view.now - one.state.scanned_at))
-            for one in view.sites.boards
-            if one.state.scanned_at is not None
+            ((watched.site, watched.forum), round(max(0.0, view.now - at), 3))
+            for watched in [one.watched for one in _shown(view)]
+            if (at := watched.state.scanned_at) is not None
         ],
     ),
     MetricSpec(
@@ -47,29 +54,37 @@ SITE_METRICS: tuple[MetricSpec, ...] = (
         help="How long the forum's next scan is due; 0: not yet. It grows while nobody seeds, too.",
         labels=("site", "forum"),
         samples=lambda view: [
-            ((one.watched.site, one.watched.forum), one.watched.overdue_s(view.now)) for one in view.sites.boards
+            ((watched.site, watched.forum), round(watched.overdue_s(view.now), 3) if watched.due_at < view.now else 0.0)
+            for watched in [one.watched for one in _shown(view)]
         ],
+    ),
+    MetricSpec(
+        name="trawl_forums",
+        kind="gauge",
+        help="Forums that are watched. The age and the delay of single ones are shown of 10,000 in all.",
+        labels=("site",),
+        samples=lambda view: [((site,), float(one.boards)) for site, one in view.sites.tallies.items()],
     ),
     MetricSpec(
         name="trawl_forums_stale",
         kind="gauge",
         help="Forums that are overdue for 5 min, and for longer than they were to wait, although nobody holds their site.",
         labels=("site",),
-        samples=lambda view: _by_site(view, [one.watched.site for one in view.sites.stale]),
+        samples=_stale,
     ),
     MetricSpec(
         name="trawl_forum_gaps",
         kind="gauge",
         help="Forums of which a scan did not come to what was known: threads may be missing until a deeper one has been.",
         labels=("site",),
-        samples=lambda view: _by_site(view, [one.watched.site for one in view.sites.boards if one.state.gap_at is not None]),
+        samples=lambda view: [((site,), float(one.with_gap)) for site, one in view.sites.tallies.items()],
     ),
     MetricSpec(
         name="trawl_forums_failing",
         kind="gauge",
         help="Forums whose last scan failed.",
         labels=("site",),
-        samples=lambda view: _by_site(view, [one.watched.site for one in view.sites.boards if one.fails]),
+        samples=lambda view: [((site,), float(one.failing)) for site, one in view.sites.tallies.items()],
     ),
     MetricSpec(
         name="trawl_site_requests_last_hour",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+import msgspec
+
 from forums.records.start_tasks import RECENT
-from forums.state.forum_states import ForumState, WatchedForum
+from forums.state.forum_states import STALE_S, ForumState, WatchedForum
 from redis_components.frontier.holds import Hold
 
 SOON_S = 10.0  # twice the time between two rounds of the seeder: a board that is due for less is not late
@@ -28,8 +29,7 @@ class BoardState(StrEnum):
 BAD_STATES = frozenset({BoardState.NOT_SCANNED, BoardState.STALE, BoardState.FAILING, BoardState.GAP})
 
 
-@dataclass(frozen=True, kw_only=True)
-class BoardView:
+class BoardView(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # 10,000 of them are made for each scrape
     """A board of a forum at one moment (`now`: epoch seconds by Redis's clock)."""
 
     watched: WatchedForum
@@ -73,6 +73,8 @@ class BoardView:
     @property
     def is_stale(self) -> bool:
         """Whether it is overdue although nobody holds it and its site may be asked."""
+        if self.watched.due_at >= self.now - STALE_S:  # most are not: the rest is not asked
+            return False
         return self.word == BoardState.STALE
 
     @property

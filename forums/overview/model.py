@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from forums.state.foreign_values import Foreign
 from forums.state.publication_delays import DelayHistogram
@@ -110,6 +111,14 @@ class ServiceView:
         return not (waiting or crawl.leased or crawl.leased_tasks or crawl.items)
 
 
+class BoardTally(NamedTuple):
+    """Of one site."""
+
+    boards: int
+    with_gap: int
+    failing: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class SitesView:
     """The sites: their breakers, what has drifted, their files, their boards and their budgets."""
@@ -134,9 +143,24 @@ class SitesView:
         return tuple(sorted((one for one in self.boards if one.is_stale), key=lambda one: one.watched.due_at))
 
     @cached_property
+    def tallies(self) -> Mapping[str, BoardTally]:
+        """How many boards each site that is watched has, and how many are not well: one pass over all of them."""
+        found: dict[str, list[int]] = {}
+        for one in self.boards:
+            watched = one.watched
+            if (of_site := found.get(watched.site)) is None:
+                of_site = found[watched.site] = [0, 0, 0]
+            of_site[0] += 1
+            if watched.state.gap_at is not None:
+                of_site[1] += 1
+            if watched.state.errors and one.fails:
+                of_site[2] += 1
+        return {site: BoardTally(*found[site]) for site in sorted(found)}
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The sites that are watched."""
-        return tuple(sorted({one.watched.site for one in self.boards}))
+        return tuple(self.tallies)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from threading import Thread
 from typing import TypeVar
 
 import redis
 
 from forums.state.database_identity import DatabaseNote
 from forums.state.foreign_values import Foreign, find
-from forums.state.forum_states import ForumStates, WatchedForum
+from forums.state.forum_states import WatchedForum
 from forums.state.output_troubles import output_troubles
 from forums.state.publication_delays import PublicationDelays
 from forums.state.request_ledger import Ledger, Spent
 from forums.state.services import FORUM_LIST
 from forums.state.site_breakers import Breakers, drifted, wrong_files
+from forums.state.watched_forums import WatchedForums
 from redis_components.crawl_admin.group_states import group_states
-from redis_components.crawl_admin.inspector import CrawlSnapshot, empty_snapshot, snapshot
+from redis_components.crawl_admin.inspector import CrawlSnapshot, empty_snapshot, snapshots
 from redis_components.crawl_admin.lanes import look
 from redis_components.crawl_admin.process_stats import sums
 from redis_components.fleet.autoscaling import Autoscaling
@@ -74,8 +77,8 @@ T = TypeVar("T")
 
 class OverviewReader:
     """Reads as often as it is asked to. `services`: the spiders of the fleet with the size of each until somebody scales it, if
-    known; None: those of TRAWL_FLEET. What is slow to find, foreign values and the server's faults, is looked for every
-    `find_every_s` seconds at most.
+    known; None: those of TRAWL_FLEET. What is slow to find, foreign values, is looked for at the first reading, and then every
+    `find_every_s` seconds at most, by a thread; 0: at every reading.
     """
 
     def __init__(
@@ -84,33 +87,46 @@ class OverviewReader:
         self._client = client
         self._services = services
         self._find_every_s = find_every_s
-        self._found: tuple[tuple[Finding, ...], tuple[Foreign, ...]] = (), ()
+        self._foreign: tuple[Foreign, ...] | None = None
         self._find_at = 0.0  # monotonic
+        self._finder: Thread | None = None
+        self._boards = WatchedForums(client)
 
     def read(self) -> Overview:
         """Raises `redis.RedisError` when Redis does not answer, ConfigError for a wrong TRAWL_FLEET."""
         declared = dict(declared_fleet(self._client) if self._services is None else self._services)
-        return _Reading(self._client, declared).overview(self._find)
+        return _Reading(self._client, declared, self._boards).overview(self._find)
 
     def read_sites(self, site: str | None = None) -> Overview:
         """The sites alone, or one of them. Raises `redis.RedisError` when Redis does not answer."""
-        return _Reading(self._client, {}).of_sites(site)
+        return _Reading(self._client, {}, self._boards).of_sites(site)
 
     def _find(self, reading: _Reading, services: list[str]) -> tuple[tuple[Finding, ...], tuple[Foreign, ...]]:
-        if not self._find_every_s or time.monotonic() >= self._find_at:
-            found = reading.part("server", lambda: health.look(self._client)) or []
-            foreign = reading.part("foreign", lambda: find(self._client, services)) or []
-            self._found = tuple(found), tuple(foreign)
+        """The server's faults, and foreign values: those asks for every field, so who reads often does not wait for it."""
+        server = reading.part("server", lambda: health.look(self._client)) or []
+        due = time.monotonic() >= self._find_at
+        if self._foreign is None or not self._find_every_s:
+            self._foreign = tuple(reading.part("foreign", lambda: find(self._client, services)) or [])
             self._find_at = time.monotonic() + self._find_every_s
-        return self._found
+        elif due and not (self._finder and self._finder.is_alive()):
+            self._finder = Thread(target=self._find_again, args=(services,), daemon=True)
+            self._finder.start()
+        return tuple(server), self._foreign
+
+    def _find_again(self, services: list[str]) -> None:
+        """What is found stands in the next reading."""
+        with suppress(redis.RedisError, OSError, ValueError):  # the next reading says it
+            self._foreign = tuple(find(self._client, services))
+        self._find_at = time.monotonic() + self._find_every_s
 
 
 class _Reading:
     """One reading, and which of its parts failed."""
 
-    def __init__(self, client: redis.Redis, declared: Mapping[str, int | None]) -> None:
+    def __init__(self, client: redis.Redis, declared: Mapping[str, int | None], boards: WatchedForums) -> None:
         self._client = client
         self._declared = declared
+        self._boards = boards
         self._started = time.monotonic()
         self._unreadable: dict[str, str] = {}
         self._registry = Registry(client)
@@ -172,9 +188,9 @@ class _Reading:
         self, names: list[str], records: Mapping[str, CrawlRecord], crawlers: list[CrawlerRecord], held: list[Held]
     ) -> list[ServiceView]:
         sizes = {**self._declared, **(self.part("sizes", self._registry.desired) or {})}
-        views = []
+        views, crawls = [], self._snapshots(names, records)
         for name in names:
-            crawl = self.part(name, partial(self._snapshot, name, records.get(name)))
+            crawl = self.part(name, partial(_or_raise, crawls[name]))
             size = sizes.get(name) if name in self._declared else 0
             fault = "" if crawl else self._unreadable[name]
             view = ServiceView.of(crawl or empty_snapshot(name), size, crawlers, held, self._now, fault=fault)
@@ -201,8 +217,9 @@ class _Reading:
         found = self.part(view.name, lambda: group_states(self._client, keys, self._now, most=MOST_GROUPS))
         return replace(view, groups=tuple(found or ()))
 
-    def _snapshot(self, name: str, record: CrawlRecord | None) -> CrawlSnapshot | None:
-        return snapshot(self._client, name, record=record) if record else snapshot(self._client, name, CrawlKeys.for_spider(name))
+    def _snapshots(self, names: list[str], records: Mapping[str, CrawlRecord]) -> dict[str, CrawlSnapshot | redis.ResponseError]:
+        crawls = [(name, records[name].keys if name in records else CrawlKeys.for_spider(name)) for name in names]
+        return snapshots(self._client, [(name, keys, records.get(name)) for name, keys in crawls])
 
     def _kept(self, views: list[ServiceView], crawlers: list[CrawlerRecord]) -> tuple[ServiceView, ...]:
         """Those of the fleet; of one that was removed, what it has left behind."""
@@ -222,7 +239,7 @@ class _Reading:
 
     def _sites(self, site: str | None = None, crawls: Sequence[CrawlKeys] = ()) -> SitesView:
         client, now = self._client, self._now
-        watched = self.part("boards", lambda: ForumStates(client).watched(site)) or []
+        watched = self.part("boards", lambda: self._boards.look(site)) or []
         sites = sorted({one.site for one in watched})
         spent = self.part("requests", lambda: Ledger(client).spent(sites, now)) or {}
         budgets = self.part("budgets", lambda: Ledger(client).budgets(sites)) or {}
@@ -232,7 +249,7 @@ class _Reading:
             breakers=self.part("breakers", Breakers(client).open_ones) or {},
             drifts=self.part("drift", partial(drifted, client)) or {},
             wrong_files=wrong,
-            boards=tuple(_board(one, now, held, wrong, budgets, spent) for one in watched),
+            boards=_boards(watched, now, held, wrong, budgets, spent),
             spent=spent,
             budgets=budgets,
             delays=self.part("delays", PublicationDelays(client).read) or {},
@@ -240,20 +257,35 @@ class _Reading:
         )
 
 
-def _board(
-    watched: WatchedForum,
+def _or_raise(found: T | redis.ResponseError) -> T:
+    if isinstance(found, redis.ResponseError):
+        raise found
+    return found
+
+
+def _boards(
+    all_watched: Sequence[WatchedForum],
     now: float,
     held: Mapping[str, Hold],
     wrong: Mapping[str, str],
     budgets: Mapping[str, float],
     spent: Mapping[str, Spent],
-) -> BoardView:
-    site = watched.site
-    over = site in budgets and site in spent and spent[site].total >= budgets[site]
-    return BoardView(
-        watched=watched,
-        now=now,
-        hold=held.get(site),
-        wrong_file=wrong.get(site, ""),
-        over_budget=spent[site].compared(budgets[site]) if over else "",
+) -> tuple[BoardView, ...]:
+    """What a site says of all its boards is looked up once."""
+    over = {
+        site: spent[site].compared(budget) for site, budget in budgets.items() if site in spent and spent[site].total >= budget
+    }
+    if not (held or wrong or over):
+        return tuple([BoardView(watched=one, now=now) for one in all_watched])
+    return tuple(
+        [
+            BoardView(
+                watched=one,
+                now=now,
+                hold=held.get(one.site),
+                wrong_file=wrong.get(one.site, ""),
+                over_budget=over.get(one.site, ""),
+            )
+            for one in all_watched
+        ]
     )

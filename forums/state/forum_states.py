@@ -15,7 +15,7 @@ from redis_components.keys import CrawlKeys
 from redis_components.server.replies import as_bytes, beginning_with
 from redis_components.server.stored_values import Amount, Count, Epoch, decoded, is_foreign, number, readable
 
-_AT_ONCE = 500
+_AT_ONCE = 1000
 
 
 class ForumState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):  # gc: 10,000 set off the collector
@@ -74,7 +74,7 @@ class ForumStates:
         """The states of these forums; a fresh one where nothing, or nothing readable, is known."""
         names = list(ids)
         found = self._read(names) if names else []
-        return {name: _state(text) for name, text in zip(names, found, strict=True)}
+        return {name: state_or_fresh(text) for name, text in zip(names, found, strict=True)}
 
     def _read(self, names: list[str]) -> list[bytes | None]:
         try:
@@ -92,20 +92,19 @@ class ForumStates:
 
     def all(self, site: str | None = None) -> dict[str, ForumState]:
         """Every forum that is known, or those of a site, in the order of their ids. Read in steps."""
-        return readable(self._scan(self._keys.forum_states(), site), lambda _, text: _state(text))
-
-    def watched(self, site: str | None = None) -> list[WatchedForum]:
-        """Every forum that is watched, or those of a site, in the order of their ids."""
-        dues = self.dues(site)
-        states = self.read(dues)
-        return [
-            WatchedForum(site=name.partition("/")[0], forum=name.partition("/")[2], state=states[name], due_at=at)
-            for name, at in dues.items()
-        ]
+        return readable(self.raw_states(site), lambda _, text: state_or_fresh(text))
 
     def dues(self, site: str | None = None) -> dict[str, float]:
         """When each forum that is watched is due by the policy (epoch s), by id in their order; of all sites, or of one."""
-        return readable(self._scan(self._keys.forum_dues(), site), due_of)
+        return readable(self.raw_dues(site), due_of)
+
+    def raw_dues(self, site: str | None = None) -> dict[bytes, bytes]:
+        """The same as it stands in Redis."""
+        return self._scan(self._keys.forum_dues(), site)
+
+    def raw_states(self, site: str | None = None) -> dict[bytes, bytes]:
+        """The states as they stand in Redis, read in steps."""
+        return self._scan(self._keys.forum_states(), site)
 
     def _scan(self, key: str, site: str | None) -> dict[bytes, bytes]:
         """A hash in steps; nothing where the key has another type."""
@@ -140,7 +139,7 @@ def state_of(name: str, raw: bytes) -> ForumState:  # noqa: ARG001 - as above
     return decoded(raw, ForumState)
 
 
-def _state(text: bytes | None) -> ForumState:
+def state_or_fresh(text: bytes | None) -> ForumState:
     """A state that nobody can read is as good as none: the forum is scanned at once, and a new one is written."""
     try:
         return decoded(text, ForumState) if text else ForumState()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 import redis
 
@@ -122,8 +123,14 @@ def budget_of(name: str, raw: bytes) -> float:  # noqa: ARG001 - the form of wha
 
 def spent_of(name: str, raw: bytes) -> tuple[Purpose, int, float]:
     """What for, the start of the slot (epoch s), and how many requests. Raises ValueError."""
+    return *_slot_of(name), number(raw, 0.0, 1e12)
+
+
+@lru_cache(maxsize=1024)
+def _slot_of(name: str) -> tuple[Purpose, int]:
+    """All sites have the same few names."""
     purpose, _, slot = name.partition("|")
-    return Purpose(purpose), whole(slot, 0, round(LATEST)), number(raw, 0.0, 1e12)
+    return Purpose(purpose), whole(slot, 0, round(LATEST))
 
 
 def _spent(fields: Mapping[bytes, bytes], now: float) -> Spent:

@@ -4,11 +4,13 @@ the supervisor use this.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Any
 
 import redis
+from redis.exceptions import NoScriptError
 
 from redis_components.dupefilters import client as filter_access
 from redis_components.dupefilters.client import false_positive_rate
@@ -72,29 +74,60 @@ def snapshot(
 
 
 def _snapshot(client: redis.Redis, spider: str, keys: CrawlKeys, record: CrawlRecord | None) -> CrawlSnapshot:
-    waiting, ready, counters, dead, fingerprints, items, bad_items, owners, stats, (form, layers), known, used = script(
-        "snapshot"
-    )(
-        client,
-        {
-            "start_tasks": keys.start_tasks(),
-            "ready": keys.ready(),
-            "aside": keys.ready_aside(),
-            "counters": keys.counters(),
-            "dead": keys.dead(),
-            "seen": keys.fingerprints(),
-            "items": keys.item_stream(),
-            "bad_items": keys.bad_items(),
-            "owners": keys.owners(),
-            "stats": keys.stats_hash(),
-            "backlog": keys.backlog(),
-            "threads": keys.threads(),
-            "tokens": keys.start_tokens(),
-            "overflow": keys.overflow(),
-            "more_keys": list(dict.fromkeys((*keys.more_start_urls, keys.later_tasks(), *keys.turn_keys, keys.later_turns()))),
-        },
-        {},
-    )
+    return _from_reply(spider, script("snapshot")(client, _names(keys), {}), record)
+
+
+def snapshots(
+    client: redis.Redis, crawls: Iterable[tuple[str, CrawlKeys, CrawlRecord | None]]
+) -> dict[str, CrawlSnapshot | redis.ResponseError]:
+    """The same of many crawls, each by its spider, in one round trip; what Redis says where one cannot be read, as with a key of
+    another type. Raises `redis.RedisError` when Redis does not answer.
+    """
+    wanted, look = list(crawls), script("snapshot")
+    replies = _replies(client, [("EVALSHA", look.sha, *_operands(keys)) for _, keys, _ in wanted])
+    if any(isinstance(reply, NoScriptError) for reply in replies):
+        client.script_load(look.source)
+        replies = _replies(client, [("EVALSHA", look.sha, *_operands(keys)) for _, keys, _ in wanted])
+    return {
+        spider: reply if isinstance(reply, redis.ResponseError) else _from_reply(spider, reply, record)
+        for (spider, _, record), reply in zip(wanted, replies, strict=True)
+    }
+
+
+def _replies(client: redis.Redis, commands: list[tuple[Any, ...]]) -> list[Any]:
+    with client.pipeline(transaction=False) as pipe:
+        for command in commands:
+            pipe.execute_command(*command, NEVER_DECODE=True)  # type: ignore[no-untyped-call]  # redis-py has no types for it
+        return pipe.execute(raise_on_error=False)
+
+
+@lru_cache(maxsize=1024)
+def _operands(keys: CrawlKeys) -> tuple[Any, ...]:
+    return tuple(script("snapshot").operands(_names(keys), {}))
+
+
+def _names(keys: CrawlKeys) -> dict[str, str | list[str]]:
+    return {
+        "start_tasks": keys.start_tasks(),
+        "ready": keys.ready(),
+        "aside": keys.ready_aside(),
+        "counters": keys.counters(),
+        "dead": keys.dead(),
+        "seen": keys.fingerprints(),
+        "items": keys.item_stream(),
+        "bad_items": keys.bad_items(),
+        "owners": keys.owners(),
+        "stats": keys.stats_hash(),
+        "backlog": keys.backlog(),
+        "threads": keys.threads(),
+        "tokens": keys.start_tokens(),
+        "overflow": keys.overflow(),
+        "more_keys": list(dict.fromkeys((*keys.more_start_urls, keys.later_tasks(), *keys.turn_keys, keys.later_turns()))),
+    }
+
+
+def _from_reply(spider: str, reply: Any, record: CrawlRecord | None) -> CrawlSnapshot:
+    waiting, ready, counters, dead, fingerprints, items, bad_items, owners, stats, (form, layers), known, used = reply
     leased, leased_tasks, acked, reclaimed, parked, parked_tasks = map(_total, counters)
     return CrawlSnapshot(
         spider=spider,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Self
 
 import redis
@@ -103,6 +104,12 @@ def keys_in(client: redis.Redis, spider: str) -> CrawlKeys:
 
 def crawl_record_of(name: str, raw: bytes) -> CrawlRecord:  # noqa: ARG001 - the form of what reads a field
     """The record of a service. Raises ValueError."""
+    return _parsed(raw)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(raw: bytes) -> CrawlRecord:
+    """Who looks often, as the exporter, finds the same line each time."""
     return CrawlRecord.from_json(raw)
 
 

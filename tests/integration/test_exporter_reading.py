@@ -6,6 +6,8 @@ import pytest
 import redis
 
 from forums.overview.reader import MOST_GROUPS
+from forums.state.forum_states import ForumState, ForumStates
+from forums.state.keys import ForumCrawlKeys
 from monitoring.source import ANSWER_S, Source
 from redis_components.crawl_admin.item_group import tend
 from redis_components.errors import ConfigError
@@ -158,3 +160,34 @@ def test_it_needs_a_fixed_number_of_commands_whatever_there_is(redis_client: red
     # HSCAN reads the states of the forums, hundreds at a time: there are as many as boards are watched.
     # ZRANGE reads the names of the sites with limits, of which there are few.
     assert names.isdisjoint({"keys", "scan", "smembers", "sscan", "zscan"})
+
+
+def test_a_later_look_has_every_board_that_was_scanned_added_or_removed_since(redis_client: redis.Redis, redis_url: str) -> None:
+    states, now = ForumStates(redis_client), redis_client.time()[0]
+    states.write({f"demo/f{n}": ForumState(scanned_at=1.0 + n) for n in range(3)})
+    states.say_when_due({f"demo/f{n}": now + n for n in range(3)}, now, whole=True)
+    source = Source(redis_url, {"forum_list": 1})
+    first = source.look().sites.boards
+    states.write({"demo/f0": ForumState(scanned_at=9.0), "demo/a": ForumState(gap_at=5.0)})
+    states.say_when_due({"demo/f0": now, "demo/f1": now + 7, "demo/a": now}, now, whole=True)
+    redis_client.hset(ForumCrawlKeys(LIST).forum_dues(), "demo/x", "soon")
+
+    boards = source.look().sites.boards
+
+    assert [one.name for one in first] == ["demo/f0", "demo/f1", "demo/f2"]
+    assert [(one.name, one.state.scanned_at, one.watched.due_at - now) for one in boards] == [
+        ("demo/a", None, 0),
+        ("demo/f0", 9.0, 0),
+        ("demo/f1", 2.0, 7),
+    ]
+
+
+def test_it_reads_the_crawls_of_a_server_that_was_restarted_and_has_lost_its_scripts(
+    redis_client: redis.Redis, redis_url: str
+) -> None:
+    redis_client.rpush(LIST.start_tasks(), "one")
+    source = Source(redis_url, {"forum_list": 1, "forum_detail": 1})
+    source.look()
+    redis_client.script_flush()
+    reading = source.look()
+    assert (reading.unreadable, [one.crawl.start_tasks for one in reading.services]) == ({}, [1, 0])

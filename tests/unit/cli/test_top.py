@@ -96,7 +96,10 @@ def test_keys_change_screens_sort_filter_and_quit() -> None:
 
 def test_a_fleet_of_many_boards_shows_the_first_and_finds_the_others() -> None:
     board = BUSY.sites.boards[0]
-    boards = tuple(replace(board, watched=msgspec.structs.replace(board.watched, forum=f"f{number}")) for number in range(1000))
+    boards = tuple(
+        msgspec.structs.replace(board, watched=msgspec.structs.replace(board.watched, forum=f"f{number}"))
+        for number in range(1000)
+    )
     many = replace(BUSY, sites=replace(BUSY.sites, boards=boards))
 
     async def keys(app: Any, pilot: Any) -> None:

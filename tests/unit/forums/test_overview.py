@@ -146,7 +146,7 @@ def test_each_fault_is_said_once_with_its_next_step(fault: str) -> None:
         fleet(CRAWLER, desired=2, held=(Held(hold=STOP, service="books", slot=1),)),
         fleet(CRAWLER, held=(Held(hold=PAUSE),)),
         fleet(desired=0),
-        replace(WELL, sites=SitesView(boards=(replace(board(), hold=PAUSE),))),
+        replace(WELL, sites=SitesView(boards=(BoardView(watched=board().watched, now=NOW, hold=PAUSE),))),
     ],
     ids=("fleet stopped", "service stopped", "slot stopped", "paused", "scaled to 0", "site paused"),
 )

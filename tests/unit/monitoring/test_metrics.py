@@ -229,6 +229,8 @@ def test_every_figure_comes_out_under_its_name() -> None:
         'trawl_forum_overdue_seconds{forum="f1",site="demo"}': 10,
         'trawl_forum_overdue_seconds{forum="f2",site="shop"}': 400,
         'trawl_forums_stale{site="demo"}': 0,
+        'trawl_forums{site="demo"}': 1,
+        'trawl_forums{site="shop"}': 1,
         'trawl_forums_stale{site="shop"}': 1,
         'trawl_forum_gaps{site="demo"}': 0,
         'trawl_forum_gaps{site="shop"}': 1,

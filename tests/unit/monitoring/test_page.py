@@ -89,7 +89,7 @@ def test_a_board_that_went_stale_is_a_problem_but_not_where_its_site_is_held() -
     stale = _Page(page(VIEW, "redis")).text
     assert "stale: shop/f2 (the first is due for 7 min; a gap is open)" in stale
     assert "a gap is open in shop/f2" in stale
-    paused = replace(_board(BOARDS[1]), hold=Hold(word=HoldKind.PAUSE, at=NOW))
+    paused = replace_struct(_board(BOARDS[1]), hold=Hold(word=HoldKind.PAUSE, at=NOW))
     assert "stale:" not in _Page(page(_with_boards(paused), "redis")).text
     assert "gap" not in _Page(page(_with_boards(_board(BOARDS[0])), "redis")).text
 
