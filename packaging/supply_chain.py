@@ -1,6 +1,6 @@
 """What is installed, from where, under which licence: `python packaging/supply_chain.py lock|sbom|licences|audit`.
 
-    lock      write deploy/locked.txt: every package that the image installs, with the hashes of all its files
+    lock      write deploy/locked.txt: every package of the image and of `make install`, with the hashes of all its files
     sbom      write dist/sbom.json: the packages of this environment, as CycloneDX
     licences  refuse a package whose licence is not among those that the project accepts
     audit     ask an advisory database about every locked package (needs a network that reaches one)
@@ -22,8 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "deploy" / "locked.txt"
 TOOLS = {"uv": "uv==0.13.9", "cyclonedx-py": "cyclonedx-bom==7.5.0", "pip-audit": "pip-audit==2.10.1"}
-EXTRAS = ("postgres", "mysql")
-"""Of the image."""
+EXTRAS = ("postgres", "mysql", "top")
+"""Of the image and of `make install`."""
 
 ACCEPTED = re.compile(
     r"MIT(-0| License)?|BSD( License|-[23]-Clause)?|3-Clause BSD License|Apache(-2\.0| Software License)"
@@ -33,8 +33,8 @@ ACCEPTED = re.compile(
 )
 _NO_LICENCE = frozenset({"DFSG approved", "OSI Approved"})  # classifiers that name none
 HEADER = """\
-# Every package that the image installs, with the hashes of all its files: written by `make lock` from pyproject.toml and
-# constraints.txt. Install with: pip install --require-hashes -r deploy/locked.txt
+# Every package that the image and `make install` install, with the hashes of all its files: written by `make lock` from
+# pyproject.toml and constraints.txt. Install with: pip install --require-hashes -r deploy/locked.txt
 """
 
 

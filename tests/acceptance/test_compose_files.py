@@ -260,7 +260,7 @@ def test_the_image_installs_what_is_pinned_and_runs_without_root() -> None:
     assert all("-c constraints.txt" in rest or "--no-deps" in rest for rest in installs)
     of_image = [words for rest in installs for words in re.findall(r"pip --python \S+ install ([^&]*)", rest)]
     assert of_image, "from outside: the image itself has no pip"
-    assert all("--no-compile" in words for words in of_image), "only what is imported gets bytecode: packaging/image_bytecode.py"
+    assert all("--no-compile" in words for words in of_image), "only what is imported gets bytecode: packaging/bytecode.py"
     assert any("--require-hashes -r locked.txt" in words for words in of_image), "tests/unit/deploy says what is locked"
     users = [rest for name, rest in final if name == "USER"]
     assert users == ["trawl"]
