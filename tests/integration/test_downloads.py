@@ -7,13 +7,20 @@ import gzip
 import json
 import resource
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 from scrapy import Request
-from scrapy.exceptions import DownloadCancelledError, DownloadConnectionRefusedError, DownloadTimeoutError, ResponseDataLossError
+from scrapy.exceptions import (
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    ResponseDataLossError,
+)
 from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
@@ -132,6 +139,27 @@ def test_a_body_without_a_length_ends_with_the_connection() -> None:
 def test_a_broken_answer_is_an_error_that_scrapy_knows(answer: Answer, error: type[Exception]) -> None:
     with pytest.raises(error):
         fetch(answer, meta={"download_timeout": 0.3})
+
+
+def endless(chunk: bytes) -> Answer:
+    """A server that goes on with this as long as somebody reads."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        with suppress(ConnectionError):
+            while True:
+                writer.write(chunk)
+                await writer.drain()
+
+    return answer
+
+
+def test_some_responses_of_1xx_may_come_first_and_an_endless_row_of_them_is_an_error() -> None:
+    early = b"HTTP/1.1 103 Early Hints\r\nLink: </x>; rel=preload\r\n\r\n"
+    assert fetch(raw(early * 16 + ok(b"page"), early * 16 + ok(b"again")), times=2).body == b"again"
+    for code in (b"100 Continue", b"103 Early Hints"):
+        with pytest.raises(DownloadFailedError, match="more than 16 responses of 1xx"):
+            fetch(endless(b"HTTP/1.1 " + code + b"\r\n\r\n"), meta={"download_timeout": 30})
 
 
 def test_nobody_listens() -> None:

@@ -9,6 +9,7 @@ from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.http import Headers
 from yarl import URL
 
+from workers.process.bounded_responses import BoundedConnector
 from workers.process.public_addresses import GuardedConnector, allowance_of, allowing
 
 from .descriptors import none_left, wait_for_one
@@ -31,20 +32,16 @@ class DownloadHandler(AiohttpDownloadHandler):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        if crawler.settings.getbool("ALLOW_PRIVATE_ADDRESSES", True):
-            return
+        connector = BoundedConnector if crawler.settings.getbool("ALLOW_PRIVATE_ADDRESSES", True) else GuardedConnector
         self._session.detach()  # from a connector that has connected to nothing yet
         self._session = aiohttp.ClientSession(
-            connector=self._connector(),
+            connector=connector(
+                local_addr=self._bind_address, limit=self._pool_size_total, limit_per_host=self._pool_size_per_host
+            ),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             response_class=ClientResponse,
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
-        )
-
-    def _connector(self) -> aiohttp.TCPConnector:
-        return GuardedConnector(
-            local_addr=self._bind_address, limit=self._pool_size_total, limit_per_host=self._pool_size_per_host
         )
 
     async def download_request(self, request: Request) -> Response:

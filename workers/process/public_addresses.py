@@ -14,10 +14,11 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-import aiohttp
 from scrapy.exceptions import CannotResolveHostError
 
 from workers.environment.variables import Crawlers
+
+from .bounded_responses import BoundedConnector
 
 if TYPE_CHECKING:
     from aiohttp import ClientRequest, ClientTimeout
@@ -126,7 +127,7 @@ def allowing(allowance: Allowance) -> Iterator[None]:
         _current.reset(token)
 
 
-class GuardedConnector(aiohttp.TCPConnector):
+class GuardedConnector(BoundedConnector):
     """aiohttp's, which connects to what `allowing` allows around it, to a proxy, too, and to public addresses.
 
     A name that resolves to both kinds is reached by its public addresses.
