@@ -32,6 +32,7 @@ from workers.process.public_addresses import Allowance, GuardedConnector, Privat
 from .politeness import headers_for, user_agent
 from .user_agent import USER_AGENT
 from .visit_limits import VisitLimits
+from .web_encoding import in_web_encoding
 
 TIMEOUT_S = 30.0
 MAX_BYTES = 8 * 1024 * 1024
@@ -234,4 +235,4 @@ def _response(url: str, status: int, headers: CIMultiDictProxy[str], body: bytes
         return XmlResponse(url, status=status, headers=given, body=body)
     if not isinstance(response, TextResponse) or _BINARY.match(headers.get("Content-Type", "")):
         raise FetchFailed(f"{url}: no text: {headers.get('Content-Type', 'no content type')}, {len(body)} bytes")
-    return response
+    return in_web_encoding(response)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from forums.sites.definition.pages import PageKind
+from forums.sites.http.web_encoding import in_web_encoding
 
 from .next_page import Asked
 from .read_page import (
@@ -41,6 +42,7 @@ PAGES: dict[PageKind, type[AnyPage]] = {
 
 def read(site: Site, response: Response, asked: Asked) -> AnyPage:
     """What the page holds. Raises UnreadablePage."""
+    response = in_web_encoding(response)
     if asked.kind == "index":
         return read_index(site, response, asked.number)
     if asked.kind == "list":

@@ -1,0 +1,55 @@
+"""What a page may say of its encoding, and what is read then."""
+
+from __future__ import annotations
+
+import time
+from encodings.aliases import aliases
+
+import pytest
+from scrapy.http import HtmlResponse, Response
+
+from forums.sites.http.web_encoding import WEB, in_web_encoding
+
+ODD = ("punycode", "idna", "undefined", "unicode_escape", "raw_unicode_escape", "utf_7", "rot_13", "zlib_codec", "mbcs")
+
+
+def page(body: bytes, charset: str | None = None) -> HtmlResponse:
+    more = f"; charset={charset}" if charset else ""
+    return HtmlResponse("http://forum.example/", headers={"Content-Type": f"text/html{more}"}, body=body)
+
+
+def text(response: Response) -> str:
+    return str(in_web_encoding(response).text)
+
+
+@pytest.mark.parametrize("charset", [*ODD, *sorted(set(aliases.values()))])
+def test_whatever_python_can_decode_a_page_is_read_in_time_that_grows_with_it(charset: str) -> None:
+    body = b"<meta charset=" + charset.encode() + b">-" + b"ya" * 150_000
+    begun = time.process_time()
+    for response in (page(body, charset), page(body)):
+        assert text(response)
+    assert time.process_time() - begun < 2  # punycode took 4.5 s, and four times that for twice as much
+
+
+@pytest.mark.parametrize("charset", ODD)
+def test_a_name_that_is_not_the_webs_says_nothing(charset: str) -> None:
+    assert text(page("Grüße".encode(), charset)) == "Grüße"
+    assert text(page("Grüße".encode("cp1252"), charset)) == "Grüße"
+
+
+@pytest.mark.parametrize(
+    ("charset", "said"),
+    [("shift_jis", "日本"), ("windows-1251", "Привет"), ("GBK", "中文"), ("euc-kr", "한국"), ("x-sjis", "日本")],
+)
+def test_encodings_of_the_web_are_kept(charset: str, said: str) -> None:
+    encoded = said.encode("shift_jis" if charset == "x-sjis" else charset)
+    for response in (page(encoded, charset), page(f"<meta charset={charset}>".encode() + encoded)):
+        assert in_web_encoding(response) is response
+        assert said in text(response)
+
+
+def test_what_names_nothing_is_not_decoded() -> None:
+    response = page(b"<p>x")
+    assert in_web_encoding(response) is response
+    assert response._cached_ubody is None
+    assert not WEB & {"punycode", "idna", "utf-7", "unicode-escape", "undefined"}
