@@ -99,11 +99,13 @@ def as_bytes(read: Callable[[str, bytes], Any]) -> Callable[[Path, str], Any]:
 
 
 def api_body(_folder: Path, text: str) -> None:
-    with suppress(json.JSONDecodeError, RecursionError):  # FastAPI answers those
+    try:
         body = json.loads(text)
-        for kind in (JobBody, SizeBody, UrlsBody, ReasonBody):
-            with suppress(ValidationError):
-                kind.model_validate(body)
+    except (ValueError, RecursionError):  # FastAPI answers those; not only JSONDecodeError: a number of 5,000 digits
+        return
+    for kind in (JobBody, SizeBody, UrlsBody, ReasonBody):
+        with suppress(ValidationError):
+            kind.model_validate(body)
 
 
 def exported(_folder: Path, text: str) -> None:
