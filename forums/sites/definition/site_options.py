@@ -97,7 +97,7 @@ class Politeness(BaseModel):
 
     lane: str | None = Field(
         default=None,
-        description="name under which sites share the limits of all crawlers, as those on one server; the lowest of theirs count",
+        description="name under which sites share the limits of all crawlers, as those on one server; the lowest limits count",
     )
 
     @field_validator("lane")
