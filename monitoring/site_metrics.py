@@ -12,7 +12,7 @@ from .lane_metrics import LANE_METRICS
 from .metric_spec import MetricSpec, Samples, number, of_crawl, stat
 
 MOST_BOARDS = 10_000
-"""Boards that have series of their own; the figures of sites count all."""
+"""Boards of which each has its series; the figures of sites count all."""
 
 
 def _shown(view: Overview) -> Sequence[BoardView]:
