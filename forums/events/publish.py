@@ -27,7 +27,7 @@ from redis_components.errors import ConfigError
 
 from .cursors import MOST_DEAD, Cursor, Cursors
 from .outputs.delivery import NotTaken, Output
-from .rules import FileOptions, NotifyOptions, Rules, StreamOptions, WebhookOptions
+from .rules import FileOptions, KafkaOptions, NatsOptions, NotifyOptions, Rules, StreamOptions, WebhookOptions
 
 _LOCK_S = 60.0  # longer than a round, with the slowest webhook
 _AT_ONCE = 500  # events read in one step
@@ -93,7 +93,9 @@ def _round(database: Database, client: redis.Redis, rules: Rules, deadline: floa
 def output_of(name: str, rules: Rules, client: redis.Redis, end: Position) -> Output:
     """The output of this name. `end` is the position after all events."""
     from .outputs.file import FileOutput
+    from .outputs.kafka import KafkaOutput
     from .outputs.messages import NotifyOutput
+    from .outputs.nats import NatsOutput
     from .outputs.stream import StreamOutput
     from .outputs.webhook import WebhookOutput
 
@@ -104,6 +106,10 @@ def output_of(name: str, rules: Rules, client: redis.Redis, end: Position) -> Ou
         return WebhookOutput(name, options)
     if isinstance(options, NotifyOptions):
         return NotifyOutput(name, options)
+    if isinstance(options, KafkaOptions):
+        return KafkaOutput(name, options)
+    if isinstance(options, NatsOptions):
+        return NatsOutput(name, options)
     return FileOutput(file_of(options), end)
 
 

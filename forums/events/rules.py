@@ -31,6 +31,7 @@ from redis_components.toml_table import toml_table
 from .expression import Filter, Subject, Undecided, parse
 
 _FROM_ENVIRONMENT = re.compile(r"\$\{(\w+)\}")
+_KINDS = ("stream", "webhook", "file", "notify", "kafka", "nats")
 _LARGEST = 1 << 20  # bytes of a rules file
 
 
@@ -66,6 +67,27 @@ class WebhookOptions(_Output):
     allow_private: bool = False
 
 
+class KafkaOptions(_Output):
+    """A topic of Kafka."""
+
+    kind: Literal["kafka"]
+    servers: str = Field(min_length=1)  # host:port, separated by commas
+    topic: Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9._-]+$", max_length=249)]
+    tls: bool = False
+    user: str = ""
+    password: str = ""
+    sasl: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
+    idempotent: bool = True  # false: for a broker that has no idempotent producers
+
+
+class NatsOptions(_Output):
+    """A subject that a stream of NATS JetStream keeps."""
+
+    kind: Literal["nats"]
+    url: str
+    subject: Annotated[str, pydantic.StringConstraints(pattern=r"^[^\s*>]+$")]
+
+
 class FileOptions(_Output):
     """A file with one JSON object in each line."""
 
@@ -81,7 +103,7 @@ class NotifyOptions(_Output):
     alarms: bool = False
 
 
-AnyOptions = StreamOptions | WebhookOptions | FileOptions | NotifyOptions
+AnyOptions = StreamOptions | WebhookOptions | FileOptions | NotifyOptions | KafkaOptions | NatsOptions
 Options = Annotated[AnyOptions, Field(discriminator="kind")]
 
 
@@ -170,7 +192,9 @@ def rules_of(text: str, name: str = "events.toml") -> Rules:
 def _with_secrets(options: AnyOptions, place: str) -> AnyOptions:
     if isinstance(options, WebhookOptions):
         return options.model_copy(update={"secret": _secret(options.secret, f"{place}.secret", least=16)})
-    if isinstance(options, NotifyOptions):  # the URL has a password or token
+    if isinstance(options, KafkaOptions) and options.user:
+        return options.model_copy(update={"password": _secret(options.password, f"{place}.password", least=1)})
+    if isinstance(options, NotifyOptions | NatsOptions):  # the URL has a password or token
         return options.model_copy(update={"url": _secret(options.url, f"{place}.url", least=1)})
     return options
 
@@ -190,14 +214,14 @@ def _secret(written: str, place: str, *, least: int) -> str:
 
 
 def _line(found: ErrorDetails) -> str:
-    loc = tuple(part for part in found["loc"] if part not in ("stream", "webhook", "file", "notify"))
+    loc = tuple(part for place, part in enumerate(found["loc"]) if place != 2 or part not in _KINDS)
     key = ".".join(map(str, loc)) or "the file"
     if found["type"] == "extra_forbidden":
         return f"{key}: there is no such key"
     if found["type"] == "missing":
         return f"{key} is missing"
     if found["type"].startswith("union_tag"):
-        return f'{key}.kind: must be "stream", "webhook", "file" or "notify"'
+        return f'{key}.kind: must be "stream", "webhook", "file", "notify", "kafka" or "nats"'
     if loc[-1:] == ("url",):
         return f"{key}: must be an address without a user's name, as https://example.org/events"
     value: Any = found["input"]

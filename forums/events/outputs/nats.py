@@ -1,0 +1,70 @@
+"""Events published to a subject of NATS JetStream (the extra `nats`), which acknowledges each.
+
+The stream that keeps the subject is the operator's. A message's `Nats-Msg-Id` is the event's id, so an event that comes again
+within the stream's duplicate window (two minutes if nobody has set another) is dropped by NATS itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+from forums.events.rules import NatsOptions
+from forums.storage.event_reader import Event
+from redis_components.errors import ConfigError
+
+from .delivery import NotTaken, Taken, encode
+
+_CONNECT_S = 5
+_BATCH_S = 15.0  # the slowest batch: a round has to end before its task's time limit
+_BATCH = 200  # events
+
+
+class NatsOutput:
+    """One subject."""
+
+    def __init__(self, name: str, options: NatsOptions) -> None:
+        self._name = name
+        self._options = options
+
+    def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
+        """Publish the first of them in their order; they are taken when the last one was acknowledged."""
+        given = events[: 1 if single else _BATCH]
+        try:
+            import nats  # noqa: F401 - whether it is there
+        except ImportError:
+            raise ConfigError(f"output {self._name} needs nats-py: pip install 'trawl-fleet[nats]'") from None
+        try:
+            asyncio.run(asyncio.wait_for(self._publish(given), _BATCH_S))
+        except TimeoutError:
+            raise NotTaken(f"no acknowledgement within {_BATCH_S:g} s") from None
+        return Taken(number=len(given))
+
+    async def _publish(self, events: Sequence[Event]) -> None:
+        import nats
+        from nats.errors import Error
+        from nats.js.errors import NoStreamResponseError
+
+        client = None
+        try:
+            client = await nats.connect(
+                self._options.url, connect_timeout=_CONNECT_S, allow_reconnect=False, error_cb=_quiet, name="trawl"
+            )
+            stream = client.jetstream(timeout=_CONNECT_S)
+            for event in events:
+                await stream.publish(self._options.subject, encode(event), headers={"Nats-Msg-Id": event.id})
+        except NoStreamResponseError:
+            raise NotTaken(
+                f"no stream of JetStream keeps the subject {self._options.subject}: nats stream add, with that subject"
+            ) from None
+        except (Error, OSError) as error:  # their texts have no address, so no password
+            raise NotTaken(f"NATS: {error or type(error).__name__}") from None
+        finally:
+            if client is not None:
+                with suppress(Error, OSError):
+                    await client.close()
+
+
+async def _quiet(_: Exception) -> None:
+    """What goes wrong is raised, too; nats-py would write it into the log a second time."""
