@@ -105,7 +105,7 @@ def _add_followed(table: Table, followed: Followed) -> None:
 
 def _bad_items(story: Story) -> int:
     assert story.scene.fleet
-    return sum(one.crawl.bad_items for one in story.scene.fleet.services)
+    return sum(one.items_refused for one in story.scene.fleet.services)
 
 
 def _print_whereabouts(console: Console, story: Story) -> None:

@@ -35,6 +35,15 @@ def of_crawl(name: str, kind: Literal["counter", "gauge"], help: str, value: Cal
     return MetricSpec(name=name, kind=kind, help=help, labels=("service", "spider"), samples=samples)
 
 
+def of_items(name: str, help: str, value: Callable[[CrawlSnapshot], float]) -> MetricSpec:
+    """A figure of each item stream: where a service and its jobs share one, only the service has it, so that sums are right."""
+
+    def samples(view: Overview) -> Samples:
+        return [((one.name, one.name), value(one.crawl)) for one in view.services if one.is_known and not one.items_of]
+
+    return MetricSpec(name=name, kind="gauge", help=help, labels=("service", "spider"), samples=samples)
+
+
 def stat(crawl: CrawlSnapshot, name: str) -> float:
     """The sum of a stat over all processes; 0 if it is not a number."""
     return number(crawl.stats.get(name, "0")) or 0.0

@@ -20,7 +20,7 @@ from redis_components.fleet.rolls import Roll, RollState
 from redis_components.server import health
 
 from .group_metrics import GROUP_METRICS
-from .metric_spec import MetricSpec, Samples, number, of_crawl, stat
+from .metric_spec import MetricSpec, Samples, number, of_crawl, of_items, stat
 from .site_metrics import SITE_METRICS
 from .stat_metrics import left_out
 
@@ -129,10 +129,18 @@ METRICS: tuple[MetricSpec, ...] = (
         "Part of the new requests that a Bloom dupefilter takes for seen, by estimate; 0 for the exact kinds.",
         lambda c: c.false_positive_rate,
     ),
-    of_crawl("trawl_items_waiting", "gauge", "Items that wait for their consumer.", lambda c: c.items),
-    of_crawl("trawl_bad_items", "gauge", "Items that their consumer refused, kept with their reasons.", lambda c: c.bad_items),
-    of_crawl(
-        "trawl_item_bytes", "gauge", "Memory of Redis that waiting and refused items take, by estimate.", lambda c: c.item_bytes
+    of_items(
+        "trawl_items_waiting",
+        "Items that wait for their consumer; where services share an item stream, the first of them has the figure.",
+        lambda c: c.items,
+    ),
+    of_items(
+        "trawl_bad_items", "Items that their consumer refused, kept with their reasons; shared ones once.", lambda c: c.bad_items
+    ),
+    of_items(
+        "trawl_item_bytes",
+        "Memory of Redis that waiting and refused items take, by estimate; shared ones once.",
+        lambda c: c.item_bytes,
     ),
     of_crawl(
         "trawl_items_limit",

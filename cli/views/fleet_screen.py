@@ -171,8 +171,8 @@ def _figures(one: ServiceView) -> list[Text]:
         _count(one.pages),
         Text(f"{one.pages_per_s:,.0f}"),
         _count(one.scraped),
-        _count(crawl.items),
-        _count(crawl.bad_items, bad=True),
+        _count(one.items_waiting),
+        _count(one.items_refused, bad=True),
     ]
 
 

@@ -72,8 +72,8 @@ def _overview(view: Overview) -> Table:
         ("requests waiting", sum(one.crawl.ready for one in services), False),
         ("in work", sum(one.crawl.leased for one in services), False),
         ("set aside (paused)", sum(one.crawl.parked for one in services), False),
-        ("items waiting", sum(one.crawl.items for one in services), False),
-        ("items refused", sum(one.crawl.bad_items for one in services), True),
+        ("items waiting", sum(one.items_waiting for one in services), False),
+        ("items refused", sum(one.items_refused for one in services), True),
         ("dead letters", sum(one.crawl.dead for one in services), True),
         ("nodes alive", sum(one.alive(view.now) for one in view.nodes), False),
         ("boards", len(boards), False),
@@ -97,7 +97,7 @@ def _service(one: ServiceView) -> tuple[Cell, ...]:
         _number(one.pages_per_s),
         *(_number(value) for value in (one.crawl.start_tasks, one.crawl.ready, one.crawl.leased)),
         _number(one.crawl.dead, alarm=True),
-        *(_number(value) for value in (one.crawl.items, one.pages)),
+        *(_number(value) for value in (one.items_waiting, one.pages)),
         _text(one.fault or one.state),
     )
 

@@ -47,6 +47,7 @@ class ServiceView:
     metrics: Mapping[str, str] = field(default_factory=dict)  # its stats that are metrics, by pattern: `counter`, `gauge`
     process_stats: Mapping[str, float] = field(default_factory=dict)  # of those: what single processes have set, summed
     groups: tuple[GroupState, ...] = ()  # of its item stream, a bounded number, by name
+    items_of: str = ""  # the service with the same item stream that its items are counted for; "": itself
 
     @classmethod
     def of(
@@ -84,6 +85,16 @@ class ServiceView:
         return total_of(self.crawl.stats, "item_scraped_count")
 
     @property
+    def items_waiting(self) -> int:
+        """Items that wait for a consumer, each in the figure of one service."""
+        return 0 if self.items_of else self.crawl.items
+
+    @property
+    def items_refused(self) -> int:
+        """Items that their consumer refused, each in the figure of one service."""
+        return 0 if self.items_of else self.crawl.bad_items
+
+    @property
     def retried(self) -> int:
         """Requests that were sent again after an error."""
         return total_of(self.crawl.stats, "retry/count")
@@ -101,14 +112,14 @@ class ServiceView:
     @property
     def leftovers(self) -> bool:
         """Something of it is in Redis that waits for somebody."""
-        return not self.idle or bool(self.crawl.bad_items or self.crawl.dead)
+        return not self.idle or bool(self.items_refused or self.crawl.dead)
 
     @property
     def idle(self) -> bool:
         """Nothing waits, nothing is being worked on, nothing is on its way to the database."""
         crawl = self.crawl
         waiting = crawl.start_tasks + crawl.overflow + crawl.ready + crawl.parked + crawl.parked_tasks
-        return not (waiting or crawl.leased or crawl.leased_tasks or crawl.items)
+        return not (waiting or crawl.leased or crawl.leased_tasks or self.items_waiting)
 
 
 class BoardTally(NamedTuple):

@@ -142,8 +142,8 @@ def _items(view: Overview) -> Iterator[Problem]:
                 f"refused ({crawl.item_bytes / 2**20:,.0f} MiB; bounds: {' and '.join(bounds)}); nothing is lost",
                 fix=f"consume them (trawl items {one.name}), see trawl dead items {one.name}, or raise REDIS_ITEMS_MAX_WAITING",
             )
-        elif crawl.bad_items:
-            what = f"{one.name}: {crawl.bad_items:,} items were refused by their consumer and are kept"
+        elif one.items_refused:
+            what = f"{one.name}: {one.items_refused:,} items were refused by their consumer and are kept"
             yield Problem(what=what, fix=f"trawl dead items {one.name}")
 
 

@@ -188,12 +188,18 @@ class _Reading:
         self, names: list[str], records: Mapping[str, CrawlRecord], crawlers: list[CrawlerRecord], held: list[Held]
     ) -> list[ServiceView]:
         sizes = {**self._declared, **(self.part("sizes", self._registry.desired) or {})}
-        views, crawls = [], self._snapshots(names, records)
+        crawls = self._snapshots(names, records)
+        views: list[ServiceView] = []
+        streams: dict[str, str] = {}  # item stream -> the first service with it
         for name in names:
             crawl = self.part(name, partial(_or_raise, crawls[name]))
             size = sizes.get(name) if name in self._declared else 0
             fault = "" if crawl else self._unreadable[name]
             view = ServiceView.of(crawl or empty_snapshot(name), size, crawlers, held, self._now, fault=fault)
+            if view.is_known:
+                stream = (records[name].keys if name in records else CrawlKeys.for_spider(name)).items
+                owner = streams.setdefault(stream, name)
+                view = replace(view, items_of="" if owner == name else owner)
             views.append(self._with_groups(self._with_metrics(view, records.get(name)), records.get(name)))
         return views
 
@@ -211,7 +217,7 @@ class _Reading:
 
     def _with_groups(self, view: ServiceView, record: CrawlRecord | None) -> ServiceView:
         """With the consumer groups of its items; a service whose items are a list costs nothing."""
-        if record is None or not record.keys.item_groups or not view.is_known:
+        if record is None or not record.keys.item_groups or not view.is_known or view.items_of:
             return view
         keys = record.keys
         found = self.part(view.name, lambda: group_states(self._client, keys, self._now, most=MOST_GROUPS))

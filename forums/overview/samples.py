@@ -122,7 +122,7 @@ def sample(view: Overview) -> Sample:
         stored=sum(sum(one.counts) for one in view.sites.delays.values()),
         pages=sum(one.pages for one in view.services),
         waiting=sum(one.crawl.ready + one.crawl.start_tasks for one in view.services),
-        items=sum(one.crawl.items for one in view.services),
+        items=sum(one.items_waiting for one in view.services),
         dead=sum(one.crawl.dead for one in view.services),
         alive=len(alive),
         sites=sites,

@@ -8,6 +8,7 @@ import redis
 from forums.overview.reader import MOST_GROUPS
 from forums.state.forum_states import ForumState, ForumStates
 from forums.state.keys import ForumCrawlKeys
+from monitoring.exposition import text_of
 from monitoring.source import ANSWER_S, Source
 from redis_components.crawl_admin.item_group import tend
 from redis_components.errors import ConfigError
@@ -60,6 +61,29 @@ def test_it_reads_the_groups_of_an_item_stream_the_declared_ones_first_and_a_bou
         "files": (3, 2, 1),
         "search": (5, 0, 0),
     }
+
+
+def test_items_of_a_stream_that_a_service_and_its_jobs_share_are_counted_once(redis_client: redis.Redis, redis_url: str) -> None:
+    for name in ("books", "books.one", "books.two"):
+        keys = CrawlKeys.for_spider(name, items="books:items", item_groups=["files"])
+        CrawlRecords(redis_client).write(CrawlRecord(spider=name, keys=keys, max_items=7))
+    tend(redis_client, keys)
+    for n in range(7):
+        redis_client.xadd("books:items", {"item": str(n)})
+    redis_client.rpush("pages:items", "one")
+
+    view = Source(redis_url, {"books": 1, "books.one": 1, "pages": 1}).look()
+
+    assert [(one.name, one.items_of, one.items_waiting, len(one.groups)) for one in view.services] == [
+        ("books", "", 7, 1),
+        ("books.one", "books", 0, 0),
+        ("pages", "", 1, 0),
+    ], "and the job that is over has nothing left behind"
+    text = text_of(view).decode()
+    for name in ("trawl_items_waiting", "trawl_bad_items", "trawl_item_bytes", "trawl_item_group_waiting"):
+        found = [line for line in text.splitlines() if line.startswith(f"{name}{{")]
+        assert len([line for line in found if 'service="books' in line]) == 1, found
+    assert len([line for line in text.splitlines() if line.startswith("trawl_items_backed_up{") and float(line.split()[-1])]) == 2
 
 
 def test_it_reads_the_fleet_and_a_size_that_was_set_wins_over_the_default(redis_client: redis.Redis, redis_url: str) -> None:

@@ -234,6 +234,7 @@ def test_json_has_every_figure_under_a_name_of_its_own() -> None:
                 "dead": 0,
                 "items_waiting": 0,
                 "bad_items": 0,
+                "items_counted_for": None,
                 "redis": None,
                 "item_bytes": 0,
                 "item_consumer": None,
