@@ -13,7 +13,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import redis
@@ -21,10 +20,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse
 
 from redis_components.errors import ConfigError, TrawlError, did_you_mean
-from redis_components.fleet.jobs import Job, Jobs, JobState
-from redis_components.fleet.registry import Registry
-from redis_components.fleet.services import ServiceRecord
-from redis_components.server.masking import masked_values
+from redis_components.fleet.versions import Deployments
 from workers.fleet import jobs
 from workers.fleet.job_orders import check_settings
 from workers.fleet.sizes import declared_fleet, service_in
@@ -32,16 +28,14 @@ from workers.fleet.sizes import declared_fleet, service_in
 from .access import audited
 from .body import FormFields
 from .entrance import AsciiJson
+from .scrapyd_jobs import DEFAULT, Told, id_of, listed, project_of, state_of
 
-DEFAULT = "default"
-"""The project of services that name none."""
 LIST_S = 60.0
 """For importing a project on a busy machine; how long its spiders are remembered, too."""
 _OWN = frozenset({"project", "spider", "setting", "jobid", "priority", "_version", "_crawlers"})
 
 Fields = Mapping[str, list[str]]
-Told = dict[str, Any]
-Answer = Callable[[Mapping[str, list[str]], Request], dict[str, Any]]
+Answer = Callable[[Fields, Request], Told]
 
 
 def scrapyd_routes(client: redis.Redis, read: Callable[..., Any], act: Callable[..., Any]) -> APIRouter:
@@ -59,35 +53,33 @@ def scrapyd_routes(client: redis.Redis, read: Callable[..., Any], act: Callable[
         routes.add_api_route(path, route, methods=methods, dependencies=[Depends(check)])
 
     def daemon_status(_fields: Fields, _request: Request) -> Told:
-        return {kind: len(found) for kind, found in _listed(client, None).items()}
+        return {kind: len(found) for kind, found in listed(client, None).items()}
 
     def list_projects(_fields: Fields, _request: Request) -> Told:
         return {"projects": sorted(_projects(client))}
 
     def list_versions(fields: Fields, _request: Request) -> Told:
-        _project(client, fields)
-        return {"versions": []}
+        return {"versions": _versions(client, _project(client, fields)[0])}
 
     def list_spiders(fields: Fields, _request: Request) -> Told:
         name, module = _project(client, fields)
-        services = {one for one in declared_fleet(client) if "." not in one and _project_of(service_in(client, one)) == name}
-        return {"spiders": sorted(services | set(spiders.of(module)))}
+        return {"spiders": sorted({*_services(client, name), *spiders.of(module)})}
 
     def list_jobs(fields: Fields, _request: Request) -> Told:
-        return _listed(client, _project(client, fields)[0] if fields.get("project") else None)
+        return listed(client, _project(client, fields)[0] if fields.get("project") else None)
 
     def status(fields: Fields, _request: Request) -> Told:
-        return {"currstate": _state(client, jobs.find(client, _one(fields, "job")))}
+        return {"currstate": state_of(client, jobs.find(client, _one(fields, "job")))}
 
     def schedule(fields: Fields, request: Request) -> Told:
         given = [f"{name}={value}" for name, values in fields.items() for value in values]
         with audited(client, request, ["schedule.json", *given]):
-            return {"jobid": _id(jobs.start(client, _order(client, fields, spiders)))}
+            return {"jobid": id_of(jobs.start(client, _order(client, fields, spiders)))}
 
     def cancel(fields: Fields, request: Request) -> Told:
         with audited(client, request, ["cancel.json", *fields.get("job", ())]):
             before = jobs.find(client, _one(fields, "job"))
-            state = _state(client, before)
+            state = state_of(client, before)
             jobs.cancel(client, before.id)
             return {"prevstate": None if before.state.ended else state}
 
@@ -116,10 +108,13 @@ def _order(client: redis.Redis, fields: Fields, spiders: _Spiders) -> jobs.JobOr
     """What a form of `schedule.json` asks for. Raises ConfigError."""
     name, module = _project(client, fields)
     spider = _one(fields, "spider")
-    if (declared := service_in(client, spider)) and _project_of(declared) != name:
-        raise ConfigError(f"spider {spider!r} belongs to the project {_project_of(declared)!r}")
+    if (declared := service_in(client, spider)) and project_of(declared) != name:
+        raise ConfigError(f"spider {spider!r} belongs to the project {project_of(declared)!r}")
     if declared is None and spider not in declared_fleet(client) and (known := spiders.of(module)) and spider not in known:
         raise ConfigError(f"spider '{spider:.100}' not found{did_you_mean(spider, known)}")
+    version, current = fields.get("_version", [""])[-1], Deployments(client).of(spider).current
+    if version and version != current:
+        raise ConfigError(f"_version = {version!r:.100}: the crawlers of {spider} have {current or 'none'}")
     settings = {}
     for pair in fields.get("setting", ()):
         setting, equals, value = pair.partition("=")
@@ -141,6 +136,17 @@ def _order(client: redis.Redis, fields: Fields, spiders: _Spiders) -> jobs.JobOr
     )
 
 
+def _services(client: redis.Redis, project: str) -> list[str]:
+    """The services of a project, without jobs."""
+    return [one for one in declared_fleet(client) if "." not in one and project_of(service_in(client, one)) == project]
+
+
+def _versions(client: redis.Redis, project: str) -> list[str]:
+    """The versions that were deployed of a project's services, the newest last."""
+    found = {one.name: one.at for service in _services(client, project) for one in Deployments(client).of(service).versions}
+    return sorted(found, key=lambda name: found[name])
+
+
 def _one(fields: Fields, name: str) -> str:
     if not (found := fields.get(name, [""])[-1]):
         raise ConfigError(f"'{name}' parameter is required")  # scrapyd's words
@@ -150,7 +156,7 @@ def _one(fields: Fields, name: str) -> str:
 def _projects(client: redis.Redis) -> dict[str, str]:
     """The settings module of each project, by name."""
     services = (service_in(client, name) for name in declared_fleet(client))
-    return {DEFAULT: "", **{_project_of(one): one.project for one in services if one and one.project}}
+    return {DEFAULT: "", **{project_of(one): one.project for one in services if one and one.project}}
 
 
 def _project(client: redis.Redis, fields: Fields) -> tuple[str, str]:
@@ -159,45 +165,6 @@ def _project(client: redis.Redis, fields: Fields) -> tuple[str, str]:
     if name not in known:
         raise ConfigError(f"project '{name:.100}' not found; there are {', '.join(sorted(known))}{did_you_mean(name, known)}")
     return name, known[name]
-
-
-def _project_of(record: ServiceRecord | None) -> str:
-    return record.project.partition(".")[0] if record and record.project else DEFAULT
-
-
-def _id(job: Job) -> str:
-    return job.id.rpartition(".")[2]
-
-
-def _listed(client: redis.Redis, project: str | None) -> Told:
-    """The jobs as `listjobs.json` has them; None: of all projects."""
-    registry = Registry(client)
-    found: dict[str, list[Told]] = {"pending": [], "running": [], "finished": []}
-    now = registry.now()
-    crawling = {one.spider: one.pid for one in registry.crawlers() if one.alive(now)}
-    for job in sorted(Jobs(client).all().values(), key=lambda job: job.started_at):
-        of = _project_of(job.declaration)
-        if project not in (None, of):
-            continue
-        one: Told = {"id": _id(job), "project": of, "spider": job.service, "version": None, "args": masked_values(job.arguments)}
-        one |= {"settings": masked_values(job.settings), "start_time": _time(job.started_at)}
-        if job.state.ended:
-            one |= {"end_time": _time(job.ended_at or now), "log_url": None, "items_url": None, "state": str(job.state)}
-            found["finished"].append(one)
-        elif job.state is JobState.ENDING or job.id in crawling or job.figures.pages:
-            found["running"].append(one | {"pid": crawling.get(job.id)})
-        else:
-            found["pending"].append(one)
-    return dict(found)
-
-
-def _state(client: redis.Redis, job: Job) -> str:
-    """`pending`, `running` or `finished`."""
-    return next((kind for kind, found in _listed(client, None).items() if _id(job) in [one["id"] for one in found]), "finished")
-
-
-def _time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
 class _Spiders:
