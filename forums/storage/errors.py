@@ -9,18 +9,15 @@ second.
 from __future__ import annotations
 
 import re
-import sqlite3
 
 from sqlalchemy import URL
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, NoSuchModuleError, StatementError
+from sqlalchemy.exc import NoSuchModuleError
 
 from redis_components.errors import TrawlError
-from workers.consumers.mysql_dialect import DRIVER, ROW_CODES, error_code
+from workers.consumers.mysql_dialect import DRIVER, error_code
+from workers.consumers.row_errors import cause_of, is_of_a_row
 
 _SECRET_OPTIONS = ("password", "sslpassword")
-# data exception, integrity violation, program limit (index row too long), raised by a trigger
-_ROW_SQLSTATES = ("22", "23", "54", "P0")
-_ROW_SQLITE_CODES = (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH)
 _EXAMPLES = "sqlite:///data/trawl.sqlite, postgresql+psycopg://user:password@host/database or mysql+pymysql://… (also MariaDB)"
 
 # What the driver says -> what the operator does. The first that fits is taken.
@@ -111,7 +108,7 @@ def first_line(error: Exception) -> str:
     """What the driver said, in one line, without SQLAlchemy's statement and parameters."""
     if isinstance(error, NoSuchModuleError):
         return str(error).partition("\n")[0]
-    cause = _cause(error)
+    cause = cause_of(error)
     if isinstance(cause, OSError) and cause.strerror:
         return f"{cause.strerror}: {cause.filename}"
     if code := error_code(cause):
@@ -122,21 +119,4 @@ def first_line(error: Exception) -> str:
 
 def row_refusal(error: Exception) -> str | None:
     """Why the database refused a row, or None when it is the database that failed."""
-    cause = _cause(error)
-    if isinstance(error, DBAPIError) and error.connection_invalidated:
-        return None
-    sqlstate = getattr(cause, "sqlstate", None)
-    sqlite_code = getattr(cause, "sqlite_errorcode", None)
-    if sqlstate is not None:
-        refused = sqlstate.startswith(_ROW_SQLSTATES)
-    elif code := error_code(cause):
-        refused = code in ROW_CODES
-    elif sqlite_code is not None:
-        refused = sqlite_code & 0xFF in _ROW_SQLITE_CODES  # the low byte is the class of the extended code
-    else:  # the driver, or a column's type, could not turn the value into what the database takes
-        refused = isinstance(error, DataError | IntegrityError) or isinstance(cause, ValueError | OverflowError | TypeError)
-    return f"the database refused it: {first_line(error)}" if refused else None
-
-
-def _cause(error: Exception) -> BaseException:
-    return error.orig if isinstance(error, StatementError) and error.orig is not None else error
+    return f"the database refused it: {first_line(error)}" if is_of_a_row(error) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -12,7 +12,9 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 from redis_components.errors import ConfigError
 from redis_components.server.url import masked
 
-from .mysql_dialect import CONNECT_ARGS, DRIVER, ROW_CODES, LongText, Varchar, error_code, has_other_driver, is_mysql
+from .mysql_dialect import CONNECT_ARGS, DRIVER, LongText, Varchar, has_other_driver, is_mysql
+from .packet_limit import most_bytes, sent_bytes, why_too_large
+from .row_errors import is_of_a_row
 from .sink import Item, SinkUnavailable, as_cell, as_row
 
 MOST_COLUMNS = 200
@@ -140,7 +142,8 @@ class DatabaseRows:
                 refused[place] = "none of its fields has a value"
         full = [(place, row) for place, row in rows if row]
         for _, group in groupby(full, key=lambda one: list(one[1])):  # rows with the same fields; their order stays
-            self._insert_alike(connection, table, list(group), refused)
+            for part in _sendable(connection, list(group), refused):
+                self._insert_alike(connection, table, part, refused)
 
     def _insert_alike(
         self, connection: sa.Connection, table: sa.Table, rows: list[tuple[int, dict[str, Any]]], refused: dict[int, str]
@@ -149,8 +152,8 @@ class DatabaseRows:
         try:
             with connection.begin_nested():
                 connection.execute(self._statement(table, rows[0][1]), [row for _, row in rows])
-        except sa.exc.DBAPIError as error:
-            if not isinstance(error, sa.exc.DataError | sa.exc.IntegrityError) and error_code(error.orig) not in ROW_CODES:
+        except sa.exc.StatementError as error:
+            if not is_of_a_row(error):
                 raise
             if len(rows) == 1:
                 refused[rows[0][0]] = _said(error)
@@ -182,6 +185,29 @@ def _engine(url: sa.URL) -> sa.Engine:
         return sa.create_engine(url, pool_pre_ping=True)
     known = url.set(drivername=DRIVER).difference_update_query(CONNECT_ARGS)
     return sa.create_engine(known, pool_pre_ping=True, isolation_level="READ COMMITTED", connect_args=CONNECT_ARGS)
+
+
+def _sendable(
+    connection: sa.Connection, rows: list[tuple[int, dict[str, Any]]], refused: dict[int, str]
+) -> Iterator[list[tuple[int, dict[str, Any]]]]:
+    """Rows in their order, as many as one statement holds; one that none holds is refused."""
+    if (most := most_bytes(connection)) is None:
+        yield rows
+        return
+    part: list[tuple[int, dict[str, Any]]] = []
+    used = 0
+    for place, row in rows:
+        size = sent_bytes(row.values(), most)
+        if size > most:
+            refused[place] = why_too_large(size, most)
+            continue
+        if part and used + size > most:
+            yield part
+            part, used = [], 0
+        part.append((place, row))
+        used += size
+    if part:
+        yield part
 
 
 def _fit(name: str, value: Any, column: sa.Column[Any]) -> Any:

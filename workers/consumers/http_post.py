@@ -21,6 +21,7 @@ from .sink import Item, SinkUnavailable, to_line
 TIMEOUT_S = 15.0
 """Shorter than the consumer's lock lives."""
 _LATER = frozenset({408, 425, 429})
+_TOO_LARGE = 413
 
 
 _CONNECTIONS: dict[str, type[http.client.HTTPConnection]] = {
@@ -104,6 +105,8 @@ class HttpPost:
                 answer.read(1)
         except urllib.error.HTTPError as error:
             error.close()
+            if error.code == _TOO_LARGE:
+                return self._smaller(items)
             if error.code >= 500 or error.code in _LATER:
                 raise SinkUnavailable(f"{self._shown} answers {error.code}") from None
             raise ConfigError(
@@ -112,6 +115,13 @@ class HttpPost:
         except (OSError, http.client.HTTPException) as error:
             raise SinkUnavailable(f"{self._shown} cannot be reached: {getattr(error, 'reason', None) or error!r}") from None
         return {}
+
+    def _smaller(self, items: Sequence[Item]) -> dict[int, str]:
+        """Send them in two parts; one that is too large alone is refused."""
+        if len(items) == 1:
+            return {items[0].place: f"{self._shown} answers {_TOO_LARGE}: it is too large"}
+        half = len(items) // 2
+        return self.write(items[:half]) | self.write(items[half:])
 
     def tick(self) -> None:
         """Nothing to do."""

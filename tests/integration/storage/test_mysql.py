@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import subprocess
 import warnings
 from collections.abc import Iterator
@@ -18,12 +19,15 @@ from forums.storage.search import read_sql
 from forums.storage.tables import metadata
 from forums.writer.drain import Outcome, drain
 from redis_components.crawl_admin.item_stream import ItemStream
+from redis_components.crawl_admin.refused_items import newest, replay
 from redis_components.errors import ConfigError
+from redis_components.keys import CrawlKeys
 from tests.integration.storage.test_migrations import differences
 from tests.integration.storage.test_writer_faults import KEYS, assert_complete, expire_lock, fill, writer
 from tests.support.items import at, comment, post, wire
 from tests.support.mariadb_server import MariadbServer
 from tests.support.processes import wait_until
+from workers.consumers.consume import consume
 from workers.consumers.database_rows import DatabaseRows
 from workers.consumers.sink import Item, SinkUnavailable
 
@@ -199,3 +203,28 @@ def test_every_table_is_of_innodb(mysql: Database, mariadb_server: MariadbServer
 
 def _wait_for_less(client: redis.Redis, before: int, process: subprocess.Popen[bytes]) -> None:
     wait_until(lambda: client.llen(KEYS.item_stream()) < before or process.poll() is not None, "the writer settles", 60)
+
+
+def test_an_item_of_any_spider_that_no_statement_holds_is_set_aside_and_replayed_when_the_server_takes_it(
+    mariadb_server: MariadbServer, redis_client: redis.Redis
+) -> None:
+    url = mariadb_server.new_database()
+    usual = mariadb_server.execute("SELECT @@global.max_allowed_packet")[0][0]
+    mariadb_server.execute("SET GLOBAL max_allowed_packet = 1048576")
+    try:
+        fits, large = "'" * 450_000, "\U0001f600" * 300_000
+        items = [{"url": f"u{n}", "text": text} for n, text in enumerate(["first", fits, large, fits, fits, "last"])]
+        redis_client.rpush("books:items", *(json.dumps(item) for item in items))
+        books = CrawlKeys.for_spider("books")
+        done = consume(ItemStream(redis_client, books), DatabaseRows(url, "books", "url"), stopped=lambda: False, once=True)
+        assert (done.items, done.refused, redis_client.llen("books:items")) == (5, 1, 0)
+        [refused], _ = newest(redis_client, books, 10)
+        assert ("max_allowed_packet" in refused.reason, json.loads(refused.payload)) == (True, items[2])
+    finally:
+        mariadb_server.execute(f"SET GLOBAL max_allowed_packet = {usual}")
+    assert replay(redis_client, books).done == 1
+    done = consume(ItemStream(redis_client, books), DatabaseRows(url, "books", "url"), stopped=lambda: False, once=True)
+    assert (done.items, done.refused) == (1, 0)
+    database = url.split("?")[0].rsplit("/", 1)[1]
+    stored = mariadb_server.execute("SELECT url, CHAR_LENGTH(text) FROM books ORDER BY url", database=database)
+    assert stored == [(item["url"], len(item["text"])) for item in items]

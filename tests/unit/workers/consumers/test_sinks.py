@@ -146,6 +146,13 @@ def test_a_post_counts_when_it_was_taken() -> None:
         sink.write(batch(1))
 
 
+def test_a_batch_that_is_too_large_is_sent_in_parts_and_an_item_that_is_holds_up_no_other() -> None:
+    with server(413, 204, 413, 413, 204) as (host, got):
+        refused = HttpPost(f"http://{host}/in").write(batch("a", "b", "c"))
+    assert refused == {1: f"http://{host}/in answers 413: it is too large"}
+    assert [body.decode().split() for _, body in got] == [['"a"', '"b"', '"c"'], ['"a"'], ['"b"', '"c"'], ['"b"'], ['"c"']]
+
+
 def test_targets_are_texts() -> None:
     assert parse_target("jsonl:a b.jsonl").place == "a b.jsonl"
     assert parse_target("https://x.example/in").kind is TargetKind.HTTP

@@ -1,0 +1,38 @@
+"""Tells a row that a database refuses from a database that fails: the first is set aside, the second is waited for.
+
+Taking the second for the first would throw good items away: what is not known counts as the second.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, StatementError
+
+from .mysql_dialect import ROW_CODES, error_code
+
+# data exception, integrity violation, program limit (index row too long), raised by a trigger
+_SQLSTATES = ("22", "23", "54", "P0")
+_SQLITE_CODES = (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH)
+
+
+def is_of_a_row(error: Exception) -> bool:
+    """Whether the database refused a row, which may be stored without this one."""
+    cause = cause_of(error)
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
+        return False
+    sqlstate = getattr(cause, "sqlstate", None)
+    sqlite_code = getattr(cause, "sqlite_errorcode", None)
+    if sqlstate is not None:
+        return bool(sqlstate.startswith(_SQLSTATES))
+    if code := error_code(cause):
+        return code in ROW_CODES
+    if sqlite_code is not None:
+        return sqlite_code & 0xFF in _SQLITE_CODES  # the low byte is the class of the extended code
+    # the driver, or a column's type, could not turn the value into what the database takes
+    return isinstance(error, DataError | IntegrityError) or isinstance(cause, ValueError | OverflowError | TypeError)
+
+
+def cause_of(error: Exception) -> BaseException:
+    """What the driver raised."""
+    return error.orig if isinstance(error, StatementError) and error.orig is not None else error
