@@ -1,6 +1,7 @@
 """The encoding that a page names is one of the web's: Python knows others, some of which cost the square of what they read.
 
-`punycode` takes 42 s for a page of 1 MB, `idna` and `zlib` are errors. As in browsers, a name that is not the web's says nothing.
+`punycode` takes seconds for a page of 200 KB, `idna` and `zlib` are errors. As in browsers, a name that is not the web's
+says nothing.
 """
 
 from __future__ import annotations
