@@ -14,6 +14,7 @@ import psutil
 
 from redis_components.fleet.registry import CrawlerRecord
 from workers.logs.slot_log import SlotLog
+from workers.process.cpu_wait import waited_s
 from workers.process.handshake import Terms
 from workers.process.memory import resident
 from workers.process.options import CrawlerOptions, handed_over
@@ -33,6 +34,7 @@ class LaunchedCrawler:
         self._page = page
         self._page_excused = False
         self._started_at = self._heard_at = time.monotonic()
+        self._waited_s = 0.0  # for a CPU, when it was last heard
         self.record: CrawlerRecord | None = None  # what it last said
         self.terms = Terms()
 
@@ -50,6 +52,10 @@ class LaunchedCrawler:
         """Seconds since it last said something, or since its launch."""
         return time.monotonic() - self._heard_at
 
+    def starved_s(self) -> float:
+        """How much of its silence it has spent waiting for a CPU, s."""
+        return waited_s(self.pid) - self._waited_s
+
     def excuse(self, seconds: float) -> None:
         """Do not count `seconds` of silence: the whole node was frozen."""
         self._heard_at += seconds
@@ -63,7 +69,7 @@ class LaunchedCrawler:
         lines = self._pulse.read()
         if not lines:
             return False
-        self._heard_at = time.monotonic()
+        self._heard_at, self._waited_s = time.monotonic(), waited_s(self.pid)
         try:
             for line in lines:
                 if terms := Terms.from_line(line):

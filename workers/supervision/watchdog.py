@@ -33,7 +33,10 @@ class StartProgress:
 
 
 class Watch:
-    """Of one crawler. One that has said nothing for `silence_s` is in trouble; before its first word `StartProgress` decides."""
+    """Of one crawler. One that has said nothing for `silence_s` is in trouble; before its first word `StartProgress` decides.
+
+    Time that it waited for a CPU does not count: on a machine with forty busy processes a turn takes seconds.
+    """
 
     def __init__(self, crawler: LaunchedCrawler, *, silence_s: float, start_s: float) -> None:
         self._crawler = crawler
@@ -48,7 +51,7 @@ class Watch:
         if look:
             self._weigh_at = time.monotonic() + WEIGH_S
         if crawler.record:
-            silent = crawler.silent_s > self._silence_s
+            silent = crawler.silent_s > self._silence_s and crawler.silent_s - crawler.starved_s() > self._silence_s
         else:
             silent = look and self._start.hangs(silent_s=crawler.silent_s, cpu_s=crawler.cpu_s())
         # A silent one is weighed before it is called hung: what it grew by may be why it is silent.
