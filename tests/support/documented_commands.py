@@ -57,7 +57,6 @@ NOT_RUN = {  # what a command begins with, or has in it -> why no test runs it a
     r"^make (demo|test|install|docs-site|pictures)": "is a target with a test elsewhere, or the run that this test is part of",
     r"^pip |^\. ": "installs, or activates the environment in which the tests run",
     r"^celery ": "runs for ever; `trawl up` runs each with the same arguments",
-    r"^cp deploy/": "the environment of Compose: tests/acceptance/test_compose_files.py",
     r"^trawl systemd": "needs a Redis that is named: tests/acceptance and tests/unit have its units",
     r"^cd ": "changes the folder for the commands after it; the test runs all in one project",
     r"redis-cli\b": "needs a redis-cli; start tasks are pushed in tests/integration/test_start_tasks_crawl.py",

@@ -1,0 +1,117 @@
+"""Compares the database of a fleet in containers with the demo's forum:
+
+    docker compose exec worker-control python -m demo.compare [--json]
+
+The forum stands still meanwhile. Every thread is read once more, then both are compared. Exit code 0: all is stored, once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+import urllib.request
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from demo.settled import scanned, unchecked
+from demo.truth import Coverage, compare
+from forums.scheduling.rechecking import recheck
+from forums.storage import Database
+from redis_components.connection import connect
+
+LIMIT_S = 300.0
+ASK_AGAIN_S = 20.0
+BOARDS = 4
+SITE = "demo"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """Both sides, compared."""
+
+    unchecked: int
+    """Threads that were not read again within the limit."""
+    pages: int
+    """Pages that the forum has served since its start."""
+    seconds: float
+    tables: tuple[Coverage, ...]
+
+    @property
+    def complete(self) -> bool:
+        return not self.unchecked and all(one.complete for one in self.tables)
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        told = {
+            one.table: {
+                "expected": one.expected,
+                "stored": one.stored,
+                "missing": len(one.missing),
+                "duplicates": one.duplicates,
+                "faults": len(one.faults),
+                "complete": one.complete,
+            }
+            for one in self.tables
+        }
+        return {"unchecked": self.unchecked, "pages": self.pages, "seconds": round(self.seconds), "tables": told}
+
+
+def ask(forum: str, path: str, body: object = None) -> Any:
+    """What the forum answers."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(forum + path, data=data)  # noqa: S310 - the operator's own variable
+    with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
+        return json.load(answer)
+
+
+def settle(database: Database, client: Any, frozen: datetime) -> int:
+    """Wait until every thread has been read since then; how many were not, within the limit."""
+    begun, asked, left = time.monotonic(), 0.0, -1
+    while time.monotonic() - begun < LIMIT_S:
+        left = unchecked(database, SITE, frozen)
+        if not left and scanned(database, SITE, frozen) >= BOARDS:
+            break
+        if time.monotonic() - asked > ASK_AGAIN_S:
+            recheck(client, database, SITE, force=True)
+            asked = time.monotonic()
+        time.sleep(1)
+    return left
+
+
+def look(forum: str) -> Found:
+    """Freeze the forum, wait, compare; the forum goes on as before."""
+    rate = ask(forum, "/control")["rate"]
+    ask(forum, "/control", {"rate": 0})
+    try:
+        begun, frozen = time.monotonic(), datetime.now(UTC)
+        database = Database.from_url().open(upgrade=False)
+        left = settle(database, connect(os.environ["TRAWL_REDIS_URL"]), frozen)
+        tables = compare(database, ask(forum, "/truth"), SITE)
+        return Found(unchecked=left, pages=ask(forum, "/stats")["total"], seconds=time.monotonic() - begun, tables=tables)
+    finally:
+        ask(forum, "/control", {"rate": rate})
+
+
+def main() -> int:
+    """Parse the arguments, look, print."""
+    parser = argparse.ArgumentParser(prog="python -m demo.compare", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--json", action="store_true", help="print one line of JSON")
+    options = parser.parse_args()
+    found = look(os.environ.get("TRAWL_DEMO_URL", "http://forum:8765"))
+    if options.json:
+        sys.stdout.write(f"{json.dumps(found.as_json())}\n")
+    else:
+        for one in found.tables:
+            sys.stdout.write(
+                f"{one.table}: {one.expected} shown, {100 * one.share:.1f} % stored as they are shown, {one.duplicates} twice\n"
+            )
+        sys.stdout.write(f"{found.unchecked} threads were not read again within {LIMIT_S:.0f} s\n" if found.unchecked else "")
+    return 0 if found.complete else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
