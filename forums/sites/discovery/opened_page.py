@@ -14,9 +14,9 @@ from forums.sites.reading.page_kind import PageFrame, frame_of, kind_of
 from forums.sites.reading.page_tree import PageTree
 from forums.sites.reading.parse_body import read_at
 from forums.sites.reading.post_calendar import Calendar
+from forums.sites.reading.post_marks import Marks, find_marks
 from forums.sites.reading.reading_budget import extraordinary
 from forums.sites.reading.records import PageKind, PageTooLarge
-from forums.sites.reading.repeated_blocks import Marks, find_marks
 from forums.sites.reading.text_field import size_of
 
 if TYPE_CHECKING:

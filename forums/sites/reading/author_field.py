@@ -22,6 +22,11 @@ _BY_WORDS = (
     r"escrito|publicado|inviato|scritto|geplaatst|skrevet|napisał|сообщение)\s+)?(?:by|von|par|por|da|door|av|af|przez|от|author|autor|"
     r"автор|作者|from|user)"
 )
+_VERB = re.compile(
+    r"(?:posted|written|started|asked|answered|replied|commented|submitted|sent|created|published|updated|edited|date|geschrieben|"
+    r"verfasst|erstellt|gepostet|beantwortet|publié|posté|répondu|escrito|publicado|enviado|inviato|scritto|geplaatst)",
+    re.IGNORECASE,
+)
 _BY = re.compile(_BY_WORDS + r"(?:\s*[:：]\s*|\s+)", re.IGNORECASE)
 _BEFORE_NAME = re.compile(_BY_WORDS + r"\s*[:：]?$", re.IGNORECASE)
 _SAYS = re.compile(
@@ -40,6 +45,11 @@ _MOST_LABELLED = 0.6  # of the blocks
 _REPLY = re.compile(r"in-?repl|reply-?(?:to|author|name|user)|replied|parent-?author", re.IGNORECASE)
 _AROUND = " :,·|•-–—(@"  # a name
 _FIRST_TEXTS = 8  # of a block
+_NOBODY = re.compile(
+    r"anon(?:ymous|yme?|imo|ym)?|guest|gast|invité|invitado|ospite|гость|аноним|nobody|匿名(?:用户|さん)?|"
+    r"名無し(?:さん)?|익명",
+    re.IGNORECASE,
+)
 _STANDING_OUT = frozenset({"b", "strong", "h2", "h3", "h4", "h5", "a", "dt", "th"})
 
 
@@ -53,6 +63,9 @@ def find_authors(paths: BlockPaths) -> dict[int, int]:
     for score, place in scored[:_MOST_PLACES]:
         if found and score < _NEARLY_SURE:
             break
+        others = [paths.string(i) for number, i in place.first.items() if number in found]
+        if len(others) > 2 and len(set(others)) == 1:  # a rank
+            continue
         for number, i in place.first.items():
             if number not in found and _may_be_name(paths, i):
                 found[number] = i
@@ -89,10 +102,21 @@ def find_names(paths: BlockPaths, authors: dict[int, int]) -> dict[int, str]:
     return found
 
 
+def says_by(text: str) -> bool:
+    """Whether a text tells who wrote something, and when: `Asked by ida on 3 March 2019`."""
+    return len(text) <= DATE_LONGEST and bool(_after_by([" ".join(text.split())], 0))
+
+
 def _after_by(texts: list[str], k: int) -> str | None:
     text = texts[k]
-    by = _BY.match(text) if len(text) <= LONGEST else None
-    return _SAYS.sub("", text[by.end() :]).strip(_AROUND) if by else None
+    by = _BY.match(text) if len(text) <= DATE_LONGEST else None
+    if by is None:
+        return None
+    name = text[by.end() :]
+    if (date := spotted(name)) is not None and date.precision >= _A_DAY:
+        name = _BEFORE_DATE.sub("", name[: date.span[0]])
+    name = _SAYS.sub("", name).strip(_AROUND)
+    return name if len(name) <= LONGEST else None
 
 
 def _labelled(texts: list[str], k: int) -> str | None:
@@ -102,7 +126,9 @@ def _labelled(texts: list[str], k: int) -> str | None:
     if len(texts[k]) > DATE_LONGEST or (date := spotted(texts[k])) is None or date.precision < _A_DAY or not date.span[0]:
         return None
     before = _BEFORE_DATE.sub("", texts[k][: date.span[0]]).strip(_AROUND)
-    name = _BY.sub("", before).strip(_AROUND)
+    name = _SAYS.sub("", _BY.sub("", before)).strip(_AROUND)
+    if _VERB.fullmatch(name):
+        return None
     return name if 0 < len(name) <= _SHORT_NAME and name.count(" ") < _MOST_WORDS and any(map(str.isalpha, name)) else None
 
 
@@ -144,11 +170,13 @@ def _score(paths: BlockPaths, place: Place) -> float:
     if sum(paths.has_letters(i) for i in sample) < 0.8 * len(sample):
         return 0.0
     strings = [paths.label(i).strip(_AROUND) for i in elements]
+    distinct = len({text.lower() for text in strings})
+    if distinct == 1 and _NOBODY.fullmatch(strings[0]):
+        return 0.5 * paths.presence(place)
     if not known:
         return _name_score(paths, place, elements, strings)
-    distinct = len({text.lower() for text in strings})
-    if distinct == 1 and len(strings) > 3:
-        return 0.0
+    if distinct == 1 and len(strings) > 3 and not linked == hinted == 1:
+        return 0.0  # a button, a title
     dated = sum(i in paths.marks.dates for i in sample) / len(sample)
     quoted = sum(paths.in_quote(i) for i in sample) / len(sample)
     score = 0.45 * linked + 0.25 * hinted + 0.12 * above + (0.2 if marked else 0.0) + 0.25 * paths.presence(place)

@@ -11,8 +11,9 @@ from .date_field import Dates, find_dates, find_edits
 from .id_field import find_ids
 from .page_tree import PageTree
 from .post_calendar import Calendar
+from .post_marks import Marks
 from .records import SeenPost
-from .repeated_blocks import BlockSet, Marks
+from .repeated_blocks import BlockSet
 from .text_field import Body, find_bodies, size_of
 
 _SHIFTED = 0.9

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from . import class_words
 from .page_tree import PageTree
-from .repeated_blocks import Block, Marks
+from .post_marks import Marks
+from .repeated_blocks import Block
 
 _NAME = re.compile(r"[^\W\d_]")
 _QUOTE_STEPS = 6
@@ -51,6 +52,7 @@ class BlockPaths:
         self._heads: str | None = None
         self._date_elements = sorted(marks.dates)
         self._empty_dates = self._without_text()
+        self._single = 2 * sum(tree.end[block.start] == block.end for block in blocks) > len(blocks)
         for number, block in enumerate(blocks):
             self._index(number, block)
         self._dates_of = self._by_block(self._date_elements)
@@ -174,7 +176,7 @@ class BlockPaths:
                 continue
             up = path_of[parents[i]] if parents[i] >= start else _TOP
             # the block's own element may be of another class than its neighbours'
-            sign = -1 if i == start and ends[i] == end else signs[i]
+            sign = -1 if i == start and (self._single or ends[i] == end) else signs[i]
             nth = 0
             if sign in counted:  # the columns of a row
                 place_in = (parents[i], sign)

@@ -17,7 +17,7 @@ def _anywhere(words: str) -> re.Pattern[str]:
 _AUTHOR = _anywhere(
     r"author|user_?-?name|user_?-?id(?:$|\s)|poster(?!ior)|nick(?:name)?|(?:^|[\s_-])(?:user|member|creator|handle|byline|owner|from|who|writer)(?:$|[\s_-])|membername|screen-?name|"
     r"(?:^|[\s_-])(?:(?:be)?nutzer|verfasser|auteur|autore|pseudo|utente|usuario|utilizador|gebruiker|avtor)(?:name)?(?:$|[\s_-])|"
-    r"user-?link|(?:^|\s)bigusername|display-?name|person-?name|fullname|hnuser|autor"
+    r"(?:guest|visitor|client|customer|player)[_-]?name|user-?link|(?:^|\s)bigusername|display-?name|person-?name|fullname|hnuser|autor"
 )
 _ABOUT_AUTHOR = _anywhere(
     r"row|info|detail|title|avatar|count|stat(?:s|us|istics)|badge|rank|imag|pic(?:$|[\s_-]|ture)|photo|role|location|group|online|extra|menu|message|bio|repl(?:y|ied)|"
@@ -43,7 +43,7 @@ _EDITED = _anywhere(r"last-?edit|edited|edit-?(?:note|by|info|date|message)|(?:^
 _QUOTE = _anywhere(r"quot|zitat|cita(?:t|ç|ci)")
 _PROFILE_LINK = re.compile(
     r"(?:^|[/?&._=-])(?:members?|users?|profiles?|profil\w*|membres?|mitglied\w*|benutzer\w*|utenti?|usuarios?|memberlist|people|author|u|space|uid|"
-    r"userinfo|user_info|showuser|user_profile|memberId|account|home\.php|auteur|persons?|contributors?)(?:[/?&=.,_-]|\.php|\d|$)|/[@~][a-zA-Z_]",
+    r"userinfo|user_info|showuser|user_profile|memberId|account|home\.php|auteur|persons?|contributors?|experts?|doctors?|specialists?)(?:[/?&=.,_-]|\.php|\d|$)|/[@~][a-zA-Z_]",
     re.IGNORECASE,
 )
 _NOT_PROFILE = re.compile(

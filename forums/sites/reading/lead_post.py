@@ -5,9 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from datetime import timedelta
 
+from .author_field import says_by
 from .block_fields import Fields
 from .page_tree import PageTree
-from .repeated_blocks import Block, BlockSet, Marks
+from .post_dates import LONGEST
+from .post_marks import Marks
+from .repeated_blocks import Block, BlockSet
 
 _LEAST_TEXT = 20  # characters
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "title"})
@@ -47,7 +50,9 @@ def _before(tree: PageTree, marks: Marks, dates: list[int], up: int, child: int)
         return None
     texts = (tree.first_text[start], tree.first_text[child])
     chars = tree.chars[texts[1]] - tree.chars[texts[0]] - (tree.link_chars[texts[1]] - tree.link_chars[texts[0]])
-    if chars < _LEAST_TEXT or not _has(dates, start, child) or not _has(marks.authors, start, child):
+    if chars < _LEAST_TEXT or not _has(dates, start, child):
+        return None
+    if not _has(marks.authors, start, child) and not _is_told_by(tree, dates, start, child):
         return None
     end = child
     single = start
@@ -55,6 +60,12 @@ def _before(tree: PageTree, marks: Marks, dates: list[int], up: int, child: int)
         end = tree.end[single]
         texts = (tree.first_text[start], tree.last_text[start])
     return Block(start, end, texts)
+
+
+def _is_told_by(tree: PageTree, dates: list[int], start: int, end: int) -> bool:
+    return any(
+        says_by(tree.string(i)) for i in dates[bisect_left(dates, start) : bisect_left(dates, end)] if tree.size(i) <= LONGEST
+    )
 
 
 def _has(elements: list[int], start: int, end: int) -> bool:

@@ -8,8 +8,9 @@ from .block_fields import Fields, posts_of, read_fields
 from .lead_post import is_post, with_lead
 from .page_tree import PageTree
 from .post_calendar import Calendar
+from .post_marks import Marks
 from .records import SeenPost
-from .repeated_blocks import BlockSet, Marks, block_sets, without
+from .repeated_blocks import BlockSet, block_sets, without
 from .text_field import size_of
 
 _SUPERSET = 0.88  # of the best quality: a set that has all its blocks, and more

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from . import class_words
 from .page_tree import PageTree
 from .post_calendar import Calendar
+from .post_marks import Marks
 from .records import SeenPost
-from .repeated_blocks import Marks
 
 _LEVELS = 6  # of elements around the text, that hold its author and date
 _SHARE = 0.4  # of the page's words outside of links, that are the post's

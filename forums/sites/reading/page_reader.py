@@ -25,9 +25,9 @@ from .lone_post import lone_post
 from .page_kind import frame_of, kind_of
 from .page_tree import PageTree
 from .post_calendar import Calendar
+from .post_marks import find_marks
 from .profile_reader import ProfileReader
 from .records import NotAPage, PageKind, Reader, SeenPage, SeenPost
-from .repeated_blocks import find_marks
 from .schema_org import marked_posts
 
 MOST_CHARACTERS = 8_000_000

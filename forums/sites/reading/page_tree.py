@@ -34,10 +34,16 @@ _LINES = frozenset(
     }
 )  # fmt: skip
 _CELLS = frozenset({"td", "th"})
-_COLUMNS = frozenset({"tr", "div", "section"})
+_COLUMNS = frozenset({"tr", "div", "section", "font"})
 _BREAKS = dict.fromkeys(_CELLS, 1) | dict.fromkeys(_LINES, 2) | dict.fromkeys(_PARAGRAPHS, 3)
 _STATE = re.compile(
     r"^(?:odd|even|first|last|alt|bg|row|unread|read|online|offline|clearfix|cf|js|has|is|no)(?:[-_]?\d*)$", re.IGNORECASE
+)
+_LAYOUT = re.compile(
+    r"(?:-?[mp][trblxyse]?-\S+|(?:d|w|h|z|gap|space|bg|border|rounded|font|min|max|items|justify|self|leading|tracking|"
+    r"overflow|align|float|position|order|flex|grid|shrink|grow|col|container|top|inset)(?:-\S+)?|block|inline\S*|"
+    r"relative|absolute|sticky|static|truncate|"
+    r"text-(?:\d?xs|sm|base|md|lg|\d?xl|left|right|center|muted|break|nowrap|white|black|secondary|primary|body|[a-z]+-\d+))"
 )
 _DIGITS = re.compile(r"\d+")
 _SPACES = re.compile(r"[ \t\n\r\f\u200b]+")
@@ -213,7 +219,7 @@ class PageTree:
         found = self._signs.get(key)
         if found is None:
             found = self._signs[key] = len(self._signs)
-            if key[0] in _CELLS or (not key[1] and key[0] in _COLUMNS):
+            if key[0] in _CELLS or key[0] == "tr" or (not key[1] and key[0] in _COLUMNS):
                 self.counted.add(found)
         return found
 
@@ -224,8 +230,9 @@ def _holds_date(button: Any) -> bool:
 
 
 def first_class(classes: str) -> str:
-    """The first class that says what an element is, not in which state, without numbers."""
-    for word in classes.split():
-        if not _STATE.match(word):
-            return _DIGITS.sub("#", word)
-    return ""
+    """The first class that says what an element is, not in which state or how it is laid out, without numbers; all of them
+    where each is of the layout.
+    """
+    words = [word for word in classes.split() if not _STATE.match(word)]
+    named = next((word for word in words if not _LAYOUT.fullmatch(word)), None)
+    return _DIGITS.sub("#", " ".join(words) if named is None else named)

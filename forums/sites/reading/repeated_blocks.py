@@ -14,34 +14,17 @@ the best are looked at in detail by `block_fields`. The cost is bounded by the n
 from __future__ import annotations
 
 import itertools
-import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from . import class_words
 from .page_tree import PageTree, Range
-from .post_dates import LONGEST, Spotted, machine_date, spotted
+from .post_marks import Marks
 
 _MOST_GROUPS = 60
 _MOST_MEMBERS = 2000
-_DIGIT = re.compile(r"\d")
 _MOST_LEVELS = 12
-_MOST_SPACED = 500  # characters of a text with the spaces of its markup
-_DATE_ATTRIBUTES = (
-    "datetime",
-    "data-time",
-    "data-timestamp",
-    "data-date",
-    "data-utime",
-    "data-epoch",
-    "data-datetime",
-    "title",
-    "aria-label",
-)
-_HAVE_DATES = frozenset((*_DATE_ATTRIBUTES, "content"))
-_PUBLISHED = frozenset(("datePublished", "dateCreated"))
 
 
 @dataclass(slots=True)
@@ -68,80 +51,6 @@ class BlockSet:
     """Of dates and authors in the blocks, the share that has a block for itself."""
     alike: float
     """The share of blocks of the same tag and class."""
-
-
-@dataclass(slots=True)
-class Marks:
-    """What on a page may be of a post: dates (element: date), authors and ids (elements)."""
-
-    dates: dict[int, Spotted] = field(default_factory=dict)
-    authors: list[int] = field(default_factory=list)
-    ids: list[int] = field(default_factory=list)
-
-
-def find_marks(tree: PageTree) -> Marks:
-    """One look at each element's attributes and each short text."""
-    marks = Marks()
-    _date_texts(tree, marks)
-    for i, attributes in enumerate(tree.attributes):
-        if not attributes:
-            continue
-        _date_attribute(i, attributes, marks)
-        name = attributes.get("id")
-        if name and name[-1].isdigit():
-            marks.ids.append(i)
-        if 0 < tree.size(i) <= 60 and _is_author(attributes):
-            marks.authors.append(i)
-    return marks
-
-
-def _is_author(attributes: dict[str, str]) -> bool:
-    href = attributes.get("href")
-    if href is not None and class_words.is_profile_link(href):
-        return True
-    if "author" in attributes.get("itemprop", "") or "author" in attributes.get("rel", ""):
-        return True
-    classes = attributes.get("class")
-    return bool(classes) and class_words.says_author(classes or "")
-
-
-def _date_texts(tree: PageTree, marks: Marks) -> None:
-    known: dict[str, Spotted | None] = {}
-    for k, text in enumerate(tree.texts):
-        if len(text) > LONGEST and (len(text) > _MOST_SPACED or len(text := " ".join(text.split())) > LONGEST):
-            continue
-        if text not in known:
-            known[text] = spotted(text)
-        date = known[text]
-        if date is None:
-            continue
-        owner = tree.owner[k]
-        if date.precision < 4:  # the time, or the year, may stand in the next element
-            around = tree.parent[owner] if tree.size(owner) == len(text) else owner
-            if around >= 0 and tree.size(around) <= 80:
-                richer = spotted(tree.string(around))
-                date = richer if richer is not None and richer.precision > date.precision else date
-        if date.precision > 1 and (owner not in marks.dates or marks.dates[owner].precision < date.precision):
-            marks.dates[owner] = date
-
-
-def _date_attribute(i: int, attributes: dict[str, str], marks: Marks) -> None:
-    if _HAVE_DATES.isdisjoint(attributes):
-        return
-    names = _DATE_ATTRIBUTES if attributes.get("itemprop") not in _PUBLISHED else ("content", *_DATE_ATTRIBUTES)
-    for name in names:
-        value = attributes.get(name)
-        if (
-            value
-            and 5 < len(value) <= 60
-            and _DIGIT.search(value)
-            and (date := machine_date(value)) is not None
-            and date.precision >= 3
-        ):
-            known = marks.dates.get(i)  # `2 years ago` is less than any day
-            if known is None or known.back is not None or known.precision < date.precision or name in ("datetime", "content"):
-                marks.dates[i] = date
-            return
 
 
 def block_sets(tree: PageTree, marks: Marks, most: int = 5) -> list[BlockSet]:

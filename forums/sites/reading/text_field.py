@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from . import class_words
 from .block_paths import BlockPaths, Place
-from .date_field import begins_with_edit
 from .page_tree import PageTree, Range
+from .text_cuts import find_cuts, follows_author
 
 _TEXT_PROPERTIES = frozenset({"text", "articleBody", "commentText", "description"})
 _HOLDER = 0.35  # what holds author and date, too, is taken where nothing else holds half as much
-_NUMBER = re.compile(r"#?\d{1,6}\.?")
-_LONGEST_NOTE = 200  # characters of a note that a post was edited
 _MOST_PLACES = 20
 _MOST_HAVE = 0.5  # of the blocks
-_SHORT = 80  # characters of a button
+_PARAGRAPHS = frozenset({"p", "font", "span"})
+_ONE_OF_SEVERAL = 0.99  # paragraphs: the next post may have more
 
 
 @dataclass(slots=True)
@@ -34,7 +31,7 @@ class Body:
 def find_bodies(paths: BlockPaths, authors: dict[int, int], dates: dict[int, int]) -> list[Body]:
     """The body of each block."""
     roots = _roots(paths, authors, dates)
-    cuts, signatures = _cuts(paths, roots, authors, dates)
+    cuts, signatures = find_cuts(paths, roots, authors, dates)
     found = []
     for number, block in enumerate(paths.blocks):
         root = roots.get(number)
@@ -62,15 +59,15 @@ def size_of(paths: BlockPaths, body: Body) -> int:
 
 def _roots(paths: BlockPaths, authors: dict[int, int], dates: dict[int, int]) -> dict[int, int]:
     scored = [
-        (_score(paths, place, authors, dates), place.path)
+        (_score(paths, place, authors, dates) * (_ONE_OF_SEVERAL if _is_whole_of_parent(paths, place) else 1.0), place.path)
         for place in paths.places[1:]
-        if paths.presence(place) >= 0.5 and place.count <= 1.3 * len(place.first)
+        if paths.presence(place) >= 0.5 and place.count <= (1 if _is_paragraph(paths, place) else 1.3) * len(place.first)
     ]
     best, best_score = None, 0.0
     for score, path in sorted(scored, reverse=True)[:_MOST_PLACES]:
         if score <= best_score:
             break
-        if _follows_author(paths, paths.places[path], authors):
+        if follows_author(paths, paths.places[path], authors):
             score *= 0.1
         if score > best_score:
             best, best_score = paths.places[path], score
@@ -121,17 +118,14 @@ def _score(paths: BlockPaths, place: Place, authors: dict[int, int], dates: dict
     return held * factor
 
 
-def _follows_author(paths: BlockPaths, place: Place, authors: dict[int, int]) -> bool:
-    """Whether each author has one and the same text in all posts, as what stands under a name."""
-    texts: dict[str, set[str]] = defaultdict(set)
-    posts: Counter[str] = Counter()
-    for number, i in place.first.items():
-        if number in authors and paths.tree.size(i) < 1000:
-            name = paths.string(authors[number])
-            texts[name].add(paths.string(i))
-            posts[name] += 1
-    several = [name for name, count in posts.items() if count > 1]
-    return bool(several) and sum(len(texts[name]) == 1 for name in several) > 0.7 * len(several)
+def _is_paragraph(paths: BlockPaths, place: Place) -> bool:
+    return any(paths.tree.tag[i] in _PARAGRAPHS for i in place.first.values())
+
+
+def _is_whole_of_parent(paths: BlockPaths, place: Place) -> bool:
+    """Whether what is there is a paragraph, and in each post all that its parent holds."""
+    tree = paths.tree
+    return all(tree.tag[i] in _PARAGRAPHS and tree.size(i) == tree.size(tree.parent[i]) for i in place.first.values())
 
 
 def _is_body(paths: BlockPaths, i: int) -> bool:
@@ -149,6 +143,8 @@ def _narrowed(paths: BlockPaths, place: Place) -> dict[int, int]:
             inner = sum(paths.own_size(number, i) for number, i in child.first.items())
             sample = list(child.first.values())[:4]
             if any(class_words.says_signature(paths.names(i)) for i in sample):
+                continue
+            if inner == size and paths.tree.tag[sample[0]] in _PARAGRAPHS:
                 continue
             if inner >= (0.5 if any(_is_body(paths, i) for i in sample) else 0.85) * size:
                 place = child
@@ -186,92 +182,6 @@ def _made_otherwise(paths: BlockPaths, number: int, like: _Like, marks: list[int
         if size > best_size:
             best, best_size = i, size
     return best
-
-
-def _cuts(
-    paths: BlockPaths, roots: dict[int, int], authors: dict[int, int], dates: dict[int, int]
-) -> tuple[dict[int, list[Range]], dict[int, int]]:
-    """Of each block the texts that are not the post's, and the element of its signature."""
-    tree = paths.tree
-    cuts: dict[int, list[Range]] = defaultdict(list)
-    signatures: dict[int, int] = {}
-    for number, block in enumerate(paths.blocks):
-        cuts[number].extend(block.inner)
-        for other in (authors.get(number), dates.get(number)):
-            if other is not None:
-                cuts[number].extend(_own_texts(tree, other, roots.get(number)))
-    if sum(_holds(paths, root, (authors.get(number), dates.get(number))) for number, root in roots.items()) > 0.34 * paths.count:
-        for number, labels in _labels(paths, roots).items():
-            cuts[number].extend(labels)
-    for number, root in roots.items():
-        cuts[number].extend(_edit_notes(paths, number, root))
-    for place in paths.places[1:]:
-        if all(class_words.says_signature(paths.names(i)) for i in list(place.first.values())[:3]):
-            for number, i in place.first.items():
-                signatures.setdefault(number, i)
-        inside = [
-            (number, i) for number, i in place.first.items() if number not in roots or roots[number] < i < tree.end[roots[number]]
-        ]
-        if inside and _is_not_text(paths, inside):
-            for number, i in inside:
-                cuts[number].append((tree.first_text[i], tree.last_text[i]))
-    return cuts, signatures
-
-
-def _own_texts(tree: PageTree, i: int, root: int | None) -> Iterator[Range]:
-    """The texts of an author or a date; only those outside of further elements, where the body stands in one of these."""
-    if root is None or not i < root < tree.end[i]:
-        yield tree.first_text[i], tree.last_text[i]
-        return
-    yield from ((k, k + 1) for k in range(tree.first_text[i], tree.first_text[root]) if tree.owner[k] == i)
-
-
-def _holds(paths: BlockPaths, root: int, marks: tuple[int | None, ...]) -> bool:
-    return any(one is not None and root <= one < paths.tree.end[root] for one in marks)
-
-
-def _labels(paths: BlockPaths, roots: dict[int, int]) -> dict[int, list[Range]]:
-    """Short texts that stand in most blocks: `says:`, `posted on`."""
-    tree = paths.tree
-    seen: dict[str, dict[int, list[Range]]] = defaultdict(lambda: defaultdict(list))
-    for number, root in roots.items():
-        for k in paths.texts_of(number, root):
-            if len(tree.texts[k]) < _SHORT:
-                seen[tree.texts[k].strip().lower()][number].append((k, k + 1))
-    found: dict[int, list[Range]] = defaultdict(list)
-    for in_blocks in seen.values():
-        if len(in_blocks) > 2 and len(in_blocks) >= 0.6 * paths.count:
-            for number, ranges in in_blocks.items():
-                found[number] += ranges
-    return found
-
-
-def _edit_notes(paths: BlockPaths, number: int, root: int) -> Iterator[Range]:
-    """`Last edited by somebody on Nov 21`: the largest element around a date that says so and no more."""
-    tree = paths.tree
-    for i in paths.dates_in(number):
-        note = None
-        while root < i < tree.end[root] and tree.size(i) <= _LONGEST_NOTE:
-            if begins_with_edit(paths.string(i)):
-                note = i
-            i = tree.parent[i]
-        if note is not None:
-            yield tree.first_text[note], tree.last_text[note]
-
-
-def _is_not_text(paths: BlockPaths, inside: list[tuple[int, int]]) -> bool:
-    tree = paths.tree
-    sample = [i for _, i in inside[:4]]
-    names = [paths.names(i) for i in sample]
-    if all(class_words.says_signature(name) for name in names):
-        return True
-    if all(class_words.says_edited(name) for name in names) and all(tree.size(i) < 200 for i in sample):
-        return True
-    if len(inside) >= 3 and len(inside) >= 0.5 * paths.count and all(tree.size(i) < _SHORT for _, i in inside):
-        if all(_NUMBER.fullmatch(paths.string(i)) for _, i in inside):
-            return True
-        return len({paths.string(i) for _, i in inside}) <= max(1, 0.25 * len(inside))
-    return False
 
 
 def _merged(ranges: list[Range]) -> list[Range]:

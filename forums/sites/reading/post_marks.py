@@ -1,0 +1,112 @@
+"""What on a page may be of a post: dates, names of authors, ids. One look at each element's attributes and each short text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from . import class_words
+from .page_tree import PageTree
+from .post_dates import LONGEST, Spotted, machine_date, spotted
+
+_MOST_SPACED = 500  # characters of a text with the spaces of its markup
+_DIGIT = re.compile(r"\d")
+_DATE_ATTRIBUTES = (
+    "datetime",
+    "data-time",
+    "data-timestamp",
+    "data-date",
+    "data-utime",
+    "data-epoch",
+    "data-datetime",
+    "title",
+    "aria-label",
+)
+_HAVE_DATES = frozenset((*_DATE_ATTRIBUTES, "content"))
+_DATE_NAME = re.compile(r"-(?:ts|utc|time|date|created|posted|published)(?:$|-)|time-?stamp|date-?time|created-?at")
+_PUBLISHED = frozenset(("datePublished", "dateCreated"))
+
+
+@dataclass(slots=True)
+class Marks:
+    """What on a page may be of a post: dates (element: date), authors and ids (elements)."""
+
+    dates: dict[int, Spotted] = field(default_factory=dict)
+    authors: list[int] = field(default_factory=list)
+    ids: list[int] = field(default_factory=list)
+
+
+def find_marks(tree: PageTree) -> Marks:
+    """One look at each element's attributes and each short text."""
+    marks = Marks()
+    _date_texts(tree, marks)
+    for i, attributes in enumerate(tree.attributes):
+        if not attributes:
+            continue
+        _date_attribute(i, attributes, marks)
+        name = attributes.get("id")
+        if name and name[-1].isdigit():
+            marks.ids.append(i)
+        if 0 < tree.size(i) <= 60 and _is_author(attributes):
+            marks.authors.append(i)
+    return marks
+
+
+def _is_author(attributes: dict[str, str]) -> bool:
+    href = attributes.get("href")
+    if href is not None and class_words.is_profile_link(href):
+        return True
+    if "author" in attributes.get("itemprop", "") or "author" in attributes.get("rel", ""):
+        return True
+    classes = attributes.get("class")
+    return bool(classes) and class_words.says_author(classes or "")
+
+
+def _date_texts(tree: PageTree, marks: Marks) -> None:
+    known: dict[str, Spotted | None] = {}
+    for k, text in enumerate(tree.texts):
+        if len(text) > LONGEST and (len(text) > _MOST_SPACED or len(text := " ".join(text.split())) > LONGEST):
+            continue
+        if text not in known:
+            known[text] = spotted(text)
+        date = known[text]
+        if date is None:
+            continue
+        owner = tree.owner[k]
+        if date.precision < 4:  # the time, or the year, may stand in the next element
+            around = tree.parent[owner] if tree.size(owner) == len(text) else owner
+            if around >= 0 and tree.size(around) <= 80:
+                richer = spotted(tree.string(around))
+                date = richer if richer is not None and richer.precision > date.precision else date
+        if date.precision > 1 and (owner not in marks.dates or marks.dates[owner].precision < date.precision):
+            marks.dates[owner] = date
+
+
+@lru_cache(maxsize=1024)
+def _says_date(name: str) -> bool:
+    return bool(_DATE_NAME.search(name))
+
+
+def _date_attribute(i: int, attributes: dict[str, str], marks: Marks) -> None:
+    names: Sequence[str] = _DATE_ATTRIBUTES
+    if _HAVE_DATES.isdisjoint(attributes):
+        names = [name for name in attributes if name.startswith("data-") and _says_date(name)]
+        if not names:
+            return
+    elif attributes.get("itemprop") in _PUBLISHED:
+        names = ("content", *names)
+    for name in names:
+        value = attributes.get(name)
+        if (
+            value
+            and 5 < len(value) <= 60
+            and _DIGIT.search(value)
+            and (date := machine_date(value)) is not None
+            and date.precision >= 3
+        ):
+            known = marks.dates.get(i)  # `2 years ago` is less than any day
+            if known is None or known.back is not None or known.precision < date.precision or name in ("datetime", "content"):
+                marks.dates[i] = date
+            return

@@ -1,0 +1,208 @@
+"""What stands in a body and is not the post's text: signatures, notes of edits, buttons, details of the author, hidden copies."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from . import class_words
+from .author_field import name_of
+from .block_paths import BlockPaths, Place
+from .date_field import begins_with_edit
+from .page_tree import PageTree, Range
+from .post_dates import LONGEST, spotted
+from .repeated_text import first_copy
+
+_NUMBER = re.compile(r"#?\d[\d.,:]{0,12}")
+_LONGEST_NOTE = 200  # characters of a note that a post was edited
+_MOST_HAVE = 0.5  # of the blocks
+_SHORT = 80  # characters of a button
+_MOST_BEFORE = 4  # texts of a body before its date
+_LABEL = 160  # characters of what says the same in most posts: `ida replied to: Lamps`
+_NOT_SHOWN = re.compile(r"display\s*:\s*none", re.IGNORECASE)
+_LINE = re.compile(r"_{8,}|-{15,}")
+_MOST_SIGNED = 12  # texts
+_LONGEST_SIGNATURE = 600  # characters
+_DETAIL = re.compile(r"\s*[^\W\d_][^:：\n]{1,24}[:：](?!//)")
+_MOST_DETAILS = 400  # characters about an author
+_MOST_LABELLED = 0.6  # of the blocks
+_LEAST_POSTS = 3  # that tell what follows the author
+_LONGEST_FIXED = 1000  # characters of what stands below a name
+_LEAST_LABELS = 0.4  # of the lines
+
+
+def find_cuts(
+    paths: BlockPaths, roots: dict[int, int], authors: dict[int, int], dates: dict[int, int]
+) -> tuple[dict[int, list[Range]], dict[int, int]]:
+    """Of each block the texts that are not the post's, and the element of its signature."""
+    tree = paths.tree
+    cuts: dict[int, list[Range]] = defaultdict(list)
+    signatures: dict[int, int] = {}
+    for number, block in enumerate(paths.blocks):
+        cuts[number].extend(block.inner)
+        for other in (authors.get(number), dates.get(number)):
+            if other is not None:
+                cuts[number].extend(_own_texts(tree, other, roots.get(number)))
+    if sum(_holds(paths, root, (authors.get(number), dates.get(number))) for number, root in roots.items()) > 0.34 * paths.count:
+        for number, labels in _labels(paths, roots).items():
+            cuts[number].extend(labels)
+    lines: dict[str, dict[int, Range]] = defaultdict(dict)
+    for number, root in roots.items():
+        cuts[number].extend(_edit_notes(paths, number, root))
+        texts = list(paths.texts_of(number, root))
+        if (copy := first_copy(tree, texts, root)) is not None:
+            cuts[number].append(copy)
+        if (signed := _below_line(tree, texts)) is not None:
+            lines[tree.texts[signed].strip()][number] = (signed, tree.last_text[root])
+    for below in lines.values():
+        for number, signature in below.items() if len(below) > 1 else ():
+            cuts[number].append(signature)
+    left_out: set[int] = set()
+    for place in paths.places[1:]:
+        if all(class_words.says_signature(paths.names(i)) for i in list(place.first.values())[:3]):
+            for number, i in place.first.items():
+                signatures.setdefault(number, i)
+        if place.above in left_out:  # with what it stands in
+            left_out.add(place.path)
+            continue
+        inside = [
+            (number, i) for number, i in place.first.items() if number not in roots or roots[number] < i < tree.end[roots[number]]
+        ]
+        if inside and (_is_not_text(paths, inside, authors) or _is_hidden(paths, place) or _is_of_author(paths, place, authors)):
+            if len(inside) == place.count:
+                left_out.add(place.path)
+            for number, i in inside:
+                cuts[number].append((tree.first_text[i], tree.last_text[i]))
+    return cuts, signatures
+
+
+def _below_line(tree: PageTree, texts: list[int]) -> int | None:
+    """Where a line of underscores or hyphens begins, with a signature below it."""
+    for k in reversed(texts[-_MOST_SIGNED:]):
+        if _LINE.fullmatch(tree.texts[k].strip()):
+            return k if texts[0] < k and tree.chars[texts[-1] + 1] - tree.chars[k] <= _LONGEST_SIGNATURE else None
+    return None
+
+
+def _own_texts(tree: PageTree, i: int, root: int | None) -> Iterator[Range]:
+    """The texts of an author or a date; only those outside of further elements, where the body stands in one of these; only the
+    date itself, where it stands in one element with the body.
+    """
+    if root is not None and i == root:
+        texts = [k for k in range(tree.first_text[i], tree.last_text[i]) if tree.owner[k] == i][:_MOST_BEFORE]
+        yield from [(k, k + 1) for k in texts if len(tree.texts[k]) <= LONGEST and spotted(tree.texts[k])][:1]
+    elif root is None or not i < root < tree.end[i]:
+        yield tree.first_text[i], tree.last_text[i]
+    else:
+        yield from ((k, k + 1) for k in range(tree.first_text[i], tree.first_text[root]) if tree.owner[k] == i)
+
+
+def _holds(paths: BlockPaths, root: int, marks: tuple[int | None, ...]) -> bool:
+    return any(one is not None and root <= one < paths.tree.end[root] for one in marks)
+
+
+def _labels(paths: BlockPaths, roots: dict[int, int]) -> dict[int, list[Range]]:
+    """Short texts that stand in most blocks: `says:`, `posted on`."""
+    tree = paths.tree
+    seen: dict[str, dict[int, list[Range]]] = defaultdict(lambda: defaultdict(list))
+    for number, root in roots.items():
+        for k in paths.texts_of(number, root):
+            if len(tree.texts[k]) < _SHORT:
+                seen[tree.texts[k].strip().lower()][number].append((k, k + 1))
+    found: dict[int, list[Range]] = defaultdict(list)
+    for in_blocks in seen.values():
+        if len(in_blocks) > 2 and len(in_blocks) >= 0.6 * paths.count:
+            for number, ranges in in_blocks.items():
+                found[number] += ranges
+    return found
+
+
+def _edit_notes(paths: BlockPaths, number: int, root: int) -> Iterator[Range]:
+    """`Last edited by somebody on Nov 21`: the largest element around a date that says so and no more."""
+    tree = paths.tree
+    for i in paths.dates_in(number):
+        note = None
+        while root < i < tree.end[root] and tree.size(i) <= _LONGEST_NOTE:
+            if begins_with_edit(paths.string(i)):
+                note = i
+            i = tree.parent[i]
+        if note is not None:
+            yield tree.first_text[note], tree.last_text[note]
+
+
+def _is_not_text(paths: BlockPaths, inside: list[tuple[int, int]], authors: dict[int, int]) -> bool:
+    tree = paths.tree
+    sample = [i for _, i in inside[:4]]
+    names = [paths.names(i) for i in sample]
+    if all(class_words.says_signature(name) for name in names):
+        return True
+    if all(class_words.says_edited(name) for name in names) and all(tree.size(i) < 200 for i in sample):
+        return True
+    if len(inside) >= 3 and len(inside) >= 0.5 * paths.count and all(tree.size(i) < _LABEL for _, i in inside):
+        if all(_NUMBER.fullmatch(paths.string(i)) for _, i in inside):
+            return True
+        told = {_without_name(paths, number, i, authors) for number, i in inside}
+        return len(told) <= max(1, 0.25 * len(inside)) and not any(text.startswith("@") for text in told)
+    return False
+
+
+def _is_hidden(paths: BlockPaths, place: Place) -> bool:
+    """Whether something in most posts is not shown: a form, a copy for quotes. Spoilers are in few."""
+    attributes = paths.tree.attributes
+    return paths.presence(place) > _MOST_HAVE and all(
+        "hidden" in attributes[i] or _NOT_SHOWN.search(attributes[i].get("style", "")) for i in place.first.values()
+    )
+
+
+def _without_name(paths: BlockPaths, number: int, i: int, authors: dict[int, int]) -> str:
+    text = paths.string(i)
+    return text.replace(name_of(paths, authors[number]), "", 1) if number in authors else text
+
+
+def _is_of_author(paths: BlockPaths, place: Place, authors: dict[int, int]) -> bool:
+    """Whether what is there tells of who wrote a post: labels that most posts have (`Joined: 2014`), or the same in all posts
+    of an author.
+    """
+    if paths.presence(place) > _MOST_HAVE and _says_labels(paths, place):
+        return True
+    if not all(_has_lines(paths.tree, i) for i in place.first.values()):
+        return False  # a mention within a sentence
+    if len(place.first) < _LEAST_POSTS or not follows_author(paths, place, authors):
+        return False
+    several = Counter(paths.string(authors[number]) for number in place.first if number in authors)
+    enough = sum(count > 1 for count in several.values()) > 1 or max(several.values()) > 2
+    return enough and not any(paths.in_quote(i) for i in place.first.values())
+
+
+def _has_lines(tree: PageTree, i: int) -> bool:
+    """Whether an element has its lines for itself."""
+    first, last = tree.first_text[i], tree.last_text[i]
+    return first < last and tree.gap[first] > 1 and (last >= len(tree.gap) or tree.gap[last] > 1)
+
+
+def _says_labels(paths: BlockPaths, place: Place) -> bool:
+    tree = paths.tree
+    labels: Counter[str] = Counter()
+    lines = 0
+    for i in place.first.values():
+        if tree.size(i) > _MOST_DETAILS:
+            return False
+        texts = tree.texts[tree.first_text[i] : tree.last_text[i]]
+        lines += len(texts)
+        labels.update({label[0].lower() for text in texts if (label := _DETAIL.match(text))})
+    often = {label for label, count in labels.items() if count >= _MOST_LABELLED * len(place.first)}
+    return len(often) > 1 and sum(labels[label] for label in often) >= _LEAST_LABELS * lines
+
+
+def follows_author(paths: BlockPaths, place: Place, authors: dict[int, int]) -> bool:
+    """Whether each author has one and the same text in all posts, as what stands under a name."""
+    by_author: dict[str, list[int]] = defaultdict(list)
+    size = paths.tree.size
+    for number, i in place.first.items():
+        if number in authors and size(i) < _LONGEST_FIXED:
+            by_author[paths.string(authors[number])].append(i)
+    several = [elements for elements in by_author.values() if len(elements) > 1]
+    least = 0.7 * len(several)
+    alike = [elements for elements in several if len({size(i) for i in elements}) == 1]
+    return len(alike) > least and sum(len({paths.string(i) for i in elements}) == 1 for elements in alike) > least
