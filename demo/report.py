@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli.views.output import plain_table
+from cli.views.columns import Column, FittedTable, figures
 
 from .followed import Followed
 from .live import clock
@@ -30,23 +30,27 @@ def print_report(console: Console, story: Story) -> None:
 
 def print_coverage(console: Console, coverage: tuple[Coverage, ...]) -> None:
     """The table, and for each fault the first ids that have it."""
-    console.print(_coverage_table(coverage))
+    console.print(coverage_table(coverage))
     for one in coverage:
         _print_faults(console, one)
 
 
-def _coverage_table(coverage: tuple[Coverage, ...]) -> Table:
-    table = _table("database")
-    for name in ("expected", "stored", "missing", "duplicates", "wrong", "unknown", "edited", "deleted", "coverage"):
-        table.add_column(name, justify="right", no_wrap=True)
+def coverage_table(coverage: tuple[Coverage, ...]) -> FittedTable:
+    """A row for each table of the database.
+
+    In 80 columns edited and deleted rows, which are right, have no room; faults stand below by their ids.
+    """
+    faults = figures("missing", "twice", "wrong", "unknown", rank=1)
+    columns = [Column(name="database"), *figures("expected", "stored"), *faults, *figures("edited", "deleted", rank=2)]
+    rows: list[list[str | Text]] = []
     for one in coverage:
         wrong = one.wrong + one.spoilt + one.undeleted + one.buried
         bad = [len(one.missing), one.duplicates, len(wrong), len(one.unknown)]
         cells = [Text(f"{n:,}", style="bold red" if n else "green") for n in bad]
         total = Text(_percent(one.share), style="bold green" if one.complete else "bold red")
         stored = one.stored - one.deleted
-        table.add_row(one.table, f"{one.expected:,}", f"{stored:,}", *cells, f"{one.edited:,}", f"{one.deleted:,}", total)
-    return table
+        rows.append([one.table, f"{one.expected:,}", f"{stored:,}", *cells, f"{one.edited:,}", f"{one.deleted:,}", total])
+    return FittedTable([*columns, *figures("coverage")], rows)
 
 
 def _percent(share: float) -> str:
@@ -119,6 +123,6 @@ def _print_whereabouts(console: Console, story: Story) -> None:
 
 
 def _table(title: str, *, header: bool = True) -> Table:
-    table = plain_table(show_header=header)
+    table = Table(box=None, pad_edge=False, show_header=header, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column(title, no_wrap=True)
     return table

@@ -10,8 +10,7 @@ import typer
 from cli.views.output import complain, say
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
+    from cli.views.plain_table import PlainTable
     from redis_components.fleet.autoscaling import Autoscaled, Policy
 
 
@@ -103,15 +102,11 @@ def autoscaled_json(service: str, one: Autoscaled, size: int | None) -> dict[str
     }
 
 
-def autoscaled_table(found: dict[str, Autoscaled], desired: dict[str, int]) -> RenderableType:
+def autoscaled_table(found: dict[str, Autoscaled], desired: dict[str, int]) -> PlainTable:
     """One line per service."""
     from cli.views.output import plain_table
 
-    table = plain_table()
-    table.add_column("service", no_wrap=True)
-    for name in ("crawlers", "min", "max", "target", "each", "comes in"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("last decision", overflow="fold")
+    table = plain_table("service", "crawlers", "min", "max", "target", "each", "comes in", "last decision")
     for service, one in found.items():
         policy, memory = one.policy, one.memory
         size = desired.get(service)

@@ -160,9 +160,7 @@ def _table(found: list[DeadMessage], now: float) -> object:
 
     from cli.views.output import duration, plain_table
 
-    table = plain_table()
-    for column in ("queue", "age", "reason", "message"):
-        table.add_column(column, overflow="fold")
+    table = plain_table("queue", "age", "reason", "message")
     for one in found:
         table.add_row(*map(Text, (one.queue, duration(now - one.at_s), one.reason, one.text)))
     return table

@@ -211,9 +211,9 @@ def _cells(one: _Forum) -> tuple[str | Text, ...]:
 def _budget_lines(found: _Found) -> list[str]:
     lines = []
     for site, spent in found.spent.items():
-        of = f" of {found.budgets[site]:.10g}" if site in found.budgets else ""
-        parts = f"lists {spent.scan:.0f}, threads {spent.detail:.0f}, checks {spent.check:.0f}, history {spent.backfill:.0f}"
-        lines.append(f"{site}: {spent.total:.0f}{of} requests in the last hour ({parts})")
+        of = f" of {found.budgets[site]:,.10g}" if site in found.budgets else ""
+        parts = f"lists {spent.scan:,.0f}, threads {spent.detail:,.0f}, checks {spent.check:,.0f}, history {spent.backfill:,.0f}"
+        lines.append(f"{site}: {spent.total:,.0f}{of} requests in the last hour ({parts})")
     return lines
 
 

@@ -10,8 +10,7 @@ from cli.views.output import complain, say
 from cli.views.progress import progress_bar
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
+    from cli.views.plain_table import PlainTable
     from forums.raw_pages.reparse import ReparseReport
 
 
@@ -96,7 +95,7 @@ def _sentence(report: ReparseReport, *, dry_run: bool) -> str:
     return "\n".join(parts)
 
 
-def _tables(report: ReparseReport) -> list[Table]:
+def _tables(report: ReparseReport) -> list[PlainTable]:
     from cli.views.output import plain_table
 
     read = plain_table("page", "pages", "rows", "fields with a value")

@@ -37,15 +37,18 @@ class FittedTable:
     `most`: rows to show, the first ones; what is left out is counted in a last line.
     """
 
-    def __init__(self, columns: Sequence[Column], rows: Iterable[Sequence[str | Text]], *, most: int | None = None) -> None:
-        self._columns = tuple(columns)
+    def __init__(
+        self, columns: Sequence[Column], rows: Iterable[Sequence[str | Text]], *, most: int | None = None, header: bool = True
+    ) -> None:
+        self._columns, self._header = tuple(columns), header
         found = [tuple(map(_cell, row)) for row in rows]
         self._rows = found[:most] if most is not None else found
         self._left_out = len(found) - len(self._rows)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         widths = self.widths(options.max_width)
-        yield self._line([Text(column.name, style="bold") for column in self._columns], widths)
+        if self._header:
+            yield self._line([Text(column.name, style="bold") for column in self._columns], widths)
         for row in self._rows:
             yield from self._row(console, row, widths, options.max_width)
         if self._left_out:

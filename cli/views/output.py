@@ -15,7 +15,8 @@ from redis_components.server.printable import in_json, in_one_line, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
+
+    from .plain_table import PlainTable
 
 PIPE_WIDTH = 200  # columns; rich would take 80 where there is no terminal, and cut what somebody wants to grep
 
@@ -60,11 +61,11 @@ def print_json(value: Any) -> None:
     sys.stdout.flush()
 
 
-def plain_table(*columns: str, show_header: bool = True) -> Table:
-    """A table without lines, in the form that all commands have in common."""
-    from rich.table import Table
+def plain_table(*columns: str, show_header: bool = True) -> PlainTable:
+    """A table without lines that fits any width, in the form that all commands have in common."""
+    from .plain_table import PlainTable
 
-    return Table(*columns, box=None, pad_edge=False, show_header=show_header, header_style="bold", padding=(0, 2, 0, 0))
+    return PlainTable(*columns, show_header=show_header)
 
 
 def iso(at: float) -> str:

@@ -9,6 +9,7 @@ second.
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote
 
 from sqlalchemy import URL
 from sqlalchemy.exc import NoSuchModuleError
@@ -63,7 +64,9 @@ def masked(url: URL | str) -> str:
     if isinstance(url, str):  # could not be parsed: what stands behind the first colon may be a password
         return re.sub(r"(:/*).*", r"\1***", url, flags=re.DOTALL)
     secret = {name: "***" for name in _SECRET_OPTIONS if name in url.query}
-    return url.update_query_dict(secret).render_as_string(hide_password=True)
+    shown = url.update_query_dict(secret).render_as_string(hide_password=True)
+    # A path is shown as its folder is called: %E6%88%91 tells nobody that it means 我.
+    return unquote(shown) if url.get_backend_name() == "sqlite" else shown
 
 
 def storage_error(url: URL | str, error: Exception) -> StorageError:

@@ -202,3 +202,18 @@ def test_options_come_from_the_environment() -> None:
 def test_an_option_that_is_no_number_is_refused_by_its_name(name: str, text: str) -> None:
     with pytest.raises(ConfigError, match=f"TRAWL_DEMO_{name}='{text}'"):
         DemoOptions.from_environment({f"TRAWL_DEMO_{name}": text})
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_result_is_whole_on_a_narrow_terminal(width: int) -> None:
+    one = Coverage(
+        table="comments", expected=15_497, stored=15_512, missing=(), duplicates=0, wrong=(), unknown=(), edited=12, deleted=15
+    )
+    console = Console(width=width, file=io.StringIO(), color_system=None)
+    print_coverage(console, (one,))
+    assert isinstance(console.file, io.StringIO)
+    head, row = console.file.getvalue().splitlines()
+    assert "…" not in head + row
+    assert row.split()[:3] == ["comments", "15,497", "15,497"]
+    assert ("deleted" in head) == (width > 80)
+    assert row.endswith("100 %")
