@@ -68,11 +68,12 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
     method: str = "GET"
     body: str = ""
     content_type: str | None = None
+    more_headers: dict[str, str] = {}
 
     @property
     def headers(self) -> dict[str, str]:
-        """What it needs for its body."""
-        return {} if self.content_type is None else {"Content-Type": self.content_type}
+        """Those of its kind of page, and what it needs for its body."""
+        return self.more_headers | ({} if self.content_type is None else {"Content-Type": self.content_type})
 
 
 def with_body(url: str, body: str) -> str:

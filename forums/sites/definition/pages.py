@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from forums.sites.kinds import check_kind
 
@@ -18,6 +18,8 @@ from .selectors import Syntax
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 _AROUND = frozenset({"html_at", "next", "pages", "total", "cursor", "more", "current"})  # of a page whose HTML is in JSON
+HeaderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,100}$")]
+HeaderValue = Annotated[str, StringConstraints(pattern=r"^[\x20-\x7e]{0,500}$")]
 PageKind = Literal["index", "list", "thread", "comments", "more", "recent"]
 
 
@@ -26,7 +28,7 @@ class Page(BaseModel):
 
     model_config = _STRICT
     _places: ClassVar[frozenset[str]] = frozenset()
-    _selecting: ClassVar[frozenset[str]] = frozenset({"container", "gone", "wall", "html_at"})
+    _selecting: ClassVar[frozenset[str]] = frozenset({"container", "gone", "wall", "html_at", "json_at"})
     _tables: ClassVar[frozenset[str]] = frozenset({"fields"})
 
     url: str = Field(description="template of its URL: a path behind `base_url`, or a whole URL")
@@ -34,6 +36,9 @@ class Page(BaseModel):
         default=None, description="how it is asked for; without it POST where there is a `body`, else GET"
     )
     body: PageBody | None = Field(default=None, description="what is sent with the request, as `[pages.….body]`")
+    headers: dict[HeaderName, HeaderValue] = Field(
+        default={}, description='headers that only these pages are asked for with, as `X-Requested-With = "XMLHttpRequest"`'
+    )
     format: Syntax = Field(
         default="html", description="`json`: selectors are JMESPath; `html` and `xml` (feeds, sitemaps): they are CSS or XPath"
     )
@@ -41,6 +46,10 @@ class Page(BaseModel):
         default=None,
         description="JMESPath: where in a JSON page its HTML is, of which everything is read but `next`, `pages`, `total`, "
         "`cursor`, `more` and `current`",
+    )
+    json_at: Select | None = Field(
+        default=None,
+        description="CSS or XPath: where in an HTML page its JSON is, as `script#__NEXT_DATA__`; everything is read of that",
     )
     container: Select | None = Field(
         default=None, description="what such a page always has: where it is missing, the page is refused"
@@ -65,7 +74,7 @@ class Page(BaseModel):
             if value is False and key in cls._selecting:
                 del told[key]  # it takes away what a profile has, and may take away what it has not
             elif key in cls._selecting:
-                told[key] = with_syntax(value, outer if key in _AROUND else syntax)
+                told[key] = with_syntax(value, "html" if key == "json_at" else outer if key in _AROUND else syntax)
             elif key in cls._tables and isinstance(value, Mapping):
                 told[key] = {name: with_syntax(field, syntax) for name, field in value.items() if field is not False}
         return told
@@ -88,6 +97,8 @@ class Page(BaseModel):
             raise ValueError('method = "GET" sends no body: leave one of both out')
         if self.html_at is not None and self.format != "html":
             raise ValueError('html_at is for HTML within JSON: say format = "html", or read the JSON and leave html_at out')
+        if self.json_at is not None and self.format != "json":
+            raise ValueError('json_at is for JSON within HTML: say format = "json", or read the HTML and leave json_at out')
         return self
 
     @property
@@ -97,7 +108,9 @@ class Page(BaseModel):
 
     @property
     def answer(self) -> Syntax:
-        """What comes: JSON also where HTML is in it."""
+        """What comes: JSON also where HTML is in it, HTML where JSON is in it."""
+        if self.json_at is not None:
+            return "html"
         return self.format if self.html_at is None else "json"
 
     @cached_property

@@ -256,9 +256,10 @@ class Site(BaseModel):
         """How the page at an address is asked for."""
         page = self.page(kind)
         if not page.is_posted:
-            return PageRequest(url=address)
-        url, body = apart(address)
-        return PageRequest(url=url, method="POST", body=body, content_type=page.body.content_type if page.body else None)
+            return PageRequest(url=address, more_headers=page.headers)
+        (url, body), form = apart(address), page.body
+        content_type = form.content_type if form else None
+        return PageRequest(url=url, method="POST", body=body, content_type=content_type, more_headers=page.headers)
 
     @cached_property
     def _joins(self) -> dict[str, str]:

@@ -26,7 +26,7 @@ from . import converters, reading_budget, xml_page
 from .element_index import ElementIndex
 from .element_trees import PLACEHOLDER, cut, inner_rows, outermost
 from .html_text import text_of, text_of_elements
-from .parse_body import content_type, html_of, json_of, read_at, tree_of
+from .parse_body import content_type, html_of, json_of, json_text, read_at, tree_of
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -71,6 +71,8 @@ class Document:
         if index is not None:
             self._index = index
         self.root = index.root if index else _ROOTS[page.answer](response)
+        if page.json_at is not None:
+            self.root = _json_in(page.json_at, self.root)
         self._around = self.root  # what says how to go on
         if page.html_at is not None:
             self.root = _html_in(page.html_at, self.root)
@@ -310,6 +312,16 @@ def _html_in(at: Select, answer: Any) -> Any:
             if all(isinstance(part, str) for part in parts):
                 return tree_of("\n".join(parts))
     raise UnreadablePage(f"has no HTML at {' or '.join(at.select)}")
+
+
+def _json_in(at: Select, root: Any) -> Any:
+    """What the JSON in a page of HTML says, as in a script; the first that is JSON. Raises UnreadablePage where none is."""
+    for found in (one for finder in at.finders for one in finder(root)):
+        try:
+            return json_text(converters.string(found) or "")
+        except ValueError:
+            continue
+    raise UnreadablePage(f"has no JSON at {' or '.join(at.select)}")
 
 
 def not_too_many(rows: list[Any]) -> list[Any]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from lxml import etree
 from parsel.selector import create_root_node
+from w3lib.encoding import http_content_type_encoding
 
 from forums.sites.definition.errors import UnreadablePage
 
@@ -35,7 +36,28 @@ _SHOWN = 60  # characters of a page that an error shows
 
 def json_of(response: TextResponse) -> Any:
     """What a page of JSON says. Half of a surrogate pair, NaN and bytes that are not UTF-8 do not spoil it."""
-    body = response.body
+    try:
+        return json_text(_in_utf_8(response))
+    except ValueError:
+        begins = " ".join(response.text[:_SHOWN].split())
+        raise UnreadablePage(f"no JSON: {content_type(response)} that begins with {begins!r}") from None
+
+
+def _in_utf_8(response: TextResponse) -> bytes:
+    """The bytes of a page of JSON. JSON is UTF-8, but for a few old sites that name another encoding."""
+    charset = http_content_type_encoding((response.headers.get("Content-Type") or b"").decode("latin-1"))
+    if charset in (None, "utf-8") or response.body.isascii():
+        return response.body
+    try:
+        response.body.decode()
+    except UnicodeDecodeError:
+        return response.body.decode(charset, "replace").encode()
+    return response.body
+
+
+def json_text(text: str | bytes) -> Any:
+    """What a text of JSON says, mended as a page of it. Raises ValueError."""
+    body = text.encode("utf-8", "replace") if isinstance(text, str) else text
     if rb"\u0000" in body:
         body = _NUL.sub(rb"\1", body)
     try:
@@ -45,9 +67,8 @@ def json_of(response: TextResponse) -> Any:
     try:
         found = json.loads(body.decode("utf-8", "replace"), parse_float=_finite, parse_constant=_nothing)
         return msgspec.json.decode(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        begins = " ".join(response.text[:_SHOWN].split())
-        raise UnreadablePage(f"no JSON: {content_type(response)} that begins with {begins!r}") from None
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 def html_of(response: TextResponse) -> Any:

@@ -220,10 +220,10 @@ def read_more(site: Site, response: Response, place: Asked) -> CommentsPage:
     doc = Document(site, page, response, thread=place.thread)
     rows, told = _told_rows(doc, page, place)
     comments = _comments(rows, told, opening=None, first=None, skips=False)
-    answered = place.comment or None
+    answered = place.comment if place.comment != place.thread else None  # what answers the opening post answers no comment
     return CommentsPage(
         comments=tuple(
-            msgspec.structs.replace(one, parent_id=one.parent_id or answered)
+            msgspec.structs.replace(one, parent_id=one.parent_id or answered or None)
             for one in comments.values()
             if one.id != place.comment  # some begin with what is answered
         ),

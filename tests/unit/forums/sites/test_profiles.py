@@ -3,7 +3,8 @@
 The pages in `tests/fixtures/forums/<profile>/` are of our own making, after the public markup or API, with its traps.
 `expected.json` beside them says per page (the file's name without its ending) what it is and what is to be read:
 `kind`, `forum` or `thread`, `number`, `url`; `rows` (of each row the fields that are named), `next`, `pages`, `total`, `post`;
-`now`, the moment that relative dates refer to; `unreadable`, part of the reason why a page is refused.
+`now`, the moment that relative dates refer to; `unreadable`, part of the reason why a page is refused; `left_out`, what leads to
+comments that are not on it, with the comment that they answer (of a page "more" itself: `more` and `comment`).
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ from forums.sites import Site, load_site
 from forums.sites.definition.errors import UnreadablePage
 from forums.sites.definition.layers import PROFILES
 from forums.sites.discovery.recognise import guesses
-from forums.sites.reading.read_page import read_comments, read_index, read_list, read_thread
+from forums.sites.reading.next_page import Asked
+from forums.sites.reading.read_page import read_comments, read_index, read_list, read_more, read_thread
 from forums.sites.reading.recent_page import read_recent
 
 PAGES = Path(__file__).parents[3] / "fixtures" / "forums"
 EXPECTED = {path.parent.name: json.loads(path.read_text()) for path in sorted(PAGES.glob("*/expected.json"))}
 CASES = [(profile, stem) for profile, pages in EXPECTED.items() for stem in pages]
 NOW = "2026-11-22T12:00:00+00:00"
-ROWS = {"index": "forums", "list": "threads", "comments": "comments", "recent": "messages"}
+ROWS = {"index": "forums", "list": "threads", "comments": "comments", "more": "comments", "recent": "messages"}
 BASE = "https://forum.example"
 
 
@@ -50,7 +52,8 @@ def read(site: Site, page: Path, told: dict[str, Any]) -> Any:
     made = datetime.fromisoformat(told.get("now", NOW))
     types = {".json": "application/json", ".xml": "text/xml"}
     headers = {"Content-Type": types.get(page.suffix, "text/html"), "Date": format_datetime(made)}
-    url = told.get("url") or site.url(kind, forum=told.get("forum", ""), thread=told.get("thread", ""), number=number)
+    place = {name: told.get(name, "") for name in ("forum", "thread", "comment", "more")}
+    url = told.get("url") or site.url(kind, number=number, **place)
     response = (HtmlResponse if page.suffix == ".html" else TextResponse)(url, body=page.read_bytes(), headers=headers)
     if kind == "recent":
         return read_recent(site, response, number)
@@ -58,6 +61,8 @@ def read(site: Site, page: Path, told: dict[str, Any]) -> Any:
         return read_index(site, response, number)
     if kind == "list":
         return read_list(site, response, told["forum"], number)
+    if kind == "more":
+        return read_more(site, response, Asked(kind="more", number=number, **place))
     if kind == "thread":
         return read_thread(site, response, told["thread"])
     return read_comments(site, response, told["thread"], number, forum=told.get("forum", ""))
@@ -87,6 +92,8 @@ def test_a_page_is_read_as_a_person_reads_it(profile: str, stem: str, sites: Pat
             assert _part(row, expected) == expected
     for key in ("next", "pages", "total"):
         assert key not in told or found[key] == told[key], key
+    if "left_out" in told:
+        assert [[one["more"], one["comment"]] for one in found["left_out"]] == told["left_out"]
     if "post" in told:
         assert told["post"] == (None if found["post"] is None else _part(found["post"], told["post"]))
 
@@ -117,6 +124,13 @@ def test_a_page_is_read_as_a_person_reads_it(profile: str, stem: str, sites: Pat
             '<script>config = {"relative_path":"","categoryTopicSort":"recently_replied"}</script>',
             "X-Powered-By: NodeBB",
         ),
+        (
+            "nga",
+            '<div id="m_posts"><p id="postcontent0" class="postcontent"></p></div><a href="/thread.php?fid=-7">x</a>',
+            "",
+        ),
+        ("tieba", '<div id="j_p_postlist"><div class="l_post j_l_post"></div></div><a href="/f?kw=a">a</a>', ""),
+        ("zhihu", '<h1 class="QuestionHeader-title">a</h1><div class="AnswerItem"></div><a href="/topic/1">t</a>', ""),
         (
             "nodebb-v2",
             '<script>config = {"relative_path":"","categoryTopicSort":"newest_to_oldest"}</script>',

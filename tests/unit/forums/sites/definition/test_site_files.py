@@ -99,6 +99,8 @@ def test_a_file_is_read_again_when_it_or_its_environment_has_changed(folder: Pat
         (GOOD + "[pages.list]\nmethod = 'PUT'", "method = 'PUT': must be one of 'GET' or 'POST'"),
         (GOOD + '[pages.list]\nurl = "/{forum:int}"', "leave :int out"),
         (GOOD + "[pages.list]\nformat = 'xml'\nnext = false\nhtml_at = 'a'", "html_at is for HTML within JSON"),
+        (GOOD + "[pages.comments]\nformat = 'html'\njson_at = 'script'", "json_at is for JSON within HTML"),
+        (GOOD + "[pages.list]\nheaders = { 'X Y' = 'a' }", "headers"),
         (GOOD + '[pages.comments]\nurl = "/{thread.2}"', "but pages.list.fields.id has no `join`"),
         (GOOD + "pages.list.fields.id = { select = 'a', regex = '(.)', join = '-' }", "join is put between the groups"),
         (GOOD + "pages.list.fields.title = { select = 'a', prefix = 'x' }", "prefix is for ids"),
