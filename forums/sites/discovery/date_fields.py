@@ -19,6 +19,7 @@ _ATTRIBUTES = (
     "title",
     "data-time",
     "data-timestamp",
+    "data-ts",
     "data-date",
     "data-utime",
     "data-epoch",

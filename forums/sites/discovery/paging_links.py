@@ -67,4 +67,5 @@ def _of_link(link: Selector) -> list[str]:
         name = "title" if element.get("title") else "aria-label"
         if '"' not in title and len(title) < 40:
             found.append(f'a[{name}="{title}"]')
-    return found
+    pictures = (picture.get("alt") or "" for picture in element.iterchildren("img"))
+    return found + [f'a:has(> img[alt="{alt}"])' for alt in pictures if alt and '"' not in alt and len(alt) < 40]

@@ -94,14 +94,14 @@ def _paging(tree: PageTree, frame: PageFrame, url: str) -> tuple[str | None, tup
     following = urljoin(url, frame.next) if frame.next else None
     pages: dict[str, None] = {}
     for i, tag in enumerate(tree.tag):
-        if tag != "a" or not 0 < tree.size(i) <= _LONGEST_LABEL:
+        if tag != "a" or tree.size(i) > _LONGEST_LABEL:
             continue
         attributes = tree.attributes[i]
         href = attributes.get("href")
         if not href or href.startswith(("#", "javascript:")):
             continue
-        text = tree.string(i)
-        if not (text[0].isdigit() or text[0] == "[" or _NEXT.match(text) or "rel" in attributes):
+        text = tree.string(i) or _label(tree, i)
+        if not text or not (text[0].isdigit() or text[0] == "[" or _NEXT.match(text) or "rel" in attributes):
             continue
         is_next = attributes.get("rel", "").lower() == "next" or (text and _NEXT.match(text) and not _BACK.match(text))
         if not is_next and not _PAGE_NUMBER.match(text):
@@ -119,6 +119,13 @@ def _paging(tree: PageTree, frame: PageFrame, url: str) -> tuple[str | None, tup
             pages[target.partition("#")[0]] = None
     pages.pop(url.partition("#")[0], None)
     return following, tuple(pages)[:50]
+
+
+def _label(tree: PageTree, i: int) -> str:
+    """What a link without text is called: by its own label, or by that of the picture in it."""
+    within = (j for j in range(i + 1, min(i + 3, len(tree.tag))) if tree.parent[j] == i and tree.tag[j] == "img")
+    named = (tree.attributes[j].get(name) for j in (i, *within) for name in ("aria-label", "title", "alt"))
+    return next((" ".join(label.split()) for label in named if label and label.strip()), "")[: _LONGEST_LABEL + 1]
 
 
 def _same_thing(path: str, here: str) -> bool:

@@ -17,6 +17,7 @@ _DATE_ATTRIBUTES = (
     "datetime",
     "data-time",
     "data-timestamp",
+    "data-ts",
     "data-date",
     "data-utime",
     "data-epoch",
