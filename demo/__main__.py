@@ -17,7 +17,7 @@ from cli.processes.interrupts import Interrupts
 def main() -> int:
     interrupts = Interrupts()
     interrupts.listen()
-    from .run import run  # after the signal handlers: loading takes a while, and Ctrl-C may come
+    from .command import run  # after the signal handlers: loading takes a while, and Ctrl-C may come
 
     return run(interrupts)
 

@@ -7,7 +7,7 @@ import time
 
 import psutil
 
-from .place import MARK
+from .run_folder import MARK
 
 WAIT_S = 5.0
 LOOK_S = 0.05

@@ -9,23 +9,23 @@ from rich.text import Text
 from cli.views.columns import Column, FittedTable, figures
 
 from .followed import Followed
-from .live import clock
-from .place import trawl_command
-from .story import Story
+from .run_folder import trawl_command
+from .screen import clock
+from .steps import DemoSteps
 from .truth import Coverage
 
 IDS_SHOWN = 5
 
 
-def print_report(console: Console, story: Story) -> None:
+def print_report(console: Console, steps: DemoSteps) -> None:
     """Coverage, figures, and where the data is."""
-    assert story.coverage
+    assert steps.coverage
     console.print()
-    print_coverage(console, story.coverage)
+    print_coverage(console, steps.coverage)
     console.print()
-    console.print(_figures(story))
+    console.print(_figures(steps))
     console.print()
-    _print_whereabouts(console, story)
+    _print_whereabouts(console, steps)
 
 
 def print_coverage(console: Console, coverage: tuple[Coverage, ...]) -> None:
@@ -73,26 +73,26 @@ def _print_faults(console: Console, one: Coverage) -> None:
             console.print(f"{what} {one.table}: {', '.join(ids[:IDS_SHOWN])}{more}", style="red", soft_wrap=True)
 
 
-def _figures(story: Story) -> Table:
-    fleet, forum = story.scene.fleet, story.scene.forum
+def _figures(steps: DemoSteps) -> Table:
+    fleet, forum = steps.progress.fleet, steps.progress.forum
     assert fleet
     assert forum
     table = _table("the run", header=False)
     table.add_column()
     refused = sum(pages for status, pages in forum.served.items() if status in ("429", "500"))
-    table.add_row("pages", f"{forum.pages:,} fetched, at best {story.scene.speed.best:.0f} a second over five seconds")
+    table.add_row("pages", f"{forum.pages:,} fetched, at best {steps.progress.speed.best:.0f} a second over five seconds")
     table.add_row("refused", f"{refused:,} of them with 500 or 429, on purpose: each was tried again")
-    table.add_row("given up", f"{sum(one.crawl.dead for one in fleet.services):,} requests, {_bad_items(story):,} items")
-    if story.killed and story.recovered_after_s is not None:
+    table.add_row("given up", f"{sum(one.crawl.dead for one in fleet.services):,} requests, {_bad_items(steps):,} items")
+    if killed := steps.killed:
         reclaimed = sum(one.crawl.reclaimed for one in fleet.services)
-        table.add_row("killed", f"{story.killed.name} at {clock(story.killed_at_s)}; {reclaimed:,} leases taken back")
-        table.add_row("crawling again", f"{story.recovered_after_s:.1f} s after the kill")
-    edits, deletions = story.scene.noticed
-    by_then = f"{story.noticed_following:,} of them in passing, the others by a last check of every thread"
+        table.add_row("killed", f"{killed.crawler.name} at {clock(killed.at_s)}; {reclaimed:,} leases taken back")
+        table.add_row("crawling again", f"{killed.recovered_after_s:.1f} s after the kill")
+    edits, deletions = steps.progress.noticed
+    by_then = f"{steps.noticed_following:,} of them in passing, the others by a last check of every thread"
     table.add_row("noticed", f"{edits:,} edits and {deletions:,} deletions, {by_then}")
-    if story.followed:
-        _add_followed(table, story.followed)
-    table.add_row("wall time", f"{story.scene.clock_s:.0f} s")
+    if steps.followed:
+        _add_followed(table, steps.followed)
+    table.add_row("wall time", f"{steps.progress.clock_s:.0f} s")
     return table
 
 
@@ -107,19 +107,19 @@ def _add_followed(table: Table, followed: Followed) -> None:
     table.add_row("requests", f"{followed.requests:,} in {followed.seconds:.0f} s of following; {rescan}")
 
 
-def _bad_items(story: Story) -> int:
-    assert story.scene.fleet
-    return sum(one.items_refused for one in story.scene.fleet.services)
+def _bad_items(steps: DemoSteps) -> int:
+    assert steps.progress.fleet
+    return sum(one.items_refused for one in steps.progress.fleet.services)
 
 
-def _print_whereabouts(console: Console, story: Story) -> None:
-    place = story.stage.place
+def _print_whereabouts(console: Console, steps: DemoSteps) -> None:
+    folder = steps.processes.folder
     query = "select forum_id, count(*) from posts group by 1"
-    python = f"import sqlite3; print(sqlite3.connect('{place.shown}/trawl.sqlite').execute('{query}').fetchall())"
-    console.print(Text.assemble(("the data  ", "bold"), f"{place.shown}/trawl.sqlite"), soft_wrap=True)
+    python = f"import sqlite3; print(sqlite3.connect('{folder.shown}/trawl.sqlite').execute('{query}').fetchall())"
+    console.print(Text.assemble(("the data  ", "bold"), f"{folder.shown}/trawl.sqlite"), soft_wrap=True)
     console.print(Text(f'  python3 -c "{python}"'), soft_wrap=True)
-    console.print(Text(f"  TRAWL_DATA_DIR={place.shown} {trawl_command()} export comments --format csv | head"), soft_wrap=True)
-    console.print(Text.assemble(("the logs  ", "bold"), f"{place.shown}/logs"), soft_wrap=True)
+    console.print(Text(f"  TRAWL_DATA_DIR={folder.shown} {trawl_command()} export comments --format csv | head"), soft_wrap=True)
+    console.print(Text.assemble(("the logs  ", "bold"), f"{folder.shown}/logs"), soft_wrap=True)
 
 
 def _table(title: str, *, header: bool = True) -> Table:

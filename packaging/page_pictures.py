@@ -34,14 +34,14 @@ def main() -> int:
         sys.stderr.write("Chromium is not installed (apt-get install chromium): the pictures of the page stay as they are\n")
         return 1
     with tempfile.TemporaryDirectory(prefix="trawl-pictures-") as folder:
-        Play(Path(folder)).play()
+        PictureFleet(Path(folder)).take_pictures()
     for state in STATES:
         picture = IMAGES / f"page-{state}.png"
         sys.stdout.write(f"{picture.relative_to(ROOT)}: {picture.stat().st_size:,} bytes\n")
     return 0
 
 
-class Play:
+class PictureFleet:
     """The fleet, the forum and the exporter, in one folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -55,7 +55,7 @@ class Play:
         }
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
-    def play(self) -> None:
+    def take_pictures(self) -> None:
         """Every state, one after the other."""
         (self._folder / "sites").mkdir()
         (self._folder / "sites/demo.toml").write_text((ROOT / "demo/sites/demo.toml").read_text("utf-8"))

@@ -24,7 +24,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.support.report import Report, options
-from tests.support.deaths import Toll, play
+from tests.support.deaths import Toll, measure_death
 from tests.support.mortal_fleet import MortalFleet
 from tests.support.processes import none_left
 from tests.support.redis_server import RedisServer
@@ -51,7 +51,7 @@ def run(death: Death, crawlers: int, away_s: float, lived_s: float) -> Run:
         none_left((MARK, folder)),
         MortalFleet(Path(folder), size=crawlers) as fleet,
     ):
-        toll = play(death, fleet, away_s=away_s, lived_s=lived_s)
+        toll = measure_death(death, fleet, away_s=away_s, lived_s=lived_s)
         return Run(toll=toll, left=tuple(fleet.stop()))
 
 

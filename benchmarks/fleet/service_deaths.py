@@ -23,7 +23,7 @@ import pytest
 
 from benchmarks.fleet.deaths import tell_aims
 from benchmarks.support.report import Report, options
-from tests.support.deaths import Toll, play
+from tests.support.deaths import Toll, measure_death
 from tests.support.mortal_service import Kind, MortalService
 from tests.support.processes import none_left
 from tests.support.redis_server import RedisServer
@@ -51,7 +51,7 @@ def run(kind: Kind, death: Death, crawlers: int, away_s: float) -> Run:
         none_left((MARK, folder)),
         MortalService(Path(folder), kind, size=crawlers) as fleet,
     ):
-        toll = play(death, fleet, away_s=away_s, lived_s=RestartPolicy.quick_s)
+        toll = measure_death(death, fleet, away_s=away_s, lived_s=RestartPolicy.quick_s)
         lost_items = fleet.lost_items()
         return Run(kind=kind, toll=toll, lost_items=lost_items, left=tuple(fleet.stop()))
 

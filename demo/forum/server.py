@@ -19,10 +19,10 @@ from aiohttp import web
 
 from .behaviour import BadControl, Behaviour
 from .bodies import Bodies, NoSuchPage
+from .faulty_answers import Fault, FaultChoice, send_half_and_reset, send_slowly
 from .html_pages import HtmlPages, not_found
 from .json_pages import JsonPages, encode
-from .misbehave import Mischief, Spoilt, send_half_and_reset, send_slowly
-from .walls import wall, walled
+from .soft_blocks import block_page, is_blocked
 from .world import World
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -38,7 +38,7 @@ _WALLED = {
     "comment": "comments",
     "html_thread": "comments",
 }
-"""What each kind of page is for a wall; other addresses have none."""
+"""What each kind of page is for soft blocks; other addresses are never blocked."""
 
 
 class ForumServer:
@@ -50,7 +50,7 @@ class ForumServer:
         bodies = Bodies()
         self._json = JsonPages(world, bodies)
         self._html = HtmlPages(world, bodies)
-        self._mischief = Mischief(seed)
+        self._fault_choice = FaultChoice(seed)
         self._served: dict[str, Counter[str]] = {}
 
     def application(self) -> web.Application:
@@ -79,7 +79,7 @@ class ForumServer:
         return app
 
     def _page(self, kind: str, headers: dict[str, str], view: View) -> Handler:
-        """A handler for one kind of page: waits, draws its fate, renders what is true *then*, sends it, counts it.
+        """A handler for one kind of page: waits, draws its fault, renders what is true *then*, sends it, counts it.
 
         A soft block counts as status "wall".
         """
@@ -88,16 +88,16 @@ class ForumServer:
         async def handle(request: web.Request) -> web.StreamResponse:
             if self.behaviour.latency_ms:
                 await asyncio.sleep(self.behaviour.latency_ms / 1000)
-            fate = self._mischief.next(self.behaviour)
-            if blocked := self._wall(kind, request, headers):
+            fault = self._fault_choice.next(self.behaviour)
+            if blocked := self._block(kind, request, headers):
                 served["wall"] += 1
                 return blocked
-            response = _spoilt(fate) or self._known(_rendered(view, request, headers), request)
-            if fate is Spoilt.RESET:
+            response = _faulty(fault) or self._known(_rendered(view, request, headers), request)
+            if fault is Fault.RESET:
                 served["reset"] += 1
                 return await send_half_and_reset(request, response)
             served[str(response.status)] += 1
-            return await send_slowly(request, response) if fate is Spoilt.SLOW else response
+            return await send_slowly(request, response) if fault is Fault.SLOW else response
 
         return handle
 
@@ -111,12 +111,12 @@ class ForumServer:
         page.headers["ETag"] = tag
         return page
 
-    def _wall(self, kind: str, request: web.Request, headers: dict[str, str]) -> web.Response | None:
+    def _block(self, kind: str, request: web.Request, headers: dict[str, str]) -> web.Response | None:
         """The soft block that this page is behind."""
         page = _WALLED.get(kind)
-        if page is None or not walled(self.behaviour, page, self._forum_of(page, request)):
+        if page is None or not is_blocked(self.behaviour, page, self._forum_of(page, request)):
             return None
-        body, as_json = wall(self.behaviour, page, as_json=headers is _JSON)
+        body, as_json = block_page(self.behaviour, page, as_json=headers is _JSON)
         return web.Response(body=body, headers=_JSON if as_json else _HTML)
 
     def _forum_of(self, page: str, request: web.Request) -> str | None:
@@ -170,10 +170,10 @@ def _rendered(view: View, request: web.Request, headers: dict[str, str]) -> web.
         return _answer({"error": str(missing)}, status=missing.status)
 
 
-def _spoilt(fate: Spoilt) -> web.Response | None:
-    if fate is Spoilt.ERROR:
+def _faulty(fault: Fault) -> web.Response | None:
+    if fault is Fault.ERROR:
         return _answer({"error": "the forum fell over, as it was told to"}, status=500)
-    if fate is Spoilt.THROTTLED:
+    if fault is Fault.THROTTLED:
         response = _answer({"error": "too many requests, as it was told to say"}, status=429)
         response.headers["Retry-After"] = "1"
         return response

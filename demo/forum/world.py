@@ -21,9 +21,9 @@ from random import Random
 
 from .changes import Changes
 from .history import History
+from .liveliness import popularity
 from .prose import Prose
 from .records import Comment, Forum, Post, Thread, comment_hash, iso, post_hash
-from .tempo import popularity
 from .words import THEMES
 
 OPENING = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())

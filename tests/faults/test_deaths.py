@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.deaths import Toll, play
+from tests.support.deaths import Toll, measure_death
 from tests.support.mortal_fleet import MortalFleet
 from tests.support.processes import none_left
 from tests.support.watched_fleet import MARK
@@ -28,7 +28,7 @@ SETTINGS = "WATCHDOG_TIMEOUT = 4\n"
 LONG = () if os.environ.get("DEATHS") == "all" else (Death.CRAWLER_FROZEN, Death.REACTOR_HUNG)
 
 
-class Theatre:
+class SharedFleet:
     """The fleet of the rows before; another one after a row that failed."""
 
     def __init__(self, folder: Path) -> None:
@@ -37,12 +37,12 @@ class Theatre:
         self._fleet: MortalFleet | None = None
         self._stack = ExitStack()
 
-    def play(self, death: Death) -> Toll:
+    def measure(self, death: Death) -> Toll:
         with ExitStack() as after_a_failure:
             after_a_failure.callback(self.close)
             fleet = self._whole_fleet()
             fleet.mend_configuration()  # a new one: quick deaths of the rows before do not count against a slot
-            toll = play(death, fleet, away_s=AWAY_S)
+            toll = measure_death(death, fleet, away_s=AWAY_S)
             after_a_failure.pop_all()
         return toll
 
@@ -64,18 +64,18 @@ class Theatre:
 
 
 @pytest.fixture(scope="module")
-def theatre(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theatre]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedFleet]:
     """At the end everything is told to stop: then no process may be left, no lease, no slot that is held."""
-    theatre = Theatre(tmp_path_factory.mktemp("deaths"))
+    shared = SharedFleet(tmp_path_factory.mktemp("deaths"))
     try:
-        yield theatre
-        assert theatre.stop() == []
+        yield shared
+        assert shared.stop() == []
     finally:
-        theatre.close()
+        shared.close()
 
 
 @pytest.mark.parametrize("death", [death for death in Death if death not in LONG], ids=lambda death: death.label)
-def test_the_fleet_is_whole_again_and_nothing_is_lost_after(death: Death, theatre: Theatre) -> None:
-    toll = theatre.play(death)
+def test_the_fleet_is_whole_again_and_nothing_is_lost_after(death: Death, shared: SharedFleet) -> None:
+    toll = shared.measure(death)
     assert (toll.lost, toll.orphans, toll.most, toll.late) == (0, 0, 1, 0)
     assert toll.whole_s <= SLACK * death.limit_s

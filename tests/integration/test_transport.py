@@ -72,8 +72,8 @@ def way(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def live(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(story())
+def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(scenario())
 
 
 async def until(happened: Callable[[], bool], what: str) -> None:
@@ -87,7 +87,7 @@ async def until(happened: Callable[[], bool], what: str) -> None:
 def test_what_is_told_arrives_and_the_answers_come_in_the_owning_thread(
     way: str, redis_url: str, redis_client: redis.Redis
 ) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         process = Process(way, redis_url)
         for number in range(3):
             process.frontier.add_request(NewRequest(b"", "0", b"%d" % number))
@@ -95,14 +95,14 @@ def test_what_is_told_arrives_and_the_answers_come_in_the_owning_thread(
         assert process.clock.threads == {threading.get_ident()}
         await process.end()
 
-    live(story)
+    run(scenario)
     assert redis_client.zcard(KEYS.ready()) == 3
 
 
 def test_lost_replies_and_cut_connections_are_applied_once(
     way: str, redis_server: RedisServer, redis_client: redis.Redis
 ) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         with Proxy(redis_server.port) as proxy:
             process = Process(way, redis_server.url.replace(f":{redis_server.port}", f":{proxy.port}"))
             await process.flushed()
@@ -118,14 +118,14 @@ def test_lost_replies_and_cut_connections_are_applied_once(
                 await stored
             await process.end()
 
-    live(story)
+    run(scenario)
     assert redis_client.lrange(KEYS.item_stream(), 0, -1) == [b"item %d" % number for number in range(4)]
 
 
 def test_a_process_that_computes_for_longer_than_its_time_stays_alive(
     way: str, redis_url: str, redis_client: redis.Redis
 ) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         process = Process(way, redis_url, beat_s=0.05, ttl_s=0.4)
         await process.flushed()
         first = redis_client.zscore(KEYS.owners(), "one")
@@ -136,7 +136,7 @@ def test_a_process_that_computes_for_longer_than_its_time_stays_alive(
         )
         await process.end()
 
-    live(story)
+    run(scenario)
 
 
 def test_nothing_stays_open_after_the_end(way: str, redis_url: str, redis_client: redis.Redis) -> None:
@@ -145,14 +145,14 @@ def test_nothing_stays_open_after_the_end(way: str, redis_url: str, redis_client
     def open_ones() -> int:
         return sum(client["name"] == name for client in redis_client.client_list())
 
-    async def story() -> None:
+    async def scenario() -> None:
         process = Process(way, f"{redis_url}?client_name={name}")
         await process.flushed()
         assert open_ones()
         await process.end()
         await process.end()  # twice is allowed
 
-    live(story)
+    run(scenario)
     wait_until(lambda: not open_ones(), lambda: f"every connection is closed: {redis_client.client_list()}")
     wait_until(lambda: all(t.name != "trawl-exchange" for t in threading.enumerate()), "the thread has ended")
 
@@ -160,7 +160,7 @@ def test_nothing_stays_open_after_the_end(way: str, redis_url: str, redis_client
 def test_an_error_of_redis_is_told_and_everything_is_kept(
     way: str, redis_url: str, redis_client: redis.Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         redis_client.set(KEYS.item_stream(), "not a list")
         process = Process(way, redis_url)
         process.frontier.add_item(b"item")
@@ -170,7 +170,7 @@ def test_an_error_of_redis_is_told_and_everything_is_kept(
         await stored
         await process.end()
 
-    live(story)
+    run(scenario)
     assert redis_client.lrange(KEYS.item_stream(), 0, -1) == [b"item"]
 
 

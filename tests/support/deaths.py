@@ -1,4 +1,4 @@
-"""What each way to die costs: `play(death, fleet)` does one to a fleet that crawls, and measures until it is whole."""
+"""What each way to die costs: `measure_death(death, fleet)` does one to a fleet that crawls, and measures until it is whole."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Toll:
     twice: int  # fetches beyond the first of each page
 
 
-def play(death: Death, fleet: MortalFleet, *, away_s: float = 60.0, lived_s: float = 0.0) -> Toll:
+def measure_death(death: Death, fleet: MortalFleet, *, away_s: float = 60.0, lived_s: float = 0.0) -> Toll:
     """One crawl with this death in its middle, from a whole fleet to a whole fleet.
 
     `away_s` is for Redis; crawlers have crawled for `lived_s` before it: after a quick end the next start has to wait.

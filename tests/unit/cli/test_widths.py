@@ -28,8 +28,8 @@ from cli.views.nodes import nodes_table
 from cli.views.output import say_indented
 from cli.views.safe_console import SafeConsole
 from cli.views.schedule import table_of
-from demo.live import picture
-from demo.scene import Event
+from demo.progress import Event
+from demo.screen import picture
 from forums.overview import BoardView, Overview, ServiceView, SitesView
 from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.site_breakers import Breaker, BreakerState
@@ -218,14 +218,14 @@ def _schedule() -> RenderableType:
 
 
 def _demo() -> RenderableType:
-    stage = SimpleNamespace(
+    processes = SimpleNamespace(
         options=SimpleNamespace(rate=2.0),
         flower=SimpleNamespace(url="http://127.0.0.1:5555", user="trawl", password="correct-horse-battery"),
         exporter_url="http://127.0.0.1:9410",
     )
-    scene: Any = SimpleNamespace(
+    progress: Any = SimpleNamespace(
         clock_s=83.0,
-        now="A crawler is killed in the middle of its work: what it held must come back.",
+        doing="A crawler is killed in the middle of its work: what it held must come back.",
         events=[
             Event(at_s=n, text=f"Something of note happened to forum_detail/{n}, and this sentence is long") for n in range(9)
         ],
@@ -235,9 +235,9 @@ def _demo() -> RenderableType:
         stored_share=0.57,
         living=True,
         noticed=(12, 3),
-        stage=stage,
+        processes=processes,
     )
-    return picture(scene)
+    return picture(progress)
 
 
 VIEWS: dict[str, Callable[[], RenderableType]] = {

@@ -10,8 +10,8 @@ import pytest
 
 from demo.forum.behaviour import BadControl, Behaviour
 from demo.forum.bodies import Bodies, NoSuchPage, page_count, page_number
-from demo.forum.life import live
-from demo.forum.misbehave import Mischief, Spoilt
+from demo.forum.event_clock import run_events
+from demo.forum.faulty_answers import Fault, FaultChoice
 
 
 def test_a_change_touches_only_what_it_names() -> None:
@@ -46,27 +46,27 @@ def test_a_wrong_setting_is_refused_with_its_name_and_what_is_allowed(wanted: ob
 
 def test_each_fate_comes_as_often_as_its_share_says() -> None:
     behaviour = Behaviour(error_rate=0.1, throttle_rate=0.2, reset_rate=0.05, slow_body_rate=0.15)
-    mischief = Mischief(seed=3)
+    choice = FaultChoice(seed=3)
 
-    fates = Counter(mischief.next(behaviour) for _ in range(10_000))
+    fates = Counter(choice.next(behaviour) for _ in range(10_000))
 
-    wanted = {Spoilt.ERROR: 1_000, Spoilt.THROTTLED: 2_000, Spoilt.RESET: 500, Spoilt.SLOW: 1_500, Spoilt.NOT: 5_000}
+    wanted = {Fault.ERROR: 1_000, Fault.THROTTLED: 2_000, Fault.RESET: 500, Fault.SLOW: 1_500, Fault.NOT: 5_000}
     assert all(abs(fates[fate] - count) < 150 for fate, count in wanted.items()), fates
 
 
 def test_the_same_seed_draws_the_same_fates_also_after_a_quiet_phase() -> None:
     spoiling = Behaviour(error_rate=0.5)
-    one, other = Mischief(seed=3), Mischief(seed=3)
+    one, other = FaultChoice(seed=3), FaultChoice(seed=3)
     for _ in range(10):
-        assert other.next(Behaviour(rate=9, latency_ms=1)) is Spoilt.NOT
+        assert other.next(Behaviour(rate=9, latency_ms=1)) is Fault.NOT
 
     assert [one.next(spoiling) for _ in range(100)] == [other.next(spoiling) for _ in range(100)]
 
 
 def test_a_share_of_one_spoils_every_page() -> None:
-    mischief = Mischief(seed=3)
+    choice = FaultChoice(seed=3)
 
-    assert {mischief.next(Behaviour(reset_rate=1)) for _ in range(100)} == {Spoilt.RESET}
+    assert {choice.next(Behaviour(reset_rate=1)) for _ in range(100)} == {Fault.RESET}
 
 
 def test_a_page_is_rendered_once_per_revision_and_old_revisions_are_dropped() -> None:
@@ -105,7 +105,7 @@ def test_life_goes_at_its_rate_follows_a_change_and_freezes_at_zero() -> None:
         """Events per second at the wanted 500, 0 and 50 per second, over what the clock says has passed."""
         loop = asyncio.get_running_loop()
         rate = 500.0
-        life = asyncio.create_task(live(lambda: rate, advance))
+        life = asyncio.create_task(run_events(lambda: rate, advance))
         seen = []
         for following in (0.0, 50.0, 0.0):
             before, started = events, loop.time()

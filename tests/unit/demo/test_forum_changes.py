@@ -12,8 +12,8 @@ from scrapy.http import JsonResponse
 from demo.forum.bodies import Bodies, NoSuchPage, page_count
 from demo.forum.html_pages import HtmlPages
 from demo.forum.json_pages import JsonPages
+from demo.forum.liveliness import BURST_S, DAY_S, liveliness, popularity
 from demo.forum.records import comment_hash, post_hash
-from demo.forum.tempo import BURST_S, DAY_S, liveliness, popularity
 from demo.forum.world import Mix, Size, World
 from forums.sites import load_site
 from forums.sites.reading.read_page import ReadComment, read_comments, read_thread

@@ -1,4 +1,4 @@
-"""The life of the server process: grow the world, listen, say that it listens, live, stop."""
+"""The server process from start to end: grow the content, listen, say that it listens, run events, stop."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from aiohttp import web
 from redis_components.errors import TrawlError
 
 from .behaviour import Behaviour
-from .life import live
+from .event_clock import run_events
+from .liveliness import liveliness
 from .server import ForumServer
-from .tempo import liveliness
 from .world import Size, World
 
 _GOODBYE_S = 1.0  # pages under way get this long to finish
@@ -57,7 +57,7 @@ async def run(world: World, options: Options) -> None:
             _write_ready(options.ready_file, url)
         counts = f"{len(world.forums)} forums, {len(world.threads)} threads, {len(world.comment_hashes)} comments"
         print(f"forum at {url}: {counts} (seed {options.seed})", flush=True)
-        life = asyncio.create_task(live(lambda: _rate(forum, options.seed), lambda: world.advance(forum.behaviour.mix)))
+        life = asyncio.create_task(run_events(lambda: _rate(forum, options.seed), lambda: world.advance(forum.behaviour.mix)))
         stopped = asyncio.create_task(stop.wait())
         # An error in the forum's life ends the process instead of leaving a forum that silently stands still.
         await asyncio.wait({life, stopped}, return_when=asyncio.FIRST_COMPLETED)

@@ -9,9 +9,9 @@ from unittest.mock import patch
 import pytest
 
 from cli.processes import node_services
-from demo import stage
-from demo.place import KEPT_RUNS, PlaceError, RunPlace
-from demo.stage import FLEET
+from demo import processes
+from demo.processes import FLEET
+from demo.run_folder import KEPT_RUNS, RunFolder, RunFolderError
 from forums.sites import load_all
 from redis_components.embedded import locks
 from tests.support.fleet import ROOT
@@ -24,11 +24,11 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_each_run_has_an_empty_folder_of_its_own_also_two_in_one_second(runs: Path) -> None:
-    one, two = RunPlace.fresh(), RunPlace.fresh()
-    assert one.folder != two.folder
-    for place in (one, two):
-        assert place.folder.parent == runs
-        assert [path.name for path in place.folder.rglob("*")] == ["logs"]
+    one, two = RunFolder.fresh(), RunFolder.fresh()
+    assert one.path != two.path
+    for folder in (one, two):
+        assert folder.path.parent == runs
+        assert [path.name for path in folder.path.rglob("*")] == ["logs"]
 
 
 def test_old_runs_are_removed_but_neither_one_that_still_runs_nor_what_is_not_a_run(runs: Path) -> None:
@@ -37,17 +37,17 @@ def test_old_runs_are_removed_but_neither_one_that_still_runs_nor_what_is_not_a_
     (runs / "my-notes").mkdir()
     keeper = runs / "20260101-120000" / "redis" / "keeper.lock"
     with locks.held(keeper):
-        place = RunPlace.fresh()
+        folder = RunFolder.fresh()
     left = sorted(path.name for path in runs.iterdir())
-    assert left == ["20260101-120000", "20260104-120000", "20260105-120000", place.folder.name, "my-notes"]
+    assert left == ["20260101-120000", "20260104-120000", "20260105-120000", folder.path.name, "my-notes"]
     assert KEPT_RUNS == 3
 
 
 def test_a_folder_that_cannot_be_written_is_named(runs: Path) -> None:
     runs.parent.mkdir()
     runs.write_text("a file where the folder should be")
-    with pytest.raises(PlaceError, match="TRAWL_DATA_DIR") as refused:
-        RunPlace.fresh()
+    with pytest.raises(RunFolderError, match="TRAWL_DATA_DIR") as refused:
+        RunFolder.fresh()
     assert str(runs) in str(refused.value)
 
 
@@ -55,7 +55,7 @@ def test_a_run_sees_nothing_of_the_users_fleet_and_only_the_demos_site(runs: Pat
     theirs = tmp_path / "sites"
     theirs.mkdir()
     (theirs / "mine.toml").write_text('base_url = "https://mine.example"\n')
-    place = RunPlace.fresh()
+    folder = RunFolder.fresh()
     users = {
         "TRAWL_SITES_DIR": str(theirs),
         "TRAWL_REDIS_URL": "redis://theirs",
@@ -65,12 +65,12 @@ def test_a_run_sees_nothing_of_the_users_fleet_and_only_the_demos_site(runs: Pat
         "TRAWL_DEMO_THREADS": "7",
     }
     with patch.dict(os.environ, users):
-        place.take_over_environment("http://127.0.0.1:1", FLEET)
+        folder.take_over_environment("http://127.0.0.1:1", FLEET)
         assert {name: value for name, value in os.environ.items() if name.startswith("TRAWL_")} == {
             "TRAWL_DEMO_THREADS": "7",
-            "TRAWL_DEMO_RUN": str(place.folder),
+            "TRAWL_DEMO_RUN": str(folder.path),
             "TRAWL_ENV_FILE": "",
-            "TRAWL_DATA_DIR": str(place.folder),
+            "TRAWL_DATA_DIR": str(folder.path),
             "TRAWL_SITES_DIR": str(ROOT / "demo" / "sites"),
             "TRAWL_DEMO_URL": "http://127.0.0.1:1",
             "TRAWL_FLEET": FLEET,
@@ -79,7 +79,7 @@ def test_a_run_sees_nothing_of_the_users_fleet_and_only_the_demos_site(runs: Pat
 
 
 def test_a_run_leaves_the_ports_of_trawl_up_free() -> None:
-    assert not {stage.FLOWER_PORT, stage.EXPORTER_PORT} & {node_services.FLOWER_PORT, node_services.EXPORTER_PORT}
+    assert not {processes.FLOWER_PORT, processes.EXPORTER_PORT} & {node_services.FLOWER_PORT, node_services.EXPORTER_PORT}
 
 
 def test_no_site_of_the_demo_is_among_those_of_a_production_fleet() -> None:

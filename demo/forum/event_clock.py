@@ -1,4 +1,4 @@
-"""Time in the forum: events at a given rate, while it is being read."""
+"""Runs events in the forum at a given rate, while it is being read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 TICK_S = 0.02
 
 
-async def live(rate: Callable[[], float], advance: Callable[[], None]) -> None:
+async def run_events(rate: Callable[[], float], advance: Callable[[], None]) -> None:
     """Call `advance` `rate()` times per second, until cancelled.
 
     `rate` is asked at each tick, so that a change counts at once and 0 freezes. After a stall (a busy machine, a stopped

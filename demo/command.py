@@ -1,4 +1,4 @@
-"""One run of the demo, from the first process to the last."""
+"""The command `python -m demo`: runs the steps, draws the screen, prints the report, stops everything, returns the exit code."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.variables import load_env_file, variable
 
 from .leftovers import left_over
-from .live import addresses, make_show
 from .options import DemoOptions
-from .place import RunPlace, trawl_command
+from .processes import DemoProcesses
+from .progress import Progress
 from .report import print_report
-from .scene import Scene
-from .stage import Stage
-from .story import Story
+from .run_folder import RunFolder, trawl_command
+from .screen import addresses, make_display
+from .steps import DemoSteps
 
 TICK_S = 0.2
 INTRODUCTION = """\
@@ -35,72 +35,72 @@ DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
 
 def run(interrupts: Interrupts) -> int:
-    """Play the demo; returns the exit code."""
+    """Run the demo; returns the exit code."""
     console = make_console()
     try:
         load_env_file()
         options = DemoOptions.from_environment()
-        place = RunPlace.fresh()
-        story = Story(Scene(Stage(options, place)))
+        folder = RunFolder.fresh()
+        steps = DemoSteps(Progress(DemoProcesses(options, folder)))
     except TrawlError as error:
         return _failed(error)
     code = FAILED
     try:
-        code = _play(story, console, interrupts)
+        code = _run_steps(steps, console, interrupts)
         if options.keep and not interrupts.asked:
-            _keep(story, console, interrupts)
+            _keep(steps, console, interrupts)
     except (TrawlError, redis.RedisError, OSError) as error:
         code = _failed(error)
-        print(f"the logs of this run are in {place.shown}/logs", file=sys.stderr)
+        print(f"the logs of this run are in {folder.shown}/logs", file=sys.stderr)
     finally:
-        if not _clean_up(story, console, interrupts):
+        if not _clean_up(steps, console, interrupts):
             code = code or FAILED
     return code
 
 
-def _play(story: Story, console: Console, interrupts: Interrupts) -> int:
+def _run_steps(steps: DemoSteps, console: Console, interrupts: Interrupts) -> int:
     console.print(INTRODUCTION)
-    with make_show(console) as show:
-        for _ in story.acts():
-            story.scene.look()
-            show.show(story.scene)
+    with make_display(console) as display:
+        for _ in steps.run():
+            steps.progress.read()
+            display.show(steps.progress)
             if interrupts.asked:
                 return INTERRUPTED
-            story.stage.tend()
+            steps.processes.tend()
             time.sleep(TICK_S)
-    print_report(console, story)
-    assert story.coverage
-    return DONE if all(one.complete for one in story.coverage) else FAILED
+    print_report(console, steps)
+    assert steps.coverage
+    return DONE if all(one.complete for one in steps.coverage) else FAILED
 
 
-def _keep(story: Story, console: Console, interrupts: Interrupts) -> None:
+def _keep(steps: DemoSteps, console: Console, interrupts: Interrupts) -> None:
     """Leave everything running, the forum alive, until Ctrl-C."""
-    stage = story.stage
-    stage.forum.control(rate=2)
-    stage.recheck(True)
+    processes = steps.processes
+    processes.forum.control(rate=2)
+    processes.recheck(True)
     console.print()
     console.print(Text("Everything goes on, and the forum lives again, until Ctrl-C. Look around:", style="bold"))
     trawl = trawl_command()
     for what, how in (
-        *addresses(stage),
-        ("forum", stage.forum.url),
-        ("terminal", f"export TRAWL_DATA_DIR={stage.place.shown} TRAWL_DEMO_URL={stage.forum.url}"),
+        *addresses(processes),
+        ("forum", processes.forum.url),
+        ("terminal", f"export TRAWL_DATA_DIR={processes.folder.shown} TRAWL_DEMO_URL={processes.forum.url}"),
         ("fleet", f"{trawl} status --watch"),
         ("boards", f"{trawl} forums"),
         ("more", f"{trawl} scale forum_detail=2"),
     ):
         console.print(Text.assemble((f"  {what:<10}", "bold"), how), soft_wrap=True)
     while not interrupts.asked:
-        stage.tend()
+        processes.tend()
         time.sleep(TICK_S)
 
 
-def _clean_up(story: Story, console: Console, interrupts: Interrupts) -> bool:
+def _clean_up(steps: DemoSteps, console: Console, interrupts: Interrupts) -> bool:
     """Stop everything and look whether something is left; True when nothing is."""
     console.print()
     console.print("Stopping everything ...", style="dim")
-    story.stage.stop(hurry=lambda: interrupts.impatient)
-    left = left_over(story.stage.place.mark)
+    steps.processes.stop(hurry=lambda: interrupts.impatient)
+    left = left_over(steps.processes.folder.mark)
     for line in left:
         print(f"left behind, and killed now: {line}", file=sys.stderr)
     if not left:

@@ -1,6 +1,6 @@
-"""Which page is spoilt, and how that looks on the wire.
+"""Which pages are served with a fault, and how that looks on the wire.
 
-The choice is a pseudo-random sequence of the seed: the n-th page asked for since the start is spoilt in the same way in each run
+The choice is a pseudo-random sequence of the seed: the n-th page asked for since the start has the same fault in each run
 with the same settings. It draws only while some share is above 0, so that a quiet phase does not shift the sequence.
 """
 
@@ -22,7 +22,7 @@ _DRIBBLES = 10
 _LINGER_ZERO = struct.pack("ii", 1, 0)  # closing such a socket sends RST instead of FIN
 
 
-class Spoilt(Enum):
+class Fault(Enum):
     """What happens to one page."""
 
     NOT = "served as it should be"
@@ -32,27 +32,27 @@ class Spoilt(Enum):
     SLOW = "a body that takes a second to arrive"
 
 
-class Mischief:
+class FaultChoice:
     """Draws what happens to the next page."""
 
     def __init__(self, seed: int) -> None:
         self._rng = Random(f"forum mischief {seed}")
 
-    def next(self, behaviour: Behaviour) -> Spoilt:
-        """The fate of one page under `behaviour`; consumes one number of the sequence, or none where all shares are 0."""
+    def next(self, behaviour: Behaviour) -> Fault:
+        """The fault of one page under `behaviour`; consumes one number of the sequence, or none where all shares are 0."""
         if not behaviour.misbehaving_share:
-            return Spoilt.NOT
+            return Fault.NOT
         draw = self._rng.random()
-        for share, fate in (
-            (behaviour.error_rate, Spoilt.ERROR),
-            (behaviour.throttle_rate, Spoilt.THROTTLED),
-            (behaviour.reset_rate, Spoilt.RESET),
-            (behaviour.slow_body_rate, Spoilt.SLOW),
+        for share, fault in (
+            (behaviour.error_rate, Fault.ERROR),
+            (behaviour.throttle_rate, Fault.THROTTLED),
+            (behaviour.reset_rate, Fault.RESET),
+            (behaviour.slow_body_rate, Fault.SLOW),
         ):
             if draw < share:
-                return fate
+                return fault
             draw -= share
-        return Spoilt.NOT
+        return Fault.NOT
 
 
 async def send_half_and_reset(request: web.Request, response: web.Response) -> web.StreamResponse:

@@ -30,14 +30,14 @@ _EMPTY_JSON = {
 }
 
 
-def walled(behaviour: Behaviour, page: str, forum: str | None) -> bool:
-    """Whether a page of this kind (`index`, `list`, `thread`, `comments`) and of this forum is behind the wall."""
+def is_blocked(behaviour: Behaviour, page: str, forum: str | None) -> bool:
+    """Whether a page of this kind (`index`, `list`, `thread`, `comments`) and of this forum is blocked."""
     if not behaviour.wall or behaviour.wall_page not in ("", page):
         return False
     return behaviour.wall_forum in ("", forum)
 
 
-def wall(behaviour: Behaviour, page: str, *, as_json: bool) -> tuple[bytes, bool]:
+def block_page(behaviour: Behaviour, page: str, *, as_json: bool) -> tuple[bytes, bool]:
     """The body that stands there instead, and whether it is JSON: a login form and a captcha are HTML, whatever was asked for."""
     if behaviour.wall == "empty" and as_json:
         return json.dumps(_EMPTY_JSON[page]).encode(), True

@@ -1,4 +1,4 @@
-"""What the audience sees: a live screen on a terminal, plain lines elsewhere."""
+"""What the demo shows while it runs: a live screen on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rich.text import Text
 
 from cli.views.fleet_screen import crawlers_table, services_table
 
-from .scene import Event, Scene
-from .stage import Stage
+from .processes import DemoProcesses
+from .progress import Event, Progress
 
 LINE_EVERY_S = 3.0  # between two lines of progress where there is no terminal
 EVENTS_SHOWN = 3  # on a screen, so that 24 lines are enough
@@ -22,27 +22,27 @@ CRAWLERS_SHOWN = 4
 BAR_WIDTH = 8
 
 
-class Show(Protocol):
-    """Shows a scene; entered before the first, left after the last."""
+class Display(Protocol):
+    """Shows the progress; entered before the first time, left after the last."""
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
 
-    def show(self, scene: Scene) -> None: ...
+    def show(self, progress: Progress) -> None: ...
 
 
-def make_show(console: Console) -> Show:
+def make_display(console: Console) -> Display:
     return Screen(console) if console.is_terminal else Lines(console)
 
 
 class Screen:
-    """One picture, drawn anew each time; gone at the end, except for what has happened."""
+    """One picture, drawn again each time; gone at the end, except for what has happened."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._live = Live(console=console, auto_refresh=False, transient=True)
-        self._last: Scene | None = None
+        self._last: Progress | None = None
 
     def __enter__(self) -> Self:
         self._live.__enter__()
@@ -53,9 +53,9 @@ class Screen:
         if self._last:
             self._console.print(*(_line(event) for event in self._last.events), sep="\n")
 
-    def show(self, scene: Scene) -> None:
-        self._last = scene
-        self._live.update(picture(scene), refresh=True)
+    def show(self, progress: Progress) -> None:
+        self._last = progress
+        self._live.update(picture(progress), refresh=True)
 
 
 class Lines:
@@ -72,32 +72,32 @@ class Lines:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         pass
 
-    def show(self, scene: Scene) -> None:
-        if scene.events and not self._told:
-            for name, address in addresses(scene.stage):
+    def show(self, progress: Progress) -> None:
+        if progress.events and not self._told:
+            for name, address in addresses(progress.processes):
                 self._console.print(Text(f"        {name} {address}"), soft_wrap=True)
-        for event in scene.events[self._told :]:
+        for event in progress.events[self._told :]:
             self._console.print(_line(event), soft_wrap=True)
-        if len(scene.events) > self._told:
-            self._progress_at = scene.clock_s
-        elif scene.clock_s - self._progress_at > LINE_EVERY_S:
-            self._progress_at = scene.clock_s
-            self._console.print(Text(f"{clock(scene.clock_s)}    {progress(scene)}"), soft_wrap=True)
-        self._told = len(scene.events)
+        if len(progress.events) > self._told:
+            self._progress_at = progress.clock_s
+        elif progress.clock_s - self._progress_at > LINE_EVERY_S:
+            self._progress_at = progress.clock_s
+            self._console.print(Text(f"{clock(progress.clock_s)}    {progress_line(progress)}"), soft_wrap=True)
+        self._told = len(progress.events)
 
 
-def picture(scene: Scene) -> RenderableType:
+def picture(progress: Progress) -> RenderableType:
     """The whole screen: 24 lines at 60 columns or more."""
     parts: list[RenderableType] = [
-        Text.assemble((f"Trawl demo  {clock(scene.clock_s)}", "bold"), "   Ctrl-C ends it at any time"),
-        _cut(Text.assemble(("▶ ", "bold green"), (scene.now, "bold"))),
+        Text.assemble((f"Trawl demo  {clock(progress.clock_s)}", "bold"), "   Ctrl-C ends it at any time"),
+        _cut(Text.assemble(("▶ ", "bold green"), (progress.doing, "bold"))),
         "",
     ]
-    if scene.fleet:
-        parts += [services_table(scene.fleet), "", crawlers_table(scene.fleet, most=CRAWLERS_SHOWN), ""]
-    if scene.forum and scene.stored:
-        parts += [_gauges(scene), ""]
-    return Group(*parts, *(_cut(_line(event)) for event in scene.events[-EVENTS_SHOWN:]))
+    if progress.fleet:
+        parts += [services_table(progress.fleet), "", crawlers_table(progress.fleet, most=CRAWLERS_SHOWN), ""]
+    if progress.forum and progress.stored:
+        parts += [_gauges(progress), ""]
+    return Group(*parts, *(_cut(_line(event)) for event in progress.events[-EVENTS_SHOWN:]))
 
 
 def _cut(text: Text) -> Text:
@@ -106,34 +106,34 @@ def _cut(text: Text) -> Text:
     return text
 
 
-def _gauges(scene: Scene) -> Table:
-    assert scene.forum
-    assert scene.stored
-    stage = scene.stage
-    posts, comments = scene.stored
-    share = f"{percent(scene.stored_share)}   {posts:,} posts and {comments:,} comments"
+def _gauges(progress: Progress) -> Table:
+    assert progress.forum
+    assert progress.stored
+    processes = progress.processes
+    posts, comments = progress.stored
+    share = f"{percent(progress.stored_share)}   {posts:,} posts and {comments:,} comments"
     bar = Table.grid(padding=(0, 1))
     bar.add_column(width=BAR_WIDTH)
     bar.add_column(no_wrap=True)
-    bar.add_row(ProgressBar(total=1.0, completed=scene.stored_share, width=BAR_WIDTH), share)
+    bar.add_row(ProgressBar(total=1.0, completed=progress.stored_share, width=BAR_WIDTH), share)
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    life = f"{stage.options.rate:g} changes a second" if scene.living else "stands still"
+    life = f"{processes.options.rate:g} changes a second" if progress.living else "stands still"
     table.add_row("stored", bar)
-    table.add_row("forum", f"{scene.forum.pieces:,} pieces, {life}, {scene.forum.pages:,} pages")
-    edits, deletions = scene.noticed
+    table.add_row("forum", f"{progress.forum.pieces:,} pieces, {life}, {progress.forum.pages:,} pages")
+    edits, deletions = progress.noticed
     table.add_row("noticed", f"{edits:,} edits, {deletions:,} deletions")
-    for name, address in addresses(stage):
+    for name, address in addresses(processes):
         table.add_row(name, address)
     return table
 
 
-def addresses(stage: Stage) -> list[tuple[str, str]]:
+def addresses(processes: DemoProcesses) -> list[tuple[str, str]]:
     """Where to look with a browser."""
     return [
-        ("Flower", f"{stage.flower.url}   user {stage.flower.user}, password {stage.flower.password}"),
-        ("exporter", f"{stage.exporter_url}   status page, and /metrics"),
+        ("Flower", f"{processes.flower.url}   user {processes.flower.user}, password {processes.flower.password}"),
+        ("exporter", f"{processes.exporter_url}   status page, and /metrics"),
     ]
 
 
@@ -141,17 +141,17 @@ def _line(event: Event) -> Text:
     return Text.assemble((f"{clock(event.at_s)}  ", "dim"), event.text)
 
 
-def progress(scene: Scene) -> str:
+def progress_line(progress: Progress) -> str:
     """One line of figures, for a log."""
-    if not (scene.fleet and scene.forum and scene.stored):
-        return scene.now
+    if not (progress.fleet and progress.forum and progress.stored):
+        return progress.doing
     services = "; ".join(
         f"{one.name} {one.alive}/{one.desired} crawlers, {one.pages:,} pages, {one.pages_per_s:.0f}/s,"
         f" {one.crawl.start_tasks + one.crawl.ready:,} waiting, {one.crawl.leased + one.crawl.leased_tasks:,} leased"
-        for one in scene.fleet.services
+        for one in progress.fleet.services
     )
-    edits, deletions = scene.noticed
-    return f"{percent(scene.stored_share)} stored, {edits:,} edits and {deletions:,} deletions noticed; {services}"
+    edits, deletions = progress.noticed
+    return f"{percent(progress.stored_share)} stored, {edits:,} edits and {deletions:,} deletions noticed; {services}"
 
 
 def percent(share: float) -> str:

@@ -21,46 +21,46 @@ _SITES = Path(__file__).resolve().with_name("sites")  # the demo's forum alone: 
 _KEPT_VARIABLES = ("TRAWL_DEMO_", "TRAWL_TEST_", "TRAWL_DEBUG", "TRAWL_REDIS_BIN")  # those of no one's fleet
 
 
-class PlaceError(TrawlError):
+class RunFolderError(TrawlError):
     """The demo cannot write its folder; the message names it and how to mend it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunPlace:
+class RunFolder:
     """`<data>/demo/<date>-<time>`."""
 
-    folder: Path
+    path: Path
 
     @classmethod
-    def fresh(cls) -> RunPlace:
-        """A new, empty folder; removes those of old runs. Raises PlaceError."""
+    def fresh(cls) -> RunFolder:
+        """A new, empty folder; removes those of old runs. Raises RunFolderError."""
         runs = data_dir() / "demo"
         try:
             runs.mkdir(parents=True, exist_ok=True)
             _remove_old(runs)
-            return cls(folder=_new_folder(runs))
+            return cls(path=_new_folder(runs))
         except OSError as error:
-            raise PlaceError(
+            raise RunFolderError(
                 f"cannot write to {runs} ({error.strerror}): make it writable, or set TRAWL_DATA_DIR to another folder"
             ) from error
 
     @property
     def logs(self) -> Path:
-        return self.folder / "logs"
+        return self.path / "logs"
 
     @property
     def database(self) -> Path:
-        return self.folder / "trawl.sqlite"
+        return self.path / "trawl.sqlite"
 
     @property
     def mark(self) -> str:
         """What its processes are known by. Not its name: another run may have begun in the same second, elsewhere."""
-        return str(self.folder.resolve())
+        return str(self.path.resolve())
 
     @property
     def shown(self) -> str:
         """The folder as a person would type it."""
-        return _from_here(self.folder)
+        return _from_here(self.path)
 
     def take_over_environment(self, forum_url: str, fleet: str) -> None:
         """From now on this process, and every one that it starts, works with this folder and the demo's forum.
@@ -73,7 +73,7 @@ class RunPlace:
             {
                 ENV_FILE: "",  # this process has read it
                 MARK: self.mark,
-                "TRAWL_DATA_DIR": str(self.folder),
+                "TRAWL_DATA_DIR": str(self.path),
                 "TRAWL_SITES_DIR": str(_SITES),
                 "TRAWL_DEMO_URL": forum_url,
                 "TRAWL_FLEET": fleet,

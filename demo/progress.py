@@ -1,4 +1,4 @@
-"""What the audience can see at a moment: figures, what is happening now, what has happened."""
+"""Progress of the demo: figures, what is happening now, what has happened."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from dataclasses import dataclass, replace
 from sqlalchemy import ColumnElement, Table, func, select, true
 
 from forums.overview import Overview, OverviewReader
+from forums.state.services import FORUM_DETAIL
 from forums.storage import comments, posts, revisions
+from redis_components.crawl_admin.inspector import CrawlSnapshot
+from redis_components.fleet.registry import CrawlerRecord
 
 from .figures import ForumFigures, ForumGauge, Speed
-from .stage import Stage
+from .processes import DemoProcesses
 
-COUNT_EVERY_S = 0.5  # rows and the forum's own figures; Redis is looked at each time
+COUNT_EVERY_S = 0.5  # rows and the forum's own figures; Redis is read each time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,12 +28,12 @@ class Event:
     text: str
 
 
-class Scene:
+class Progress:
     """Figures are None until there is something to count."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
-        self.now = "Starting."
+    def __init__(self, processes: DemoProcesses) -> None:
+        self.processes = processes
+        self.doing = "Starting."
         self.events: list[Event] = []
         self.fleet: Overview | None = None
         self.forum: ForumFigures | None = None
@@ -39,7 +42,7 @@ class Scene:
         self.living = False  # whether the forum grows
         self.speed = Speed(5.0)  # of the forum's pages
         self._speeds: defaultdict[str, Speed] = defaultdict(Speed)  # of each service's pages
-        self._gauge = ForumGauge(stage.forum)
+        self._gauge = ForumGauge(processes.forum)
         self._started = time.monotonic()
         self._counted_at = 0.0
 
@@ -58,30 +61,40 @@ class Scene:
     def happened(self, text: str) -> None:
         self.events.append(Event(at_s=self.clock_s, text=text))
 
-    def look(self) -> None:
-        """Read all figures that are there by now. Raises `redis.RedisError`, StorageError, ForumError."""
-        if self.stage.client:
-            self.fleet = self._measured(OverviewReader(self.stage.client).read())
+    def read(self) -> None:
+        """Read all figures that exist by now. Raises `redis.RedisError`, StorageError, ForumError."""
+        if self.processes.client:
+            self.fleet = self._measured(OverviewReader(self.processes.client).read())
         if time.monotonic() - self._counted_at >= COUNT_EVERY_S:
             self.count()
+
+    @property
+    def detail(self) -> CrawlSnapshot:
+        """The queue of the service that reads threads."""
+        assert self.fleet
+        return self.fleet.service(FORUM_DETAIL).crawl
+
+    def crawler(self, name: str) -> CrawlerRecord | None:
+        assert self.fleet
+        return next((c for c in self.fleet.crawlers if c.name == name), None)
 
     def count(self) -> None:
         """Count the rows and ask the forum, now."""
         self._counted_at = time.monotonic()
-        if self.stage.database:
+        if self.processes.database:
             self.stored = self._count(posts, posts.c.deleted_at.is_(None)), self._count(comments, comments.c.deleted_at.is_(None))
             edits = self._count(revisions, true())
             deletions = self._count(posts, posts.c.deleted_at.is_not(None)) + self._count(
                 comments, comments.c.deleted_at.is_not(None)
             )
             self.noticed = edits, deletions
-        if self.stage.forum.url:
+        if self.processes.forum.url:
             self.forum = self._gauge.read()
             self.speed.add(self.clock_s, self.forum.pages)
 
     def _count(self, table: Table, which: ColumnElement[bool]) -> int:
-        assert self.stage.database
-        (number,) = next(self.stage.database.stream(select(func.count()).select_from(table).where(which)))
+        assert self.processes.database
+        (number,) = next(self.processes.database.stream(select(func.count()).select_from(table).where(which)))
         return int(number)
 
     def _measured(self, fleet: Overview) -> Overview:

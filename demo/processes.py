@@ -1,4 +1,4 @@
-"""Everything that plays in the demo: Redis, the forum, the node's services. Started step by step, stopped in order."""
+"""The processes of the demo: Redis, the forum, the node's services. Started step by step, stopped in order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from redis_components.fleet.schedules import Schedules, StoredEntry
 
 from .forum.process import ForumProcess
 from .options import DemoOptions
-from .place import RunPlace
+from .run_folder import RunFolder
 
 FLOWER_PORT = 5655  # not 5555 and 9410: `trawl up` needs those while a demo runs
 EXPORTER_PORT = 9510
@@ -35,16 +35,16 @@ BEAT_S = 1.0  # between two rounds of what is due: usually 5 s and 30 s, of a fo
 HISTORY_DAYS = 0.5  # of its time: then it was about as lively before as it is while it is crawled
 
 
-class Stage:
-    """What runs. `client` is there after `start_redis`, `database` after `open_database`."""
+class DemoProcesses:
+    """Starts and stops them. `client` is there after `start_redis`, `database` after `open_database`."""
 
-    def __init__(self, options: DemoOptions, place: RunPlace) -> None:
+    def __init__(self, options: DemoOptions, folder: RunFolder) -> None:
         self.options = options
-        self.place = place
+        self.folder = folder
         self.flower = FlowerAccess.on(prefer(FLOWER_PORT))
         self.exporter_port = prefer(EXPORTER_PORT)
         port = free_port()
-        place.take_over_environment(f"http://127.0.0.1:{port}", FLEET)
+        folder.take_over_environment(f"http://127.0.0.1:{port}", FLEET)
         self.forum = ForumProcess(
             seed=options.seed,
             forums=BOARDS,
@@ -120,6 +120,6 @@ class Stage:
     def _log(self, service: str, line: str) -> None:
         """From the threads that read what services say: each has a file of its own."""
         if service not in self._logs:
-            self._logs[service] = Path(self.place.logs / f"{service}.log").open("a", encoding="utf-8", buffering=1)  # noqa: SIM115
-        with suppress(ValueError):  # closed: a last word that came too late
+            self._logs[service] = Path(self.folder.logs / f"{service}.log").open("a", encoding="utf-8", buffering=1)  # noqa: SIM115
+        with suppress(ValueError):  # closed: a last line that came too late
             self._logs[service].write(line + "\n")

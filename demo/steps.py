@@ -1,0 +1,176 @@
+"""The steps of the demo, in order: start, crawl, kill a crawler (`kill_crawler.py`), follow, settle, compare.
+
+Generators, which yield whenever the screen may be drawn and never sleep (`waiting.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from forums.state.services import FORUM_DETAIL
+from redis_components.fleet.registry import CrawlerState
+
+from .followed import Followed, boards
+from .kill_crawler import KilledCrawler, kill_crawler
+from .processes import BOARDS, SITE
+from .progress import Progress
+from .settled import scanned, unchecked
+from .truth import Coverage, compare
+from .waiting import START_TIMEOUT_S, Step, until
+
+CRAWL_TIMEOUT_S = 90.0
+SETTLE_TIMEOUT_S = 120.0
+CHECK_ROUNDS = 5  # of the last check of everything, each of at most 1,000 threads
+CAUGHT_UP = 0.99  # share of the forum that is stored; the rest has just happened
+QUIET_READS = 3  # the figures of one reading are not of one instant; nothing may have moved over so many
+
+
+class DemoSteps:
+    """Runs the steps. What is measured on the way is for the report."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self.processes = progress.processes
+        self.killed: KilledCrawler | None = None
+        self.followed_since: datetime | None = None
+        self.frozen_at: datetime | None = None
+        self.noticed_following = 0  # edits and deletions, before the last check of everything
+        self.followed: Followed | None = None
+        self.coverage: tuple[Coverage, Coverage] | None = None
+
+    def run(self) -> Iterator[None]:
+        """Everything, from an empty folder to the comparison. Raises TrawlError."""
+        yield from self._start()
+        yield from self._crawl()
+        self.killed = yield from kill_crawler(self.progress)
+        yield from self._follow()
+        yield from self._settle()
+        self._compare()
+        yield
+
+    def _start(self) -> Step[None]:
+        progress, processes = self.progress, self.processes
+        for doing, step in (
+            ("Starting a Redis of its own.", processes.start_redis),
+            ("Making an empty database.", processes.open_database),
+            ("Growing a forum and starting its web server.", processes.start_forum),
+            ("Starting a Celery worker, beat, Flower and the exporter.", processes.start_services),
+        ):
+            progress.doing = doing
+            yield
+            step()
+        progress.count()
+        assert progress.forum
+        progress.happened(f"Redis, a forum with {progress.forum.pieces:,} posts and comments, and four services are started")
+        processes.seed()
+        progress.happened(f"{BOARDS} boards are seeded: as tasks they wait in Redis for a crawler")
+        progress.doing = "Beat finds that two crawlers are missing; the worker launches them as processes of their own."
+        yield from until(progress, self._whole, "for the crawlers to start", START_TIMEOUT_S)
+        progress.happened("both crawlers run")
+
+    def _crawl(self) -> Step[None]:
+        progress, options = self.progress, self.processes.options
+        self.processes.forum.control(rate=options.rate)
+        progress.living = True
+        progress.happened("the forum lives: people post, edit, delete and move")
+        progress.doing = "forum_list scans the boards; each new or changed thread becomes a task for forum_detail."
+        yield from until(
+            progress,
+            lambda: progress.stored_share >= options.kill_at,
+            f"for {options.kill_at:.0%} of the forum to be stored",
+            CRAWL_TIMEOUT_S,
+        )
+
+    def _follow(self) -> Step[None]:
+        progress, options = self.progress, self.processes.options
+        progress.doing = "Reading what there was from the beginning, and what is new first."
+        yield from until(progress, self._caught_up, "for the whole forum to be read once", CRAWL_TIMEOUT_S)
+        progress.count()
+        assert progress.forum
+        began_s, began, first = progress.clock_s, datetime.now(UTC), progress.forum
+        progress.happened(f"the forum was read once, with {first.pages:,} requests; now it is followed")
+        progress.doing = "Following: only lists, the last pages of threads that changed, and a check of young ones now and then."
+        yield from until(
+            progress, lambda: progress.clock_s - began_s >= options.live_s, "for the forum to have lived", options.live_s + 5
+        )
+        progress.count()
+        self.processes.forum.control(rate=0)
+        progress.living = False
+        self.followed_since, self.frozen_at = began, datetime.now(UTC)
+        self.followed = Followed(
+            seconds=progress.clock_s - began_s,
+            requests=progress.forum.pages - first.pages,
+            pages=(progress.forum.size + first.size) / 2,
+        )
+        progress.happened(f"the forum stands still now, with {progress.forum.pieces:,} posts and comments")
+
+    def _settle(self) -> Step[None]:
+        progress = self.progress
+        progress.doing = "Waiting for one more scan of every board, and until nothing waits any more."
+        yield from until(progress, self._scanned, "for a complete scan of each board after the last change", SETTLE_TIMEOUT_S)
+        progress.happened("every board was scanned once more")
+        self.processes.recheck(False)  # there would always be something that is due
+        yield from self._idle_for_good()
+        progress.count()
+        self.noticed_following = sum(progress.noticed)
+        progress.doing = "Reading every thread once more, which beat spreads over days: edits and deletions show in no list."
+        for _ in range(CHECK_ROUNDS):
+            if self._unchecked():
+                self.processes.check_all()
+                yield from self._idle_for_good()
+        edits, deletions = progress.noticed
+        progress.happened(f"nothing waits, everything is stored; {edits:,} edits and {deletions:,} deletions were noticed")
+
+    def _idle_for_good(self) -> Step[None]:
+        quiet, acked = 0, -1
+
+        def settled() -> bool:
+            nonlocal quiet, acked
+            quiet = quiet + 1 if self._idle() and self.progress.detail.acked == acked else 0
+            acked = self.progress.detail.acked
+            return quiet >= QUIET_READS
+
+        yield from until(self.progress, settled, "for the queues to become empty", SETTLE_TIMEOUT_S)
+
+    def _compare(self) -> None:
+        progress = self.progress
+        progress.doing = "Comparing the database with the forum's own list, row by row."
+        progress.count()
+        assert self.processes.database
+        assert self.followed
+        assert self.followed_since
+        self.followed = replace(self.followed, boards=boards(self.processes.database, SITE, self.followed_since))
+        self.coverage = compare(self.processes.database, self.processes.forum.truth(), SITE)
+
+    # what the steps wait for
+
+    def _whole(self) -> bool:
+        fleet = self.progress.fleet
+        if fleet is None:
+            return False
+        return all(
+            sum(c.state is CrawlerState.RUNNING for c in fleet.crawlers if c.spider == one.name and c.alive(fleet.now))
+            >= (one.desired or 0)
+            for one in fleet.services
+        )
+
+    def _idle(self) -> bool:
+        assert self.progress.fleet
+        return self.progress.fleet.service(FORUM_DETAIL).idle
+
+    def _caught_up(self) -> bool:
+        """Whether nothing is unread but what has just happened; re-checks may wait, and do so for ever."""
+        return self.progress.stored_share >= CAUGHT_UP
+
+    def _scanned(self) -> bool:
+        """Whether each board has been scanned to its end by a scan that began after the forum's last change."""
+        assert self.frozen_at
+        assert self.processes.database
+        return scanned(self.processes.database, SITE, self.frozen_at) >= BOARDS
+
+    def _unchecked(self) -> int:
+        assert self.frozen_at
+        assert self.processes.database
+        return unchecked(self.processes.database, SITE, self.frozen_at)
