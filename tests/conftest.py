@@ -100,8 +100,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let the processes that tests start keep their bytecode, also where PYTHONDONTWRITEBYTECODE is set: some modules of each are
     our own, and compiling them is a tenth of a start.
     """
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: what tests start would not hear it either
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A shell's background job ignores both, and what its tests start would not hear them either.
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
     cache = getattr(config, "cache", None)
     if cache is None:
         return
