@@ -31,6 +31,7 @@ from .base import FleetTask, is_told_elsewhere
 from .fleet_settings import celeryconfig
 from .node_health import HealthStep, LoopStep
 from .node_step import NodeStep
+from .pool_parent import end_as_orphan, remember_main_process
 from .program_start import CHECK_OPTION
 from .refusing_broker import RefusingBroker
 from .routing import CONTROL
@@ -117,9 +118,11 @@ def _patient_with_results(conf: Any = None, **_: Any) -> None:
 
 @worker_init.connect
 def _load_what_tasks_need(**_: Any) -> None:
+    remember_main_process()
     load_ahead()
 
 
 @worker_process_init.connect
 def _supervise_whatever_the_terminal_does(**_: Any) -> None:
+    end_as_orphan()
     never_wait()
