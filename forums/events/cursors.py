@@ -73,6 +73,11 @@ class Cursors:
         with self._writing() as connection:
             connection.execute(update(outputs).where(_is(cursor)).values(**values))
 
+    def hold(self, cursor: Cursor, until: datetime) -> None:
+        """It is told nothing before `until`."""
+        with self._writing() as connection:
+            connection.execute(update(outputs).where(_is(cursor)).values(retry_at=until))
+
     def move(self, name: str, to: Position) -> bool:
         """Tell it of everything after `to`, at once, also of what it was told before; returns whether it has a cursor."""
         values = {"seq": to.seq, "place": to.place, "failures": 0, "retry_at": None, "error": None}

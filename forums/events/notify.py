@@ -15,9 +15,11 @@ logger = logging.getLogger(__name__)
 
 
 def tell_alarms(client: redis.Redis, rules: Rules, troubles: Sequence[Trouble]) -> dict[str, str]:
-    """Send what is new and what is over, one message to each output; returns what became of each: `told`, `quiet`, or why not.
+    """Send what is new and what is over, one message to each output; returns what became of each: `told`, `quiet`, `quiet hours`,
+    or why not.
 
-    What an output did not take is tried again with the next call. Raises `redis.RedisError`.
+    What an output did not take is tried again with the next call, and what it must not have in its quiet hours is told after
+    them, if it is still so. Raises `redis.RedisError`.
     """
     from .outputs.messages import send
 
@@ -25,8 +27,11 @@ def tell_alarms(client: redis.Redis, rules: Rules, troubles: Sequence[Trouble]) 
     for name, options in rules.outputs.items():
         if not isinstance(options, NotifyOptions) or not options.alarms:
             continue
-        known = alarms.known(name)
-        found: Step = step(known, troubles, alarms.now())
+        known, now = alarms.known(name), alarms.now()
+        if options.quiet_for_s(now) is not None:
+            outcomes[name] = "quiet hours"
+            continue
+        found: Step = step(known, troubles, now)
         outcomes[name] = "quiet"
         if found.tell or found.over:
             try:

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
@@ -27,12 +27,13 @@ from redis_components.errors import ConfigError
 
 from .cursors import MOST_DEAD, Cursor, Cursors
 from .outputs.delivery import NotTaken, Output
-from .rules import FileOptions, KafkaOptions, NatsOptions, NotifyOptions, Rules, StreamOptions, WebhookOptions
+from .rules import AnyOptions, FileOptions, KafkaOptions, NatsOptions, NotifyOptions, Rules, StreamOptions, WebhookOptions
 
 _LOCK_S = 60.0  # longer than a round, with the slowest webhook
 _AT_ONCE = 500  # events read in one step
 _THREADS = 8  # outputs that are told at one time: a slow one delays no other
 _LONGEST_WAIT_S = 300.0
+_LONGEST_HOLD_S = 60.0
 _SUSPECT_AFTER = 5  # failures with a batch, of a receiver that is there: from then on one event at a time
 _GIVE_UP_AFTER = 20  # failures with a single event, of a receiver that is there: about an hour and a half
 
@@ -44,7 +45,7 @@ class Told(StrEnum):
 
     UP_TO_DATE = "up to date"
     MORE = "more"  # its time was spent; it goes on in the next round
-    WAITING = "waiting"  # it did not take anything a while ago, and is tried again later
+    WAITING = "waiting"  # it is tried later: it took nothing a while ago, or its quiet hours or its digest's time are not over
     FAILED = "failed"  # it did not take anything now
     MOVED = "moved"  # somebody else moved its cursor meanwhile
 
@@ -141,6 +142,9 @@ def _hand_over(cursors: Cursors, rules: Rules, cursor: Cursor, output: Output, e
     wanted = rules.wanted(rules.outputs[cursor.name], events)
     if not wanted:
         return cursors.advance(cursor, events[-1].at, lost=lost) or Told.MOVED
+    if (until := _held_until(rules.outputs[cursor.name], wanted[0])) is not None:
+        cursors.hold(cursor, until)
+        return Told.WAITING
     try:
         taken = output.deliver(wanted, single=cursor.failures >= _SUSPECT_AFTER)
     except (NotTaken, ConfigError) as error:
@@ -160,6 +164,17 @@ def _hand_over(cursors: Cursors, rules: Rules, cursor: Cursor, output: Output, e
         logger.warning("output %s refused %s: %s", cursor.name, taken.refused[0][0].id, taken.refused[0][1])
     done = wanted[taken.number - 1].at if taken.number < len(wanted) else events[-1].at
     return cursors.advance(cursor, done, taken.refused, lost) or Told.MOVED
+
+
+def _held_until(options: AnyOptions, oldest: Event) -> datetime | None:
+    """When to look again at events that an output wants and must not have yet. Once a minute at least: the rules may change."""
+    if not isinstance(options, NotifyOptions):
+        return None
+    now = datetime.now(UTC)
+    quiet_s = options.quiet_for_s(now.timestamp()) or 0.0
+    waits_s = (oldest.stored_at + timedelta(minutes=options.digest_minutes) - now).total_seconds()
+    held_s = max(quiet_s, waits_s)
+    return now + timedelta(seconds=min(held_s, _LONGEST_HOLD_S)) if held_s > 0 else None
 
 
 def _troubles(known: Mapping[str, Cursor], told: Mapping[str, Told]) -> dict[str, str]:

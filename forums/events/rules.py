@@ -24,6 +24,7 @@ from forums.environment import Events
 from forums.sites.fault_words import message_of
 from forums.storage.event_reader import Event
 from redis_components.errors import ConfigError, did_you_mean
+from redis_components.frontier.quiet_hours import parse_quiet_hours, quiet_now
 from redis_components.names import is_name
 from redis_components.server.variables import variable
 from redis_components.toml_table import toml_table
@@ -101,6 +102,21 @@ class NotifyOptions(_Output):
     kind: Literal["notify"]
     url: str
     alarms: bool = False
+    digest_minutes: int = Field(0, ge=0, le=1440)  # an event may wait so long for others, to be in one message with them
+    quiet_hours: str = ""  # nothing is sent then, neither events nor alarms; it is sent afterwards
+    time_zone: str = "UTC"  # of quiet_hours
+
+    @pydantic.model_validator(mode="after")
+    def _can_be_read(self) -> NotifyOptions:
+        try:
+            parse_quiet_hours(self.quiet_hours or "00:00-01:00", self.time_zone)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+    def quiet_for_s(self, now: float) -> float | None:
+        """How long its quiet hours last from `now` (epoch s) on; None outside of them."""
+        return quiet_now(parse_quiet_hours(self.quiet_hours, self.time_zone), now) if self.quiet_hours else None
 
 
 AnyOptions = StreamOptions | WebhookOptions | FileOptions | NotifyOptions | KafkaOptions | NatsOptions

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from forums.storage import Database, parse
 from forums.storage.event_log import BEGINNING
 from forums.storage.event_reader import EventLog
 from tests.support.items import at, comment, post, wire
+from tests.support.message_receiver import MessageReceiver
 from tests.support.trawl_command import Trawl, commands, one_line
 
 
@@ -115,7 +114,7 @@ def test_people_are_told_of_events_and_alarms_through_apprise(
     from tasks import notify_alarms, publish_events
 
     filled()
-    with Receiver() as receiver:
+    with MessageReceiver() as receiver:
         monkeypatch.setenv("TEAM_URL", f"json://127.0.0.1:{receiver.port}/token")
         (tmp_path / "events.toml").write_text(
             '[rules.gpu]\nmatch = "gpu or 显卡"\n'
@@ -141,31 +140,3 @@ def test_people_are_told_of_events_and_alarms_through_apprise(
     assert trawl("notify", "test").code == 1
     assert "token" not in trawl("notify", "test", "team").out
     one_line(trawl("notify", "test", "taem"), 2, "did you mean 'team'")
-
-
-class Receiver:
-    """Takes what Apprise posts to `json://`."""
-
-    def __init__(self) -> None:
-        self.messages: list[dict[str, str]] = []
-        messages = self.messages
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                messages.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, *args: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self._server.server_port
-
-    def __enter__(self) -> Receiver:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()

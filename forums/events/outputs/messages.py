@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 from forums.events.rules import NotifyOptions
 from forums.storage.event_reader import Event
@@ -12,12 +13,25 @@ from redis_components.server.printable import in_one_line, printable
 
 from .delivery import NotTaken, Taken
 
-_IN_ONE_MESSAGE = 20  # events
+_IN_ONE_MESSAGE = 20  # events, with the beginnings of their texts
+_IN_ONE_DIGEST = 200  # without
 _EXCERPT = 200  # characters of a text
+_BETWEEN = "\n\n"
 
 
 def send(name: str, options: NotifyOptions, title: str, body: str) -> None:
     """Send one message. Raises NotTaken where the service does not take it, ConfigError where it never can."""
+    service = service_of(name, options)
+    try:
+        taken = service.notify(title=in_one_line(title), body=printable(body), body_format="text")
+    except Exception as error:
+        raise NotTaken(f"{type(error).__name__} in Apprise") from None  # its text may have the token
+    if not taken:
+        raise NotTaken(f"{service[0].service_name} did not take the message")
+
+
+def service_of(name: str, options: NotifyOptions) -> Any:
+    """Apprise with the output's address. Raises ConfigError."""
     try:
         import apprise
     except ImportError:
@@ -26,16 +40,11 @@ def send(name: str, options: NotifyOptions, title: str, body: str) -> None:
     service = apprise.Apprise()
     if not service.add(options.url):
         raise ConfigError(f"output {name}: its url is not one that Apprise knows: see https://appriseit.com/services")
-    try:
-        taken = service.notify(title=in_one_line(title), body=printable(body), body_format=apprise.NotifyFormat.TEXT)
-    except Exception as error:
-        raise NotTaken(f"{type(error).__name__} in Apprise") from None  # its text may have the token
-    if not taken:
-        raise NotTaken(f"{service[0].service_name} did not take the message")
+    return service
 
 
 class NotifyOutput:
-    """One recipient: a message for up to 20 events."""
+    """One recipient: a message for up to 20 events, a digest for up to 200, and for no more than its service takes in one."""
 
     def __init__(self, name: str, options: NotifyOptions) -> None:
         self._name = name
@@ -43,18 +52,31 @@ class NotifyOutput:
 
     def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
         """Send a message about the first of them."""
-        chosen = events[: 1 if single else _IN_ONE_MESSAGE]
-        rules = ", ".join(sorted({rule for event in chosen for rule in (*event.rules, *event.undecided)}))
-        what = "post" if all(event.row in ("post", "comment") for event in chosen) else "event"
-        title = f"Trawl: {len(chosen):,} {what if len(chosen) == 1 else f'{what}s'} for {rules}"
-        send(self._name, self._options, title, "\n\n".join(map(_lines, chosen)))
+        digest = self._options.digest_minutes > 0
+        chosen = events[: 1 if single else _IN_ONE_DIGEST if digest else _IN_ONE_MESSAGE]
+        room = service_of(self._name, self._options)[0].body_maxlen - len(_title(chosen))  # some services put it into the body
+        parts: list[str] = []
+        for event in chosen:
+            part = _lines(event, excerpt=not digest)
+            room -= len(part) + len(_BETWEEN)
+            if room < 0 and parts:
+                break
+            parts.append(part)
+        chosen = chosen[: len(parts)]
+        send(self._name, self._options, _title(chosen), _BETWEEN.join(parts))
         return Taken(number=len(chosen))
 
 
-def _lines(event: Event) -> str:
+def _title(events: Sequence[Event]) -> str:
+    rules = ", ".join(sorted({rule for event in events for rule in (*event.rules, *event.undecided)}))
+    what = "post" if all(event.row in ("post", "comment") for event in events) else "event"
+    return f"Trawl: {len(events):,} {what if len(events) == 1 else f'{what}s'} for {rules}"
+
+
+def _lines(event: Event, *, excerpt: bool) -> str:
     text = " ".join((event.text or "").split())
     short = text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 1]}…"
     if event.row not in ("post", "comment"):
         return in_one_line(f"{event.type} {event.row}{f' at {event.site}' if event.site else ''}: {short}")
     head = f"{event.type} {event.row} at {event.site} by {event.author or 'unknown'}: {event.title or ''}"
-    return "\n".join(in_one_line(part) for part in (head, short, event.url) if part)
+    return "\n".join(in_one_line(part) for part in (head, short if excerpt else "", event.url) if part)
