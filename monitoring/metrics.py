@@ -20,6 +20,7 @@ from redis_components.fleet.rolls import Roll, RollState
 from redis_components.server import health
 
 from .group_metrics import GROUP_METRICS
+from .memory_metrics import MEMORY_METRICS
 from .metric_spec import MetricSpec, Samples, number, of_crawl, of_items, stat
 from .site_metrics import SITE_METRICS
 from .stat_metrics import left_out
@@ -105,6 +106,19 @@ METRICS: tuple[MetricSpec, ...] = (
         help="Responses received, by HTTP status.",
         labels=("service", "spider", "status_code"),
         samples=_statuses,
+    ),
+    of_crawl("trawl_retries_total", "counter", "Requests that were sent again after an error.", lambda c: stat(c, "retry/count")),
+    of_crawl(
+        "trawl_download_exceptions_total",
+        "counter",
+        "Downloads that ended without a response.",
+        lambda c: stat(c, "downloader/exception_count"),
+    ),
+    of_crawl(
+        "trawl_spider_exceptions_total",
+        "counter",
+        "Exceptions that spiders raised.",
+        lambda c: stat(c, "spider_exceptions/count"),
     ),
     of_crawl(
         "collector_scraped_item_count", "counter", "Items scraped, over all crawlers.", lambda c: stat(c, "item_scraped_count")
@@ -290,6 +304,7 @@ METRICS: tuple[MetricSpec, ...] = (
             [] if view.failure else [((name,), float(any(one.name == name for one in view.server))) for name in health.NAMES]
         ),
     ),
+    *MEMORY_METRICS,
     MetricSpec(
         name="trawl_foreign_values",
         kind="gauge",

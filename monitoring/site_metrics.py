@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from forums.overview import BoardView, Overview
 from forums.state.request_ledger import Purpose
+from forums.state.writer_figures import WriterFigures
 
 from .lane_metrics import LANE_METRICS
 from .metric_spec import MetricSpec, Samples, number, of_crawl, stat
@@ -33,6 +34,17 @@ def _blocked(view: Overview) -> Samples:
             if len(parts) == 5 and (parts[0], parts[3]) == ("sites", "blocked") and (value := number(text)) is not None:
                 counts[parts[1], parts[2], parts[4]] += int(value)
     return sorted(counts.items())
+
+
+def _writer(name: str, help: str, figure: Callable[[WriterFigures], float]) -> MetricSpec:
+    """A figure of all writers together; none before the first batch."""
+    return MetricSpec(
+        name=name,
+        kind="counter",
+        help=help,
+        labels=(),
+        samples=lambda view: [((), figure(view.sites.writer))] if view.sites.writer.batches else [],
+    )
 
 
 SITE_METRICS: tuple[MetricSpec, ...] = (
@@ -108,6 +120,23 @@ SITE_METRICS: tuple[MetricSpec, ...] = (
         help="From a post's or comment's publication to its commit; of what was published since its site is watched.",
         labels=("site",),
         histograms=lambda view: [((site,), one.buckets, one.sum_s) for site, one in view.sites.delays.items()],
+    ),
+    MetricSpec(
+        name="trawl_stored_total",
+        kind="counter",
+        help="What the writer found in posts and comments (change: new, edited, corrected, deleted, restored, moved).",
+        labels=("site", "row", "change"),
+        samples=lambda view: view.sites.writer.changes.items(),
+    ),
+    _writer("trawl_writer_batches_total", "Transactions of the writer.", lambda one: one.batches),
+    _writer("trawl_writer_items_total", "Items that the writer took, refused ones too.", lambda one: one.items),
+    _writer("trawl_writer_busy_seconds_total", "Time that the writer has taken for its batches.", lambda one: one.seconds),
+    MetricSpec(
+        name="trawl_writer_lag_seconds",
+        kind="gauge",
+        help="Since the oldest item that waits for the writer was fetched; 0: none waits.",
+        labels=(),
+        samples=lambda view: [] if view.sites.writer_lag_s is None else [((), round(view.sites.writer_lag_s, 3))],
     ),
     *LANE_METRICS,
     # The sites.

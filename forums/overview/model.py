@@ -13,9 +13,11 @@ from forums.state.foreign_values import Foreign
 from forums.state.publication_delays import DelayHistogram
 from forums.state.request_ledger import Spent
 from forums.state.site_breakers import Breaker
+from forums.state.writer_figures import WriterFigures
 from redis_components.crawl_admin.group_states import GroupState
 from redis_components.crawl_admin.inspector import CrawlSnapshot, total_of
 from redis_components.crawl_admin.lanes import LaneView
+from redis_components.crawl_admin.memory import RedisMemory
 from redis_components.fleet.autoscaling import Autoscaled
 from redis_components.fleet.beats import BeatView
 from redis_components.fleet.holds import Held, word_of
@@ -141,6 +143,8 @@ class SitesView:
     spent: Mapping[str, Spent] = field(default_factory=dict)  # site -> requests of the last hour
     budgets: Mapping[str, float] = field(default_factory=dict)  # site -> requests an hour that it may be sent
     delays: Mapping[str, DelayHistogram] = field(default_factory=dict)  # site -> from publication to the database
+    writer: WriterFigures = field(default_factory=WriterFigures)
+    writer_lag_s: float | None = None  # since the oldest item that waits for the forum writer was fetched; None: not known
     lanes: tuple[LaneView, ...] = ()  # sites with limits, or that refused requests; a bounded number, those of site files first
 
     @property
@@ -196,6 +200,7 @@ class Overview:
     dead_messages: int | None = None  # of the broker, that no worker could read or run; None: could not be read
     output_troubles: Mapping[str, str] = field(default_factory=dict)  # output of events -> why it takes nothing now
     another_database: bool = False  # than the one whose threads are remembered
+    memory: RedisMemory | None = None  # None: not read, as it is slow to find
     server: tuple[Finding, ...] = ()  # what is wrong with how Redis keeps what it is given
     foreign: tuple[Foreign, ...] = ()  # records that cannot be read, and keys of another type, each left out
 

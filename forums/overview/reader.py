@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from threading import Thread
 from typing import TypeVar
 
 import redis
@@ -25,9 +23,12 @@ from forums.state.request_ledger import Ledger, Spent
 from forums.state.services import FORUM_LIST
 from forums.state.site_breakers import Breakers, drifted, wrong_files
 from forums.state.watched_forums import WatchedForums
+from forums.state.writer_figures import WriterCounts, WriterFigures
 from redis_components.crawl_admin.group_states import group_states
 from redis_components.crawl_admin.inspector import CrawlSnapshot, empty_snapshot, snapshots
 from redis_components.crawl_admin.lanes import look
+from redis_components.crawl_admin.memory import RedisMemory
+from redis_components.crawl_admin.memory import look as memory_of
 from redis_components.crawl_admin.process_stats import sums
 from redis_components.fleet.autoscaling import Autoscaling
 from redis_components.fleet.beats import Beats
@@ -43,10 +44,13 @@ from redis_components.server import health
 from redis_components.server.health import Finding
 from workers.fleet.holds import why_not_seeded
 from workers.fleet.sizes import declared_fleet
+from workers.process.item_consumers import FORUM_WRITER, streams_of
 from workers.process.stat_metrics import readable_metrics
 
 from .boards import BoardView
 from .model import Overview, ServiceView, SitesView
+from .seldom import Seldom
+from .writer_lag import writer_lag
 
 ERRORS_READ = 10
 MOST_LANES = 200  # a broad crawl may have as many as there are domains
@@ -68,7 +72,20 @@ FLEET_PARTS = (
         "outputs",
         "slots",
     ),
-    *("breakers", "drift", "site files", "boards", "requests", "budgets", "delays", "lanes", "server", "foreign"),
+    *(
+        "breakers",
+        "drift",
+        "site files",
+        "boards",
+        "requests",
+        "budgets",
+        "delays",
+        "writer",
+        "lanes",
+        "server",
+        "memory",
+        "foreign",
+    ),
 )
 """The parts of a reading that are not one service."""
 
@@ -77,8 +94,9 @@ T = TypeVar("T")
 
 class OverviewReader:
     """Reads as often as it is asked to. `services`: the spiders of the fleet with the size of each until somebody scales it, if
-    known; None: those of TRAWL_FLEET. What is slow to find, foreign values, is looked for at the first reading, and then every
-    `find_every_s` seconds at most, by a thread; 0: at every reading.
+    known; None: those of TRAWL_FLEET. What is slow to find is looked for at the first reading, and then seldom (foreign values
+    every `find_every_s` seconds at most, memory by kind of key every twelfth of that), by a thread; 0: foreign values at every
+    reading, memory never.
     """
 
     def __init__(
@@ -86,10 +104,8 @@ class OverviewReader:
     ) -> None:
         self._client = client
         self._services = services
-        self._find_every_s = find_every_s
-        self._foreign: tuple[Foreign, ...] | None = None
-        self._find_at = 0.0  # monotonic
-        self._finder: Thread | None = None
+        self._foreign = Seldom[list[Foreign]](find_every_s)
+        self._memory = Seldom[RedisMemory](find_every_s * 12) if find_every_s else None
         self._boards = WatchedForums(client)
 
     def read(self) -> Overview:
@@ -101,23 +117,25 @@ class OverviewReader:
         """The sites alone, or one of them. Raises `redis.RedisError` when Redis does not answer."""
         return _Reading(self._client, {}, self._boards).of_sites(site)
 
-    def _find(self, reading: _Reading, services: list[str]) -> tuple[tuple[Finding, ...], tuple[Foreign, ...]]:
-        """The server's faults, and foreign values: those asks for every field, so who reads often does not wait for it."""
+    def _find(self, reading: _Reading, services: list[str], crawls: list[CrawlKeys]) -> _Found:
+        """The server's faults, and what is slow to find: that asks for every field, or many keys."""
         server = reading.part("server", lambda: health.look(self._client)) or []
-        due = time.monotonic() >= self._find_at
-        if self._foreign is None or not self._find_every_s:
-            self._foreign = tuple(reading.part("foreign", lambda: find(self._client, services)) or [])
-            self._find_at = time.monotonic() + self._find_every_s
-        elif due and not (self._finder and self._finder.is_alive()):
-            self._finder = Thread(target=self._find_again, args=(services,), daemon=True)
-            self._finder.start()
-        return tuple(server), self._foreign
+        foreign = self._foreign(lambda: find(self._client, services), partial(reading.part, "foreign"))
+        memory = (
+            None
+            if self._memory is None
+            else self._memory(lambda: memory_of(self._client, crawls), partial(reading.part, "memory"))
+        )
+        return _Found(server=tuple(server), foreign=tuple(foreign or ()), memory=memory)
 
-    def _find_again(self, services: list[str]) -> None:
-        """What is found stands in the next reading."""
-        with suppress(redis.RedisError, OSError, ValueError):  # the next reading says it
-            self._foreign = tuple(find(self._client, services))
-        self._find_at = time.monotonic() + self._find_every_s
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """What `OverviewReader` looks for itself."""
+
+    server: tuple[Finding, ...]
+    foreign: tuple[Foreign, ...]
+    memory: RedisMemory | None
 
 
 class _Reading:
@@ -140,7 +158,7 @@ class _Reading:
             self._unreadable[name] = " ".join(f"{type(error).__name__}: {error}".split())
             return None
 
-    def overview(self, find: Callable[[_Reading, list[str]], tuple[tuple[Finding, ...], tuple[Foreign, ...]]]) -> Overview:
+    def overview(self, find: Callable[[_Reading, list[str], list[CrawlKeys]], _Found]) -> Overview:
         """Everything."""
         client, now = self._client, self._now
         records = self.part("crawls", CrawlRecords(client).all) or {}
@@ -149,7 +167,8 @@ class _Reading:
         held = self.part("pauses", lambda: FleetHolds(client).all(names)) or []
         nodes = self.part("nodes", Nodes(client).all) or []
         services = self._kept(self._views(names, records, crawlers, held), crawlers)
-        server, foreign = find(self, names)
+        crawls = [one.keys for one in records.values() if not one.redis]
+        found = find(self, names, crawls)
         return Overview(
             now=now,
             services=services,
@@ -160,13 +179,14 @@ class _Reading:
             roll=self.part("roll", RollNote(client).read),
             autoscaled=self.part("autoscaling", Autoscaling(client).all) or {},
             beats=self.part("beat", lambda: Beats(client).look(now)),
-            sites=self._sites(crawls=[one.keys for one in records.values() if not one.redis]),
+            sites=self._sites(crawls=crawls, writer=streams_of(FORUM_WRITER, records, names)),
             errors=tuple(self.part("errors", lambda: self._registry.errors(ERRORS_READ)) or []),
             dead_messages=self.part("messages", DeadMessages(client).__len__),
             output_troubles=self.part("outputs", lambda: output_troubles(client)) or {},
             another_database=self.part("database", DatabaseNote(client).is_another) or False,
-            server=server,
-            foreign=foreign,
+            memory=found.memory,
+            server=found.server,
+            foreign=found.foreign,
             parts=(*(one.name for one in services), *FLEET_PARTS),
             unreadable=self._unreadable,
             seconds=time.monotonic() - self._started,
@@ -243,7 +263,9 @@ class _Reading:
         slots = self.part("slots", lambda: self._registry.slots(wanted, crawlers)) or []
         return shortages(wanted, slots, nodes, self._now)
 
-    def _sites(self, site: str | None = None, crawls: Sequence[CrawlKeys] = ()) -> SitesView:
+    def _sites(
+        self, site: str | None = None, crawls: Sequence[CrawlKeys] = (), writer: Mapping[str, CrawlKeys] | None = None
+    ) -> SitesView:
         client, now = self._client, self._now
         watched = self.part("boards", lambda: self._boards.look(site)) or []
         sites = sorted({one.site for one in watched})
@@ -259,6 +281,8 @@ class _Reading:
             spent=spent,
             budgets=budgets,
             delays=self.part("delays", PublicationDelays(client).read) or {},
+            writer=self.part("writer", WriterCounts(client).read) or WriterFigures(),
+            writer_lag_s=self.part("writer", lambda: writer_lag(client, writer.values(), now)) if writer else None,
             lanes=tuple(self.part("lanes", lambda: look(client, limits_key(), crawls, now, first=sites, most=MOST_LANES)) or ()),
         )
 

@@ -38,6 +38,7 @@ from .publication_delays import delay_of
 from .request_ledger import budget_of, spent_of
 from .site_breakers import Breaker
 from .thread_records import record_of
+from .writer_figures import figure_of
 
 MOST_FIELDS = 5_000
 """Of one hash that are looked at: those of the fleet have fewer, those of forums rarely more."""
@@ -119,7 +120,7 @@ def _types(fleet: ForumFleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, tupl
     hashes = (
         *(fleet.desired(), fleet.fences(), fleet.crawlers(), fleet.nodes(), fleet.drained_nodes(), fleet.roll()),
         *(fleet.autoscale(), fleet.holds(), fleet.breakers(), fleet.database(), fleet.wrong_sites(), fleet.drift()),
-        fleet.delays(),
+        *(fleet.delays(), fleet.writer_figures()),
         *(fleet.beat_runs(), fleet.beat_begun(), fleet.schedule(), fleet.budgets(), fleet.orders(), fleet.crawls()),
         *(fleet.services(), fleet.jobs(), fleet.versions(), fleet.samples("minute"), fleet.samples("hour")),
     )
@@ -196,6 +197,7 @@ def _hashes(
         fleet.orders(): _order,
         fleet.drift(): partial(_record, dict),
         fleet.delays(): delay_of,
+        fleet.writer_figures(): figure_of,
     }
     if types[fleet.budgets()] == "hash":
         checks |= {fleet.spent(as_text(site)): spent_of for site in islice(client.hkeys(fleet.budgets()), MOST_FIELDS)}

@@ -74,6 +74,14 @@ class ForumFleetKeys(FleetKeys):
         """
         return f"{self.prefix}:delays"
 
+    def writer_figures(self) -> str:
+        """HASH: what the forum writer has stored (`<site>|<post or comment>|<what happened>` -> number), and its work: `batches`,
+        `items`, `seconds`.
+
+        Written by `store_items` after the commit; read by the exporter.
+        """
+        return f"{self.prefix}:writer"
+
     def probing(self) -> str:
         """STRING with TTL: the one process that probes sites now.
 

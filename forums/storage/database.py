@@ -29,7 +29,7 @@ from .errors import StorageError, file_gone, masked, not_a_url, not_shared, stor
 from .schema import prepare, stored_identity, stored_version
 from .sites_and_forums import store_site_files
 from .thread_checks import Rechecks, RechecksOf
-from .upsert import New, Refused, store
+from .upsert import Refused, Written, store
 
 _ROWS_AT_ONCE = 1000
 
@@ -122,9 +122,9 @@ class Database:
     def close(self) -> None:
         self.engine.dispose()
 
-    def write(self, items: Sequence[Stored], new: New | None = None) -> list[Refused]:
+    def write(self, items: Sequence[Stored], written: Written | None = None) -> list[Refused]:
         """Upsert `items` in one transaction and commit it; returns those that the database did not take, with the reasons.
-        Posts and comments that were not there before are put into `new`.
+        What was new and what changed is put into `written`.
 
         After a StorageError nothing of the batch is stored, or (a connection lost during the commit) all of it: write it again.
         Also when an SQLite file was removed or replaced while it was open: close this database and open it afresh.
@@ -134,7 +134,7 @@ class Database:
             self.engine.connect().execution_options(**WRITING) as connection,
             connection.begin(),
         ):
-            refused = store(connection, items, self.rechecks, set() if new is None else new)
+            refused = store(connection, items, self.rechecks, written or Written())
         if file_identity(self.engine.url) != self._file:  # SQLite went on in a file that has no name any more
             raise file_gone(self.engine.url)
         return refused

@@ -7,7 +7,7 @@ bad one stands alone: about 2 log2(n) more rounds for each bad item.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, cast
 
@@ -42,17 +42,22 @@ _Group = Sequence[tuple[int, Stored]]  # with the places in the batch
 _Store = Callable[[Connection, Sequence[Any]], object]
 
 
-New = set[tuple[type[Stored], str, str]]
-"""Posts and comments that were not there before: (`Post` or `Comment`, site, id)."""
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """What a transaction did: filled while it runs."""
+
+    new: set[tuple[type[Stored], str, str]] = field(default_factory=set)
+    """Posts and comments that were not there before: (`Post` or `Comment`, site, id)."""
+    changes: list[Change] = field(default_factory=list)
 
 
-def store(connection: Connection, items: Sequence[Stored], rechecks: RechecksOf, new: New) -> list[Refused]:
+def store(connection: Connection, items: Sequence[Stored], rechecks: RechecksOf, written: Written) -> list[Refused]:
     """Store `items` in the connection's transaction; returns those that the database refused, in no particular order.
 
-    `rechecks` says how a site wants its threads to be looked at again; posts and comments that were not there go into `new`.
-    What happened is written into `events`. Raises what SQLAlchemy raises when the database failed.
+    `rechecks` says how a site wants its threads to be looked at again; what is done goes into `written`, and what happened into
+    the table `events`. Raises what SQLAlchemy raises when the database failed.
     """
-    changes: list[Change] = []
+    new, changes = written.new, written.changes
 
     def store_posts(connection: Connection, items: Sequence[Post]) -> None:
         added = store_states(connection, posts, items, changes)

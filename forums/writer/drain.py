@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -17,7 +17,8 @@ import redis
 
 from forums.records.stored import scan_task
 from forums.storage import Check, Comment, Database, Forum, InvalidItem, Item, Post, Scan, parse, task_of_scan
-from forums.storage.upsert import New
+from forums.storage.row_changes import is_of_fleet
+from forums.storage.upsert import Written
 from redis_components.crawl_admin.item_stream import ItemStream, Lock, Refusal, Settled, new_token
 
 from .store_spans import storing
@@ -55,6 +56,7 @@ class WriteReport:
     scans: int = 0
     checks: int = 0
     bad: int = 0  # refused, kept with their reasons
+    changes: Mapping[str, int] = field(default_factory=dict)  # `<site>|<post or comment>|<ChangeKind>` -> how often
 
     @property
     def items(self) -> int:
@@ -63,9 +65,10 @@ class WriteReport:
 
 @dataclass(kw_only=True)
 class _Batch:
-    """What became of the items of one batch."""
+    """What became of the items of one batch, or of several (counts and changes)."""
 
     counts: Counter[str] = field(default_factory=Counter)
+    changes: Counter[str] = field(default_factory=Counter)
     bad: list[Refusal] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
     stored: list[Item] = field(default_factory=list)
@@ -92,12 +95,12 @@ def drain(
     token = new_token()
     if stream.lock(token) is Lock.BUSY:
         return WriteReport(outcome=Outcome.BUSY, seconds=time.monotonic() - started)
-    totals: Counter[str] = Counter()
+    totals = _Batch()
     try:
         outcome = _drain(stream, database, token, batch, started + budget_s, totals, after, arrived)
     finally:
         _unlock(stream, token)
-    return WriteReport(outcome=outcome, seconds=time.monotonic() - started, **totals)
+    return WriteReport(outcome=outcome, seconds=time.monotonic() - started, changes=dict(totals.changes), **totals.counts)
 
 
 def _drain(
@@ -106,7 +109,7 @@ def _drain(
     token: str,
     size: int,
     deadline: float,
-    totals: Counter[str],
+    totals: _Batch,
     after: After | None,
     arrived: After | None,
 ) -> Outcome:
@@ -135,7 +138,8 @@ def _drain(
                 len(payloads),
                 stream.keys.bad_items(),
             )
-        totals.update(batch.counts, batches=1)
+        totals.counts.update(batch.counts, batches=1)
+        totals.changes.update(batch.changes)
         if time.monotonic() >= deadline:
             return Outcome.BUDGET
 
@@ -153,16 +157,17 @@ def _store(database: Database, payloads: Sequence[bytes]) -> _Batch:
                 batch.done.append(task)
         else:
             good.append((place, item))
-    new: New = set()
-    refused = {one.place: one.reason for one in database.write([item for _, item in good], new)} if good else {}
+    written = Written()
+    refused = {one.place: one.reason for one in database.write([item for _, item in good], written)} if good else {}
+    batch.changes.update(f"{one.site}|{one.row}|{one.kind}" for one in written.changes if not is_of_fleet(one))
     for number, (place, item) in enumerate(good):
         if number in refused:
             batch.bad.append(Refusal(place, refused[number]))
         else:
             batch.stored.append(item)
-            if isinstance(item, Post | Comment) and (key := (type(item), item.site, item.id)) in new:
+            if isinstance(item, Post | Comment) and (key := (type(item), item.site, item.id)) in written.new:
                 batch.new.append(item)
-                new.discard(key)  # of several states of one piece the first
+                written.new.discard(key)  # of several states of one piece the first
             batch.counts[_COUNTED[type(item)]] += 1
         if isinstance(item, Scan):
             batch.done.append(scan_task(item.site, item.forum_id, item.mode))

@@ -12,6 +12,7 @@ import redis
 
 from forums.sites import SiteError, load_all, load_site
 from forums.state.database_identity import ANOTHER_DATABASE, DatabaseNote
+from forums.state.writer_figures import WriterCounts
 from forums.storage import Database, Item, Rechecks, StorageError
 from forums.storage.database import default_url
 from redis_components.crawl_admin.item_stream import ItemStream
@@ -52,6 +53,13 @@ def _rechecks(site: str) -> Rechecks:
     return Rechecks(until_s=schedule.recheck_days * 86_400, min_interval_s=schedule.min_interval_s)
 
 
+def _count(client: redis.Redis, reports: Iterable[WriteReport]) -> None:
+    """For `/metrics`."""
+    for one in reports:
+        if one.batches:
+            WriterCounts(client).add(one.changes, batches=one.batches, items=one.items, seconds=one.seconds)
+
+
 def forget(url: str) -> None:
     """Open the database afresh next time: it may have been moved or restored."""
     _lateness.pop(url, None)
@@ -82,6 +90,7 @@ def store(client: redis.Redis, services: Iterable[str], *, budget_s: float = 10.
             service: drain(stream, database, budget_s=budget_s, after=after, arrived=lambda items: late.count(client, items))
             for service, stream in streams.items()
         }
+        _count(client, reports.values())
         prune_events(database)
         store_runs(client, database)  # last, as what follows: they must never keep items waiting
         log_fleet_notes(client, database)

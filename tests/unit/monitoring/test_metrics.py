@@ -17,11 +17,13 @@ from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.publication_delays import DelayHistogram
 from forums.state.request_ledger import Spent
 from forums.state.site_breakers import Breaker, BreakerState
+from forums.state.writer_figures import WriterFigures
 from monitoring.exposition import FleetCollector, exposition, text_of
 from monitoring.metrics import METRICS, reference
 from redis_components.crawl_admin.group_states import ConsumerState, GroupState
 from redis_components.crawl_admin.inspector import CrawlSnapshot, empty_snapshot
 from redis_components.crawl_admin.lanes import LaneView
+from redis_components.crawl_admin.memory import RedisMemory
 from redis_components.fleet.beats import BeatView
 from redis_components.fleet.holds import Held
 from redis_components.fleet.nodes import NodeRecord
@@ -67,6 +69,9 @@ CRAWL = CrawlSnapshot(
         "raw/kept": "43",
         "raw/bytes": "44",
         "raw/dropped": "45",
+        "retry/count": "71",
+        "downloader/exception_count": "72",
+        "spider_exceptions/count": "73",
     },
 )
 CRAWLER = CrawlerRecord(
@@ -109,6 +114,8 @@ SITES = SitesView(
         ),
     ),
     delays={"demo": DelayHistogram(counts=(47, 1, 0, 0, 0, 0, 0, 0, 1), sum_s=99.5)},
+    writer=WriterFigures(changes={("demo", "comment", "edited"): 74}, batches=75, items=76, seconds=77.5),
+    writer_lag_s=78.25,
 )
 
 
@@ -134,6 +141,7 @@ def viewed(
         nodes=(NODE,),
         beats=BeatView(leader="host:1", waiting=(), silent_s=0.75),
         dead_messages=28,
+        memory=RedisMemory(used=79, limit=80, kinds={"items": 81}),
     )
 
 
@@ -171,6 +179,17 @@ def test_every_figure_comes_out_under_its_name() -> None:
     assert {name: value for name, value in samples.items() if not name.startswith("trawl_crawlers{")} == {
         "collector_task_queue_size": 1,
         "collector_request_queue_size": 2,
+        "trawl_retries_total": 71,
+        "trawl_download_exceptions_total": 72,
+        "trawl_spider_exceptions_total": 73,
+        'trawl_stored_total{change="edited",row="comment",site="demo"}': 74,
+        "trawl_writer_batches_total": 75,
+        "trawl_writer_items_total": 76,
+        "trawl_writer_busy_seconds_total": 77.5,
+        "trawl_writer_lag_seconds": 78.25,
+        "trawl_redis_used_memory_bytes": 79,
+        "trawl_redis_max_memory_bytes": 80,
+        'trawl_redis_memory_bytes{kind="items"}': 81,
         "trawl_leased_requests": 3,
         "trawl_leased_start_tasks": 4,
         "trawl_parked_requests": 31,
