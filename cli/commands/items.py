@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.views.output import say
+from cli.views.output import complain, say
 
 if TYPE_CHECKING:
     import redis
@@ -49,12 +49,16 @@ def items(
         rows = {name: _row(client, keys, before[name]) for name, keys in crawls.items()}
     for name, row in rows.items():
         row["declared"] = records[name].consumer if name in records else ""
+        row["redis"] = records[name].redis if name in records else ""
     if as_json:
         print_json(rows)
     elif rows:
         _print(rows)
     else:
         say("The fleet has no service.")
+    for name, row in () if as_json else rows.items():
+        if row["redis"]:
+            complain(f"the crawlers of {name} work with {row['redis']}, not with the fleet's Redis: look at its items there")
     return 0
 
 
@@ -104,7 +108,8 @@ def _print(rows: Mapping[str, Mapping[str, Any]]) -> None:
         groups = row.get("groups")
         state = row["declared"] or ("at work" if row["consumer"] else "none")
         state = state if groups is None else f"{len(groups)} group{'' if len(groups) == 1 else 's'}"
-        table.add_row(name, f"{row['waiting']:,}", f"{row['per_s']:+,}", f"{row['refused']:,}", state, row["oldest"] or "-")
+        figures = ["?"] * 3 if row["redis"] else [f"{row['waiting']:,}", f"{row['per_s']:+,}", f"{row['refused']:,}"]
+        table.add_row(name, *figures, state, row["oldest"] or "-")
     console().print(table)
     of_groups = plain_table("GROUP", "WAIT", "PENDING", "OLDEST", "CONSUMER", "PENDING", "IDLE")
     for name, row in rows.items():

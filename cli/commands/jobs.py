@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.views.output import complain, say
+from cli.views.output import complain, counted, say
 
 if TYPE_CHECKING:
     import redis
@@ -67,7 +67,7 @@ def show(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
         print_json({**jobs.told(job), **given, "by": job.by})
         return 0
     say(f"{job.id}: {job.sentence()}")
-    say(f"service {job.service}, {job.crawlers} crawlers, started {iso(job.started_at)} by {job.by or '?'}")
+    say(f"service {job.service}, {counted(job.crawlers, 'crawler')}, started {iso(job.started_at)} by {job.by or '?'}")
     for what, values in given.items():
         if values:
             say(f"{what}: {', '.join(f'{key}={value}' for key, value in values.items())}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.views.output import complain, say
+from cli.views.output import complain, counted, say
 
 if TYPE_CHECKING:
     import redis
@@ -119,7 +119,7 @@ def add(
     elif before:
         say(f"{name}: declared differently; trawl roll {name} replaces crawlers that run")
     else:
-        say(f"{name}: declared, {record.size} crawlers; trawl services check {name} says whether it can crawl")
+        say(f"{name}: declared, {counted(record.size, 'crawler')}; trawl services check {name} says whether it can crawl")
     return 0
 
 

@@ -15,7 +15,7 @@ from workers.node.clock_skew import complaint
 
 from .model import Overview, ServiceView
 
-NO_OTHER_REDIS = "remove REDIS_URL from its project's settings"
+NO_OTHER_REDIS = "remove REDIS_URL, REDIS_HOST and the like from its project's settings"
 MOST_NAMED = 5  # boards, records or parts in one sentence
 
 

@@ -61,7 +61,7 @@ class ServiceRecord(JsonRecord):
             "REDIS_ITEMS_GROUPS": ",".join(self.groups) or None,
         }
         named = {name: value for name, value in limits.items() if value is not None}
-        return as_texts({**named, **self.settings})
+        return as_texts({**named, **{name: _as_scrapy_reads(value) for name, value in self.settings.items()}})
 
 
 class Services:
@@ -87,6 +87,12 @@ class Services:
     def remove(self, service: str) -> bool:
         """Forget a declaration; False where there was none. Its queue and items stay."""
         return bool(self._client.hdel(self._key, service))
+
+
+def _as_scrapy_reads(value: Any) -> Any:
+    """A list of plain values as the text from which Scrapy's `getlist` makes it again: names with commas, not JSON."""
+    plain = isinstance(value, list) and value and all(isinstance(one, str | int | float) and "," not in str(one) for one in value)
+    return ",".join(map(str, value)) if plain else value
 
 
 def as_texts(values: Mapping[str, Any]) -> dict[str, str]:

@@ -44,6 +44,7 @@ from workers.process.redis_check import reach_redis
 
 from .parent_death import Parent
 from .process import CrawlerProcess, StopSignals
+from .setting_types import set_each
 
 
 def load_settings(options: CrawlerOptions) -> Settings:
@@ -55,7 +56,7 @@ def load_settings(options: CrawlerOptions) -> Settings:
         raise ConfigError(
             f"Scrapy's settings module cannot be imported ({error}); see SCRAPY_SETTINGS_MODULE and scrapy.cfg"
         ) from error
-    settings.setdict(options.settings, priority="cmdline")
+    set_each(settings, options.settings)
     return settings
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .crawl_record import bound_items, check_metrics
+from .crawl_record import bound_items, check_own_settings
 from .fleet_redis import hand_over
 from .isolated import crawl_alone
 from .job_settings import share_job
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def adapt(settings: Settings, spider: type[Spider], options: CrawlerOptions, url: str) -> None:
     """`url`: the fleet's Redis. Raises ConfigError."""
-    check_metrics(settings, spider)
+    check_own_settings(settings, spider)
     bound_items(settings)
     if options.job_of:
         first = options.slot is None or options.slot.number == 0

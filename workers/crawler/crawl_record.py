@@ -13,6 +13,8 @@ from redis_components.scrapy_glue.engine import known_frontier
 from workers.process.item_consumers import consumer_of
 from workers.process.stat_metrics import SETTING, stat_metrics
 
+from .setting_types import check_types
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -31,10 +33,13 @@ def bound_items(settings: Settings) -> None:
     settings.setdict(FLEET_SETTINGS, priority="default")
 
 
-def check_metrics(settings: Settings, spider: type[Spider]) -> None:
-    """Read the stats that the project, or the spider, names as metrics, before anything runs. Raises ConfigError."""
+def check_own_settings(settings: Settings, spider: type[Spider]) -> None:
+    """Read what the project, or the spider, sets, before anything runs: types of values, and stats that are metrics. Raises
+    ConfigError.
+    """
     own = settings.copy()
     spider.update_settings(own)
+    check_types(own)
     stat_metrics(own.get(SETTING))
 
 

@@ -1,0 +1,72 @@
+"""A setting that Scrapy cannot read is named before anything is crawled, and what is right passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scrapy.settings import Settings
+
+from redis_components.errors import ConfigError
+from redis_components.fleet.services import ServiceRecord
+from workers.crawler.check_service import _warnings
+from workers.crawler.setting_types import check_types, load_components, set_each
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "a number": ({"CONCURRENT_REQUESTS": "many"}, "CONCURRENT_REQUESTS = 'many' is not a number"),
+    "a switch": ({"ROBOTSTXT_OBEY": "perhaps"}, "ROBOTSTXT_OBEY = 'perhaps' is not a switch: write True or False"),
+    "codes": ({"RETRY_HTTP_CODES": "[500]"}, "RETRY_HTTP_CODES = '[500]' is not a list of numbers"),
+    "a table": ({"ITEM_PIPELINES": "shop.Pipeline"}, "ITEM_PIPELINES = 'shop.Pipeline' is not a table: write JSON"),
+    "a level": ({"LOG_LEVEL": "LOUD"}, "LOG_LEVEL = 'LOUD' is not a level"),
+    "parameters": ({"REDIS_PARAMS": "password=secret"}, "REDIS_PARAMS: a str is not a table"),
+    "a class": ({"SCHEDULER": "nowhere.Scheduler"}, "SCHEDULER = 'nowhere.Scheduler' cannot be loaded"),
+    "an extension": ({"EXTENSIONS": {"nowhere.Mail": 1}}, "EXTENSIONS = 'nowhere.Mail' cannot be loaded"),
+    "a handler": ({"DOWNLOAD_HANDLERS": {"https": "nowhere.H"}}, "DOWNLOAD_HANDLERS = 'nowhere.H' cannot be loaded"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_scrapy_cannot_read_is_one_line_with_the_setting(what: str) -> None:
+    values, said = WRONG[what]
+    settings = Settings()
+    with pytest.raises(ConfigError) as refused:
+        set_each(settings, values)
+        check_types(settings)
+        load_components(settings)
+    assert said in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+def test_what_scrapy_takes_passes() -> None:
+    """Also what is off, an object in place of a path, texts of a command line, and lists of a service's declaration."""
+    declared = ServiceRecord(settings={"RETRY_HTTP_CODES": [500, 503], "DOWNLOAD_DELAY": 0.5, "COOKIES_ENABLED": False})
+    values: dict[str, Any] = {
+        **declared.scrapy_settings(),
+        "CONCURRENT_REQUESTS": "8",
+        "TELNETCONSOLE_ENABLED": "False",
+        "LOG_LEVEL": 20,
+        "ITEM_PIPELINES": '{"redis_components.pipelines.RedisPipeline": 300}',
+        "EXTENSIONS": {"scrapy.extensions.telnet.TelnetConsole": None, "nowhere.Mail": None},
+        "SPIDER_MIDDLEWARES": {Settings: 5},
+        "DOWNLOAD_TIMEOUT": None,
+        "FEEDS": {},
+    }
+    settings = Settings(values)
+    check_types(settings)
+    load_components(settings)
+    assert settings.getlist("RETRY_HTTP_CODES") == ["500", "503"]
+
+
+def test_each_of_the_four_settings_that_is_missing_is_told() -> None:
+    whole = {
+        "SCHEDULER": "redis_components.scheduler.Scheduler",
+        "DUPEFILTER_CLASS": "redis_components.dupefilter.RFPDupeFilter",
+        "STATS_CLASS": "redis_components.stats.RedisStatsCollector",
+        "ITEM_PIPELINES": {"redis_components.pipelines.RedisPipeline": 300},
+    }
+    assert list(_warnings(Settings(whole))) == []
+    for missing in ("SCHEDULER", "STATS_CLASS", "ITEM_PIPELINES"):
+        (said,) = _warnings(Settings({name: value for name, value in whole.items() if name != missing}))
+        assert f"{missing} = " in said
+    (said,) = _warnings(Settings(whole | {"DUPEFILTER_CLASS": "scrapy.dupefilters.RFPDupeFilter"}))
+    assert "DUPEFILTER_CLASS = " in said
