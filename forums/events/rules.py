@@ -37,7 +37,7 @@ _LARGEST = 1 << 20  # bytes of a rules file
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
 
 class _Rule(_Table):

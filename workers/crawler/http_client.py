@@ -10,7 +10,8 @@ from scrapy.http import Headers
 from yarl import URL
 
 from workers.process.bounded_responses import BoundedConnector
-from workers.process.public_addresses import GuardedConnector, allowance_of, allowing
+from workers.process.guarded_connector import GuardedConnector, allowing
+from workers.process.public_addresses import allowance_of
 
 from .descriptors import none_left, wait_for_one
 from .scrapy_internals import AiohttpDownloadHandler, ClientResponse

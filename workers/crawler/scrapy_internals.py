@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler, _ClientResponse
 from scrapy.utils.misc import build_from_crawler, load_object
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler
+    from scrapy.core.downloader.handlers._aiohttp import _ClientResponse as ClientResponse
     from scrapy.core.engine import ExecutionEngine
     from scrapy.crawler import Crawler, CrawlerRunner
 
@@ -38,7 +39,14 @@ ASSUMES = {
 }
 """What is used -> what is assumed of it."""
 
-ClientResponse = _ClientResponse
+
+def __getattr__(name: str) -> Any:
+    """What needs aiohttp, a tenth of a crawler's start, is loaded when it is asked for: another download handler needs none."""
+    if name not in ("AiohttpDownloadHandler", "ClientResponse"):
+        raise AttributeError(name)
+    from scrapy.core.downloader.handlers import _aiohttp
+
+    return getattr(_aiohttp, {"ClientResponse": "_ClientResponse"}.get(name, name))
 
 
 def engine_of(crawler: Crawler | None) -> ExecutionEngine | None:

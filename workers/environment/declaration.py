@@ -49,7 +49,7 @@ class _Source(PydanticBaseSettingsSource):
 class Variables(BaseSettings):
     """Base of a group."""
 
-    model_config = SettingsConfigDict(frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(defer_build=True, frozen=True, extra="ignore")
 
     @classmethod
     def settings_customise_sources(

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, HttpUrl, model_validator
 class BreakerOptions(BaseModel):
     """`[breaker]` of a site file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     enabled: bool = Field(default=True, description="hold the site where it answers with walls instead of pages")
     in_a_row: int = Field(default=5, ge=1, description="so many blocked answers in a row, and no page between them, open it")

@@ -20,7 +20,7 @@ Kind = Literal["text", "int", "date", "url", "html", "bool", "id"]
 class Select(BaseModel):
     """One selector, or several of which the first that finds something counts."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, populate_by_name=True)
 
     select: tuple[str, ...] = Field(default=(), description="the selector; a list of them: the first that finds something counts")
     syntax: Syntax = Field(default="html", exclude=True)

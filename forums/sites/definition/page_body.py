@@ -18,7 +18,7 @@ _IN_ADDRESSES = '=&:,{}[]"+'  # stay as they are behind the # of an address, so 
 class PageBody(BaseModel):
     """What is sent with the request for a page. Values may hold the same names in braces as `url`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     form: dict[str, str] | None = Field(default=None, description="the fields of a form")
     json_: Any = Field(

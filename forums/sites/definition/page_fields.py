@@ -15,7 +15,7 @@ from .fields import FieldSpec
 class Fields(BaseModel):
     """What is read of a row."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     @model_validator(mode="after")
     def _can_be_stored(self) -> Self:

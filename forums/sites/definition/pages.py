@@ -16,7 +16,7 @@ from .page_body import PageBody
 from .page_fields import CommentFields, IndexFields, ListFields, PostFields, RecentFields
 from .selectors import Syntax
 
-_STRICT = ConfigDict(extra="forbid", frozen=True)
+_STRICT = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 _AROUND = frozenset({"html_at", "next", "pages", "total", "cursor", "more", "current"})  # of a page whose HTML is in JSON
 HeaderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,100}$")]
 HeaderValue = Annotated[str, StringConstraints(pattern=r"^[\x20-\x7e]{0,500}$")]

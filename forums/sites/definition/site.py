@@ -29,7 +29,7 @@ from .page_body import PageRequest, apart, with_body
 from .pages import IndexPageSpec, MorePageSpec, Page, PageKind, Pages, RecentPageSpec, RowsPage, ThreadPageSpec
 from .site_options import Discover, Politeness, Raw, ScanLimits, Schedule
 
-_STRICT = ConfigDict(extra="forbid", frozen=True)
+_STRICT = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
 ForumId = Annotated[

@@ -12,7 +12,7 @@ from redis_components.errors import ConfigError
 from redis_components.frontier.limits import is_name
 from redis_components.frontier.quiet_hours import parse_quiet_hours
 
-_STRICT = ConfigDict(extra="forbid", frozen=True)
+_STRICT = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
 
 class Discover(BaseModel):

@@ -37,7 +37,7 @@ class Recognise(BaseModel):
     a kind and a regular expression, as in `class structItem`; kinds are in `forums/sites/discovery/page_marks.py`.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     sure: tuple[str, ...] = Field(default=(), description="marks that hardly any other software has: each counts 2")
     marks: tuple[str, ...] = Field(default=(), description="further marks: each counts 1")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import re
-from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from scrapy.http import TextResponse
@@ -19,28 +18,20 @@ if TYPE_CHECKING:
 AnyResponse = TypeVar("AnyResponse", bound="Response")
 
 _NAMES = (
-    "utf-8 utf-16 utf-16-be utf-16-le utf-32 ascii latin-1 cp037 cp437 cp850 cp852 cp855 cp857 cp858 cp860 cp861 cp862 cp863"
-    " cp864 cp865 cp866 cp869 cp874 cp932 cp949 cp950 cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 iso8859-2"
-    " iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8 iso8859-9 iso8859-10 iso8859-11 iso8859-13 iso8859-14"
-    " iso8859-15 iso8859-16 koi8-r koi8-u koi8-t kz1048 ptcp154 mac-roman mac-cyrillic mac-greek mac-turkish mac-latin2 tis-620"
-    " viscii gbk gb2312 gb18030 hz big5 big5hkscs euc-jp shift-jis shift-jisx0213 euc-jisx0213 iso2022-jp iso2022-jp-2 euc-kr"
-    " johab iso2022-kr"
+    "ascii big5 big5hkscs cp037 cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 cp437 cp850 cp852 cp855"
+    " cp857 cp858 cp860 cp861 cp862 cp863 cp864 cp865 cp866 cp869 cp874 cp932 cp949 cp950 euc_jisx0213 euc_jp euc_kr gb18030"
+    " gb2312 gbk hz iso2022_jp iso2022_jp_2 iso2022_kr iso8859-1 iso8859-10 iso8859-11 iso8859-13 iso8859-14 iso8859-15"
+    " iso8859-16 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8 iso8859-9 johab koi8-r koi8-t koi8-u"
+    " kz1048 mac-cyrillic mac-greek mac-latin2 mac-roman mac-turkish ptcp154 shift_jis shift_jisx0213 tis-620 utf-16"
+    " utf-16-be utf-16-le utf-32 utf-8 utf-8-sig"
 )
+WEB = frozenset(_NAMES.split())
+"""Names of Python's codecs, as `codecs.lookup(…).name`, for encodings that pages have; each takes time that grows with the
+length. Written down, since to look each of them up loads 74 modules.
+"""
 
 _BEGINNING = 4096  # bytes in which Scrapy looks for it
 _NAMED = re.compile(rb"charset|encoding", re.IGNORECASE)
-
-
-def _known() -> frozenset[str]:
-    found = set()
-    for name in _NAMES.split():
-        with suppress(LookupError):  # a Python without it
-            found.add(codecs.lookup(name).name)
-    return frozenset(found | {"utf-8-sig"})
-
-
-WEB = _known()
-"""Names of Python's codecs for encodings that pages have; each takes time that grows with the length."""
 
 
 def in_web_encoding(response: AnyResponse) -> AnyResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import time
 from encodings.aliases import aliases
 
@@ -46,6 +47,10 @@ def test_encodings_of_the_web_are_kept(charset: str, said: str) -> None:
     for response in (page(encoded, charset), page(f"<meta charset={charset}>".encode() + encoded)):
         assert in_web_encoding(response) is response
         assert said in text(response)
+
+
+def test_the_names_are_those_that_python_gives_its_codecs() -> None:
+    assert {codecs.lookup(name).name for name in WEB} == WEB
 
 
 def test_what_names_nothing_is_not_decoded() -> None:

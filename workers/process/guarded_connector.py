@@ -1,0 +1,66 @@
+"""Connects only to public addresses, unless the configuration allows a private one.
+
+The owner of a name decides which address it resolves to, and may answer with one of our own network, the second time at the
+latest. So the address is looked at where the connection is made, and the one that was looked at is the one that is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from .bounded_responses import BoundedConnector
+from .public_addresses import NOTHING, Allowance, PrivateAddress
+
+if TYPE_CHECKING:
+    from aiohttp import ClientRequest, ClientTimeout
+    from aiohttp.abc import ResolveResult
+    from aiohttp.connector import Connection
+    from aiohttp.tracing import Trace
+
+_current: ContextVar[Allowance] = ContextVar("allowance", default=NOTHING)
+
+
+@contextmanager
+def allowing(allowance: Allowance) -> Iterator[None]:
+    """Connections that this task makes in the block."""
+    token = _current.set(allowance)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+class GuardedConnector(BoundedConnector):
+    """aiohttp's, which connects to what `allowing` allows around it, to a proxy, too, and to public addresses.
+
+    A name that resolves to both kinds is reached by its public addresses.
+    """
+
+    async def _resolve_host(self, host: str, port: int, traces: Sequence[Trace] | None = None) -> list[ResolveResult]:
+        """The addresses that a connection is made to; `host` may be one itself. Raises PrivateAddress where none may be used."""
+        found = await super()._resolve_host(host, port, traces=traces)
+        allowance = _current.get()
+        usable = [one for one in found if allowance.allows(host, one["host"])]
+        if found and not usable:
+            raise _refused(host, [one["host"] for one in found])
+        return usable
+
+    async def connect(self, req: ClientRequest, traces: list[Trace], timeout: ClientTimeout) -> Connection:  # noqa: ASYNC109 - aiohttp's
+        """A connection: a new one, or one that was kept from a request that may have been allowed more. Raises PrivateAddress."""
+        connection = await super().connect(req, traces, timeout)
+        peer = connection.transport.get_extra_info("peername") if connection.transport is not None else None
+        host = (req.proxy or req.url).raw_host or ""
+        if peer and not _current.get().allows(host, peer[0]):
+            connection.close()
+            raise _refused(host, [peer[0]])
+        return connection
+
+
+def _refused(host: str, addresses: list[str]) -> PrivateAddress:
+    shown = ", ".join(sorted(set(addresses)))
+    if shown == host:
+        return PrivateAddress(f"{host} is not a public address, and no site file names it: nothing was sent")
+    return PrivateAddress(f"{host} resolves to {shown}, not to a public address: if that is meant, set allow_private = true")
