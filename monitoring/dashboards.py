@@ -216,7 +216,7 @@ DASHBOARDS = (
             Panel(
                 title="The stalest boards",
                 says="Time since the last good scan of the list.",
-                queries={"{{site}} {{forum}}": f"topk(10, trawl_forum_scan_age_seconds{{{_SITE}}})"},
+                queries={"{{site}} {{forum}}": f"topk(10, time() - trawl_forum_last_scan_timestamp_seconds{{{_SITE}}})"},
                 unit="s",
             ),
             Panel(

@@ -77,7 +77,7 @@ def exposition(registry: CollectorRegistry) -> bytes:
 
 
 class _Series:
-    """The lines of one metric. Their beginnings are kept: between two scrapes few series come or go."""
+    """The lines of one metric. They are kept: between two scrapes few series come or go, and most have the same value."""
 
     def __init__(self, spec: MetricSpec) -> None:
         self._samples = spec.samples
@@ -85,19 +85,24 @@ class _Series:
         self._order = sorted(range(len(spec.labels)), key=lambda place: spec.labels[place])
         form = ",".join(f'{spec.labels[place]}="%s"' for place in self._order)
         self._form = f"{spec.name}{f'{{{form}}}' if form else ''} "
-        self._begins: dict[tuple[str, ...], str] = {}
+        self._known: dict[tuple[str, ...], tuple[float, str]] = {}
 
     def lines(self, view: Overview) -> list[str]:
         """Its head and its samples; nothing where there are none."""
-        begins = self._begins
-        lines = [f"{begins.get(values) or self._begin(values)}{_number(value)}\n" for values, value in self._samples(view)]
-        if len(begins) > 2 * len(lines) + _SPARE:
-            self._begins = {}  # most of them are gone
-        return [self._head, *lines] if lines else []
+        lines = [self._head]
+        known, add = self._known.get, lines.append
+        for values, value in self._samples(view):
+            before = known(values)
+            add(before[1] if before is not None and before[0] == value else self._line(values, value))
+        if len(self._known) > 2 * len(lines) + _SPARE:
+            self._known = {}  # most of them are gone
+        return lines if len(lines) > 1 else []
 
-    def _begin(self, values: tuple[str, ...]) -> str:
-        begin = self._begins[values] = self._form % tuple([_escaped(values[place]) for place in self._order])
-        return begin
+    def _line(self, values: tuple[str, ...], value: float) -> str:
+        begin = self._form % tuple([_escaped(values[place]) for place in self._order])
+        line = f"{begin}{_number(value)}\n"
+        self._known[values] = value, line
+        return line
 
 
 def text_of(view: Overview) -> bytes:

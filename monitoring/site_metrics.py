@@ -50,24 +50,23 @@ def _writer(name: str, help: str, figure: Callable[[WriterFigures], float]) -> M
 SITE_METRICS: tuple[MetricSpec, ...] = (
     # The forums.
     MetricSpec(
-        name="trawl_forum_scan_age_seconds",
+        name="trawl_forum_last_scan_timestamp_seconds",
         kind="gauge",
-        help="Time since the last scan of the forum's list that did not fail began.",
+        help="When the last scan of the forum's list that did not fail began; `time()` minus this is its age.",
         labels=("site", "forum"),
         samples=lambda view: [
-            ((watched.site, watched.forum), round(max(0.0, view.now - at), 3))
+            ((watched.site, watched.forum), at)
             for watched in [one.watched for one in _shown(view)]
             if (at := watched.state.scanned_at) is not None
         ],
     ),
     MetricSpec(
-        name="trawl_forum_overdue_seconds",
+        name="trawl_forum_due_timestamp_seconds",
         kind="gauge",
-        help="How long the forum's next scan is due; 0: not yet. It grows while nobody seeds, too.",
+        help="When the forum's next scan is due; `time()` minus this is how long it is overdue, while nobody seeds, too.",
         labels=("site", "forum"),
         samples=lambda view: [
-            ((watched.site, watched.forum), round(watched.overdue_s(view.now), 3) if watched.due_at < view.now else 0.0)
-            for watched in [one.watched for one in _shown(view)]
+            ((watched.site, watched.forum), watched.waits_from) for watched in [one.watched for one in _shown(view)]
         ],
     ),
     MetricSpec(

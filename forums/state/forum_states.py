@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any, cast
 
 import msgspec
@@ -48,9 +49,14 @@ class WatchedForum(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     state: ForumState
     due_at: float
 
+    @property
+    def waits_from(self) -> float:
+        """When its scan is due; after one the time of that, until the seeder has said when the next one is due (epoch s)."""
+        return max(self.due_at, self.state.tried_at or 0.0)
+
     def overdue_s(self, now: float) -> float:
-        """Since when its scan is to come; after one it counts from zero until the seeder has said when the next one is due."""
-        return max(0.0, now - max(self.due_at, self.state.tried_at or 0.0))
+        """Since when its scan is to come."""
+        return max(0.0, now - self.waits_from)
 
     def is_stale(self, now: float) -> bool:
         """Whether it is overdue for five minutes, and for longer than it was to wait."""
@@ -109,8 +115,17 @@ class ForumStates:
     def _scan(self, key: str, site: str | None) -> dict[bytes, bytes]:
         """A hash in steps; nothing where the key has another type."""
         try:
-            pairs = self._client.hscan_iter(key, match=_of(site), count=_AT_ONCE)
-            return {as_bytes(name): as_bytes(text) for name, text in pairs}
+            cursor = 0
+            found: dict[Any, Any] = {}
+            while True:  # as hscan_iter, without an object for each of 10,000 fields
+                reply: Any = self._client.hscan(key, cursor, match=_of(site), count=_AT_ONCE)
+                cursor, some = int(reply[0]), reply[1]
+                found.update(some)
+                if not cursor:
+                    break
+            if all(isinstance(name, bytes) for name in islice(found, 1)):
+                return found
+            return {as_bytes(name): as_bytes(text) for name, text in found.items()}
         except redis.ResponseError as error:
             if is_foreign(error):
                 return {}
