@@ -4,7 +4,9 @@
 
 ARG PYTHON_IMAGE=python:3.12-slim
 # A release pins it: --build-arg PYTHON_IMAGE=python:3.12-slim@sha256:...
-FROM ${PYTHON_IMAGE} AS build
+# Where the build reaches no mirror of Debian, an image of the same Python that has `strip`.
+ARG BUILD_IMAGE=${PYTHON_IMAGE}
+FROM ${BUILD_IMAGE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 # Without pip and setuptools: the image installs nothing. The pip of the base works on it from outside.
 RUN python -m venv --without-pip /opt/trawl
@@ -24,21 +26,36 @@ COPY . .
 RUN pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /wheels packaging/frontier . \
  && pip --python /opt/trawl/bin/python install --no-compile --no-deps /wheels/*.whl
 # The root of a container cannot be written: bytecode is made here, of what the roles import (all of it is three times as large).
-RUN cd / && PYTHONPATH=/opt/trawl/lib/python3.12/site-packages/trawl_fleet /opt/trawl/bin/python /src/packaging/bytecode.py --whole
+# Python's own library has none in the base: without it each start of a process compiles some 400 modules.
+RUN cd / && find /usr/local/lib -name __pycache__ -prune -exec rm -rf {} + \
+ && find /opt/trawl/lib \( -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.pyi' -o -name '*.h' -o -name '*.c' \) -delete \
+ && PYTHONPATH=/opt/trawl/lib/python3.12/site-packages/trawl_fleet /opt/trawl/bin/python /src/packaging/bytecode.py --whole \
+ && mkdir /library && cd /usr/local/lib/python3.12 && find . -name '*.pyc' -not -path './site-packages/*' -exec cp --parents -t /library {} +
 
 
-FROM ${PYTHON_IMAGE}
+# The base without what only builds or installs (pip), tests, and character sets that Python does not use.
+FROM ${PYTHON_IMAGE} AS base
+RUN useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin trawl \
+ && cd /usr/local && rm -rf bin/pip* bin/idle* bin/2to3* include lib/pkgconfig /root/.cache \
+ && cd lib/python3.12 && rm -rf site-packages/* ensurepip lib2to3 idlelib turtledemo tkinter config-* lib-dynload/_test* test \
+ && rm -rf /usr/lib/*-linux-gnu/gconv /usr/share/doc/* /usr/share/man/* /usr/share/locale/* /usr/share/info/* /var/cache/*
+
+
+# One layer in place of the base's: what was removed above would stay in those.
+FROM scratch
+COPY --from=base / /
 # The image is the application: in it, unlike in an environment where the wheel is a guest, its packages are importable everywhere.
-ENV PATH=/opt/trawl/bin:$PATH \
+ENV PATH=/opt/trawl/bin:/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin \
+    LANG=C.UTF-8 \
     PYTHONPATH=/opt/trawl/lib/python3.12/site-packages/trawl_fleet \
     PYTHONUNBUFFERED=1 \
     TRAWL_DATA_DIR=/data \
     TRAWL_HEALTH_DIR=/dev/shm/trawl \
     TRAWL_SITES_DIR=/app/sites
 # /data belongs to the user: a new volume that is mounted there takes its owner over.
-RUN useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin trawl \
- && install -d -o trawl -g trawl /data
+RUN install -d -o trawl -g trawl /data
 COPY --from=build /opt/trawl /opt/trawl
+COPY --from=build /library /usr/local/lib/python3.12
 WORKDIR /app
 COPY scrapy.cfg ./
 COPY workers/process/health_check.py ./health.py

@@ -12,7 +12,8 @@ mkdir -p "$CACHE"
 
 make_root() { # name, packages, further hooks
   [ -s "$CACHE/$1.tar" ] && return
-  mmdebstrap --quiet --format=tar --variant=minbase --include="$2" \
+  # usr-is-merged and its hook: without them usrmerge comes, and all of Perl with it.
+  mmdebstrap --quiet --format=tar --variant=minbase --hook-dir=/usr/share/mmdebstrap/hooks/merged-usr --include="usr-is-merged,$2" \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
     --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/info/*' \
     --customize-hook='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/* "$1"/etc/apt/sources.list* "$1"/var/log/*.log' \
@@ -21,11 +22,14 @@ make_root() { # name, packages, further hooks
   mv "$CACHE/$1.part" "$CACHE/$1.tar"
 }
 
-make_root python "ca-certificates,netbase,tzdata,binutils,libbz2-1.0,libexpat1,libffi8,liblzma5,libreadline8,libsqlite3-0,libssl3,libuuid1,zlib1g" \
-  --customize-hook='cd "$PYTHON_PREFIX" && tar --exclude=__pycache__ --exclude="lib/python3.*/test" --exclude="*.a" \
-    --exclude="lib/python3.*/site-packages/*" --exclude="lib/python3.*/idlelib" --exclude="lib/python3.*/tkinter" \
-    --exclude="_tkinter*" -cf - bin lib | tar -xf - -C "$1"/usr/local --no-same-owner
-    ln -sf python3.12 "$1"/usr/local/bin/python && chroot "$1" ldconfig && chroot "$1" python -m ensurepip --default-pip' \
+# CPython as in the official image: without tests, static libraries, bytecode and debugging symbols.
+make_root python "ca-certificates,netbase,tzdata,libbz2-1.0,libexpat1,libffi8,liblzma5,libreadline8,libsqlite3-0,libssl3,libuuid1,zlib1g" \
+  --customize-hook='set -e; cd "$PYTHON_PREFIX"; tar --exclude=__pycache__ --exclude="lib/python3.*/test" --exclude="*.a" \
+    --exclude="lib/python3.*/site-packages/*" --exclude="lib/python3.*/config-*" --exclude="lib/python3.*/idlelib" \
+    --exclude="lib/python3.*/tkinter" --exclude="_tkinter*" -cf - bin lib | tar -xf - -C "$1"/usr/local --no-same-owner
+    find "$1"/usr/local -name "*.so*" -type f -exec strip --strip-unneeded {} +
+    ln -sf python3.12 "$1"/usr/local/bin/python && chroot "$1" ldconfig && chroot "$1" python -m ensurepip --default-pip
+    find "$1"/usr/local -name __pycache__ -prune -exec rm -rf {} +' \
   --customize-hook='cp /etc/pip.conf "$1"/etc/ 2>/dev/null || true; cp /etc/ssl/certs/ca-certificates.crt "$1"/etc/ssl/certs/'
 make_root redis redis-server --customize-hook='chroot "$1" install -d -o redis -g redis /data'
 
@@ -33,3 +37,33 @@ PATHS='ENV PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin'
 docker image inspect python:3.12-slim >/dev/null 2>&1 || docker import -c "$PATHS" -c 'ENV LANG=C.UTF-8' "$CACHE/python.tar" python:3.12-slim
 docker image inspect redis:7-alpine >/dev/null 2>&1 || docker import -c "$PATHS" -c 'USER redis' -c 'WORKDIR /data' -c 'VOLUME /data' \
   "$CACHE/redis.tar" redis:7-alpine
+
+# What the image is built in has `strip` besides; apt reaches no mirror from inside a build on such a machine.
+docker image inspect python:3.12-slim-build >/dev/null 2>&1 || {
+  folder=$(mktemp -d)
+  mkdir -p "$folder/usr/bin" "$folder/usr/lib/x86_64-linux-gnu"
+  cp -L /usr/bin/strip "$folder/usr/bin/"
+  ldd /usr/bin/strip | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | grep -E 'bfd|opcodes|sframe|zstd|ctf' |
+    xargs -r cp -L -t "$folder/usr/lib/x86_64-linux-gnu"
+  printf 'FROM python:3.12-slim\nCOPY usr /usr\nRUN ldconfig && strip --version\n' >"$folder/Dockerfile"
+  docker build --quiet -t python:3.12-slim-build "$folder"
+  rm -rf "$folder"
+}
+
+# Debian's Prometheus in the place of the official image, for deploy/compose.monitoring.yml. Debian has no Grafana.
+prometheus=$(command -v prometheus || true)
+[ -z "$prometheus" ] || docker image inspect prom/prometheus:v3.5.0 >/dev/null 2>&1 || {
+  folder=$(mktemp -d)
+  cp -L "$prometheus" "$folder/prometheus"
+  cat >"$folder/wget" <<'SH'
+#!/bin/bash
+url=${!#} && url=${url#http://} && host=${url%%/*}
+exec 3<>"/dev/tcp/${host%:*}/${host#*:}" && printf 'GET /%s HTTP/1.0\r\n\r\n' "${url#*/}" >&3 && read -r line <&3 && [[ $line == *" 200 "* ]]
+SH
+  chmod 755 "$folder/wget" "$folder/prometheus"
+  printf '%s\n' 'FROM python:3.12-slim' 'COPY prometheus /bin/prometheus' 'COPY wget /usr/local/bin/wget' \
+    'RUN install -d -o 65534 -g 65534 /prometheus' 'VOLUME /prometheus' 'USER 65534' 'ENTRYPOINT ["/bin/prometheus"]' \
+    >"$folder/Dockerfile"
+  docker build --quiet -t prom/prometheus:v3.5.0 "$folder"
+  rm -rf "$folder"
+}

@@ -72,7 +72,7 @@ def instructions() -> list[list[tuple[str, str]]]:
         name, _, rest = line.partition(" ")
         if name == "ARG" and not stages:
             key, _, value = rest.strip().partition("=")
-            arguments["${" + key + "}"] = value
+            arguments["${" + key + "}"] = arguments.get(value, value)
             continue
         if name == "FROM":
             stages.append([])
