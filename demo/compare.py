@@ -20,8 +20,10 @@ from typing import Any
 from demo.settled import scanned, unchecked
 from demo.truth import Coverage, compare
 from forums.scheduling.rechecking import recheck
+from forums.state.services import FORUM_DETAIL
 from forums.storage import Database
 from redis_components.connection import connect
+from redis_components.crawl_admin.inspector import snapshot
 
 LIMIT_S = 300.0
 ASK_AGAIN_S = 20.0
@@ -68,12 +70,20 @@ def ask(forum: str, path: str, body: object = None) -> Any:
         return json.load(answer)
 
 
+def followed_up(client: Any) -> bool:
+    """Whether every thread that a scan has named was read and stored: nothing waits in the service that reads them."""
+    crawl = snapshot(client, FORUM_DETAIL)
+    return not (crawl.start_tasks or crawl.overflow or crawl.leased_tasks or crawl.ready or crawl.leased or crawl.items)
+
+
 def settle(database: Database, client: Any, frozen: datetime) -> int:
     """Wait until every thread has been read since then; how many were not, within the limit."""
     begun, asked, left = time.monotonic(), 0.0, -1
     while time.monotonic() - begun < LIMIT_S:
+        # In this order: what a scan has found is a start task before the scan is stored, and a row only once it was read.
+        followed = scanned(database, SITE, frozen) >= BOARDS and followed_up(client)
         left = unchecked(database, SITE, frozen)
-        if not left and scanned(database, SITE, frozen) >= BOARDS:
+        if followed and not left:
             break
         if time.monotonic() - asked > ASK_AGAIN_S:
             recheck(client, database, SITE, force=True)
