@@ -117,8 +117,8 @@ lock: $(TOOLS) ## Write deploy/locked.txt, every package of the image and of mak
 wheels: $(TOOLS) ## Build both wheels into dist/, byte by byte the same from the same commit
 	@$(BIN)/python packaging/wheels.py
 
-release: $(TOOLS) ## Prepare a release and try it: version, changelog, wheels, image (VERSION=0.2.0; TAG=1 makes the commit and the tag)
-	@$(BIN)/python packaging/release.py "$(VERSION)" $(if $(TAG),--tag)
+release: $(TOOLS) ## Prepare a release and try it: version, changelog, wheels, image (VERSION=0.2.0; TAG=1 makes the commit and the tag; BUILD="--build-arg ..." is for docker build)
+	@$(BIN)/python packaging/release.py "$(VERSION)" --build="$(BUILD)" $(if $(TAG),--tag)
 
 sbom: $(TOOLS) ## Write dist/sbom.json, what is installed here (CycloneDX)
 	@$(BIN)/python packaging/supply_chain.py sbom

@@ -1,4 +1,4 @@
-"""A release, prepared and tried: `python packaging/release.py VERSION [--tag]` (`make release VERSION=0.2.0`).
+"""A release, prepared and tried: `python packaging/release.py VERSION [--tag] [--build WORDS]` (`make release VERSION=0.2.0`).
 
 In a copy of the last commit the version is written where it stands and the changelog gets its date; both wheels are built
 there, installed into empty environments, and their first commands run; the image is built where a Docker engine answers.
@@ -12,6 +12,7 @@ import argparse
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -110,12 +111,12 @@ def try_wheels(built: list[Path], root: Path, version: str) -> None:
                     raise NotReleasable(f"{program} {' '.join(arguments)} of {wheel.name} says {said.strip()!r}, not {version}")
 
 
-def try_image(copy: Path, version: str, revision: str) -> str | None:
-    """Build the image and ask it for its version; its name, None where no engine answers."""
+def try_image(copy: Path, version: str, revision: str, words: list[str]) -> str | None:
+    """Build the image, with these words for `docker build`, and ask for its version; its name, None where no engine answers."""
     if shutil.which("docker") is None or subprocess.run(["docker", "info"], capture_output=True, check=False).returncode:
         return None
     name = f"trawl:{version}"
-    told = ["--build-arg", f"VERSION={version}", "--build-arg", f"REVISION={revision}"]
+    told = [*words, "--build-arg", f"VERSION={version}", "--build-arg", f"REVISION={revision}"]
     _run(["docker", "build", "--quiet", *told, "--tag", name, "."], copy)
     said = _run(["docker", "run", "--rm", name, "trawl", "--version"], copy)
     if version not in said.split():
@@ -123,7 +124,7 @@ def try_image(copy: Path, version: str, revision: str) -> str | None:
     return name
 
 
-def release(root: Path, version: str, *, tag: bool) -> Path:
+def release(root: Path, version: str, *, tag: bool, build: str = "") -> Path:
     """Prepare and try a release; its folder. Raises NotReleasable."""
     check(root, version)
     folder = root / "dist" / version
@@ -135,7 +136,7 @@ def release(root: Path, version: str, *, tag: bool) -> Path:
         _say(f"built {', '.join(one.name for one in built)}")
         try_wheels(built, copy, version)
         _say("installed each into an empty environment and ran its first commands")
-        image = try_image(copy, version, revision)
+        image = try_image(copy, version, revision, shlex.split(build))
         _say(f"built the image {image}" if image else "no Docker engine answers: build the image where one does")
         (folder / "NOTES.md").write_text(notes(root, version), "utf-8")
         sums = "".join(f"{hashlib.sha256(one.read_bytes()).hexdigest()}  {one.name}\n" for one in built)
@@ -172,9 +173,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="packaging/release.py", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("version", help="as 0.2.0, or 0.2.0rc1")
     parser.add_argument("--tag", action="store_true", help="make the commit and the tag, too; nothing is pushed")
+    parser.add_argument(
+        "--build", default="", metavar="WORDS", help="for `docker build`, such as --build-arg PYTHON_IMAGE=...@sha256:..."
+    )
     given = parser.parse_args()
     try:
-        folder = release(ROOT, given.version, tag=given.tag)
+        folder = release(ROOT, given.version, tag=given.tag, build=given.build)
     except NotReleasable as reason:
         sys.stderr.write(f"release: {reason}\n")
         return 1

@@ -77,6 +77,22 @@ def test_the_copy_has_the_version_everywhere_and_the_tree_is_as_it_was(
         release.write_version(tree, "1.2.0", "2026-01-02")
 
 
+def test_the_image_is_built_with_the_words_that_were_given_and_asked_for_its_version(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, calls = tmp_path / "bin/docker", tmp_path / "calls"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$*" >> {calls}\necho trawl 1.2.0\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    assert release.try_image(tree, "1.2.0", "abc", ["--build-arg", "PYTHON_IMAGE=python@sha256:1"]) == "trawl:1.2.0"
+    _, build, run = calls.read_text().splitlines()
+    assert build.startswith("build --quiet --build-arg PYTHON_IMAGE=python@sha256:1 --build-arg VERSION=1.2.0")
+    assert run == "run --rm trawl:1.2.0 trawl --version"
+    with pytest.raises(NotReleasable, match=r"the image says 'trawl 1.2.0', not 1.3.0"):
+        release.try_image(tree, "1.3.0", "abc", [])
+
+
 def test_this_repository_has_one_version(tmp_path: Path) -> None:
     found = {name: pattern.findall((ROOT / name).read_text()) for name, pattern in release.PLACES.items()}
     assert {version for matches in found.values() for _, version, _ in matches} == {release_version()}
