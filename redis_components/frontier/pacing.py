@@ -12,6 +12,12 @@ CLOSEST_S = 0.001
 """Between any two exchanges: a process that is told again and again of work it does not get must not spin."""
 
 
+REST = 0.02
+"""Share of the time without work after which to look again: work that comes is found late by 2 % of the wait for it."""
+
+LONGEST_REST_S = 0.5
+"""Most of that: a process that nobody needs asks Redis twice a second."""
+
 LONGEST_SILENCE_S = 1.0
 """An exchange tells this process what an operator holds, and that shall take effect within 2 s."""
 
@@ -40,6 +46,7 @@ class Pace:
         self._rate = 0.0
         self._round_trip_s = 0.005
         self._poll_s = FASTEST_POLL_S
+        self._got_at = now
         self._aim()
 
     def begin(self, now: float) -> None:
@@ -54,7 +61,11 @@ class Pace:
     def answered(self, now: float, *, got: bool) -> None:
         """It was answered at its first try; `got`: it brought leases."""
         self._round_trip_s += 0.2 * (now - self.last - self._round_trip_s)
-        self._poll_s = FASTEST_POLL_S if got else min(self._config.slowest_poll_s, self._poll_s * 1.5)
+        if got:
+            self._poll_s, self._got_at = FASTEST_POLL_S, now
+        else:
+            slowest_s = max(self._config.slowest_poll_s, min(LONGEST_REST_S, REST * (now - self._got_at)))
+            self._poll_s = min(slowest_s, self._poll_s * 1.5)
         self._aim()
 
     def _aim(self) -> None:

@@ -9,7 +9,7 @@ from redis_components.frontier.config import FrontierConfig
 from redis_components.frontier.lease_buffer import Buffer
 from redis_components.frontier.messages import NO_FILTER, Burial, Lease, NewRequest, NextTask, StatChange, score_of
 from redis_components.frontier.outbox import Batch, Outbox
-from redis_components.frontier.pacing import LONGEST_SILENCE_S, Haste, Pace
+from redis_components.frontier.pacing import LONGEST_REST_S, LONGEST_SILENCE_S, REST, Haste, Pace
 from redis_components.frontier.shutdown import Farewell
 from redis_components.frontier.write_journal import Journal
 from redis_components.keys import CrawlKeys
@@ -133,16 +133,17 @@ def test_the_more_urgent_the_sooner() -> None:
 
 def test_a_process_that_gets_nothing_polls_less_and_less() -> None:
     pace = Pace(CONFIG, 0)
-    waits = []
-    for now in range(12):
+    waits = {}
+    for now in range(41):
         pace.begin(now)
-        waits.append(pace.due(Haste.POLL) - now)
+        waits[now] = pace.due(Haste.POLL) - now
         pace.answered(now, got=False)
-    assert waits == sorted(waits)
-    assert (waits[0], waits[-1]) == pytest.approx((0.01, 0.15))
-    pace.answered(20, got=True)
-    pace.begin(20)
-    assert pace.due(Haste.POLL) - 20 == pytest.approx(0.01)
+    assert [*waits.values()] == sorted(waits.values())
+    assert (waits[0], waits[8]) == pytest.approx((0.01, 0.15))
+    assert (waits[16], waits[40]) == pytest.approx((15 * REST, LONGEST_REST_S)), "work is found late by 2 % of the wait for it"
+    pace.answered(41, got=True)
+    pace.begin(41)
+    assert pace.due(Haste.POLL) - 41 == pytest.approx(0.01)
 
 
 def test_the_buffer_is_refilled_at_half_of_what_a_few_round_trips_consume() -> None:
