@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Iterator, Mapping
 from configparser import ConfigParser
 from configparser import Error as ConfigParserError
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -29,12 +31,29 @@ _OF_ONE_NODE = frozenset(
 )
 _KINDS = frozenset({".py", ".lua", ".toml", ".cfg"})
 
-_Look = tuple[str, Path, int, int]  # name within its folder, place, time of the last change (ns), size
+_SETTLED_NS = 1_000_000_000  # a folder changed more recently may have changed again within one tick of the file system's clock
+
+_Look = tuple[str, str, int, int]  # name within its folder, place, time of the last change (ns), size
 _known: tuple[object, str] = (None, "")  # what everything looked like when the files were last read, and the digest of then
 
 
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """What a folder holds; the same until the folder itself is changed, so that a look costs one `stat` a file."""
+
+    changed_ns: int = 0
+    folders: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    is_environment: bool = False  # a virtual one
+
+
+_listings: dict[str, _Listing] = {}
+
+
 def config_digest(environment: Mapping[str, str] = os.environ) -> str:
-    """Twelve hexadecimal digits. Reads files only when one was touched, so it may be asked every second."""
+    """Twelve hexadecimal digits. Reads files only when one was touched, and folders only when they were changed, so it may be
+    asked every second.
+    """
     global _known
     names = {name.removesuffix("_FILE") for name in environment if name.startswith(_VARIABLES)} - _OF_ONE_NODE
     variables = tuple((name, _value(name, environment)) for name in sorted(names))
@@ -55,7 +74,7 @@ def _digest(variables: tuple[tuple[str, str], ...], looks: tuple[_Look, ...]) ->
     whole = hashlib.sha256(repr(variables).encode())
     for name, path, _, _ in looks:
         with suppress(OSError):  # gone since
-            whole.update(f"\0{name}\0".encode() + path.read_bytes())
+            whole.update(f"\0{name}\0".encode() + Path(path).read_bytes())
     return whole.hexdigest()[:12]
 
 
@@ -64,17 +83,46 @@ def _looks(settings: str) -> Iterator[_Look]:
     if (project := _folder_of(settings)) and project not in folders:
         folders.append(project)
     for folder in folders:
-        for path in _sources(folder):
-            with suppress(OSError):
-                stat = path.stat()
-                yield f"{folder.name}/{path.relative_to(folder)}", path, stat.st_mtime_ns, stat.st_size
+        name, start = folder.name, len(str(folder))
+        for path in _sources(str(folder)):
+            try:
+                stat = os.stat(path)  # noqa: PTH116 - a Path for each of 600 files costs more than all else
+            except OSError:
+                continue
+            yield name + path[start:], path, stat.st_mtime_ns, stat.st_size
 
 
-def _sources(folder: Path) -> Iterator[Path]:
-    """The source files below `folder`, also in a project's root: hidden folders and virtual environments are skipped."""
-    for here, inner, names in os.walk(folder):
-        inner[:] = sorted(name for name in inner if name[0] not in "._" and not Path(here, name, "pyvenv.cfg").exists())
-        yield from (Path(here, name) for name in sorted(names) if Path(name).suffix in _KINDS)
+def _sources(root: str) -> Iterator[str]:
+    """The source files below `root`, also in a project's root: hidden folders and virtual environments are skipped."""
+    waiting = [root]
+    while waiting:
+        listing = _listing(here := waiting.pop())
+        if listing.is_environment and here != root:
+            continue
+        yield from listing.files
+        waiting += reversed(listing.folders)
+
+
+def _listing(folder: str) -> _Listing:
+    """What it holds now."""
+    try:
+        changed_ns = os.stat(folder).st_mtime_ns  # noqa: PTH116
+        known = _listings.get(folder)
+        if known and known.changed_ns == changed_ns:
+            return known
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return _Listing()
+    listing = _Listing(
+        changed_ns=changed_ns,
+        folders=tuple(one.path for one in found if one.name[0] not in "._" and one.is_dir(follow_symlinks=False)),
+        files=tuple(one.path for one in found if os.path.splitext(one.name)[1] in _KINDS and not one.is_dir()),  # noqa: PTH122
+        is_environment=any(one.name == "pyvenv.cfg" for one in found),
+    )
+    if time.time_ns() - changed_ns > _SETTLED_NS:
+        _listings[folder] = listing
+    return listing
 
 
 def settings_module(environment: Mapping[str, str] = os.environ) -> str:
