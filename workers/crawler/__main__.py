@@ -43,8 +43,9 @@ from workers.process.options import CrawlerOptions, parse, received
 from workers.process.redis_check import reach_redis
 
 from .parent_death import Parent
-from .process import CrawlerProcess, StopSignals
+from .process import CrawlerProcess
 from .setting_types import set_each
+from .stop_signals import StopSignals
 
 
 def load_settings(options: CrawlerOptions) -> Settings:

@@ -1,4 +1,4 @@
-"""One crawl on Scrapy's reactor in crochet's thread. The only module that uses crochet.
+"""One crawl on Scrapy's reactor in crochet's thread. With `reactor_thread` the only module that uses crochet.
 
 What it knows about crochet and Scrapy (docs of neither say so; measured):
 - the reactor must be installed before `crochet.setup()`, which would install another one;
@@ -32,7 +32,7 @@ from redis_components.scheduler import scheduler_of
 from redis_components.scrapy_glue.config import name_owner
 from workers.process.item_consumers import consumer_of
 
-from . import scrapy_internals
+from . import reactor_thread, scrapy_internals
 from .crawl_record import CrawlPlace, place_of
 from .service_spider import ServiceSpider
 
@@ -102,10 +102,11 @@ class Crawl:
         self.figures = Figures()
         self.outcome: Outcome | None = None  # None while it runs
         self.place: CrawlPlace | None = None  # None until its spider is opened
+        self.on_end: Callable[[], object] = lambda: None  # called in the reactor's thread, once `poll` would find an outcome
 
     def start(self) -> None:
         """Start the reactor's thread, and the crawl in it; its errors come as an `outcome`."""
-        crochet.setup()
+        reactor_thread.start()
         self._answered_at = time.monotonic()
         self._result = crochet.run_in_reactor(self._begin)()
 
@@ -164,7 +165,8 @@ class Crawl:
         crawler.signals.connect(self._count_item, signals.item_scraped)
         crawler.signals.connect(self._keep_reason, signals.spider_closed)
         crawler.signals.connect(self._find_itself, signals.spider_opened)
-        return self._runner.crawl(crawler, **self._arguments)
+        crawling = self._runner.crawl(crawler, **self._arguments)
+        return crawling.addBoth(scrapy_internals.in_a_later_turn, self.on_end)
 
     def _find_itself(self) -> None:
         assert self._crawler is not None

@@ -45,8 +45,10 @@ from .fleet_redis import Elsewhere, find, warn
 from .limits import CrawlerLimits
 from .parent_death import Parent
 from .service_spider import ServiceSpider
+from .stop_signals import StopSignals
 
 TICK_S = 0.1  # how often the main thread looks at everything
+IDLE_TICK_S = 0.4  # while no page is in flight; a signal, a lost slot and the end of the crawl are noticed at once
 WATCHDOG_S = 7.0
 STARTING = 4  # times WATCHDOG_TIMEOUT while the crawl is being opened: many that start at once share few cores
 RATE_OVER = 6  # heartbeats over which pages per second are measured
@@ -54,26 +56,6 @@ GIVE_BACK_S = 1.0  # after SHUTDOWN_GRACE, for telling Redis which pages were no
 SUPERVISOR_GONE = "its supervisor is gone"
 
 logger = logging.getLogger(__name__)
-
-
-class StopSignals:
-    """SIGTERM and SIGINT, counted: the first asks for a graceful stop; of a crawler started by hand the second for one at once.
-
-    A supervised crawler is killed by its supervisor when it is late. There a second signal means nothing: systemd, for one, sends
-    SIGTERM to every process of a service, and the supervisor and the kernel (its death) send theirs.
-
-    The handler only counts. crochet, logging and `threading.Event` take locks that the interrupted code may hold.
-    """
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def listen(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._hear)
-
-    def _hear(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the form of a handler
-        self.count += 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,12 +86,14 @@ class CrawlerProcess:
         )
         self._lease_s = number_of(settings, "SCHEDULER_OWNER_TTL", FrontierConfig.ttl_s)
         self._frozen_s = 0.0
-        self._ticked_at = time.monotonic()
+        self._ticked_at, self._tick_s = time.monotonic(), TICK_S
         self._parent = Parent(options.parent) if options.parent else None
         self._pulse_fd = options.pulse_fd
         self._slot = options.slot
-        self._heartbeat = Heartbeat(self._beat, period_s=self._period_s)
+        self._heartbeat = Heartbeat(self._beat, period_s=self._period_s, on_news=signals.wake.set)
+        self._crawl.on_end = signals.wake.set
         self._process = psutil.Process()
+        self._rss_bytes = self._resident()
         self._started_at = time.time()
         self._pages: deque[tuple[float, int]] = deque(maxlen=RATE_OVER)
         self._begun, self._begun_at = False, 0.0
@@ -125,7 +109,7 @@ class CrawlerProcess:
 
     def run(self) -> ExitKind:
         self._write(Terms(grace_s=self._grace_s, memory_hard_bytes=self._limits.memory_hard_bytes).to_line())
-        if why := self._limits.too_low(self._resident()):
+        if why := self._limits.too_low(self._rss_bytes):
             logger.error("%s", why)
             return ExitKind.REFUSED
         if self._limits.memory_hard_bytes:
@@ -181,7 +165,7 @@ class CrawlerProcess:
 
     def _thaw(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the form of a handler
         """SIGCONT: a tick later is too late, the reactor's thread goes on at once and asks for pages that are others' now."""
-        if why := self._leases_gone(time.monotonic() - self._ticked_at - TICK_S):
+        if why := self._leases_gone(time.monotonic() - self._ticked_at - self._tick_s):
             os.write(2, f"{why}; leaving at once\n".encode())
             os._exit(ExitKind.LOST_SLOT.exit_code)
 
@@ -191,10 +175,12 @@ class CrawlerProcess:
         return None
 
     def _tick(self) -> None:
-        self._ticked_at = time.monotonic()
-        if frozen_s := freeze_detection.sleep(TICK_S):
+        idle = self._begun and self._stopping is None and not self._crawl.figures.in_flight
+        self._ticked_at, self._tick_s = time.monotonic(), IDLE_TICK_S if idle else TICK_S
+        if frozen_s := freeze_detection.sleep(self._tick_s, self._signals.wake.wait):
             self._crawl.excuse(frozen_s)
             self._frozen_s = frozen_s
+        self._rss_bytes = self._resident()
 
     def _ended(self) -> ExitKind | None:
         """Whether, and how, this process has to end now."""
@@ -219,7 +205,7 @@ class CrawlerProcess:
         if self._crawl.silent_s() > self._watchdog_s * (1 if self._begun else STARTING):
             self._say_that_it_hangs()
             return ExitKind.HUNG
-        if why := self._limits.exhausted(self._resident()):
+        if why := self._limits.exhausted(self._rss_bytes):
             logger.error("%s; exiting at once", why)
             return ExitKind.OUT_OF_MEMORY
         if self._stopping and (why := self._out_of_time(self._stopping)):
@@ -259,7 +245,7 @@ class CrawlerProcess:
         if not self._begun:
             return None
         age_s, pages = time.monotonic() - self._begun_at, self._crawl.figures.pages
-        why = self._limits.reached(rss_bytes=self._resident(), age_s=age_s, pages=pages)
+        why = self._limits.reached(rss_bytes=self._rss_bytes, age_s=age_s, pages=pages)
         return (ExitKind.RECYCLED, why) if why else None
 
     def _resident(self) -> int:
@@ -293,7 +279,7 @@ class CrawlerProcess:
             items=figures.items,
             pages_per_s=round((pages_now - pages_then) / (now - then), 1) if now > then else 0.0,
             in_flight=figures.in_flight,
-            rss_bytes=self._resident(),
+            rss_bytes=self._rss_bytes,
             lag_s=round(figures.lag_s if silent_s < 1 else silent_s, 3),
             note=self._stopping.why if self._stopping else note,
             redis=self._elsewhere.redis,

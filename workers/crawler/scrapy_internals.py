@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from scrapy.utils.asyncio import call_later
 from scrapy.utils.misc import build_from_crawler, load_object
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
     from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler
     from scrapy.core.downloader.handlers._aiohttp import _ClientResponse as ClientResponse
@@ -19,6 +20,7 @@ __all__ = [
     "AiohttpDownloadHandler",
     "ClientResponse",
     "engine_of",
+    "in_a_later_turn",
     "pages_in_flight",
     "stats_of",
     "stop",
@@ -71,6 +73,12 @@ def stop(crawler: Crawler) -> Coroutine[Any, Any, None] | None:
         return None
     crawler.crawling = False
     return engine.stop_async()
+
+
+def in_a_later_turn(result: Any, call: Callable[[], object]) -> Any:
+    """As a callback: `call` when all others have been called; passes the result on."""
+    call_later(0, call)
+    return result
 
 
 def tune_reactor(runner: CrawlerRunner) -> None:

@@ -25,10 +25,14 @@ class Heartbeat:
     `beat` renews the slot (`Registry.renew`) and returns the answer, or None when there is nothing to say: a process that is not
     well lets its slot run out. Redis may be slow or away: then the last answer stands, and the beat is tried again.
     Other words to Redis are errands: run here too, in order, again and again until Redis has taken them.
+    `on_news` is called, in this thread, when an answer is another one than the last.
     """
 
-    def __init__(self, beat: Callable[[], Renewal | None], *, period_s: float = PERIOD_S) -> None:
+    def __init__(
+        self, beat: Callable[[], Renewal | None], *, period_s: float = PERIOD_S, on_news: Callable[[], object] = lambda: None
+    ) -> None:
         self._beat = beat
+        self._on_news = on_news
         self._period_s = period_s
         self._wake = threading.Event()
         self._errands: deque[Callable[[], object]] = deque(maxlen=MAX_ERRANDS)
@@ -84,7 +88,9 @@ class Heartbeat:
         asked_at = time.monotonic()
         answer = self._beat()
         if answer is not None:
-            self._last, self._answered_at = answer, asked_at
+            before, self._last, self._answered_at = self._last, answer, asked_at
+            if answer != before:
+                self._on_news()
 
     def _run_errands(self) -> None:
         while self._errands:

@@ -21,6 +21,7 @@ from workers.process.options import CrawlerOptions, handed_over
 from workers.process.page_at_work import PageAtWork, SharedPage
 from workers.process.run_module import own_module
 from workers.process.status_pipe import PulseReader, pulse_pipe
+from workers.process.wake import Wake
 
 logger = logging.getLogger(__name__)
 
@@ -80,6 +81,10 @@ class LaunchedCrawler:
             logger.warning("crawler %s sent a line that is not a record: %.100r", self.pid, lines[-1])
             return False
         return self.record is not None
+
+    def wait(self, seconds: float, wake: Wake) -> None:
+        """Wait at most so long; less when it says something, when it ends, or when woken."""
+        self._pulse.wait(seconds, wake)
 
     def page_at_work(self) -> PageAtWork | None:
         """The page that it reads, or was reading when it ended; until `close`."""

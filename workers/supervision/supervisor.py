@@ -30,6 +30,7 @@ from workers.process.options import CrawlerOptions
 from workers.process.run_recorder import RunBook
 from workers.process.shutdown_times import RELEASE_TIMEOUT_S
 from workers.process.shutdown_times import VARIABLE as GRACE_VARIABLE
+from workers.process.wake import Wake
 
 from .launcher import LaunchedCrawler, launch
 from .restart_policy import Decision, decide
@@ -64,7 +65,8 @@ class Supervisor:
         self._log = log or SlotLog.of(slot.spider, slot.number)
         self._stream = LogStream(self._log, slot.name)
         self._book = RunBook(slot, self._around.node, lambda run: self._heartbeat.errand(lambda: self._around.on_run(run)))
-        self._heartbeat = Heartbeat(self._beat, period_s=self._config.period_s)
+        self._wake = Wake()
+        self._heartbeat = Heartbeat(self._beat, period_s=self._config.period_s, on_news=self._wake.set)
         self._crawler: LaunchedCrawler | None = None
         self._starts = 0
         self._ledger = SlotLedger(
@@ -108,7 +110,7 @@ class Supervisor:
         while (verdict := self._verdict()) is None:
             if self._heartbeat.unanswered_s > self._registry.slot_ttl_s:
                 # Redis was away, or this node stood still: the slot may be another's by now, the next answer tells.
-                time.sleep(TICK_S)
+                self._wake.wait(TICK_S)
                 continue
             end = self._one_life()
             if end is None:
@@ -145,7 +147,7 @@ class Supervisor:
     def _wait(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and not (self._verdict() or self._reload()):
-            time.sleep(min(TICK_S, max(0.0, deadline - time.monotonic())))
+            self._wake.wait(min(TICK_S, max(0.0, deadline - time.monotonic())))
 
     # one crawler's life
 
@@ -168,7 +170,7 @@ class Supervisor:
                 self._hear(crawler.record, crawler.terms)
             if trouble := watch.trouble():
                 return self._kill(crawler, *trouble)
-            watch.tick()
+            watch.tick(self._wake)
         if code == -signal.SIGKILL and oom_kills() > killed:
             return self._bury(crawler, code, ExitKind.OUT_OF_MEMORY, "by the kernel")
         return self._bury(crawler, code)
@@ -223,7 +225,7 @@ class Supervisor:
                 break
             if time.monotonic() - began > crawler.terms.grace_s + self._config.margin_s:
                 break
-            time.sleep(TICK_S / 2)
+            crawler.wait(TICK_S / 5, self._wake)
         if code is None:
             logger.warning("%s: crawler %d did not stop in time; killing it", self._slot.name, crawler.pid)
             crawler.kill()

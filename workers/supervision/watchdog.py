@@ -6,10 +6,11 @@ import time
 
 from workers.process import freeze_detection
 from workers.process.exit_kinds import ExitKind
+from workers.process.wake import Wake
 
 from .launcher import LaunchedCrawler
 
-TICK_S = 0.1  # how often a crawler is looked at
+TICK_S = 0.25  # how often a crawler is looked at; its words, its end and orders of the fleet are noticed at once
 WEIGH_S = 1.0  # how often its memory and its CPU time are read
 PROGRESS_CPU_S = 0.5  # a start that uses less than this in `start_s` waits for something that does not come
 
@@ -62,6 +63,6 @@ class Watch:
             return ExitKind.HUNG, f"it said nothing for {crawler.silent_s:.0f} s"
         return None
 
-    def tick(self) -> None:
+    def tick(self, wake: Wake) -> None:
         """Wait until the next look."""
-        self._crawler.excuse(freeze_detection.sleep(TICK_S))
+        self._crawler.excuse(freeze_detection.sleep(TICK_S, lambda seconds: self._crawler.wait(seconds, wake)))
