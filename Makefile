@@ -8,7 +8,7 @@ OTEL := $(VENV)/otel/.installed
 ATHERIS := $(VENV)/fuzz/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-fast test-servers lint otel test-scrapy-redis try-scrapy test-real-forums chaos deaths fuzz living bench peers format docs docs-site test-docs pictures stack lock wheels release sbom licences audit containers test-containers clean
+.PHONY: help install demo test test-all test-fast test-servers lint otel test-scrapy-redis try-scrapy test-real-forums chaos deaths fuzz living bench peers format docs docs-site test-docs pictures stack lock wheels release sbom licences audit containers test-containers test-manifests clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -135,8 +135,13 @@ stack: $(TOOLS) ## Write deploy/stack.yml and stack.api.yml, for Docker Swarm, f
 containers: $(TOOLS) ## Build the image and crawl the demo forum to 100 % under a Docker engine, where one can be reached (ends with one line where none can)
 	@$(BIN)/python -m tests.containers --no-faults
 
-test-containers: $(TOOLS) ## The same with every fault (process 1 killed, docker kill, restart, out of memory, cut off), into benchmarks/results/containers.md
-	@$(BIN)/python -m tests.containers --report benchmarks/results/containers.md
+test-containers: $(TOOLS) ## The same with every fault (killed, stopped, cut off, disk full, ...), then a Swarm of three engines, into benchmarks/results/containers.md
+	@mkdir -p build && rm -f build/containers.jsonl
+	@$(BIN)/python -m tests.containers --rows build/containers.jsonl; $(BIN)/python -m tests.containers.swarm --rows build/containers.jsonl --report benchmarks/results/containers.md
+
+test-manifests: ## Validate deploy/kubernetes against the published schemas of Kubernetes 1.29 to 1.37, strictly (kubernetes-validate, in .venv-manifests)
+	@test -x .venv-manifests/bin/kubernetes-validate || { $(PYTHON) -m venv .venv-manifests && .venv-manifests/bin/python -m pip install --quiet --disable-pip-version-check kubernetes-validate==1.37.0; }
+	@for version in 1.29 1.33 1.37; do .venv-manifests/bin/kubernetes-validate --strict --quiet -k $$version $$(find deploy/kubernetes deploy/kubernetes-api -name '*.yaml' ! -name kustomization.yaml) || exit 1; done
 
 clean: ## Remove .venv and caches (not data/)
 	rm -rf $(VENV) .venv-peers .venv-servers .venv-try-scrapy .venv-docs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info

@@ -1,9 +1,14 @@
 """The image and the compose file under a real engine: build, crawl the demo forum to 100 %, break things, compare.
 
     python -m tests.containers          needs `docker` with Compose, and an engine; ends with one line where there is none
+    python -m tests.containers.swarm    three engines in a Swarm, and the pipeline that deploys to it
 
-base_images.sh   stand-ins for the two base images, from Debian's packages, for machines without an image registry
-engine.py        commands of docker and compose
-coverage.py      runs inside worker-control: compares the database with what the forum shows
-faults.py        what is done to the containers
+base_images.sh     stand-ins for the two base images, from Debian's packages, for machines without an image registry
+engine.py          commands of docker and compose
+watching.py        what is seen of the fleet from outside, once a second
+network.py         packet filters of one container
+faults.py          what is done to containers, network_faults.py to their network, node_faults.py to a machine
+cluster.py         three engines in network namespaces
+pipeline.py        runs jobs of deploy/gitlab-ci.yml
+report.py          benchmarks/results/containers.md
 """

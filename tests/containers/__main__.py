@@ -1,28 +1,42 @@
 """Builds the image, crawls the demo forum in containers, breaks them one after the other, and compares: nothing may be lost.
 
-    python -m tests.containers [--no-faults] [--no-build] [--report FILE]
+    python -m tests.containers [--no-faults] [--no-build] [--only WORDS] [--rows FILE] [--report FILE]
 
 Exit code 0: all reached, or no engine can run here (one line says so). 1: something is missing in the database or was not
-whole again in time. Needs root for the faults that enter a container's network or process.
+whole again in time. Needs root for the faults that enter a container's network or fill its disk.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
-from .engine import HERE, IMAGES, ROOT, Failed, Project, docker, missing, wait
-from .faults import FAULTS
+from . import faults, monitored, network_faults, node_faults
+from .engine import IMAGES, PASSWORD, ROOT, Failed, Project, docker, missing, wait
+from .network import address
+from .report import Row, comparison, page
+from .watching import ask, watch
 
-WORKS_S = 10.0  # crawling between two faults
+WORKS_S = 8.0  # crawling between two faults
 REST_S = 60.0  # how long the CPU time at rest is counted
+UP_S = 600.0
+WHOLE_S = 240.0  # a fleet that is not whole by then is counted as broken
+DISK_MB = 256
+COMPILED = """
+import os, sys
+specs = [module.__spec__ for module in list(sys.modules.values()) if getattr(module, '__spec__', None)]
+print(*[one.name for one in specs if (one.origin or '').endswith('.py') and one.cached and not os.path.exists(one.cached)])
+"""  # names of what has been imported and has no bytecode
+AT_REST = "at rest"
+FAULTS = faults.FAULTS | network_faults.FAULTS | node_faults.FAULTS
 
 
 def main() -> int:
@@ -30,35 +44,71 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.containers", description=__doc__.partition("\n")[0])
     parser.add_argument("--no-faults", action="store_true", help="only crawl and compare")
     parser.add_argument("--no-build", action="store_true", help="take the image trawl:latest as it is")
-    parser.add_argument("--only", default="", help="faults whose name contains this")
+    parser.add_argument(
+        "--only", default="", help=f"faults ({AT_REST!r}: CPU time) whose name contains one of these words, with | between"
+    )
+    parser.add_argument("--picture", type=Path, help="a picture of the status page, once the forum is crawled (with Chromium)")
+    parser.add_argument("--rows", type=Path, help="add each measurement to this file at once, and report what is in it already")
     parser.add_argument("--report", type=Path, help="write the measurements there, as Markdown")
     options = parser.parse_args()
     if why := missing():
         say(f"skipped: {why}")
         return 0
-    faults = {} if options.no_faults else {name: act for name, act in FAULTS.items() if options.only in name}
-    try:
-        if not options.no_build:
-            build()
-        with tempfile.TemporaryDirectory() as folder, fleet(Project(folder=Path(folder))) as (project, up_s):
-            first = compared(project)
-            rows = [broken(project, name) for name in faults]
-            last = compared(project) if rows else first
-            idle = at_rest(project)
-    except Failed as failed:
-        say(f"failed: {failed}")
-        return 1
-    if options.report:
-        options.report.write_text(report(up_s, first, rows, last, idle))
-    complete = all(table["complete"] for found in (first, last) for table in found["tables"].values())
-    say(f"every row is stored once: {complete}; {len(rows)} faults")
-    return 0 if complete else 1
+    names = (
+        [] if options.no_faults else [name for name in (*FAULTS, AT_REST) if any(one in name for one in options.only.split("|"))]
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        rows = Rows(options.rows or Path(folder) / "rows.jsonl")
+        try:
+            if not options.no_build:
+                build()
+            broken_rows = run(names, rows, options.picture)
+        except Failed as failed:
+            say(f"failed: {failed}")
+            return 1
+        if options.report:
+            options.report.write_text(page(rows.read()))
+    say(f"{len(names)} tried, {broken_rows} after which the fleet was not whole or the database not complete")
+    return 1 if broken_rows else 0
+
+
+def run(names: list[str], rows: Rows, picture: Path | None = None) -> int:
+    """Crawl, break, compare; how many times something was not as it has to be."""
+    bad = 0
+    with fleet(nodes=2 if names else 1) as (project, up_s):
+        rows.add(Row(kind="up", name=f"{len(project.containers())} containers", seconds=up_s))
+        bad += compared(project, rows, "before the faults")
+        if project.monitored:
+            filled(project, rows)
+        if picture and (chromium := shutil.which("chromium")):
+            monitored.picture(project, picture, chromium)
+        for name in names:
+            bad += at_rest(project, rows) if name == AT_REST else broken(project, rows, name)
+    return bad
 
 
 def say(words: str) -> None:
     """One line, at once."""
     sys.stdout.write(f"{words}\n")
     sys.stdout.flush()
+
+
+class Rows:
+    """What was measured, a line of JSON each, in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def add(self, row: Row) -> None:
+        """Write it, and say it."""
+        with self._path.open("a") as file:
+            file.write(f"{json.dumps(row.__dict__)}\n")
+        say(f"{row.kind}: {row.name}: {row.seconds:.1f} s; {row.said}; {row.compared}")
+
+    def read(self) -> list[Row]:
+        """All of the file; where one was measured again, only the last time."""
+        found = [Row(**json.loads(line)) for line in self._path.read_text().splitlines()]
+        return list({(row.kind, row.name): row for row in found}.values())
 
 
 def build() -> None:
@@ -68,106 +118,114 @@ def build() -> None:
         if not docker("images", "-q", image).strip():
             say(f"{image} is not here; tests/containers/base_images.sh makes a stand-in, or pull it")
             raise Failed(f"no image {image}")
-    docker("build", "--network=host", "-t", "trawl:latest", str(ROOT), limit_s=1200)
-    say(f"built in {time.monotonic() - begun:.0f} s, {size_mb()} MB")
-
-
-def size_mb(image: str = "trawl:latest") -> int:
-    """Size of an image with its base, MB."""
-    return round(int(docker("image", "inspect", "-f", "{{.Size}}", image)) / 1e6)
+    with_tools = f"{IMAGES[0]}-build"
+    arguments = ("--build-arg", f"BUILD_IMAGE={with_tools}") if docker("images", "-q", with_tools).strip() else ()
+    docker("build", "--network=host", *arguments, "-t", "trawl:latest", str(ROOT), limit_s=1800)
+    say(f"built in {time.monotonic() - begun:.0f} s")
+    for role in ("tasks", "workers.crawler.process", "monitoring.exporter"):
+        if without := docker("run", "--rm", "--read-only", "trawl:latest", "python", "-c", f"import {role}\n{COMPILED}").strip():
+            raise Failed(f"each process that imports {role} compiles {without}: packaging/bytecode.py makes bytecode")
 
 
 @contextmanager
-def fleet(project: Project) -> Iterator[tuple[Project, float]]:
+def fleet(nodes: int) -> Iterator[tuple[Project, float]]:
     """Up until all are healthy and every slot has a crawler, and the seconds that took; removed with its volumes at the end."""
-    begun = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as undone:
+        project = Project(folder=Path(folder), nodes=nodes, monitored=monitored.available())
+        if nodes > 1:
+            project.database = Path(undone.enter_context(small_disk(Path(folder))))
+        project.prepare()
+        begun = time.monotonic()
+        undone.callback(project.compose, "down", "-v", "--remove-orphans", "-t", "20")
+        try:
+            project.up()
+            url = f"TRAWL_REDIS_URL=redis://:{PASSWORD}@redis:6379/0"
+            words = ("run", "--rm", "--init", "--network", f"{project.name}_default", "-e", url, "trawl:latest")
+            project.watched = undone.enter_context(watch(*words))
+            wait(project.whole, "all containers healthy and all crawlers running", UP_S)
+            yield project, time.monotonic() - begun
+        except Failed:
+            say("; ".join(project.unhealthy()))
+            say(project.compose("logs", "--tail", "8"))
+            raise
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[str]:
+    """A folder with a small file system of its own, which belongs to the container's user."""
+    image, mounted = folder / "disk", folder / "database"
+    mounted.mkdir()
+    with image.open("wb") as file:
+        file.truncate(DISK_MB << 20)
+    subprocess.run(("mkfs.ext4", "-q", "-m", "0", str(image)), check=True)
+    subprocess.run(("mount", "-o", "loop", str(image), str(mounted)), check=True)
     try:
-        project.compose("up", "-d", "--no-build")
-        wait(project.whole, "all containers healthy and all crawlers running")
-        up_s = time.monotonic() - begun
-        say(f"whole {up_s:.0f} s after up")
-        yield project, up_s
-    except Failed:
-        say("; ".join(project.unhealthy()))
-        say(project.compose("logs", "--tail", "8"))
-        raise
+        subprocess.run(("chown", "10001:10001", str(mounted)), check=True)
+        yield str(mounted)
     finally:
-        project.compose("down", "-v", "--remove-orphans", "-t", "20")
+        subprocess.run(("umount", str(mounted)), check=True)
 
 
-def compared(project: Project) -> dict[str, Any]:
-    """The database against the frozen forum."""
-    found = json.loads(project.inside((HERE / "coverage.py").read_text()).splitlines()[-1])
-    say(json.dumps(found))
-    return dict(found)
+def compared(project: Project, rows: Rows, when: str) -> bool:
+    """The database against the frozen forum; whether something is missing, twice or wrong."""
+    row = comparison("compared", when, project.compare())
+    rows.add(row)
+    return row.failed
 
 
-def broken(project: Project, name: str) -> tuple[str, float, int]:
-    """One fault under load: its name, seconds until the fleet was whole again, the pages that the forum has served since."""
+def filled(project: Project, rows: Rows) -> None:
+    """How many panels of the dashboards have something to show."""
+    found = monitored.panels(project)
+    empty = [name for name, shows in found.items() if not shows]
+    said = f"{len(found) - len(empty)} of {len(found)} panels have values; without: {', '.join(empty) or 'none'}"
+    rows.add(Row(kind="panels", name="of the dashboards, by Prometheus in the compose network", said=said))
+
+
+def broken(project: Project, rows: Rows, name: str) -> bool:
+    """One fault under load; whether the fleet was not whole again in time, or rows are missing."""
     time.sleep(WORKS_S)
-    before = served(project)
-    FAULTS[name](project)
-    whole_s = wait(project.whole, f"whole after: {name}", 180)
-    pages = served(project) - before
-    say(f"{name}: whole {whole_s:.1f} s later, {pages} pages meanwhile")
-    return name, whole_s, pages
+    pages, begun = served(project), time.monotonic()
+    row = Row(kind="fault", name=name)
+    try:
+        row.said = FAULTS[name](project)
+        row.seconds = wait(project.whole, f"whole after: {name}", WHOLE_S)
+    except Failed as failed:
+        row.said, row.failed = f"{row.said} {failed}".strip(), True
+        say("; ".join(project.unhealthy()))
+        say(project.compose("logs", "--tail", "12"))
+    row.pages = served(project) - pages
+    row.reduced_s, row.without_s = project.watched.reduced(begun), project.watched.without(begun)
+    try:
+        after = comparison("", "", project.compare())
+        row.compared, row.failed = after.compared, row.failed or after.failed
+    except Failed as failed:
+        row.compared, row.failed = str(failed), True
+    rows.add(row)
+    return row.failed
 
 
-def at_rest(project: Project) -> dict[str, float]:
-    """Share of a core that each container uses while the forum stands still, health checks included; by container."""
-    project.inside(
-        "import urllib.request\nurllib.request.urlopen('http://127.0.0.1:8765/control', b'{\"rate\": 0}', timeout=20).read()",
-        "forum",
-    )
-    time.sleep(WORKS_S)
-    before, begun = project.cpu_s(), time.monotonic()
-    time.sleep(REST_S)
-    after, took = project.cpu_s(), time.monotonic() - begun
-    shares = {name: (after[name] - before[name]) / took for name in sorted(after) if name in before}
-    say(f"at rest, per cent of a core: { {name: round(100 * share, 1) for name, share in shares.items()} }")
-    return shares
+def at_rest(project: Project, rows: Rows) -> bool:
+    """Share of a core that each container uses while the forum stands still, health checks included: with boards that are
+    scanned every ten seconds, and with none that is due.
+    """
+    site = project.folder / "sites/demo.toml"
+    for name in ("boards scanned every 10 s", "no board due"):
+        ask(address(project.containers("forum")[0]), "/control", {"rate": 0})
+        time.sleep(2 * WORKS_S)
+        before, begun = project.cpu_s(), time.monotonic()
+        time.sleep(REST_S)
+        after, took = project.cpu_s(), time.monotonic() - begun
+        shares = {one: round(100 * (after[one] - before[one]) / took, 2) for one in sorted(after) if one in before}
+        rows.add(Row(kind="rest", name=name, seconds=took, said=json.dumps(shares)))
+        intervals = (("min_interval_s = 0.5", "min_interval_s = 36000"), ("max_interval_s = 10", "max_interval_s = 36000"))
+        for usual, never in intervals:
+            site.write_text(site.read_text().replace(usual, never))
+    return False
 
 
 def served(project: Project) -> int:
     """Pages that the forum has served."""
-    code = "import json, urllib.request\nprint(json.load(urllib.request.urlopen('http://127.0.0.1:8765/stats'))['total'])"
-    return int(project.inside(code, "forum"))
-
-
-def report(
-    up_s: float, first: dict[str, Any], rows: list[tuple[str, float, int]], last: dict[str, Any], idle: dict[str, float]
-) -> str:
-    """The page of benchmarks/results."""
-    base = size_mb(IMAGES[0])
-    versions = docker("version", "-f", "{{.Server.Version}}").strip()
-    lines = [
-        "# The fleet in containers",
-        "",
-        f'Docker {versions}, `docker compose --profile demo up` of this tree on one machine of 2 cores. "Whole" is when every',
-        "container is healthy again and every slot has a crawler that runs, counted from the end of the fault; looking takes",
-        "about a second. At the end the forum is frozen, every thread is read once more, and the database is compared with it.",
-        "",
-        "- Made by: `make test-containers`",
-        f"- Image: {size_mb()} MB, of which the base {base} MB",
-        f"- From `up` to a whole fleet: {up_s:.0f} s",
-        *(_told("Before the faults", first), _told("After the faults", last)),
-        "",
-        "| fault | whole again, s | pages served meanwhile |",
-        "|---|---|---|",
-        *(f"| {name} | {whole_s:.1f} | {pages} |" for name, whole_s, pages in rows),
-    ]
-    lines += ["", "While the forum stands still, health checks included:", "", "| container | of a core, % |", "|---|---|"]
-    lines += [f"| {name} | {100 * share:.1f} |" for name, share in idle.items()]
-    lines += [f"| all but forum and redis | {100 * sum(v for k, v in idle.items() if k[:5] not in ('forum', 'redis')):.1f} |"]
-    return "\n".join(lines) + "\n"
-
-
-def _told(when: str, found: dict[str, Any]) -> str:
-    tables = (
-        f"{name} {one['expected']} shown, {one['missing']} lost, {one['duplicates']} stored twice"
-        for name, one in found["tables"].items()
-    )
-    return f"- {when}: {'; '.join(tables)}"
+    return int(ask(address(project.containers("forum")[0]), "/stats")["total"])
 
 
 if __name__ == "__main__":

@@ -13,10 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .watching import Watch
+
 ROOT = Path(__file__).parents[2]
-HERE = Path(__file__).parent
+COMPARE = "python -m demo.compare --json; true"  # its exit code is in its answer
 IMAGES = ("python:3.12-slim", "redis:7-alpine")
 LIMIT_S = 300.0
+PASSWORD = "of-a-test"
 
 
 class Failed(Exception):
@@ -51,44 +54,77 @@ def _run(words: tuple[str, ...], given: str | None, limit_s: float, env: dict[st
     return done.stdout
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Project:
     """The compose file as a project of its own, with the demo's profile and sites, and no published ports."""
 
     folder: Path
     name: str = "trawl-containers"
     variables: dict[str, str] = field(default_factory=dict)
+    nodes: int = 1
+    """Containers of each service that hosts crawlers."""
+    database: Path | None = None
+    """A folder that is the volume of the database: with a file system of its own it can be filled."""
+    monitored: bool = False
+    """Whether Prometheus of deploy/compose.monitoring.yml is started, too."""
+    watched: Watch = field(default_factory=Watch)
+
+    def prepare(self) -> None:
+        """Write what is particular to this project: a key, the demo's site file, and what is laid over the compose file."""
+        (self.folder / "signing.key").write_text(f"{secrets.token_hex(32)}\n")
+        (self.folder / "sites").mkdir()
+        shutil.copy(ROOT / "demo/sites/demo.toml", self.folder / "sites")
+        for path in (self.folder, self.folder / "sites"):
+            path.chmod(0o755)  # the container's user is another one
+        override: dict[str, Any] = {
+            "services": {
+                "worker-list": {"deploy": {"replicas": self.nodes}},
+                "worker-detail": {"deploy": {"replicas": self.nodes}},
+                "forum": {"image": "trawl:latest"},  # stays as it is when another image is rolled out
+            },
+            "secrets": {"signing_key": {"file": str(self.folder / "signing.key")}},
+        }
+        if self.database:
+            bound = {"type": "none", "o": "bind", "device": str(self.database)}
+            override["volumes"] = {"database": {"driver_opts": bound}}
+        published = ("flower", "exporter", *(("prometheus",) if self.monitored else ()))
+        unpublished = "".join(f"  {name}: {{ports: !reset []}}\n" for name in published)
+        if self.monitored:
+            override["services"]["grafana"] = {"profiles": ["never"]}  # no stand-in for its image
+        (self.folder / "ports.yml").write_text(f"services:\n{unpublished}")
+        (self.folder / "override.yml").write_text(json.dumps(override))
 
     def compose(self, *words: str, limit_s: float = LIMIT_S) -> str:
         """`docker compose WORDS`; its standard output."""
-        override = self.folder / "override.yml"
-        key = self.folder / "signing.key"
-        if not key.exists():
-            key.write_text(f"{secrets.token_hex(32)}\n")
-        override.write_text(
-            "services:\n  flower: {ports: !reset []}\n  exporter: {ports: !reset []}\n"
-            f"secrets:\n  signing_key: {{file: {key}}}\n"
-        )
-        files = ("-f", str(ROOT / "docker-compose.yml"), "-f", str(override), "--profile", "demo", "-p", self.name)
-        env = {**os.environ, "TRAWL_REDIS_PASSWORD": "of-a-test", "FLOWER_BASIC_AUTH": "a:of-a-test", **self.variables}
-        env["TRAWL_SITES_DIR"] = str(ROOT / "demo/sites")
+        laid_over = [word for name in ("ports.yml", "override.yml") for word in ("-f", str(self.folder / name))]
+        more = ("-f", str(ROOT / "deploy/compose.monitoring.yml")) if self.monitored else ()
+        files = ("-f", str(ROOT / "docker-compose.yml"), *more, *laid_over, "--profile", "demo", "-p", self.name)
+        secret = {"TRAWL_REDIS_PASSWORD": PASSWORD, "FLOWER_BASIC_AUTH": f"a:{PASSWORD}", "GRAFANA_PASSWORD": PASSWORD}
+        env = {**os.environ, **secret, **self.variables}
+        env["TRAWL_SITES_DIR"] = str(self.folder / "sites")
         return _run((*_compose(), *files, *words), None, limit_s, env)
 
+    def up(self) -> None:
+        """Everything, in the background, with the images that are here."""
+        self.compose("up", "-d", "--no-build")
+
     def containers(self, service: str | None = None) -> list[dict[str, Any]]:
-        """`docker inspect` of each container, of one service or of all."""
+        """`docker inspect` of each container, of one service (by number) or of all."""
         labels = [f"label=com.docker.compose.project={self.name}"]
         labels += [f"label=com.docker.compose.service={service}"] if service else []
         ids = docker("ps", "-aq", *(word for label in labels for word in ("--filter", label))).split()
-        return json.loads(docker("inspect", *ids)) if ids else []
+        found = json.loads(docker("inspect", *ids)) if ids else []
+        return sorted(found, key=lambda one: one["Name"])
 
-    def inside(self, code: str, service: str = "worker-control") -> str:
-        """What this Python prints in the first container of a service."""
-        return docker("exec", "-i", self.containers(service)[0]["Id"], "python", "-", given=code)
+    def host(self, service: str) -> dict[str, Any]:
+        """The container of a service that hosts most of its crawlers."""
+        mine = self.containers(service)
+        hosts = self.watched.seen[-1].hosts if self.watched.seen else ()
+        return max(mine, key=lambda one: hosts.count(one["Id"][:12]))
 
-    def status(self) -> dict[str, Any]:
-        """`trawl status --json`, which ends with 1 where something needs attention."""
-        answer = docker("exec", self.containers("worker-control")[0]["Id"], "sh", "-c", "trawl status --json; true")
-        return dict(json.loads(answer))
+    def compare(self) -> str:
+        """What the comparison of the database with the forum printed."""
+        return docker("exec", self.containers("worker-control")[0]["Id"], "sh", "-c", COMPARE, limit_s=600)
 
     def unhealthy(self) -> list[str]:
         """Names of the containers that do not run, or whose health check has not passed."""
@@ -107,14 +143,7 @@ class Project:
 
     def whole(self) -> bool:
         """Whether every container is healthy and every slot has a crawler that runs."""
-        if self.unhealthy():
-            return False
-        try:
-            status = self.status()
-        except (Failed, ValueError, IndexError):
-            return False
-        running = sum(one["state"] == "running" for one in status["crawlers"])
-        return running >= sum(one["desired"] for one in status["services"]) > 0
+        return self.watched.whole() and not self.unhealthy()
 
 
 def wait(told: Callable[[], bool], what: str, limit_s: float = LIMIT_S) -> float:

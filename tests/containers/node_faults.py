@@ -1,0 +1,86 @@
+"""Faults of a whole machine and of an operator: a node's containers lost, its disk full, another image rolled out and back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from .engine import Project, docker, wait
+from .faults import SERVICES
+
+Fault = Callable[[Project], str]
+NODE = ("worker-list", "worker-detail", "beat")  # one container of each stands for a machine
+AWAY_S = 60.0
+FULL_S = 60.0
+NEXT = "next"
+
+
+def node_lost(project: Project) -> str:
+    """SIGKILL of all containers of the machine that hosts the crawlers, at once; they come back a minute later."""
+    lost = [project.host(service)["Id"] for service in NODE]
+    hosts, begun = {one[:12] for one in lost}, time.monotonic()
+    docker("kill", *lost)
+    try:
+        # The registry shows the lost crawlers until their heartbeats are too old.
+        elsewhere = lambda: project.watched.whole() and not hosts.intersection(project.watched.seen[-1].hosts)  # noqa: E731
+        wait(elsewhere, "the other machine has all crawlers", 120)
+        taken_s = time.monotonic() - begun
+        time.sleep(max(0.0, AWAY_S - taken_s))
+    finally:
+        docker("start", *lost)
+    return f"every slot had a crawler on the other node {taken_s:.0f} s after"
+
+
+def disk_full(project: Project) -> str:
+    """No byte is left on the volume of the database, for a minute."""
+    control, since = project.containers("worker-control")[0]["Id"], time.monotonic()
+    docker("exec", control, "sh", "-c", "cat /dev/zero > /data/filling 2> /dev/null; sync; true")
+    try:
+        time.sleep(FULL_S)
+        said = project.watched.problems(since)
+    finally:
+        docker("exec", control, "rm", "/data/filling")
+    return f"`trawl status`: {'; '.join(said)}" if said else "`trawl status` says nothing of it"
+
+
+def rolled(tag: str) -> Fault:
+    """`docker compose up -d` with another image, under load."""
+
+    def act(project: Project) -> str:
+        docker("build", "-q", "-t", f"trawl:{NEXT}", "-", given="FROM trawl:latest\nLABEL of-a-test=next\n")
+        project.variables["TRAWL_TAG"] = tag
+        begun = time.monotonic()
+        project.up()
+        return f"`up` returned after {time.monotonic() - begun:.0f} s"
+
+    return act
+
+
+def restored(project: Project) -> str:
+    """A backup of the working fleet; half a minute later Redis's volume and the database are gone, and it is put back."""
+    assert project.database is not None
+    control, begun = project.containers("worker-control")[0]["Id"], time.monotonic()
+    docker("exec", control, "trawl", "backup", "/data/drill.backup")
+    took_s = time.monotonic() - begun
+    time.sleep(30)
+    project.compose("stop", *SERVICES)
+    project.compose("rm", "-f", "redis")
+    docker("volume", "rm", f"{project.name}_redis-data")
+    for path in project.database.glob("trawl.sqlite*"):
+        path.unlink()
+    project.compose("up", "-d", "--no-build", "--wait", "redis")
+    begun = time.monotonic()
+    project.compose("run", "--rm", "--no-deps", "worker-control", "trawl", "restore", "/data/drill.backup")
+    restore_s = time.monotonic() - begun
+    (project.database / "drill.backup").unlink()
+    project.up()
+    return f"`trawl backup` took {took_s:.1f} s, `trawl restore` {restore_s:.1f} s, container and start of Python included"
+
+
+FAULTS: dict[str, Fault] = {
+    "the machine with the crawlers lost: its containers killed, back after 60 s": node_lost,
+    "disk of the database full for 60 s": disk_full,
+    "Redis's volume and the database lost, restored from a backup": restored,
+    "another image by `docker compose up`": rolled(NEXT),
+    "the image before by `docker compose up`": rolled("latest"),
+}
