@@ -69,5 +69,5 @@ LABEL org.opencontainers.image.title="trawl" \
       org.opencontainers.image.revision="$REVISION"
 USER trawl
 # Of the command below. Another role has another argument: docker-compose.yml has one for each service.
-HEALTHCHECK --interval=15s --timeout=10s --start-period=60s CMD ["python", "-I", "-S", "/app/health.py", "/dev/shm/trawl/worker"]
+HEALTHCHECK --interval=30s --timeout=10s --start-period=60s CMD ["python", "-I", "-S", "/app/health.py", "/dev/shm/trawl/worker"]
 CMD ["celery", "-A", "tasks", "worker"]

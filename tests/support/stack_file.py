@@ -61,7 +61,9 @@ def _service(name: str, compose: dict[str, Any]) -> dict[str, Any]:
     service = {key: value for key, value in compose.items() if key not in _LEFT_OUT}
     service["image"] = compose["image"].replace("trawl:", "${TRAWL_IMAGE:-trawl}:")
     if "healthcheck" in service:
-        service["healthcheck"] = {key: value for key, value in service["healthcheck"].items() if key != "start_interval"}
+        service["healthcheck"] = dict(service["healthcheck"])
+        if service["healthcheck"].pop("start_interval", None):  # unknown to Swarm, for which a task runs once it is healthy
+            service["healthcheck"]["interval"] = "15s"
     if "volumes" in service:
         service["volumes"] = [
             volume.replace(":-./sites}", ":?the folder of site files, the same on every node}") for volume in service["volumes"]
