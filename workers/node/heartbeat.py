@@ -17,6 +17,7 @@ from workers.process.heartbeat import PERIOD_S, Heartbeat
 from .clock_skew import complaint, off_by
 
 RIVAL_BEATS = 3  # in a row
+CONFIG_BEATS = 5  # it costs a look at some 660 files
 STOP_S = 2.0  # longest wait for the last word; without it the node counts as gone after 15 s
 
 logger = logging.getLogger(__name__)
@@ -47,6 +48,7 @@ class NodeBeat:
         self._look = look
         self._started_at = time.time()
         self._answer: NodeAnswer | None = None
+        self._config = _Config()
         self._heartbeat = Heartbeat(self._beat, period_s=period_s)
 
     def start(self) -> None:
@@ -66,7 +68,7 @@ class NodeBeat:
         self._before()
         record = replace(
             self._look(),
-            config=_config(),
+            config=self._config.now(),
             version=__version__,
             started_at=self._started_at,
             instance=self._instance,
@@ -98,8 +100,21 @@ class NodeBeat:
             self._report(complaint(off_s))
 
 
-def _config() -> str:
-    try:
-        return config_digest()
-    except (OSError, TrawlError):  # a folder that cannot be read: crawlers will say so
-        return ""
+class _Config:
+    """The digest of this node's configuration, compared with its files at every fifth beat."""
+
+    def __init__(self) -> None:
+        self._beats = 0
+        self._digest = ""
+
+    def now(self) -> str:
+        if self._beats % CONFIG_BEATS == 0:
+            self._digest = self._read()
+        self._beats += 1
+        return self._digest
+
+    def _read(self) -> str:
+        try:
+            return config_digest()
+        except (OSError, TrawlError):  # a folder that cannot be read: crawlers will say so
+            return ""
