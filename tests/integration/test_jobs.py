@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,9 @@ def test_what_cannot_be_a_job_is_one_line_and_leaves_nothing(
     assert trawl("run", "books", "--id", "one", "-a", "category=x").out == "books.one\n"
     one_line(trawl("run", "books", "--id", "one"), 2, "there is a job books.one already")
     one_line(trawl("jobs", "resume", "one"), 2, "only a job that is over")
+    store = Jobs(redis_client)
+    store.swap(replace(store.all()["books.one"], state=JobState.FINISHED, reason="finished"))
+    one_line(trawl("jobs", "resume", "one"), 2, "books.one is finished and has nothing left: trawl jobs rerun")
     assert json.loads(trawl("jobs", "show", "one", "--json").out)["arguments"] == {"category": "x"}
     with pytest.raises(ConfigError, match="ITEM_PIPELINES: not to be set by a task"):
         crawl("books", settings={"ITEM_PIPELINES": {}})

@@ -132,6 +132,8 @@ def resume(client: redis.Redis, name: str, *, crawlers: int | None = None) -> Jo
     job = find(client, name)
     if not job.state.ended:
         raise ConfigError(f"{job.id} is {job.state}: only a job that is over can be resumed")
+    if job.state is JobState.FINISHED and job.reason == FINISHED and not figures(client, job).left:
+        raise ConfigError(f"{job.id} is finished and has nothing left: trawl jobs rerun {job.id} starts it once more")
     if crawlers is not None:
         check_size(job.id, crawlers)
     size = crawlers or job.crawlers
