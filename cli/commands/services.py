@@ -114,6 +114,7 @@ def add(
         services = Services(client)
         before = services.of(name)
         services.declare(name, record)
+    _tell_refused_places(name, record)
     if as_json:
         print_json({"service": name, **_row(name, record, "run time")})
     elif before:
@@ -121,6 +122,21 @@ def add(
     else:
         say(f"{name}: declared, {counted(record.size, 'crawler')}; trawl services check {name} says whether it can crawl")
     return 0
+
+
+def _tell_refused_places(name: str, record: ServiceRecord) -> None:
+    """Say now what the consumers would end with: where Redis may not send them, since others can write there."""
+    from redis_components.errors import ConfigError
+    from redis_components.server.signing import signing_is_on
+    from workers.consumers.places import check_place
+    from workers.process.item_targets import is_target, parse_target
+
+    for target in () if signing_is_on() else (record.consumer, *record.groups.values()):
+        if target and is_target(target):
+            try:
+                check_place(parse_target(target))
+            except ConfigError as error:
+                complain(f"{name}: its consumer will not start: {error}")
 
 
 @app.command()

@@ -109,7 +109,8 @@ def test_a_second_consumer_waits_and_what_cannot_be_kept_is_refused(
     redis_client.set(KEYS.writer(), "another|0", px=600_000)
     redis_client.rpush("books:items", '{"n":1}', "no json", "2")
     shown = json.loads(trawl("items", "books", "--json").out)["books"]
-    assert shown == {"waiting": 3, "per_s": 0, "refused": 0, "consumer": True, "declared": "", "oldest": '{"n":1}'}
+    figures = {"waiting": 3, "per_s": 0, "refused": 0, "oldest": '{"n":1}'}
+    assert shown == {**figures, "consumer": True, "declared": "", "redis": ""}
     with consumer(*to) as waiting:
         wait_until(lambda: (tmp_path / "books.jsonl").exists(), "it has begun", 60)
         redis_client.delete(KEYS.writer())
@@ -126,6 +127,11 @@ def test_a_second_consumer_waits_and_what_cannot_be_kept_is_refused(
 
 
 def test_what_cannot_be_consumed_is_one_line(trawl: Trawl, redis_client: redis.Redis) -> None:
+    declared = trawl("services", "add", "shelf", "--consumer", "jsonl:/shelf.jsonl", "--group", "a=jsonl:/a.jsonl")
+    one_line(declared, 2, "leave consumer out")
+    declared = trawl("services", "add", "shelf", "--group", "a=jsonl:/a.jsonl", "--group", "search")
+    one_line(declared, 0, "shelf: its consumer will not start: '/a.jsonl' is declared in Redis and outside of the data folder")
+    assert trawl("services", "remove", "shelf").code == 0
     one_line(trawl("consume", "boks", "--to", "jsonl:x"), 2, "did you mean 'books'?")
     one_line(trawl("consume", "books"), 2, "declares no consumer: say --to jsonl:PATH")
     one_line(trawl("consume", "books", "--to", "jsnl:x"), 2, "did you mean 'jsonl'?")
