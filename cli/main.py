@@ -13,6 +13,7 @@ database is imported when a command runs, so that `trawl --help` answers at once
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -33,6 +34,7 @@ from .views.option_words import describe_types_in_words, refusal
 from .views.output import complain, say
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
+_FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 def _version(asked: bool) -> None:
@@ -193,14 +195,18 @@ def _run(arguments: list[str]) -> int:
         )
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit):  # the latter is how typer ends when a pipe breaks
-        # `trawl export | head`: the reader has enough. What is left in the buffer must not fail again when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()  # `trawl export | head`: the reader has enough
         return DONE
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except Exception as error:
         return _complain(error)
     return code if isinstance(code, int) else DONE
+
+
+def _forget_output() -> None:
+    """What is left in the buffer must not fail again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _only(arguments: list[str]) -> str | None:
@@ -224,11 +230,17 @@ def _complain(error: Exception) -> int:
     if isinstance(error, TrawlError):
         complain(_one_line(str(error)))
         return WRONG_USE if isinstance(error, ConfigError) else FAILED
+    if isinstance(error, OSError) and error.errno in _FULL:  # `trawl export posts > file` as well as a file of the command's own
+        complain(f"{error.strerror}: what was to be written is not complete; make room, and repeat the command")
+        _forget_output()
+        return FAILED
     complain(f"internal error: {error!r}; please report it with the traceback that TRAWL_DEBUG=1 shows")
     return FAILED
 
 
 def _shows_tracebacks() -> bool:
+    if not any(name in os.environ for name in ("TRAWL_DEBUG", "TRAWL_DEBUG_FILE")):
+        return False  # nearly always; what reads variables takes longer to load than most errors to happen
     from workers.environment.variables import Tool
 
     try:

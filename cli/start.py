@@ -12,6 +12,7 @@ INTERRUPTED = 130
 def main() -> int:
     """Run the command of this process's arguments; returns the exit code."""
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))  # nothing has been started, and nothing has to be cleaned up
+    _open_what_is_closed()
     if sys.argv[1:2] == ["health"]:  # costs an orchestrator a few milliseconds, and not all commands
         from .health import main as health
 
@@ -19,4 +20,15 @@ def main() -> int:
     from .main import main as run
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    return run()
+    try:
+        return run()
+    except KeyboardInterrupt:  # in the moment when an error is told, or the audit is written
+        return INTERRUPTED
+
+
+def _open_what_is_closed() -> None:
+    """After `2>&-` there is no standard error: nothing can be told, and the next socket would get its number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number, which is `number`
+            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))

@@ -9,16 +9,21 @@ Exit code 0 if everything is stored, 1 if not or if something failed, 2 for a wr
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 
-from cli.processes.interrupts import Interrupts
+INTERRUPTED = 130
 
 
 def main() -> int:
+    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))  # while modules are loaded: nothing has been started
+    from cli.processes.interrupts import Interrupts
+
+    from .command import run
+
     interrupts = Interrupts()
     interrupts.listen()
-    from .command import run  # after the signal handlers: loading takes a while, and Ctrl-C may come
-
     return run(interrupts)
 
 

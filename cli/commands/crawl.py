@@ -230,7 +230,7 @@ def _write(result: OnceResult, output: Path) -> None:
         with output.open("w", encoding="utf-8") as file:
             file.writelines(f"{json.dumps(item, ensure_ascii=False)}\n" for item in result.kept)
     except OSError as error:
-        raise ExportError(f"cannot write {output}: {error.strerror}: name a file in a writable folder") from error
+        raise ExportError(f"cannot write {output}: {error.strerror}: name a file in a writable folder, with room") from error
     if len(result.kept) < result.items:
         complain(f"only the first {len(result.kept)} of {result.items} items came back; crawl without --worker to get all")
 

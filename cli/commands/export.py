@@ -133,7 +133,7 @@ def _opened(path: Path | None) -> Iterator[BinaryIO]:
             yield out
         draft.replace(path)
     except OSError as error:
-        raise ExportError(f"cannot write {path}: {error.strerror}: name a file in a writable folder") from error
+        raise ExportError(f"cannot write {path}: {error.strerror}: name a file in a writable folder, with room") from error
     finally:
         with suppress(OSError):  # there is none when all went well, and none where there is no folder for it
             draft.unlink()

@@ -124,7 +124,7 @@ def _check(wanted: _Wanted) -> None:
     what = "crawlers" if wanted.spider is None else wanted.spider if wanted.number is None else f"{wanted.spider}/{wanted.number}"
     there_are = ", ".join(f"{spider}/{number}" for spider, number in slot_logs()) or "none"
     near = did_you_mean(wanted.spider, {spider for spider, _ in slot_logs()}) if wanted.spider else ""
-    raise NoLogs(f"no log of {what} in {data_dir() / 'logs'}; there are: {there_are}{near}. {hint}")
+    raise NoLogs(f"no log of {what} in {data_dir() / 'logs'}; there are: {there_are}{near}{'. ' if hint else ''}{hint}")
 
 
 def _crawlers(wanted: _Wanted) -> list[CrawlerRecord]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 TICK_S = 0.1
 CONSUMERS_LOOK_S = 1.0
+INTERRUPTED = 130
 _COLOURS = {"trawl": "bold", "worker": "cyan", "beat": "magenta", "flower": "yellow", "exporter": "green"}
 # What beat starts every few seconds, and ended well: true, and of no interest to anybody.
 _ROUTINE = re.compile(
@@ -51,7 +52,8 @@ def up(
     """Start Redis, a worker with its crawlers, beat, Flower and the exporter on this machine, until Ctrl-C.
 
     Everything listens on loopback only. A process that dies is restarted. Ctrl-C stops everything in order: crawlers finish
-    their pages, and queued requests wait in `data/` for the next start; a second Ctrl-C does not wait.
+    their pages, and queued requests wait in `data/` for the next start; a second Ctrl-C does not wait. The exit code is 0
+    after Ctrl-C or SIGTERM, 1 where something did not start or did not stay up.
 
     A service that declares a consumer of its items (`consumer = "jsonl:books.jsonl"`) gets it, as a process.
 
@@ -91,6 +93,8 @@ def up(
     _say_without_sites()
     with redis_client() as client:
         size = _resize(client, fleet)
+    if interrupts.count:
+        return INTERRUPTED
     log = _Log(console(), verbose=verbose)
     _welcome(log, size, flower, exporter)
     services = Services(node_services(flower, exporter), log.line)

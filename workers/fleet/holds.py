@@ -214,9 +214,7 @@ def _known_site(site: str, *, anything: bool) -> str:
         except UnicodeError as error:
             raise ConfigError(f"site {site!r:.100} is not a valid host name: {error}") from error
     if not anything:
-        listed = ", ".join(known) or "none"
-        raise ConfigError(
-            f"unknown site {site!r}: sites in {application().site_names_place()} are {listed}; "
-            f"a host such as example.com is one, too{did_you_mean(site, known)}"
-        )
+        place = application().site_names_place()
+        listed = f"sites in {place} are {', '.join(known)}" if known else f"there is no site file in {place}"
+        raise ConfigError(f"unknown site {site!r}: {listed}; a host such as example.com is one, too{did_you_mean(site, known)}")
     return site

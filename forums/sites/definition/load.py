@@ -54,8 +54,10 @@ def site_path(name: str) -> Path:
     """The file of a site. Raises SiteError where there is none."""
     path = sites_dir() / f"{name}.toml"
     if not is_site_name(name) or not path.is_file():  # in this order: a name may be too long for a file
-        known, hint = ", ".join(site_names()) or "none", did_you_mean(name, site_names())
-        where = f"sites in {sites_dir()} are {known}; add {name!s:.100}.toml or use one of them{hint}"
+        where = f"there is no site file in {sites_dir()}; trawl sites new URL writes one"
+        if known := site_names():
+            hint = did_you_mean(name, known)
+            where = f"sites in {sites_dir()} are {', '.join(known)}; add {name!s:.100}.toml or use one of them{hint}"
         raise SiteError(f"unknown site {name!r:.100}: {where}")
     return path
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 
 import pytest
 
+from cli import start
 from cli.main import CHANGE, DATA, LOOK, RUN, SITES, main, program
 from redis_components import __version__
 
@@ -66,17 +68,49 @@ def test_no_color_turns_colours_off() -> None:
 
 
 @pytest.mark.processes
-def test_ctrl_c_while_it_is_loaded_is_no_traceback() -> None:
-    code = """
+@pytest.mark.parametrize(("program", "loaded"), [("cli.start", "typer"), ("demo.__main__", "redis")])
+def test_ctrl_c_while_it_is_loaded_is_no_traceback(program: str, loaded: str) -> None:
+    code = f"""
 import builtins, os, signal
 load = builtins.__import__
 def slow(name, *rest):
-    if name == "typer":
+    if name == "{loaded}":
         os.kill(os.getpid(), signal.SIGINT)
     return load(name, *rest)
 builtins.__import__ = slow
-from cli.start import main
+from {program} import main
 raise SystemExit(main())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_ctrl_c_while_an_error_is_told_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(error: Exception) -> int:
+        raise KeyboardInterrupt from error
+
+    monkeypatch.setattr("cli.main._complain", interrupted)
+    monkeypatch.setattr(sys, "argv", ["trawl", "no-such-command"])
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        assert start.main() == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("where", "code", "said"),
+    [
+        (
+            ">/dev/full",
+            1,
+            "trawl: No space left on device: what was to be written is not complete; make room, and repeat the command\n",
+        ),
+        ("<&- >&-", 0, ""),
+    ],
+)
+def test_an_output_that_takes_nothing_is_no_internal_error(where: str, code: int, said: str) -> None:
+    program = f"exec {sys.executable} -c 'from cli.start import main; raise SystemExit(main())' --version {where}"
+    done = subprocess.run(["bash", "-c", program], stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (code, said)

@@ -198,6 +198,11 @@ def test_an_unknown_site_is_answered_with_those_that_exist(folder: Path, name: s
         load_site(name)
 
 
+def test_an_unknown_site_in_an_empty_folder_is_answered_with_what_to_do(folder: Path) -> None:
+    with pytest.raises(SiteError, match=r"unknown site 'nope': there is no site file in .*; trawl sites new URL writes one"):
+        load_site("nope")
+
+
 def test_a_slip_in_a_file_that_is_crawled_costs_no_request(
     folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
