@@ -67,7 +67,8 @@ LABEL org.opencontainers.image.title="trawl" \
       org.opencontainers.image.licenses="MIT" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$REVISION"
-USER trawl
+# By number: Kubernetes cannot tell from a name that it is not root.
+USER 10001:10001
 # Of the command below. Another role has another argument: docker-compose.yml has one for each service.
 HEALTHCHECK --interval=30s --timeout=10s --start-period=60s CMD ["python", "-I", "-S", "/app/health.py", "/dev/shm/trawl/worker"]
 CMD ["celery", "-A", "tasks", "worker"]

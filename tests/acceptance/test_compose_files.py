@@ -264,8 +264,8 @@ def test_the_image_installs_what_is_pinned_and_runs_without_root() -> None:
     assert all("--no-compile" in words for words in of_image), "only what is imported gets bytecode: packaging/bytecode.py"
     assert any("--require-hashes -r locked.txt" in words for words in of_image), "tests/unit/deploy says what is locked"
     users = [rest for name, rest in final if name == "USER"]
-    assert users == ["trawl"]
-    assert final.index(("USER", "trawl")) > max(place for place, (name, _) in enumerate(final) if name in ("RUN", "COPY"))
+    assert users == ["10001:10001"], "a number: Kubernetes cannot tell from a name that it is not root"
+    assert final.index(("USER", "10001:10001")) > max(place for place, (name, _) in enumerate(final) if name in ("RUN", "COPY"))
     assert base[0][1].startswith("python:3.")
     assert final[:2] == [("FROM", "scratch"), ("COPY", "--from=base / /")], "what was removed from the base is not in a layer"
 
