@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import textwrap
 import time
 from dataclasses import dataclass
 
@@ -55,7 +56,11 @@ def page(rows: list[Row]) -> str:
     """The whole page."""
     of = {kind: [row for row in rows if row.kind == kind] for kind in ("up", "compared", "panels", "fault", "rest", "swarm")}
     parts = (_head(of["up"], of["compared"] + of["panels"]), _faults(of["fault"]), _swarm(of["swarm"]), _rest(of["rest"]))
-    return "\n".join(line for part in parts for line in part)
+    return "\n".join(_wrapped(line) for part in parts for line in part)
+
+
+def _wrapped(line: str) -> str:
+    return line if line.startswith("|") else textwrap.fill(line, 120, subsequent_indent="  " * line.startswith("- "))
 
 
 def _head(up: list[Row], compared: list[Row]) -> list[str]:
@@ -93,7 +98,7 @@ def _faults(rows: list[Row]) -> list[str]:
         "|---|---|---|---|---|---|---|",
         *(
             f"| {row.name} | {f'{row.seconds:.1f}' if row.seconds else 'not within 240'} | {row.reduced_s:.0f} "
-            f"| {row.without_s:.0f} | {row.pages} | {row.compared} | {row.said} |"
+            f"| {row.without_s:.0f} | {row.pages} | {row.compared or 'not compared'} | {row.said} |"
             for row in rows
         ),
         "",
