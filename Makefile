@@ -32,7 +32,7 @@ demo: $(STAMP) ## Watch the whole system work on a living forum (KEEP=1 leaves i
 lint: $(TOOLS) ## Style, types and layers
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check .
-	@$(BIN)/mypy
+	@$(BIN)/mypy -n 2
 	@$(BIN)/lint-imports --no-logo
 
 $(OTEL): $(TOOLS) # the packages of the extra `otel`, apart: redis-py loads them in every process that can import them

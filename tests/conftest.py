@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -92,7 +93,20 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_wheels\.py::test_a_celery_application_of_others
       | test_secrets_of_one_site\.py::test_(a_place_that_is_also_allowed|a_cookie_that_a_site_sets)
       | test_private_addresses\.py::test_(a_site_file_or_the_operator|a_redirect_to_a_private_name)
-      | test_exporter_process\.py::test_(it_starts_before|without_a_url|a_wrong_redis_url)""",
+      | test_exporter_process\.py::test_(it_starts_before|without_a_url|a_wrong_redis_url)
+      | test_chaos\.py::test_whatever_dies
+      | test_demo\.py::test_on_a_terminal_there_is_a_live_screen
+      | test_scheduler_crawl\.py::test_sigterm_in_the_middle
+      | test_scrapy_redis_project\.py::test_the_project_gives_the_same
+      | test_service_redis\.py::test_a_project_that_names_no_(redis|namespace)
+      | test_service_keys\.py::test_what_it_gave_up
+      | test_politeness\.py::test_(a_quota_is_what|no_more_requests_are_open)
+      | test_deaths\.py::.*\[memory\ over\ its\ hard\ limit\]
+      | test_what_crawlers_say\.py::test_a_worker_whose_terminal
+      | test_migrate\.py::test_an_import_that_is_killed
+      | test_migrations\.py::test_several_processes.*\[postgresql\]
+      | test_scheduler_bad_input\.py::test_a_start_task_that_cannot_be_read.*\[(\\xff|\{"url":\ null)
+      | test_acl_roles\.py::test_a_crawler_with_its_own_user""",
     re.VERBOSE,
 )
 
@@ -105,6 +119,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
+    gc.set_threshold(10_000, 20, 20)  # the default, 700, costs a tenth of the tests that start no process
     cache = getattr(config, "cache", None)
     if cache is None:
         return
@@ -131,6 +146,13 @@ def _compile_tests() -> None:
     ]
     for one in running:
         one.wait()  # what fails to compile is said by the workers
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What is collected stays to the end: the collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

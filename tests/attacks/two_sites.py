@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from forums.records.start_tasks import ForumTask, PostTask, encode
 from forums.spiders.forum_detail import ForumDetailSpider
 from redis_components.keys import CrawlKeys
 from redis_components.queue import PriorityQueue
+from tests.support.scrapy_command import crawl_command
 from tests.support.watched_site import Page, WatchedSite
 
 ROOT = Path(__file__).parents[2]
@@ -185,4 +185,4 @@ class TwoSites:
 
 def _command(spider: str, settings: Mapping[str, object]) -> list[str]:
     options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
-    return [sys.executable, "-W", "error", "-m", "scrapy", "crawl", spider, *options]
+    return crawl_command(spider, *options)

@@ -6,7 +6,6 @@ import json
 import os
 import pickle
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,6 +20,7 @@ from forums.records.start_tasks import PostTask, encode
 from forums.spiders.forum_detail import ForumDetailSpider
 from redis_components.keys import CrawlKeys
 from redis_components.queue import PriorityQueue
+from tests.support.scrapy_command import crawl_command
 
 ROOT = Path(__file__).parents[2]
 KEYS = CrawlKeys.for_spider("forum_detail")
@@ -57,7 +57,7 @@ def private() -> Iterator[Private]:
 def crawl(redis_url: str, forum: str) -> str:
     """Run the fleet's detail spider until the crawl is idle; returns its log."""
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "scrapy", "crawl", "forum_detail", "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1"],
+        crawl_command("forum_detail", "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1"),
         cwd=ROOT,
         env={
             **os.environ,
@@ -136,7 +136,7 @@ def test_another_place_that_the_site_file_allows_is_fetched(
     queue = PriorityQueue(redis_client, spider, "%(spider)s:requests")
     queue.push(Request(f"{private.url}/allowed", callback=spider.parse_thread))
     subprocess.run(
-        [sys.executable, "-m", "scrapy", "crawl", "forum_detail", "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1"],
+        crawl_command("forum_detail", "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1"),
         cwd=ROOT,
         env={**os.environ, "TRAWL_REDIS_URL": redis_url, "TRAWL_SITES_DIR": str(tmp_path)},
         capture_output=True,

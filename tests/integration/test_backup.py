@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tarfile
 from contextlib import closing
 from pathlib import Path
@@ -24,6 +23,7 @@ from redis_components.crawl_admin.inspector import snapshot
 from redis_components.keys import CrawlKeys, FleetKeys, limits_key
 from tests.support.contents import contents
 from tests.support.processes import wait_until
+from tests.support.scrapy_command import crawl_command
 from tests.support.trawl_command import Trawl, commands, one_line
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ def trawl(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
 
 def crawlers(redis_url: str, forum: ForumProcess) -> list[subprocess.Popen[bytes]]:
     environment = os.environ | {"TRAWL_REDIS_URL": redis_url, "TRAWL_DEMO_URL": forum.url}
-    command = [sys.executable, "-m", "scrapy", "crawl", "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=2"]
+    command = crawl_command("-s", "MAX_IDLE_TIME_BEFORE_CLOSE=2")
     return [subprocess.Popen([*command, spider], cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) for spider in SERVICES]
 
 

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from redis_components.keys import CrawlKeys
 from tests.integration.test_pages_login import Browser
 from tests.support.demo_sites import declare
 from tests.support.fleet import ROOT
+from tests.support.scrapy_command import crawl_command
 from tests.support.watched_site import Page, WatchedSite
 from workers.crawler.sign_requests import SignRequests
 from workers.process.bot_identity import DIRECTORY, HEADERS, BotIdentity, bot_identity, new_key
@@ -79,7 +79,7 @@ def test_every_request_of_a_crawl_and_of_a_visit_is_signed_for_the_host_that_get
         site.pages["/moved"] = Page({"threads": [], "pages": 1})
         declare(tmp_path, "site", site.url)
         redis_client.rpush(CrawlKeys.for_spider("forum_list").start_tasks(), encode(ForumTask(site="site", forum="f1")))
-        command = [sys.executable, "-W", "error", "-m", "scrapy", "crawl", "forum_list", "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1"]
+        command = crawl_command("forum_list", "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1")
         environment = {**os.environ, "TRAWL_REDIS_URL": redis_url}
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=90, check=False)
         assert done.returncode == 0, done.stderr

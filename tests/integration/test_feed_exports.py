@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import redis
@@ -15,6 +14,7 @@ from demo.forum.process import ForumProcess
 from forums.records.start_tasks import PostTask, encode
 from forums.storage import Comment, Post, parse
 from redis_components.keys import CrawlKeys
+from tests.support.scrapy_command import crawl_command
 
 ROOT = Path(__file__).parents[2]
 DETAILS = CrawlKeys.for_spider("forum_detail")
@@ -30,7 +30,7 @@ def test_feeds_have_the_items_of_the_stream(redis_url: str, redis_client: redis.
         for thread in forum.truth()["posts"]:
             redis_client.rpush(DETAILS.start_tasks(), encode(PostTask(site="demo", post=thread, forum="f1")))
         ended = subprocess.run(
-            [sys.executable, "-W", "error", "-m", "scrapy", "crawl", "forum_detail", *settings],
+            crawl_command("forum_detail", *settings),
             cwd=ROOT,
             env=os.environ
             | {"TRAWL_REDIS_URL": redis_url, "TRAWL_DEMO_URL": forum.url, "TRAWL_SITES_DIR": str(ROOT / "demo" / "sites")},

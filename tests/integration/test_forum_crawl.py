@@ -6,7 +6,6 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +25,7 @@ from forums.writer.store import store
 from redis_components.crawl_admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
 from tests.support.processes import wait_until
+from tests.support.scrapy_command import crawl_command
 
 ROOT = Path(__file__).parents[2]
 LISTS, DETAILS = (CrawlKeys.for_spider(spider) for spider in ("forum_list", "forum_detail"))
@@ -41,7 +41,7 @@ def crawl(redis_url: str, forum: ForumProcess, *spiders: str, **more: str) -> No
         "TRAWL_SITES_DIR": str(ROOT / "demo" / "sites"),
     }
     for spider in spiders:  # one after the other: one that starts before there is work for it is idle, and ends
-        command = [sys.executable, "-W", "error", "-m", "scrapy", "crawl", spider, "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=2"]
+        command = crawl_command(spider, "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=2")
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=180, check=False)
         assert done.returncode == 0, done.stderr
 

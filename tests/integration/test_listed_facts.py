@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from forums.storage import Database, forums, posts
 from forums.writer.store import store
 from tests.support.demo_sites import declare
 from tests.support.fleet import ROOT
+from tests.support.scrapy_command import crawl_command
 
 NAMES = '\n[names]\nf1 = "News"\nf2 = "帮助"\n'
 
@@ -37,7 +37,7 @@ def test_what_only_the_list_knows_is_in_the_database(
         path.write_text(f"{before}[pages.thread.fields]{thread}{NAMES}")
         assert set(seed(redis_client, site="site").values()) == {SEEDED}
         for spider in ("forum_list", "forum_detail"):
-            command = [sys.executable, "-W", "error", "-m", "scrapy", "crawl", spider, "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=2"]
+            command = crawl_command(spider, "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=2")
             environment = {**os.environ, "TRAWL_REDIS_URL": redis_url}
             done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
             assert done.returncode == 0, done.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.server
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from redis_components.crawl_admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
 from tests.support.demo_sites import declare
 from tests.support.processes import wait_until
+from tests.support.scrapy_command import crawl_command
 
 ROOT = Path(__file__).parents[2]
 KEYS = CrawlKeys.for_spider("forum_detail")
@@ -71,7 +71,7 @@ def test_a_site_that_never_answers_keeps_to_its_places_and_holds_back_no_other_s
             path = declare(tmp_path / "sites", name, url)
             path.write_text(path.read_text().replace("concurrency = 32", "concurrency = 4"))
         redis_client.rpush(KEYS.start_tasks(), *(encode(PostTask(site="a", post=f"a{number}")) for number in range(200)))
-        command = [sys.executable, "-W", "error", "-m", "scrapy", "crawl", "forum_detail"]
+        command = crawl_command("forum_detail")
         with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=log) as crawler:
             try:
                 wait_until(lambda: len(asked) >= 4, lambda: f"the first site is asked: {(tmp_path / 'log').read_text()}", 60)

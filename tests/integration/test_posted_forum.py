@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from forums.writer.store import store
 from redis_components.keys import CrawlKeys
 from tests.support.fleet import ROOT
 from tests.support.posted_forum import SITE, PostedForum, posted_forum
+from tests.support.scrapy_command import crawl_command
 
 LISTS = CrawlKeys.for_spider("forum_list")
 
@@ -33,7 +33,7 @@ class Crawl:
         """The requests that the site saw meanwhile."""
         self._forum.asked.clear()
         for spider in spiders:
-            command = [sys.executable, "-W", "error", "-m", "scrapy", "crawl", spider, "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1"]
+            command = crawl_command(spider, "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1")
             environment = {**os.environ, "TRAWL_REDIS_URL": self._url}
             done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=90, check=False)
             assert done.returncode == 0, done.stderr

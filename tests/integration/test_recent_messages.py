@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from redis_components.keys import CrawlKeys
 from tests.support.demo_sites import RECENT_PAGE, declare
 from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
+from tests.support.scrapy_command import crawl_command
 
 LISTS, DETAILS = (CrawlKeys.for_spider(spider) for spider in ("forum_list", "forum_detail"))
 LOOK = ForumTask(site="site", forum=RECENT, mode="recent")
@@ -44,7 +44,7 @@ class Crawl:
             self.client.rpush(LISTS.start_tasks(), *map(encode, tasks))
         environment = {**os.environ, "TRAWL_REDIS_URL": self.url}
         for spider in spiders:  # one after the other: nothing that a list sees is being read meanwhile
-            command = [sys.executable, "-W", "error", "-m", "scrapy", "crawl", spider, "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1"]
+            command = crawl_command(spider, "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1")
             done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=90, check=False)
             assert done.returncode == 0, done.stderr
             store(self.client, ["forum_list", "forum_detail"])

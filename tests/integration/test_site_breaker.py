@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +29,7 @@ from redis_components.fleet.holds import FleetHolds
 from redis_components.keys import CrawlKeys
 from tests.support.demo_sites import declare
 from tests.support.processes import stays, wait_until
+from tests.support.scrapy_command import crawl_command
 
 ROOT = Path(__file__).parents[2]
 SPIDERS = ("forum_list", "forum_detail")
@@ -54,7 +54,7 @@ def crawlers(redis_url: str, folder: Path) -> Iterator[Callable[[], str]]:
     processes = []
     for spider, log in zip(SPIDERS, logs, strict=True):
         with log.open("wb") as out:
-            command = [sys.executable, "-W", "error", "-m", "scrapy", "crawl", spider]
+            command = crawl_command(spider)
             processes.append(subprocess.Popen(command, cwd=ROOT, env=environment, stderr=out))
     try:
         yield lambda: "\n".join(log.read_text()[-3000:] for log in logs)

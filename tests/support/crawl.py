@@ -19,6 +19,7 @@ from redis_components.connection import get_redis
 from redis_components.crawl_admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
 from tests.support.processes import wait_until
+from tests.support.scrapy_command import crawl_command
 
 ROOT = Path(__file__).parents[2]
 
@@ -58,7 +59,7 @@ class Crawl:
         }
         with (self.folder / f"crawler-{len(self.processes)}.log").open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-W", "error", "-m", "scrapy", "crawl", self.spider, *arguments, *options],
+                crawl_command(self.spider, *arguments, *options),
                 cwd=ROOT,
                 env=environment,
                 stdout=log,
