@@ -48,26 +48,28 @@ def status(
 def look() -> tuple[Overview, str] | None:
     """The fleet and the name of its Redis; None when no Redis runs that could know one."""
     from cli.access.redis import redis_client, running_url
-    from forums.overview import OverviewReader
-    from redis_components.server.url import masked
 
     url = running_url()
     if url is None:
         return None
+    from forums.overview import OverviewReader
+    from redis_components.server.url import masked
+
     with redis_client(url) as client:
         return OverviewReader(client).read(), masked(url)
 
 
 def _show(seen: tuple[Overview, str] | None, as_json: bool, *, everything: bool = False) -> int:
     """Print it; the exit code."""
-    from cli.views.fleet_json import overview_json
-    from cli.views.fleet_screen import FleetScreen
     from cli.views.output import console, print_json
-    from forums.overview import problems
 
     if seen is None:
         print_json({"running": False}) if as_json else say(NOTHING)
         return ATTENTION
+    from cli.views.fleet_json import overview_json
+    from cli.views.fleet_screen import FleetScreen
+    from forums.overview import problems
+
     view, name = seen
     if as_json:
         print_json({"running": True, "redis": name, **overview_json(view)})
