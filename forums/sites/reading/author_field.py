@@ -24,14 +24,22 @@ _BY_WORDS = (
 )
 _VERB = re.compile(
     r"(?:posted|written|started|asked|answered|replied|commented|submitted|sent|created|published|updated|edited|date|geschrieben|"
-    r"verfasst|erstellt|gepostet|beantwortet|publié|posté|répondu|escrito|publicado|enviado|inviato|scritto|geplaatst)",
+    r"verfasst|erstellt|gepostet|beantwortet|publié|posté|répondu|escrito|publicado|enviado|inviato|scritto|geplaatst|"
+    r"发表于|發表於|发布于|楼主|樓主|作者|написал|опубликовано|投稿日?|작성일?)",
     re.IGNORECASE,
 )
 _BY = re.compile(_BY_WORDS + r"(?:\s*[:：]\s*|\s+)", re.IGNORECASE)
+_ENDS_BY = re.compile(r"\s(?:by|von|par|por|da|door|av|af|przez|от)\s*[:：]?$", re.IGNORECASE)
 _BEFORE_NAME = re.compile(_BY_WORDS + r"\s*[:：]?$", re.IGNORECASE)
 _SAYS = re.compile(
-    r"\s*(?:says?|said|wrote|writes|schrieb|schreibt|sagt|a écrit|dice|dijo|escribió|пишет|написал\w*|:)\s*:?$", re.IGNORECASE
+    r"(?:\s+(?:says?|said|wrote|writes|schrieb|schreibt|sagte?|meinte?|a écrit|écrit|a dit|dit|dice|dijo|escribió|comentó|"
+    r"disse|escreveu|comentou|scrive|ha scritto|ha detto|zegt|zei|schreef|säger|skriver|skrev|kirjoitti|sanoo|napisał\w*|"
+    r"pisze|mówi|napsal\w*|píše|yazdı|dedi ki|пишет|написал\w*|говорит|сказал\w*|より|说道?|說道?|写道|寫道)"
+    r"\s*(?:[:：]|…|\.{3})?|\s*[:：])\s*$",
+    re.IGNORECASE,
 )
+_HANDLE = re.compile(r"(?<=\S)\s+@[\w.-]+(?:@[\w.-]+)?$")
+_REPLY_TITLE = re.compile(r"(?:re|aw|antw(?:ort)?|sv|vs|odp|ответ|回[复覆]|답글)\s?(?:\[\d+\])?[:：]", re.IGNORECASE)
 _MAIL = re.compile(r"\s*[<(\[]?[^\s<>()@]+(?:@|\(at\)| at )[^\s<>()@]+[>)\]]?$")
 _BEFORE_DATE = re.compile(
     rf"(?:[\s,·|:(–—-]|\b(?:{'|'.join(map(re.escape, WEEKDAYS))}|"
@@ -45,6 +53,8 @@ _MOST_LABELLED = 0.6  # of the blocks
 _REPLY = re.compile(r"in-?repl|reply-?(?:to|author|name|user)|replied|parent-?author", re.IGNORECASE)
 _AROUND = " :,·|•-–—(@"  # a name
 _FIRST_TEXTS = 8  # of a block
+_TITLES = frozenset({"h1", "h2", "h3", "title"})
+_TITLE = re.compile(r"subject|title", re.IGNORECASE)
 _NOBODY = re.compile(
     r"anon(?:ymous|yme?|imo|ym)?|guest|gast|invité|invitado|ospite|гость|аноним|nobody|匿名(?:用户|さん)?|"
     r"名無し(?:さん)?|익명",
@@ -135,7 +145,7 @@ def _labelled(texts: list[str], k: int) -> str | None:
 def name_of(paths: BlockPaths, i: int) -> str:
     """The name in an author's element, without `by` and `says:`."""
     text = paths.label(i)
-    return _SAYS.sub("", _BY.sub("", text)).strip(_AROUND) or text
+    return _HANDLE.sub("", _SAYS.sub("", _BY.sub("", text)).strip(_AROUND)) or text
 
 
 def profile_of(paths: BlockPaths, i: int) -> str | None:
@@ -170,9 +180,13 @@ def _score(paths: BlockPaths, place: Place) -> float:
     if sum(paths.has_letters(i) for i in sample) < 0.8 * len(sample):
         return 0.0
     strings = [paths.label(i).strip(_AROUND) for i in elements]
+    if _are_no_names(strings):
+        return 0.0
     distinct = len({text.lower() for text in strings})
     if distinct == 1 and _NOBODY.fullmatch(strings[0]):
         return 0.5 * paths.presence(place)
+    if not known and paths.count == 1:  # nothing to compare with
+        return _NEARLY_SURE if any(_may_sign(paths, i) for i in elements) else 0.0
     if not known:
         return _name_score(paths, place, elements, strings)
     if distinct == 1 and len(strings) > 3 and not linked == hinted == 1:
@@ -185,6 +199,12 @@ def _score(paths: BlockPaths, place: Place) -> float:
     score -= 0.5 * any(_REPLY.search(paths.names(i) + paths.names(tree.parent[i])) for i in sample)
     score -= 0.6 * sum(_is_mention(paths, i) for i in sample) / len(sample)
     return score - 0.02 * min(5, place.count / len(place.first) - 1)
+
+
+def _are_no_names(strings: list[str]) -> bool:
+    """Whether they say what was done (`answered`), or repeat the title of what they answer (`Re: Lamps`)."""
+    titles = sum(bool(_REPLY_TITLE.match(text)) for text in strings)
+    return 2 * titles >= len(strings) or all(_VERB.fullmatch(text) for text in strings)
 
 
 def _is_mention(paths: BlockPaths, i: int) -> bool:
@@ -215,12 +235,23 @@ def _name_score(paths: BlockPaths, place: Place, elements: list[int], strings: l
     for number, i in place.first.items():
         block = paths.blocks[number]
         depth += (i - block.start) / max(1, block.end - block.start)
-    headed = sum(_heads_date(paths, i) or _stands_before_date(paths, i) for i in elements[:6]) / len(elements[:6])
+    headed = sum(_names_date(paths, i) for i in elements[:6]) / len(elements[:6])
     score = 0.2 + 0.2 * headed + 0.1 * (distinct < len(strings)) + 0.1 * paths.presence(place) - 0.1 * min(words, 3)
     score -= 0.2 * depth / len(place.first)
     score += 0.12 * (paths.tree.tag[elements[0]] in _STANDING_OUT) + 0.15 * all(_SAYS.search(text) for text in strings)
     score -= 0.15 * any(class_words.says_meta(paths.names(i)) for i in elements[:4])
     return score + 0.35 * _quoted_names(paths, set(strings))
+
+
+def _may_sign(paths: BlockPaths, i: int) -> bool:
+    """Whether an element is a name before a date, and neither a title nor a label (`Joined: 2014`)."""
+    text = paths.string(i)
+    titled = paths.tree.tag[i] in _TITLES or _TITLE.search(paths.names(i))
+    return len(text) <= _SHORT_NAME and not titled and not text.endswith((":", "：")) and _names_date(paths, i)
+
+
+def _names_date(paths: BlockPaths, i: int) -> bool:
+    return _heads_date(paths, i) or _stands_before_date(paths, i)
 
 
 def _heads_date(paths: BlockPaths, i: int) -> bool:
@@ -262,10 +293,13 @@ def _is_linked(paths: BlockPaths, i: int) -> bool:
 
 
 def _stands_after_by(paths: BlockPaths, i: int) -> bool:
-    """Whether the text right before an element is `by`, `Posted by` or `作者：`."""
+    """Whether the text right before an element is `by`, `Posted by`, `作者：` or `3 March 2019 by`."""
     tree = paths.tree
     before = tree.first_text[i] - 1
-    return before >= 0 and len(tree.texts[before]) <= LONGEST and bool(_BEFORE_NAME.match(tree.texts[before].strip()))
+    if before < 0 or len(tree.texts[before]) > LONGEST:
+        return False
+    text = tree.texts[before].strip()
+    return bool(_BEFORE_NAME.match(text) or (_ENDS_BY.search(text) and tree.owner[before] in paths.marks.dates))
 
 
 def _made_otherwise(paths: BlockPaths, number: int, signs: Counter[int], *, headed: bool) -> int | None:

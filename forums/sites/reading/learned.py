@@ -89,12 +89,25 @@ def _only_posts(fields: Fields) -> BlockSet | None:
         for n in range(count)
         if missing[n] == 2 or (fields.author(n) or "").lower() in _ADVERTISERS or (missing[n] and blocks[n].inner)
     }
+    out |= _only_links(tree, fields)
     if missing.count(0) < 0.75 * (count - len(out)):
         out = set()
     signs = [tree.sign[block.start] for block in blocks]
     if count > 2 and signs[0] not in signs[1:] and not is_post(fields):
         out.add(0)
     return without(tree, fields.found, out) if out and count - len(out) > 1 else None
+
+
+def _only_links(tree: PageTree, fields: Fields) -> set[int]:
+    """Blocks whose text is a link and nothing more, made otherwise than all that have a text: similar threads below the posts."""
+    sizes = [size_of(fields.paths, body) for body in fields.bodies]
+    signs = [tree.sign[block.start] for block in fields.found.blocks]
+    with_text = {sign for sign, size in zip(signs, sizes, strict=True) if size}
+    return {
+        number
+        for number, (sign, size) in enumerate(zip(signs, sizes, strict=True))
+        if not size and sign not in with_text and fields.bodies[number].root is not None
+    }
 
 
 def _best(read: list[Fields]) -> Fields:

@@ -1,90 +1,117 @@
-"""The post of a thread without answers: nothing repeats, so it is the text that its class calls one, next to a name and a date,
-on a page that speaks of replies.
+"""The post of a thread without answers: nothing repeats, so it is the text that its class calls one, or that holds most of the
+page's words, next to a name and a date, on a page that speaks of replies.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 from . import class_words
+from .block_fields import posts_of, read_fields
 from .page_tree import PageTree
 from .post_calendar import Calendar
 from .post_marks import Marks
 from .records import SeenPost
+from .repeated_blocks import Block, BlockSet
 
 _LEVELS = 6  # of elements around the text, that hold its author and date
 _SHARE = 0.4  # of the page's words outside of links, that are the post's
 _LEAST = 20  # characters
 _A_DAY = 3  # precision of a date
-_LONGEST_NAME = 60
 _LONGEST_CUE = 60
+_MOST_AROUND = 600  # characters about the author, and buttons
 _TEXT_PROPERTIES = frozenset({"text", "articleBody"})
+_IN_TEXT = frozenset({"p", "b", "i", "em", "strong", "a", "span", "font", "u", "blockquote", "ul", "ol", "li", "pre", "code"})
 _REPLIES = re.compile(
     r"\brepl(?:y|ies|ied)\b|\banswers?\b|\brespon(?:d|ses?)\b|antwort|répon|respuesta|respond|risp(?:ondi|ost)|resposta|"
     r"reageer|reactie|\bsvar|odpowied|odpověd|ответ|відпов|yanıt|cevap|回复|回覆|回應|回帖|跟帖|返信|レス|답글|댓글|"
     r"trả lời|balas",
     re.IGNORECASE,
 )
+_OF_A_THREAD = re.compile(
+    r"thread|topic|forum|comment|reply|quote|discuss|message|question|answer|beitrag|thema|(?:^|[^a-z])(?:post|msg)",
+    re.IGNORECASE,
+)
+_LEAST_CUES = 3  # elements whose class, id or address speaks of posts
 
 
 def lone_post(tree: PageTree, marks: Marks, calendar: Calendar) -> SeenPost | None:
     """The only post of a page; None where the page does not look like a thread."""
     body = _body(tree)
-    if body is None or not any(len(text) <= _LONGEST_CUE and _REPLIES.search(text) for text in tree.texts):
+    if body is None:
         return None
     dates = [i for i, date in marks.dates.items() if date.precision >= _A_DAY]
+    if not dates or not _speaks_of_replies(tree):
+        return None
     around = body
+    most = _size(tree, body) + _MOST_AROUND
+    words = max(1, tree.chars[-1] - tree.link_chars[-1])
     for _ in range(_LEVELS):
-        around = tree.parent[around]
-        if around < 0:
+        if not _holds(tree, dates, around):
+            around = tree.parent[around]
+        if around < 0 or _size(tree, around) > most:
             return None
-        author, date = _nearest(tree, marks.authors, around, body), _nearest(tree, dates, around, body)
-        if author is not None and date is not None:
-            break
-    else:
+        post = _read(tree, marks, calendar, around, words)
+        if post is not None:
+            return post
+        around = tree.parent[around]
+    return None
+
+
+def _read(tree: PageTree, marks: Marks, calendar: Calendar, around: int, words: int) -> SeenPost | None:
+    """The post in an element, where it has a text, an author and a date."""
+    block = Block(around, tree.end[around], (tree.first_text[around], tree.last_text[around]))
+    fields = read_fields(tree, marks, BlockSet([block], 1.0, "alone", 1.0, 1.0), calendar, words)
+    if not fields.dates.elements or fields.author(0) is None:
         return None
-    (published,) = calendar.read([marks.dates[date]])
-    if published is None:
-        return None
-    href = tree.attributes[author].get("href")
-    return SeenPost(
-        text=tree.joined(tree.first_text[body], tree.last_text[body], []),
-        author=tree.string(author),
-        author_url=href if href and class_words.is_profile_link(href) else None,
-        published=published,
-    )
+    (post,) = posts_of(fields, calendar)
+    return post if len(post.text) >= _LEAST else None
+
+
+def _speaks_of_replies(tree: PageTree) -> bool:
+    """Whether a button or a line speaks of replies, or names of classes and addresses of posts."""
+    if any(len(text) <= _LONGEST_CUE and _REPLIES.search(text) for text in tree.texts):
+        return True
+    cues = 0
+    for attributes in tree.attributes:
+        if attributes:
+            named = (attributes.get(name) for name in ("class", "id", "href"))
+            cues += any(value and _OF_A_THREAD.search(value) for value in named)
+            if cues >= _LEAST_CUES:
+                return True
+    return False
 
 
 def _body(tree: PageTree) -> int | None:
-    """The element with the most words of those whose class or property says that it holds a text."""
+    """The element with the most words of those whose class or property says that it holds a text, else of all."""
+    least = max(_LEAST, _SHARE * (tree.chars[-1] - tree.link_chars[-1]))
     best, most = None, 0
     for i, attributes in enumerate(tree.attributes):
         if not attributes:
             continue
         names = f"{attributes.get('class', '')} {attributes.get('id', '')}"
         if class_words.says_body(names) or attributes.get("itemprop") in _TEXT_PROPERTIES:
-            size = _words(tree, i)
+            size = _size(tree, i)
             if size >= most:  # the inner one of two that hold the same
                 best, most = i, size
-    whole = tree.chars[-1] - tree.link_chars[-1]
-    return best if best is not None and most >= max(_LEAST, _SHARE * whole) else None
+    if best is not None and most >= least:
+        return best
+    held: Counter[int] = Counter()
+    for k, text in enumerate(tree.texts):
+        i = tree.owner[k]
+        while tree.tag[i] in _IN_TEXT and tree.parent[i] >= 0:
+            i = tree.parent[i]
+        held[i] += len(text)
+    best, most = max(held.items(), key=lambda one: one[1], default=(None, 0))
+    return best if most >= least else None
 
 
-def _words(tree: PageTree, i: int) -> int:
+def _size(tree: PageTree, i: int) -> int:
     start, end = tree.first_text[i], tree.last_text[i]
     return tree.chars[end] - tree.chars[start] - (tree.link_chars[end] - tree.link_chars[start])
 
 
-def _nearest(tree: PageTree, elements: Iterable[int], around: int, body: int) -> int | None:
-    """Of elements within `around` the last one before the body, else the first one behind it."""
-    outside = [
-        i
-        for i in elements
-        if around <= i < tree.end[around]
-        and not body <= i < tree.end[body]
-        and not i <= body < tree.end[i]
-        and 0 < tree.size(i) <= 2 * _LONGEST_NAME
-    ]
-    before = [i for i in outside if i < body]
-    return max(before) if before else min(outside, default=None)
+def _holds(tree: PageTree, elements: Iterable[int], around: int) -> bool:
+    return any(around <= i < tree.end[around] for i in elements)

@@ -38,6 +38,7 @@ _CLOSE = 0.9  # of the best grade
 _EXACT = {Reader.PROFILE: 0.4, Reader.SCHEMA_ORG: 0.5}  # of the best grade, that is enough for a complete reading
 _NEARLY_ALL = 0.9  # of the posts
 _ESCAPED = re.compile(r"<(p|div|blockquote|span|table|ul|ol)\b[^<>]*>.*</\1>", re.DOTALL | re.IGNORECASE)
+_FEW = 3  # posts
 _UNLIKE = 0.4  # agreement of readers whose texts are not the same
 
 
@@ -70,8 +71,12 @@ def read_page(html: str, url: str, *, now: datetime | None = None, profiles: boo
     grades = {reader: grade(posts, words) for reader, posts in found.items() if posts}
     if learned is not None:
         grades[Reader.LEARNED] = min(grades.get(Reader.LEARNED, 0.0), learned.quality)
-    if not grades and marks is not None and (alone := lone_post(tree, marks, calendar)) is not None:
-        found[Reader.LEARNED], grades[Reader.LEARNED] = (alone,), _ALONE
+    if (
+        marks is not None
+        and all(_is_doubtful(found[reader]) for reader in grades)
+        and (alone := lone_post(tree, marks, calendar)) is not None
+    ):
+        found, grades = {Reader.LEARNED: (alone,)}, {Reader.LEARNED: _ALONE}
     reader = _best(grades, found)
     best = (found[reader], grades[reader]) if reader else ((), 0.0)
     kind = kind_of(tree, frame, url, *best, by_profile=reader is Reader.PROFILE)
@@ -115,6 +120,11 @@ def _is_enough(found: dict[Reader, tuple[SeenPost, ...]], tree: PageTree, words:
     if len(marked) == len(posts) and agreement(posts, marked) >= _NEARLY_ALL:
         return True
     return has_all_posts(posts, tree, words)
+
+
+def _is_doubtful(posts: tuple[SeenPost, ...]) -> bool:
+    """Whether of a few posts no two have an author: a post and what stands around it."""
+    return len(posts) <= _FEW and sum(post.author is not None for post in posts) < 2
 
 
 def _scripts(root: Any) -> Iterable[str]:

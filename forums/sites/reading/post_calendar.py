@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 from .post_dates import Spotted
@@ -25,6 +26,14 @@ def disorder(moments: Sequence[datetime | None], now: datetime) -> float:
     return 1000.0 * ahead + steps + min(spread, 3650) / 10_000
 
 
+_YEAR_FIRST = frozenset({"ko", "ja", "zh", "hu", "lt"})
+"""Languages that write the year first, even where it has two digits."""
+
+
+def _year_first(date: Spotted) -> Spotted:
+    return replace(date, year=2000 + (date.a or 0), month=date.b, day=(date.year or 0) % 100, a=None, b=None)
+
+
 class Calendar:
     """Reads the dates of a page. `now` (aware) is when the page was made; `language` as in `<html lang>`."""
 
@@ -36,10 +45,26 @@ class Calendar:
         """The moments of dates that are written in the same form, in the order of the posts; None for what is none. Without a
         named time zone the result is as written, and called UTC.
         """
+        dates = self._with_year_first(dates)
         day_first = self._day_first([date for date in dates if date is not None and date.a is not None])
         found = [None if date is None else self._moment(date, day_first) for date in dates]
         latest = self._now + timedelta(days=2)
         return [None if one is None or one > latest else one.replace(tzinfo=UTC) for one in found]
+
+    def _with_year_first(self, dates: Sequence[Spotted | None]) -> Sequence[Spotted | None]:
+        """The dates, with the year in front where all are `26-11-20`, and stand closer to each other so, or in a language that
+        writes them so.
+        """
+        numeric = [date for date in dates if date is not None and date.a is not None]
+        if not numeric or not all(date.short for date in numeric):
+            return dates
+        turned = [_year_first(date) if date is not None and date.short else date for date in dates]
+        moments = [self._moment(date, day_first=True) for date in turned if date is not None]
+        if None in moments:
+            return dates  # a month 13
+        usual = self._disorder(numeric, self._day_first(numeric))
+        other = disorder(moments, self._now)
+        return turned if other < usual or (other == usual and self._language[:2] in _YEAR_FIRST) else dates
 
     def _day_first(self, dates: list[Spotted]) -> bool:
         """Whether the day stands before the month in `10-04-2017`."""

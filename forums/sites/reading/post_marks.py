@@ -12,6 +12,7 @@ from .page_tree import PageTree
 from .post_dates import LONGEST, Spotted, machine_date, spotted
 
 _MOST_SPACED = 500  # characters of a text with the spaces of its markup
+_LEAST_BODY = 15  # characters
 _DIGIT = re.compile(r"\d")
 _DATE_ATTRIBUTES = (
     "datetime",
@@ -37,6 +38,8 @@ class Marks:
     dates: dict[int, Spotted] = field(default_factory=dict)
     authors: list[int] = field(default_factory=list)
     ids: list[int] = field(default_factory=list)
+    bodies: list[int] = field(default_factory=list)
+    """Elements whose class says that they hold a text, and no further one of them."""
 
 
 def find_marks(tree: PageTree) -> Marks:
@@ -50,8 +53,13 @@ def find_marks(tree: PageTree) -> Marks:
         name = attributes.get("id")
         if name and name[-1].isdigit():
             marks.ids.append(i)
-        if 0 < tree.size(i) <= 60 and _is_author(attributes):
+        size = tree.size(i)
+        if 0 < size <= 60 and _is_author(attributes):
             marks.authors.append(i)
+        if size >= _LEAST_BODY and _is_body(attributes):
+            if marks.bodies and i < tree.end[marks.bodies[-1]]:
+                marks.bodies.pop()
+            marks.bodies.append(i)
     return marks
 
 
@@ -63,6 +71,11 @@ def _is_author(attributes: dict[str, str]) -> bool:
         return True
     classes = attributes.get("class")
     return bool(classes) and class_words.says_author(classes or "")
+
+
+def _is_body(attributes: dict[str, str]) -> bool:
+    classes = attributes.get("class")
+    return bool(classes) and class_words.says_body(classes or "") and not class_words.says_quote(classes or "")
 
 
 def _date_texts(tree: PageTree, marks: Marks) -> None:

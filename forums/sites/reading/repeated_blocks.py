@@ -1,7 +1,8 @@
 """Sets of blocks that may be the posts of a page: what stands around things that each post has once.
 
-A post has one date, one author, one id, each at the same place in its markup. Elements that stand at the same place (same tags
-and classes up to the third ancestor) are a group; around the members of a group the blocks are
+A post has one date, one author, one id, each at the same place in its markup, and one text, whose class may say so. Elements
+that stand at the same place (same tags and classes up to the third ancestor) are a group; around the members of a group
+the blocks are
 
 - the largest elements with one member each,
 - or, where a post is several siblings (rows of a table, `dt` and `dd`), the siblings from one member to the next,
@@ -24,6 +25,8 @@ from .post_marks import Marks
 
 _MOST_GROUPS = 60
 _MOST_MEMBERS = 2000
+_MOST_BODIES = 6
+_LEAST_TEXT = 15  # characters of a post
 _MOST_LEVELS = 12
 
 
@@ -68,11 +71,20 @@ def block_sets(tree: PageTree, marks: Marks, most: int = 5) -> list[BlockSet]:
                 continue
             seen.add(key)
             blocks = _blocks(tree, ranges, how)
+            if _is_around(tree, blocks):
+                continue
             score, alone, alike = _score(tree, blocks, words, dates, authors)
             if score > 0:
                 found.append(BlockSet(blocks, score, f"{kind} {how}", alone, alike))
     found.sort(key=lambda one: -one.score)
     return found[:most]
+
+
+def _is_around(tree: PageTree, blocks: list[Block]) -> bool:
+    """Whether most blocks that hold others have no words before them: what answers a post stands below its text."""
+    outer = [block for block in blocks if block.inner]
+    bare = sum(tree.chars[block.inner[0][0]] - tree.chars[block.texts[0]] < _LEAST_TEXT for block in outer)
+    return 2 * bare > len(outer)
 
 
 def _groups(tree: PageTree, marks: Marks) -> list[tuple[str, list[int]]]:
@@ -88,6 +100,8 @@ def _groups(tree: PageTree, marks: Marks) -> list[tuple[str, list[int]]]:
                 continue
             groups[kind, sign[i], sign[up] if up >= 0 else -1, sign[above] if above >= 0 else -1].append(i)
             groups[kind, sign[i]].append(i)
+    if 2 <= len(marks.bodies) <= _MOST_BODIES and len({(sign[i], sign[parent[i]]) for i in marks.bodies}) > 1:
+        groups["body",] = marks.bodies  # a question and its answer, each made otherwise: nothing else may repeat
     seen: set[tuple[str, tuple[int, ...]]] = set()
     found = []
     for key, members in groups.items():
@@ -136,7 +150,7 @@ def _runs(tree: PageTree, alone: Sequence[int]) -> Iterable[tuple[str, list[Rang
     last = _sibling_end(tree, starts[-1], starts[-1] + 2 * longest, tree.end[parent])
     yield "runs", [*itertools.pairwise(starts), (starts[-1], last)]
     after = tree.chars[tree.text_range((tree.end[starts[-1]], last))[1]] - tree.chars[tree.last_text[starts[-1]]]
-    if after > 15:
+    if after > _LEAST_TEXT:
         return  # what follows the last mark belongs to it: marks stand at the head of their posts
     ends = [tree.end[one] for one in starts]
     first = _first_sibling(tree, parent, starts[0], ends[0] - 2 * longest)
@@ -211,7 +225,7 @@ def _score(
     if not held:
         return 0.0, 0.0, 0.0
     share = min(1.0, held / words)
-    filled = sum(chars > 15 for chars in unlinked) / len(blocks)
+    filled = sum(chars > _LEAST_TEXT for chars in unlinked) / len(blocks)
     prose = held / max(1, sum(texts))
     date, author = _Ones(len(blocks)), _Ones(len(blocks))
     for kind, groups in ((date, dates), (author, authors)):

@@ -82,3 +82,21 @@ def test_a_name_before_its_date_in_one_element_is_the_author() -> None:
         for n, text in enumerate(WORDS)
     )
     assert [post.author for post in seen(rows).posts] == [f"name{n}" for n in range(6)]
+
+
+def test_what_was_done_and_the_title_of_a_reply_are_no_names() -> None:
+    """`answered`, in bold before the date; `Re: Humming radio` above `by ida on 3 March`."""
+    for head in (
+        '<p><strong>answered</strong> <i>{at}</i> <a href="/users/{who}">{who}</a></p>',
+        "<h3>Re: Humming radio</h3>by {who} on {at}",
+        '<p><a class="nick" href="/@{who}"><b>{who}</b> <span>@{who}@social.example</span></a> <i>{at}</i></p>',
+        '<p><b class="author">{who}</b> <i>{at}</i> <span>a écrit :</span></p>',
+        "<p><b>{who} dit :</b> <i>{at}</i></p>",
+        "<p>on {at} by <b>{who}</b></p>",
+    ):
+        names = ["ida", "walter", "may"] * 2
+        rows = "".join(
+            f'<div class="c">{head.format(who=name, at=f"2026-03-0{n + 1} 10:00")}<div class="t">{text}</div></div>'
+            for n, (name, text) in enumerate(zip(names, WORDS, strict=True))
+        )
+        assert [post.author for post in seen(rows).posts] == names, head

@@ -111,3 +111,15 @@ def test_the_half_of_a_day_in_the_words_of_its_language(text: str, hour: int | N
     date = spotted(text)
     assert date is not None
     assert (date.hour, date.minute) == (hour, 7 if hour is not None else 0)
+
+
+def test_a_year_of_two_digits_may_stand_first() -> None:
+    now = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+    dates = [spotted(text) for text in ("26-04-01 10:00", "26-04-02 08:30", "26-05-02 09:00")]
+    for language in ("ko", "en"):
+        assert [one and one.isoformat()[:10] for one in Calendar(now, language).read(dates)] == [
+            "2026-04-01", "2026-04-02", "2026-05-02",
+        ]  # fmt: skip
+    assert [one and one.date().isoformat() for one in Calendar(now, "ko").read(dates[:1])] == ["2026-04-01"]
+    american = [spotted(text) for text in ("04-05-26 10:00", "04-06-26 10:00")]
+    assert [one and one.date().isoformat() for one in Calendar(now, "en-us").read(american)] == ["2026-04-05", "2026-04-06"]

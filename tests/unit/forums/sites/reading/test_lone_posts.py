@@ -1,0 +1,70 @@
+"""`read_page`: threads of one post, where nothing repeats, and one post above what is no reply."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from forums.sites.reading.page_reader import read_page
+from forums.sites.reading.records import PageKind, SeenPage
+
+NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+WORDS = "My radio hums as soon as the lamp is on, whatever I plug it into. Has anybody cured that?"
+AT = datetime(2026, 3, 4, 10, 15, tzinfo=UTC)
+POSTS = {
+    "classes say what is what": f'<div class="post" id="post-71"><a class="user" href="/user/5">ida</a><time datetime="2026-03-04'
+    f'T10:15:00Z">in March</time><div class="postBody"><p>{WORDS}</p></div></div><div class="reply"><form></form></div>',
+    "the date stands before the name": f'<div class="thread-view"><p class="info">Posted on 2026-03-04 10:15 by <b>ida</b></p>'
+    f'<div class="thread-text">{WORDS}</div><a href="/thread/1/reply">Write</a></div>',
+    "a bold name, no classes": f"<div><b>ida</b> <i>2026-03-04 10:15</i><div>{WORDS}</div><a href='/q'>Reply</a></div>",
+}
+
+
+def seen(body: str) -> SeenPage:
+    html = f'<html><head><title>Humming radio</title></head><body><h1 class="title">Humming radio</h1>{body}</body></html>'
+    return read_page(html, "https://forum.example/t/1", now=NOW)
+
+
+@pytest.mark.parametrize("body", POSTS.values(), ids=POSTS)
+def test_a_thread_of_one_post_is_a_thread(body: str) -> None:
+    page = seen(body)
+    assert page.kind is PageKind.THREAD
+    assert [(post.author, post.published, post.text) for post in page.posts] == [("ida", AT, WORDS)]
+
+
+def test_its_id_is_read() -> None:
+    assert seen(POSTS["classes say what is what"]).posts[0].id == "71"
+
+
+def test_what_is_not_signed_or_speaks_of_no_replies_is_no_thread() -> None:
+    unsigned = f'<div class="post"><div class="postBody">{WORDS}</div><time datetime="2026-03-04T10:15:00Z"></time></div>'
+    assert seen(unsigned).kind is not PageKind.THREAD
+    article = f"<div><b>ida</b> <i>2026-03-04 10:15</i><div>{WORDS}</div></div>"
+    assert seen(article).kind is not PageKind.THREAD
+
+
+ANSWER = "Mine did that until I put a filter between the two of them."
+
+
+def test_a_question_and_its_only_answer_are_two_posts() -> None:
+    body = (
+        f'<div class="topic"><div class="head">作者 <a href="/user/ida">ida</a> <b>2026-03-04</b></div>'
+        f'<div class="topic_text">{WORDS}</div></div><div class="panel"><a href="/user/walter">walter</a> <i>2026-03-05</i>'
+        f'<section class="reply_content">{ANSWER}</section></div>'
+    )
+    assert [(post.author, post.text) for post in seen(body).posts] == [("ida", WORDS), ("walter", ANSWER)]
+
+
+def test_rows_that_are_links_below_a_question_are_no_posts() -> None:
+    def item(kind: str, who: str, text: str) -> str:
+        return (
+            f'<div class="{kind}"><div class="{kind}-content">{text}</div><span class="meta">by <a href="/user/{who}">{who}</a> '
+            "<time datetime='2026-03-04T10:15:00Z'>then</time></span></div>"
+        )
+
+    similar = "".join(item("item", f"may{n}", f'<a href="/{n}">Lamp number {n} hums</a>') for n in range(5))
+    page = seen(
+        f'<div class="a">{item("question", "ida", WORDS)}</div><div class="b">{item("answer", "walter", ANSWER)}</div>{similar}'
+    )
+    assert [(post.author, post.text) for post in page.posts] == [("ida", WORDS), ("walter", ANSWER)]
