@@ -36,15 +36,16 @@ def deploy(
         trawl versions rollback books
     """
     from cli.access.redis import redis_client
-    from workers.fleet.deploy import store
+    from workers.fleet.deploy import is_new, store
     from workers.fleet.holds import who
 
     with redis_client() as client:
-        version = store(client, service, project.expanduser().absolute(), size=size, by=who())
+        new = is_new(client, service)
+        version = store(client, service, project.expanduser().absolute(), size=0 if activate else size, by=who())
         say(f"{service}: version {version.name} of {version.project}, {version.file}")
         if not activate:
             return 0 if installed(client, service, version.name) else 1
-        return switch(client, service, version.name)
+        return switch(client, service, version.name, size=size if new else None)
 
 
 def installed(client: redis.Redis, service: str, version: str) -> bool:
@@ -81,21 +82,28 @@ def installed(client: redis.Redis, service: str, version: str) -> bool:
     return not bad
 
 
-def switch(client: redis.Redis, service: str, version: str) -> int:
-    """Give a version to the crawlers, and the one before it again where it does not go well; the exit code."""
+def switch(client: redis.Redis, service: str, version: str, *, size: int | None = None) -> int:
+    """Give a version to the crawlers, and the one before it again where it does not go well; the exit code.
+
+    `size`: of a service that has no crawlers before its first version; none of it runs with what the nodes have instead.
+    """
     from redis_components.fleet.versions import Deployments
-    from workers.fleet.deploy import blame, use
+    from workers.fleet.deploy import blame, resize, use
 
     if version and not installed(client, service, version):
         complain(f"{service} stays as it is")
         return 1
     before = Deployments(client).of(service)
     use(client, service, version)
+    if size is not None:
+        resize(client, service, size)
     if (code := _roll(client, service)) == 0:
         say(f"{service}: {_name(version)} is what its crawlers have")
         return 0
     blame(client, service, version, "its crawlers did not stay well")
     complain(f"{service}: {_name(version)} does not go well; back to {_name(before.current)}")
+    if size is not None:
+        resize(client, service, 0)
     use(client, service, before.current, previous=before.previous)
     _roll(client, service)
     return code

@@ -14,14 +14,16 @@ import scrapy
 
 from redis_components.crawl_admin.inspector import snapshot
 from redis_components.errors import ConfigError
-from redis_components.fleet.services import Services
+from redis_components.fleet.registry import Registry
+from redis_components.fleet.services import ServiceRecord, Services
 from redis_components.fleet.versions import Deployments
 from redis_components.keys import CrawlKeys
 from tests.support.plain_project import PlainFleet, plain_fleet
 from tests.support.processes import wait_until
-from workers.fleet.deploy import store
+from workers.fleet.deploy import is_new, resize, store
 from workers.fleet.environments import prepare
 from workers.fleet.project_wheel import build, settings_module
+from workers.fleet.sizes import desired_fleet
 
 SPIDER = """
 import shelf
@@ -112,6 +114,12 @@ def test_only_the_wheel_that_was_deployed_is_installed_and_its_libraries_come_fi
     said = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True, check=True).stdout
     assert said.split() == ["1.0", scrapy.__version__]
     assert Services(redis_client).of("books") is not None, "a service that was not declared is, by its first deploy"
+    assert not is_new(redis_client, "books")
+    Services(redis_client).declare("books", ServiceRecord(size=0))
+    assert is_new(redis_client, "books"), "its first deploy failed: the next one brings its size"
+    resize(redis_client, "books", 2)
+    assert not is_new(redis_client, "books")
+    assert desired_fleet(Registry(redis_client))["books"] == 2
 
 
 @pytest.mark.timeout(600)  # four deploys, each with pip and a roll

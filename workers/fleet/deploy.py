@@ -55,6 +55,18 @@ def store(client: redis.Redis, service: str, project: Path, *, size: int, by: st
     return version
 
 
+def is_new(client: redis.Redis, service: str) -> bool:
+    """Whether its first version is still to come: nobody has declared it, or only a first deploy that failed has."""
+    known, declared = Deployments(client).of(service), Services(client).of(service)
+    failed = bool(known.versions) and not known.current and declared == ServiceRecord(size=0)
+    return failed or service not in declared_fleet(client)
+
+
+def resize(client: redis.Redis, service: str, size: int) -> None:
+    """Declare how many crawlers a service has that was declared by its first deploy."""
+    Services(client).declare(service, replace(Services(client).of(service) or ServiceRecord(), size=size))
+
+
 def install(client: redis.Redis, service: str, name: str) -> str:
     """Install a version here and check it, as a node does; what is wrong with it in one line, "" for nothing."""
     version = find(client, service, name)
