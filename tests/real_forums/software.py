@@ -70,6 +70,8 @@ class Software(ABC):
     obeys_robots: ClassVar[bool] = True
     """False where its own robots.txt forbids what the profile reads: it is our forum, and we allow it."""
     starts_within_s: ClassVar[float] = 60
+    unlisted: ClassVar[frozenset[str]] = frozenset()
+    """What may come without its list saying so, "topic" or "comment": checks find it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

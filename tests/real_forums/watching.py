@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from redis_components.keys import CrawlKeys
 from tests.real_forums.software import Comment, Software, Topic, Truth
 
 ROOT = Path(__file__).parents[2]
+_CRAWLED = re.compile(r"Crawled \(\d+\) <(?:GET|POST) ([^>]+)>")
 LISTS, DETAILS = (CrawlKeys.for_spider(spider) for spider in ("forum_list", "forum_detail"))
 
 
@@ -112,6 +114,10 @@ class Watch:
             rows = database.execute("SELECT mode, count(*), sum(requests) FROM checks WHERE site = ? GROUP BY mode", (self.site,))
             return {mode: (threads, requests) for mode, threads, requests in rows}
 
+    def asked_for(self) -> list[str]:
+        """The address of each page that all crawls so far were answered with, robots.txt among them."""
+        return _CRAWLED.findall((self._folder / "crawl.log").read_text(errors="replace"))
+
     def _log(self) -> str:
         return (self._folder / "crawl.log").read_text(errors="replace")[-5000:]
 
@@ -121,7 +127,7 @@ class Watch:
 
     def _crawl(self, *spiders: str) -> None:
         """One spider after the other: forum_detail would close as idle before a slow forum has answered forum_list."""
-        command = [sys.executable, "-m", "scrapy", "crawl", "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=3"]
+        command = [sys.executable, "-m", "scrapy", "crawl", "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=3", "-L", "DEBUG"]
         environment = {**os.environ, **self.environment}
         for spider in spiders:
             with (self._folder / "crawl.log").open("ab") as log:

@@ -25,7 +25,7 @@ OWN = [
     ("reddit-old", "/r/gardening/new/", "gardening"),
     ("reddit-old", "/user/somebody", None),
     ("ubbthreads", "/ubbthreads.php/forums/7/2/garden", "7"),
-    ("askbot", "/questions/scope:all/sort:age-desc/tags:soil,clay/page:1/", "soil"),
+    ("askbot", "/questions/scope:all/sort:age-desc/tags:soil,clay/page:1/", "all"),
 ]
 
 
