@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from importlib import import_module
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from forums.storage.event_reader import Event
-from redis_components.errors import TrawlError
+from redis_components.errors import ConfigError, TrawlError
+
+Result = TypeVar("Result")
 
 
 class NotTaken(TrawlError):
@@ -35,6 +39,22 @@ class Output(Protocol):
     def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
         """Hand over a batch (`single`: its first event alone). Raises NotTaken."""
         ...
+
+
+def acknowledged(sending: Coroutine[Any, Any, Result], within_s: float) -> Result:
+    """What the coroutine returns, once all is acknowledged. Raises NotTaken where that takes longer."""
+    try:
+        return asyncio.run(asyncio.wait_for(sending, within_s))
+    except TimeoutError:
+        raise NotTaken(f"no acknowledgement within {within_s:g} s") from None
+
+
+def require(module: str, output: str, package: str, extra: str) -> None:
+    """Raises ConfigError where the client of an output is not installed."""
+    try:
+        import_module(module)
+    except ImportError:
+        raise ConfigError(f"output {output} needs {package}: pip install 'trawl-fleet[{extra}]'") from None
 
 
 def encode(event: Event) -> bytes:

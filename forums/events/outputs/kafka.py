@@ -13,9 +13,8 @@ from collections.abc import Sequence
 
 from forums.events.rules import KafkaOptions
 from forums.storage.event_reader import Event
-from redis_components.errors import ConfigError
 
-from .delivery import NotTaken, Taken, encode
+from .delivery import NotTaken, Taken, acknowledged, encode, require
 
 _REQUEST_MS = 8000
 _BATCH_S = 15.0  # the slowest batch: a round has to end before its task's time limit
@@ -32,16 +31,13 @@ class KafkaOutput:
     def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
         """Send the first of them; they are taken when every one was acknowledged."""
         given = events[: 1 if single else _BATCH]
-        try:
-            import aiokafka
-        except ImportError:
-            raise ConfigError(f"output {self._name} needs aiokafka: pip install 'trawl-fleet[kafka]'") from None
+        require("aiokafka", self._name, "aiokafka", "kafka")
+        from aiokafka.errors import KafkaError
+
         logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what goes wrong is raised, too
         try:
-            return asyncio.run(asyncio.wait_for(self._send(given), _BATCH_S))
-        except TimeoutError:
-            raise NotTaken(f"no acknowledgement within {_BATCH_S:g} s") from None
-        except aiokafka.errors.KafkaError as error:
+            return acknowledged(self._send(given), _BATCH_S)
+        except KafkaError as error:
             raise NotTaken(f"Kafka: {' '.join(str(error).split())}") from None
 
     async def _send(self, events: Sequence[Event]) -> Taken:

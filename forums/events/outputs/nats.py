@@ -6,15 +6,13 @@ within the stream's duplicate window (two minutes if nobody has set another) is 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
 from forums.events.rules import NatsOptions
 from forums.storage.event_reader import Event
-from redis_components.errors import ConfigError
 
-from .delivery import NotTaken, Taken, encode
+from .delivery import NotTaken, Taken, acknowledged, encode, require
 
 _CONNECT_S = 5
 _BATCH_S = 15.0  # the slowest batch: a round has to end before its task's time limit
@@ -31,14 +29,8 @@ class NatsOutput:
     def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
         """Publish the first of them in their order; they are taken when the last one was acknowledged."""
         given = events[: 1 if single else _BATCH]
-        try:
-            import nats  # noqa: F401 - whether it is there
-        except ImportError:
-            raise ConfigError(f"output {self._name} needs nats-py: pip install 'trawl-fleet[nats]'") from None
-        try:
-            asyncio.run(asyncio.wait_for(self._publish(given), _BATCH_S))
-        except TimeoutError:
-            raise NotTaken(f"no acknowledgement within {_BATCH_S:g} s") from None
+        require("nats", self._name, "nats-py", "nats")
+        acknowledged(self._publish(given), _BATCH_S)
         return Taken(number=len(given))
 
     async def _publish(self, events: Sequence[Event]) -> None:

@@ -11,22 +11,12 @@ from forums.sites.dates.language import known_language
 from forums.sites.dates.reader import DateReader
 from forums.sites.definition.selectors import compiled
 from forums.sites.reading.parse_body import read_at
+from forums.sites.reading.post_marks import DATE_DATA
 
 from .element_selectors import as_value, attribute_of
 from .opened_page import OpenedPage
 
-_ATTRIBUTES = (
-    "title",
-    "data-time",
-    "data-timestamp",
-    "data-ts",
-    "data-date",
-    "data-utime",
-    "data-epoch",
-    "data-datetime",
-    "content",
-    "aria-label",
-)
+_ATTRIBUTES = ("title", *DATE_DATA, "content", "aria-label")  # what people read comes first, unlike in reading/post_marks.py
 _NUMERIC = r"(\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:,?\s+\d{1,2}:\d\d(?::\d\d)?(?:\s*[AaPp][Mm])?)?)"
 _ORDERS = (("%d", "%m", "%Y"), ("%m", "%d", "%Y"), ("%Y", "%m", "%d"), ("%d", "%m", "%y"), ("%m", "%d", "%y"))
 _TIMES = ("", " %H:%M", ", %H:%M", " %H:%M:%S", ", %H:%M:%S", " %I:%M %p", ", %I:%M %p")
