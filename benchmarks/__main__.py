@@ -25,6 +25,7 @@ SPEED = (
     "supervision",
     "holds",
     "lanes",
+    "growth",
     "neighbours",
     "writer_rows",
     "freshness",

@@ -1,4 +1,4 @@
-"""From what a selector found to a value: text, int, date, url, html, bool, id. What cannot be read is None, never an error."""
+"""From what a selector found to a value: text, int, url, html, bool, id (dates: `document.py`). What cannot be read is None."""
 
 from __future__ import annotations
 
