@@ -9,6 +9,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 from parsel import Selector
 
 from .element_selectors import class_selector
+from .numbered_paging import numbered_selector
 
 if TYPE_CHECKING:
     from scrapy.http import TextResponse
@@ -28,9 +29,13 @@ def second_page(response: TextResponse) -> str | None:
 
 
 def next_selector(root: Any, url: str, following: str | None) -> str | None:
-    """A selector of the link to `following`, the next page: by its role, its class, its text; None where none finds just it."""
-    if following is None:
-        return None
+    """A selector of the link to `following`, the next page: by its role, its class, its text, by the number of the page where
+    none finds just it, and where pages have but numbers.
+    """
+    return (_named_selector(root, url, following) if following is not None else None) or numbered_selector(root, url)
+
+
+def _named_selector(root: Any, url: str, following: str) -> str | None:
     page = Selector(root=root, type="html")
     wanted = urldefrag(following).url
     links = [
@@ -62,7 +67,7 @@ def _of_link(link: Selector) -> list[str]:
             found.append(form.format(by_class))
     text = " ".join(link.xpath("string()").get("").split())
     if text and not text.isdigit() and "'" not in text and len(text) < 40:
-        found.append(f"//a[normalize-space() = '{text}']")
+        found.append(f"//a[@href][normalize-space() = '{text}']")
     if title := element.get("title") or element.get("aria-label"):
         name = "title" if element.get("title") else "aria-label"
         if '"' not in title and len(title) < 40:

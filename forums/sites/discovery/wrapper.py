@@ -46,10 +46,10 @@ def wrapper_of(found: FoundForum) -> Wrapper | None:
     listed["url"] = _list_url(found, forum_shape)
     comments["url"] = _thread_url(threads)
     missing = []
-    for name, table in (("list", listed), ("comments", comments)):
+    for name, table, other in (("list", listed, comments), ("comments", comments, listed)):
         if "next" not in table:
-            table["next"] = _ANY_NEXT
             missing.append(f"pages.{name}.next: no page with a second one was seen")
+            table["next"] = list(dict.fromkeys([*filter(None, [_found_next(other)]), *_ANY_NEXT]))
     wanted = (("list", ("reply_count", "last_activity")), ("comments", ("author", "created_at")))
     for name, keys in wanted:
         fields = (listed if name == "list" else comments)["fields"]
@@ -58,6 +58,11 @@ def wrapper_of(found: FoundForum) -> Wrapper | None:
     page = found.threads[0]
     tried = next((id_ for id_ in _ids(found, forum_shape)), forums[0].id)
     return Wrapper(pages, forums, known_language(page.frame.language or ""), time_zone_of(page.response.text), tried, missing)
+
+
+def _found_next(table: dict[str, Any]) -> str | None:
+    """Of the other kind of pages, which a site may well number the same way."""
+    return following if isinstance(following := table.get("next"), str) else None
 
 
 def _ids(found: FoundForum, shape: AddressShape | None) -> Iterator[str]:

@@ -17,8 +17,10 @@ from .records import PageKind, SeenLink, SeenPost
 _PAGE_NUMBER = re.compile(r"^\[?\s*(\d{1,5})\s*\]?$")
 _NEXT = re.compile(
     r"^(?:next(?: page)?|nächste(?: seite)?|weiter|vor|suivante?|page suivante|siguiente|próxima?|seguinte|successiva|"
-    r"volgende|следующая|вперед|вперёд|дальше|"
-    r"następna|další|seuraava|nästa|neste|næste|sonraki|下一页|下一頁|次へ|次のページ|다음|older|[›»→>]+)\s*[›»→>]*$",
+    r"volgende|следующая|вперед|вперёд|дальше|далее|наступна|следваща|următoarea|következő|další|επόμενη|"
+    r"następna|seuraava|nästa|neste|næste|sonraki|下一页|下一頁|次へ|次のページ|다음|التالي|التالية|بعدی|הבא|ถัดไป|berikutnya|"
+    r"older|(?:load|show|view) more|more|mehr(?: laden| anzeigen)?|weitere|voir plus|charger plus|ver más|cargar más|"
+    r"mostra altro|показать ещё|ещё|もっと見る|さらに表示|加载更多|更多|載入更多|page \d+ *[›»→>]|[›»→>]+)\s*[›»→>]*$",
     re.IGNORECASE,
 )
 _BACK = re.compile(r"^(?:[‹«←<]+|prev(?:ious)?|zurück|vorherige)", re.IGNORECASE)
@@ -111,7 +113,7 @@ def _paging(tree: PageTree, frame: PageFrame, url: str) -> tuple[str | None, tup
             parts = urlsplit(target)
         except ValueError:
             continue
-        if parts.netloc != here.netloc or not _same_thing(parts.path, here.path):
+        if parts.netloc != here.netloc or not is_same_thing(parts.path, here.path):
             continue
         if is_next:
             following = following or target
@@ -128,7 +130,7 @@ def _label(tree: PageTree, i: int) -> str:
     return next((" ".join(label.split()) for label in named if label and label.strip()), "")[: _LONGEST_LABEL + 1]
 
 
-def _same_thing(path: str, here: str) -> bool:
+def is_same_thing(path: str, here: str) -> bool:
     """Whether two paths may be pages of one thread: they begin alike up to a number at the end."""
     one, other = (re.sub(r"(?:[/_-]?(?:page|p|seite|index)?[-_/]?\d*)(?:\.html?)?/?$", "", part) for part in (path, here))
     return one.startswith(other[: max(2, len(other) - 8)]) or other.startswith(one[: max(2, len(one) - 8)])
