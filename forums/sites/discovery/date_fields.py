@@ -17,9 +17,10 @@ from .element_selectors import as_value, attribute_of
 from .opened_page import OpenedPage
 
 _ATTRIBUTES = ("title", *DATE_DATA, "content", "aria-label")  # what people read comes first, unlike in reading/post_marks.py
-_NUMERIC = r"(\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:,?\s+\d{1,2}:\d\d(?::\d\d)?(?:\s*[AaPp][Mm])?)?)"
+_NUMERIC = r"(\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:\s*\(\w{1,3}\))?(?:,?\s+\d{1,2}:\d\d(?::\d\d)?(?:\s*[AaPp][Mm])?)?)"
 _ORDERS = (("%d", "%m", "%Y"), ("%m", "%d", "%Y"), ("%Y", "%m", "%d"), ("%d", "%m", "%y"), ("%m", "%d", "%y"))
 _TIMES = ("", " %H:%M", ", %H:%M", " %H:%M:%S", ", %H:%M:%S", " %I:%M %p", ", %I:%M %p")
+_EXACT = 1e-4
 
 Wanted = Sequence[tuple[OpenedPage, Sequence[tuple[Any, datetime | None]]]]
 """Pages, with their rows and the moment of each."""
@@ -27,7 +28,7 @@ Wanted = Sequence[tuple[OpenedPage, Sequence[tuple[Any, datetime | None]]]]
 
 def date_field(selectors: list[str], wanted: Wanted) -> Any:
     """The field as it stands in a site file. A numeric form is written down where the dates could be read otherwise."""
-    best, best_right = as_value(selectors), -1
+    best, best_right = as_value(selectors), -1.0
     for attribute in (None, *_ATTRIBUTES):
         tried = selectors if attribute is None else [attribute_of(one, attribute) for one in selectors]
         right = _right(tried[0], wanted, ())
@@ -49,11 +50,11 @@ def _forms() -> Iterator[str]:
         yield mark.join(order) + time
 
 
-def _right(selector: str, wanted: Wanted, formats: tuple[str, ...], regex: str | None = None) -> int:
-    """Of how many rows it reads the moment, to the day."""
+def _right(selector: str, wanted: Wanted, formats: tuple[str, ...], regex: str | None = None) -> float:
+    """Of how many rows it reads the moment, to the day; a little more where to the minute, which "2 days ago" does not."""
     import regex as expressions
 
-    right = 0
+    right = 0.0
     for page, rows in wanted:
         language = known_language(page.frame.language or "")
         reader = DateReader(read_at(page.response), language=language, time_zone="UTC")
@@ -66,5 +67,6 @@ def _right(selector: str, wanted: Wanted, formats: tuple[str, ...], regex: str |
             if regex and match is None:
                 continue
             read, _ = reader.read(" ".join((match[1] if match else text).split()), formats)
-            right += read is not None and moment is not None and abs((read - moment).total_seconds()) < 43_200
+            if read is not None and moment is not None and (off := abs((read - moment).total_seconds())) < 43_200:
+                right += 1 + _EXACT * (off < 60)
     return right

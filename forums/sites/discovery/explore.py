@@ -12,8 +12,9 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 
 from forums.sites.http.fetch import FetchFailed, Visitor
 
-from .link_groups import LinkGroup, link_groups
+from .link_groups import ANSWER, LinkGroup, link_groups
 from .opened_page import OpenedPage, opened
+from .paging_links import next_selector
 
 if TYPE_CHECKING:
     from scrapy.http import TextResponse
@@ -25,6 +26,11 @@ _SAMPLES = 2  # links of a group that are followed to see what it leads to
 _MORE_SAMPLES = 8  # where those have a thread's title and no posts: new threads have but one
 _THREADS = 5  # that are read
 _UPWARDS = 8  # links of a thread's page that may lead to its list
+_OLD_UPWARDS = 3  # of them that may be the list of an old thread
+_MOSTLY = 0.7
+_LEAST_BLOCKS = 3
+_LEAST_LETTERS = 5  # of a title by which a thread is known
+_TITLE, _LEAST_TITLE = 40, 6  # letters of a title that tell it from others
 _HELD = 0.5  # what a list's rows hold of the text that looks like posts
 
 
@@ -56,9 +62,9 @@ class Explorer:
         if page is None:
             return None
         self._known[urldefrag(page.url).url] = page
-        found = await self._as_list(page) or await self._as_index(page)
-        if found is None and page.is_thread:
-            found = await self._above(page)
+        is_thread = page.is_thread and not await self._holds_threads(page)
+        found = await self._above(page) if is_thread else None
+        found = found or await self._of_boards(page)
         if found is not None:
             await self._read_more(found)
         return found
@@ -76,6 +82,23 @@ class Explorer:
                 pass
         return self._known[url]
 
+    async def _of_boards(self, page: OpenedPage) -> FoundForum | None:
+        """As a list, or as an index, which may show the newest threads of its forums, too."""
+        listed = await self._as_list(page)
+        if listed is not None and next_selector(page.root, page.url, page.next):
+            return listed
+        index = await self._as_index(page)
+        return index if index is not None and (listed is None or _is_of(listed.listed, index.lists)) else listed or index
+
+    async def _holds_threads(self, page: OpenedPage) -> bool:
+        """Whether what looks like the posts of a thread are rows of a list: each with the title of a thread that it leads to."""
+        for group in link_groups(page)[:_GROUPS]:
+            if _is_in_posts(group, page):
+                threads, bare, others = await self._sampled(group, _SAMPLES, deeper=False)
+                if (threads or bare) and not others:
+                    return True
+        return False
+
     async def _as_list(self, page: OpenedPage) -> FoundForum | None:
         """The group of links that lead to threads with the links' titles."""
         for group in link_groups(page)[:_GROUPS]:
@@ -88,7 +111,7 @@ class Explorer:
                 return FoundForum(group, threads)
         return None
 
-    async def _sampled(self, group: LinkGroup, count: int) -> tuple[list[OpenedPage], int, int]:
+    async def _sampled(self, group: LinkGroup, count: int, *, deeper: bool = True) -> tuple[list[OpenedPage], int, int]:
         """The threads among some pages of a group; how many have their link's title and neither posts nor a list, as a thread of
         one short post looks; and how many are something else.
         """
@@ -99,9 +122,9 @@ class Explorer:
                 continue
             if not _is_titled(page, group.titles[n]):
                 others += 1
-            elif page.is_thread:
+            elif page.is_thread and not (deeper and await self._holds_threads(page)):
                 threads.append(page)
-            elif any(one.size() >= _HELD * page.text_size for one in link_groups(page)[:_GROUPS]):
+            elif page.is_thread or any(one.size() >= _HELD * page.tree.size(0) for one in link_groups(page)[:_GROUPS]):
                 others += 1
             else:
                 bare += 1
@@ -113,7 +136,9 @@ class Explorer:
             threads: list[OpenedPage] = []
             for n in _spread(len(group.urls), _SAMPLES):
                 inner = await self._get(group.urls[n])
-                if inner is not None and (found := await self._as_list(inner)) is not None:
+                if inner is None or (inner.is_thread and not await self._holds_threads(inner)):
+                    continue  # a thread, which may have a box with others
+                if (found := await self._as_list(inner)) is not None:
                     lists.append(found.listed)
                     threads += found.threads
             if lists:
@@ -122,13 +147,24 @@ class Explorer:
         return None
 
     async def _above(self, page: OpenedPage) -> FoundForum | None:
-        """The list of a thread: a page that it links to, and that links to it."""
+        """The list of a thread: a page that it links to, and that links to it; else the first that lists threads, for those of
+        long ago are on none of the first pages.
+        """
         here = urldefrag(page.url).url
-        for url in _upwards(page)[:_UPWARDS]:
+        upwards = _upwards(page)[:_UPWARDS]
+        for url in upwards:
             above = await self._get(url)
             group = next((one for one in link_groups(above) if here in one.urls), None) if above is not None else None
             if above is not None and group is not None and group.size() >= _HELD * above.text_size:
+                index = await self._of_boards(above)
+                if index is None or index.listed.page is not above or index.forums is not None:
+                    continue
                 return FoundForum(group, [page])
+        for url in upwards[:_OLD_UPWARDS]:
+            above = await self._get(url)
+            found = await self._as_list(above) if above is not None else None
+            if found is not None:
+                return found
         return None
 
     async def _read_more(self, found: FoundForum) -> None:
@@ -150,12 +186,49 @@ def _spread(count: int, most: int) -> list[int]:
     return sorted({min(count - 1, (2 * n + 1) * count // (2 * most)) for n in range(most)})
 
 
+def _is_in_posts(group: LinkGroup, page: OpenedPage) -> bool:
+    """Whether most of the posts that a page seems to have hold a link of the group, with a title that no other has."""
+    blocks = page.learned.fields.found.blocks if page.learned else []
+    if len(blocks) < _LEAST_BLOCKS or len(set(group.titles)) < _MOSTLY * len(group.titles):
+        return False
+    held = sum(any(block.start <= place < block.end for place in group.places) for block in blocks)
+    return held >= _MOSTLY * len(blocks) and group.size() >= _HELD * page.text_size
+
+
+def _is_of(group: LinkGroup, lists: list[LinkGroup]) -> bool:
+    """Whether threads of a page are those of lists that it leads to: the newest of all forums. Lists that have the same threads
+    are one in different orders, and so is one that has all of the page's.
+    """
+    titles, others = _titles(group), [_titles(one) for one in lists]
+    if any(_shared(titles, one) >= _MOSTLY * max(len(one), len(titles)) for one in others):
+        return False
+    if any(_shared(one, other) > _HELD * len(one) for n, one in enumerate(others) for other in others[:n]):
+        return False
+    return any(_shared(titles, one) for one in others)
+
+
+def _titles(group: LinkGroup) -> list[str]:
+    found = (_letters(ANSWER.sub("", title)) for title in group.titles)
+    return sorted({letters for letters in found if len(letters) >= _LEAST_LETTERS})
+
+
+def _shared(some: list[str], others: list[str]) -> int:
+    """How many of these titles are among the others, whole or cut."""
+    return sum(any(one.startswith(other) or other.startswith(one) for other in others) for one in some)
+
+
 def _is_titled(page: OpenedPage, title: str) -> bool:
-    """Whether a page has the title that its link has, or the beginning of it."""
-    words = "".join(char for char in title.lower() if char.isalnum())[:40]
+    """Whether a page has the title that its link has, or the beginning of it; a link may also number or count something."""
+    words = _letters(title)
     shown = page.frame.title or ""
-    heads = [shown, page.root.findtext(".//title") or "", *(one.text or "" for one in page.root.iter("h1", "h2", "h3"))]
-    return any(words in "".join(char for char in head.lower() if char.isalnum()) for head in heads) if words else False
+    headings = ["".join(map(str, one.itertext())) for one in page.root.iter("h1", "h2", "h3")]
+    heads = [_letters(head) for head in (shown, page.root.findtext(".//title") or "", *headings)]
+    whole = any(words[:_TITLE] in head for head in heads) if words else False
+    return whole or any(len(head) >= _LEAST_TITLE and head in words and len(head) >= _MOSTLY * len(words) for head in heads)
+
+
+def _letters(text: str) -> str:
+    return "".join(char for char in text.lower() if char.isalnum())
 
 
 def _upwards(page: OpenedPage) -> list[str]:
@@ -167,8 +240,9 @@ def _upwards(page: OpenedPage) -> list[str]:
         href = tree.attributes[i].get("href") if tree.tag[i] == "a" else None
         if not href:
             continue
-        url = urldefrag(urljoin(page.url, href)).url
+        url = urldefrag(urljoin(page.base, href)).url
         if urlsplit(url).netloc == here.netloc and url != urldefrag(page.url).url and url not in page.pages:
             found.setdefault(url)
-    found.setdefault(urljoin(page.url, "/"))
+    if (root := urljoin(page.url, "/")) != urldefrag(page.url).url:
+        found.setdefault(root)
     return list(found)

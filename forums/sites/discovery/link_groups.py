@@ -17,12 +17,16 @@ from forums.sites.reading import class_words
 from .opened_page import OpenedPage
 
 _LEAST = 2
+ANSWER = re.compile(r"^(?:re|aw|sv|отв|antw)\s*[:：]\s*", re.IGNORECASE)
+"""What stands before a title where a link leads to an answer."""
 _MOST_LINKS = 500
+_MOST_ALIKE = 0.5  # of a group
 _NOT_CONTENT = re.compile(
     r"(?:^|[/?&=_.-])(?:log-?in|log-?out|register|sign-?up|search|rss|feed|atom|help|faq|report|reply|quote|print|edit|new|post_new|"
     r"advanced|terms|privacy|contact|sort|order|markread|subscribe)(?:[/?&=_.-]|$)|\.(?:png|jpe?g|gif|css|js|xml)(?:$|\?)",
     re.IGNORECASE,
 )
+_SESSION = re.compile(r";jsessionid=[^?#/]*", re.IGNORECASE)
 _PARTS = re.compile(r"([/?&=;])")
 _LEADING = re.compile(r"(\d+)(?:[-._,].*|)$", re.DOTALL)
 _TRAILING = re.compile(r".*[-._](\d+)(\.html?|\.php|)$", re.DOTALL)
@@ -76,14 +80,14 @@ class LinkGroup:
 
 def link_groups(page: OpenedPage, most: int = 5) -> list[LinkGroup]:
     """The groups of a page that may lead to forums or threads, the likeliest first: many links, each with a long text."""
-    tree, here = page.tree, urlsplit(page.url)
+    tree, here, base = page.tree, urlsplit(page.url), page.base
     groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
     targets: dict[int, str] = {}
     for i, tag in enumerate(tree.tag):
         href = tree.attributes[i].get("href") if tag == "a" else None
         if not href or not 0 < tree.size(i) < 300 or class_words.is_profile_link(href):
             continue
-        target = _target(page.url, href)
+        target = _target(base, href)
         if (
             target is None
             or urlsplit(target).netloc != here.netloc
@@ -96,7 +100,7 @@ def link_groups(page: OpenedPage, most: int = 5) -> list[LinkGroup]:
         above = tree.parent[up] if up >= 0 else -1
         groups[tree.sign[i], tree.sign[up] if up >= 0 else -1, tree.sign[above] if above >= 0 else -1].append(i)
     found = []
-    for members in groups.values():
+    for members in (part for whole in groups.values() for part in _alike(whole, targets)):
         by_url: dict[str, int] = {}
         for i in members:
             known = by_url.get(targets[i])
@@ -105,13 +109,24 @@ def link_groups(page: OpenedPage, most: int = 5) -> list[LinkGroup]:
         places = sorted(by_url.values())[:_MOST_LINKS]
         if len(places) >= _LEAST:
             found.append(LinkGroup(page, places, [targets[i] for i in places], [tree.string(i) for i in places]))
-    found.sort(key=lambda one: -sum(map(len, one.titles)))
+    found.sort(key=lambda one: (-sum(len(ANSWER.sub("", title)) for title in one.titles), sum(map(len, one.urls))))
     return found[:most]
+
+
+def _alike(members: list[int], targets: dict[int, str]) -> list[list[int]]:
+    """A group by how its addresses are made, where most have one make: a menu may be a list of the same elements."""
+    by_make: dict[tuple[int, tuple[str, ...]], list[int]] = defaultdict(list)
+    for i in members:
+        parts = urlsplit(targets[i])
+        names = tuple(one.partition("=")[0] for one in re.split("[&;]", parts.query) if "=" in one)
+        by_make[parts.path.rstrip("/").count("/"), names].append(i)
+    largest = max(map(len, by_make.values()))
+    return [members] if largest == len(members) or largest < _MOST_ALIKE * len(members) else list(by_make.values())
 
 
 def _target(base: str, href: str) -> str | None:
     try:
-        target = urldefrag(urljoin(base, href.strip())).url
+        target = _SESSION.sub("", urldefrag(urljoin(base, href.strip())).url)
         return target if urlsplit(target).scheme in ("http", "https") else None
     except ValueError:
         return None
@@ -125,11 +140,13 @@ def _is_other(target: str, text: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class AddressShape:
     """How the addresses of a group are made: `template` with `{id}` in the place of what differs, `{url}` where they have more in
-    them than ids; `pattern`, whose first group is the id in an address; `ids` of the links.
+    them than ids; `pattern`, whose first group is the id in an address; `inner`, what of it begins with the id; `ids` of the
+    links.
     """
 
     template: str
     pattern: str
+    inner: str
     ids: tuple[str, ...]
 
 
@@ -159,14 +176,14 @@ def shape_of(urls: list[str], *, besides: frozenset[str] = frozenset(), whole: b
     words = (r"[^/?&=;#]+" if m in varying else re.escape(alike[0][m]) for m in range(start, n))
     pattern = f"{''.join(words)}{inner}"
     if start == 0 and not alike[0][0]:
-        pattern = f"^(?:https?://[^/]+)?/?{pattern.removeprefix('/')}"
+        pattern = f"^(?:(?:https?:)?//[^/]+)?(?:\\.{{0,2}}/)*{pattern.removeprefix('/')}"
     ids = []
     for url in urls:
         match = re.search(pattern, unquote(_address(url)))
         ids.append(match[1] if match else "")
     is_all = varying == [n] and inner == _PART
     template = "".join([*alike[0][:n], "{id}", *alike[0][n + 1 :]]) if is_all else "{url}"
-    return AddressShape(template, pattern, tuple(ids))
+    return AddressShape(template, pattern, inner, tuple(ids))
 
 
 def _of_path(urls: list[str], alike: list[list[str]], varying: list[int]) -> AddressShape:
@@ -176,7 +193,7 @@ def _of_path(urls: list[str], alike: list[list[str]], varying: list[int]) -> Add
     before = "".join(map(re.escape, alike[0][max(0, first - 2) : first]))
     matches = [re.search(f"{before}({inner})", unquote(_address(url))) for url in urls]
     template = "".join([*alike[0][:first], "{id:path}", *alike[0][last + 1 :]])
-    return AddressShape(template, f"{before}({inner})", tuple(match[1] if match else "" for match in matches))
+    return AddressShape(template, f"{before}({inner})", f"({inner})", tuple(match[1] if match else "" for match in matches))
 
 
 def _patterns(parts: list[str], *, whole: bool) -> list[tuple[float, str]]:

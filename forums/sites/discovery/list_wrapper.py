@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import unquote
 
 from forums.sites.definition.selectors import compiled
 from forums.sites.reading import class_words
@@ -26,6 +27,7 @@ from .paging_links import next_selector
 _REPLIES = re.compile(r"repl|answer|comment|antwort|respuesta|réponse|rispost|ответ|odpowied|回复|回覆|返信|댓글", re.IGNORECASE)
 _POSTS = re.compile(r"posts?\b|messages?\b|beitr|nachricht|сообщен|wiadomo|帖", re.IGNORECASE)
 _VIEWS = re.compile(r"view|hits|aufruf|zugriff|visit|vue|просмотр|vote|score|like|点击|浏览", re.IGNORECASE)
+_COUNTED = re.compile(r"^(?:\d+\s*[:：]\s*)?(.+?)\s*[(（\[](\d+)[)）\]]$", re.DOTALL)
 _LONGEST_NUMBER = 30  # characters of a cell with a count
 _LEAST_ROWS = 0.6
 
@@ -51,13 +53,29 @@ def learn_list(group: LinkGroup, shape: AddressShape, threads: Sequence[OpenedPa
     if following := next_selector(group.page.root, group.page.url, group.page.next):
         table["next"] = following
     fields: dict[str, Any] = {
-        "id": {"select": as_value([attribute_of(one, "href") for one in links]), "regex": shape.pattern},
+        "id": {"select": as_value([attribute_of(one, "href") for one in links]), "regex": _pattern(group, shape)},
         "url": link,
         "title": link,
     }
     fields |= _author(listed) | _count(listed, threads) | _dates(listed, threads) | _token(listed, threads)
+    if "reply_count" not in fields:
+        fields |= _count_at_end(listed, links, threads)
     table["fields"] = fields
     return table
+
+
+def _pattern(group: LinkGroup, shape: AddressShape) -> str:
+    """As the links are written: relative ones may begin with the id."""
+    wanted = [_part(shape.pattern, url) for url in group.urls]
+    for pattern in (shape.pattern, rf"^(?:\.{{0,2}}/)*{shape.inner}"):
+        if [_part(pattern, one.get("href") or "") for one in group.elements] == wanted:
+            return pattern
+    return shape.pattern
+
+
+def _part(pattern: str, address: str) -> str | None:
+    match = re.search(pattern, unquote(address))
+    return match[1] if match else None
 
 
 def learn_index(group: LinkGroup, shape: AddressShape) -> dict[str, Any] | None:
@@ -65,7 +83,7 @@ def learn_index(group: LinkGroup, shape: AddressShape) -> dict[str, Any] | None:
     selector = rows_selector([(group.page.root, group.elements)])
     if selector is None:
         return None
-    return {"rows": selector, "fields": {"id": {"select": "./@href", "regex": shape.pattern}, "name": ".", "url": "."}}
+    return {"rows": selector, "fields": {"id": {"select": "./@href", "regex": _pattern(group, shape)}, "name": ".", "url": "."}}
 
 
 def _listed(group: LinkGroup) -> _Listed:
@@ -115,7 +133,7 @@ def _count(listed: _Listed, threads: Sequence[OpenedPage]) -> dict[str, Any]:
         if paths.presence(place) < _LEAST_ROWS or place.count > 1.5 * len(place.first):
             continue
         labels = {n: paths.label(i) for n, i in place.first.items()}
-        values = {n: number_in(text) for n, text in labels.items() if 0 < len(text) <= _LONGEST_NUMBER}
+        values = {n: number_in(text) for n, text in labels.items() if 0 < len(text) <= _LONGEST_NUMBER and _is_one(text)}
         values = {n: value for n, value in values.items() if value == number_in(paths.string(place.first[n]))}
         if len(values) < 0.9 * len(place.first) or any(value is None for value in values.values()):
             continue
@@ -139,16 +157,45 @@ def _count(listed: _Listed, threads: Sequence[OpenedPage]) -> dict[str, Any]:
     return {"reply_count": {"select": value, "add": best[2]} if best[2] else value}
 
 
+def _is_one(text: str) -> bool:
+    """Whether a text has one number: `12 replies 340 views` has two."""
+    return len(re.findall(r"\d[\d.,' ]*", text)) == 1
+
+
 def _count_in_words(listed: _Listed) -> dict[str, Any]:
     """`12 replies, last on …`: a number before the word, among other things."""
     for pattern, add in ((_REPLIES, 0), (_POSTS, -1)):
         regex = rf"(?i)(\d[\d.,]*[kw万]?)\s*(?:{pattern.pattern})"
-        for place in listed.paths.places[1:]:
+        for place in sorted(listed.paths.places[1:], key=lambda one: _length(listed, one)):
             said = [bool(re.search(regex, listed.paths.string(i))) for i in place.first.values()]
             if listed.paths.presence(place) >= _LEAST_ROWS and sum(said) >= 0.9 * len(said):
                 if selectors := field_selectors(_pairs(listed, place.first), 1):
                     return {"reply_count": {"select": selectors[0], "regex": regex} | ({"add": add} if add else {})}
                 break
+    return {}
+
+
+def _length(listed: _Listed, place: Any) -> float:
+    """Of the texts at a place: what is around several others runs them together."""
+    return sum(listed.paths.tree.size(i) for i in place.first.values()) / max(1, len(place.first))
+
+
+def _count_at_end(listed: _Listed, links: list[str], threads: Sequence[OpenedPage]) -> dict[str, Any]:
+    """`12: humming radio (34)`: a number behind each title, as far as it agrees with threads that were read."""
+    found = [_COUNTED.match(title.strip()) for title in listed.group.titles]
+    if sum(match is not None for match in found) < 0.9 * len(found):
+        return {}
+    posts = {one.url: len(one.posts) for one in threads if one.posts and not one.next and not one.pages}
+    told = [
+        (int(match[2]), posts[url])
+        for match, url in zip(found, listed.group.urls, strict=True)
+        if match is not None and url in posts
+    ]
+    for add in (0, -1):
+        if 2 * sum(number + add == count - 1 for number, count in told) > len(told):
+            text = as_value(links)
+            count = {"select": text, "regex": r"(\d+)\W*$"} | ({"add": add} if add else {})
+            return {"title": {"select": text, "regex": _COUNTED.pattern}, "reply_count": count}
     return {}
 
 

@@ -74,7 +74,7 @@ def _above(link: Any) -> Iterator[Any]:
 
 
 def _own(around: Any, url: str) -> Any:
-    """The number of this page in a pager: the one that is no link, is a link to it, or has a class that no other has."""
+    """The number of this page in a pager: the one without a link, with a link to the page, or with another class."""
     numbers = [one for one in around.iterdescendants() if _number(one) is not None]
     if not 2 <= len(numbers) <= 40:
         return None

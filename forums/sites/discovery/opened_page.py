@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lxml import etree
 from parsel.selector import create_root_node
+from scrapy.utils.response import get_base_url
 
 from forums.sites.reading.learned import Learned, learn
 from forums.sites.reading.page_kind import PageFrame, frame_of, kind_of
@@ -46,6 +47,11 @@ class OpenedPage:
     def url(self) -> str:
         """Its address."""
         return self.response.url
+
+    @property
+    def base(self) -> str:
+        """What its links are relative to."""
+        return str(get_base_url(self.response))
 
     @property
     def posts(self) -> tuple[SeenPost, ...]:

@@ -61,10 +61,13 @@ def learn_comments(pages: Sequence[OpenedPage]) -> dict[str, Any] | None:
     if selector is None:
         return None
     fields = _fields(found)
-    if fields is None:
+    if fields is None and (apart := [_led(one) for one in found if len(one.rows) > 1]):  # opening posts have no id
+        found, fields = apart, _fields(apart)
+        selector = rows_selector([(one.page.root, one.rows) for one in found])
+    if fields is None or selector is None:
         return None
     table: dict[str, Any] = {"rows": selector}
-    following = [one for page in pages if page.next and (one := next_selector(page.root, page.url, page.next))]
+    following = [one for page in pages if (one := next_selector(page.root, page.url, page.next))]
     if following:
         table["next"] = Counter(following).most_common(1)[0][0]
     table["first_is_post"] = all(one.lead is None for one in found)
@@ -96,6 +99,11 @@ def _rows(page: OpenedPage) -> _Rows | None:
         rows.append(tree.elements[place])
         numbers.append(number)
     return _Rows(page, fields, rows, numbers, 0 if is_lead else None) if rows else None
+
+
+def _led(one: _Rows) -> _Rows:
+    """With the opening post outside the rows."""
+    return one if one.lead is not None else _Rows(one.page, one.fields, one.rows[1:], one.numbers[1:], 0)
 
 
 def _pairs(found: Sequence[_Rows], places: str) -> list[tuple[Any, Any]]:
@@ -216,6 +224,15 @@ def _as_xpath(selector: str, row: Any) -> str | None:
     return f"(./{HTMLTranslator().css_to_xpath(selector, prefix='descendant::')})[1]"
 
 
+def _only(selector: str, root: Any) -> str:
+    """What a selector finds first: the opening post's, where the page has more of them."""
+    if selector.startswith((".", "/", "(")) or len(compiled("html", selector)(root)) < 2:
+        return selector
+    from cssselect import HTMLTranslator
+
+    return f"({HTMLTranslator().css_to_xpath(selector, prefix='//')})[1]"
+
+
 # -- author, date, text
 
 
@@ -310,5 +327,7 @@ def _opening(found: Sequence[_Rows]) -> dict[str, Any]:
             (one.page.root, one.page.tree.elements[i] if i is not None else None) for one, i in zip(leads, places, strict=True)
         ]
         if selectors := field_selectors(pairs, 1):
-            table[name] = selectors[0]
+            found_first = _only(selectors[0], leads[0].page.root)
+            published = [(one.page, [(one.page.root, one.fields.dates.published[0])]) for one in leads]
+            table[name] = date_field([found_first], published) if name == "created_at" else found_first
     return table
