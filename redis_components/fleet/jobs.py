@@ -87,7 +87,9 @@ class Job(JsonRecord):
         reason = f" ({self.reason})" if self.reason and self.reason != self.state else ""
         more = f", {one.dead} given up" if one.dead else ""
         left = f", {one.left} left" if one.left else ""
-        return f"{self.state}{reason}: {one.pages} pages, {one.items} items, {one.errors} errors{more}{left}"
+        counts = ((one.pages, "page"), (one.items, "item"), (one.errors, "error"))
+        said = ", ".join(f"{number} {noun}{'' if number == 1 else 's'}" for number, noun in counts)
+        return f"{self.state}{reason}: {said}{more}{left}"
 
 
 class Jobs:

@@ -160,8 +160,8 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
         return f"{self.requests}:numbers"
 
     def gone(self, owner: str) -> str:
-        """STRING with TTL: number of the last exchange of an owner that was taken for dead or said good-bye, for a day, should it
-        come back.
+        """STRING with TTL: number of the last exchange of an owner that was taken for dead, for a day, should it come back; of
+        one that said good-bye for an hour, should a message of it come late.
 
         Written and read by `exchange.lua`.
         """

@@ -421,6 +421,7 @@ def test_the_answer_to_the_good_bye_may_be_lost(redis_client: redis.Redis) -> No
     one.advance(5)
     assert left == [("one", False)], "it left once, by its own name, and not for want of work"
     assert sizes(redis_client) == {"ready": 3, "items": 1}
+    assert 600 < redis_client.ttl(KEYS.gone("one")) <= 3600, "a spider that ends each second leaves few such keys"
 
 
 def test_deaths_count_for_what_was_started_not_for_what_it_overtook(redis_client: redis.Redis) -> None:

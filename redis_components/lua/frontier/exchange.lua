@@ -74,6 +74,7 @@ local more_keys = 35
 local message, blobs = cmsgpack.unpack(ARGV[1]), ARGV[2]
 local LAYOUT = '1'
 local GONE_S = 86400
+local GOOD_BYE_S = 3600 -- longer than any connection keeps on sending what was not acknowledged
 
 -- include: clock
 -- include: memory
@@ -292,7 +293,7 @@ end
 local function say_good_bye()
   redis.call('ZREM', owners, owner)
   redis.call('HDEL', numbers, owner)
-  redis.call('SET', own_gone, number, 'EX', GONE_S) -- the good-bye may be sent again
+  redis.call('SET', own_gone, number, 'EX', GOOD_BYE_S) -- the good-bye may be sent again; the owner itself is over
   end_stats(stats, own_stats, redis.call('ZCOUNT', owners, now, '+inf') == 0)
 end
 
