@@ -62,7 +62,7 @@ class Calendar:
         moments = [self._moment(date, day_first=True) for date in turned if date is not None]
         if None in moments:
             return dates  # a month 13
-        usual = self._disorder(numeric, self._day_first(numeric))
+        usual = self._disorder([date for date in dates if date is not None], self._day_first(numeric))
         other = disorder(moments, self._now)
         return turned if other < usual or (other == usual and self._language[:2] in _YEAR_FIRST) else dates
 

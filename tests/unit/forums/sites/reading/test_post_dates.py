@@ -121,5 +121,7 @@ def test_a_year_of_two_digits_may_stand_first() -> None:
             "2026-04-01", "2026-04-02", "2026-05-02",
         ]  # fmt: skip
     assert [one and one.date().isoformat() for one in Calendar(now, "ko").read(dates[:1])] == ["2026-04-01"]
+    mixed = [spotted(text) for text in ("26-11-05 03:18", "2026-11-05 08:35", "2026-11-06 13:52")]  # a post, its comments
+    assert [one and one.day for one in Calendar(now).read(mixed)] == [5, 5, 6]
     american = [spotted(text) for text in ("04-05-26 10:00", "04-06-26 10:00")]
     assert [one and one.date().isoformat() for one in Calendar(now, "en-us").read(american)] == ["2026-04-05", "2026-04-06"]
