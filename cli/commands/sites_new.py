@@ -251,6 +251,8 @@ def _say(path: Path, draft: Draft, guess: Guess | None) -> None:
         say("No profile knows this software: how its pages are made was learned from them, and is in the file.")
         for key in draft.wrapper.missing:
             say(f"  not found: {key}")
+        if len(draft.forums) == 1 and not draft.can_discover:
+            say("One list is watched. Where the site has more boards, give the address of the page that lists them.")
     elif draft.profile is None:
         say("No profile knows this software: open the file and follow its comments.")
     elif not draft.forums:

@@ -35,6 +35,7 @@ _ID_NAMES = (
 _ID = re.compile(r"([0-9A-Za-z][0-9A-Za-z_~.@=-]*)/?$")
 _NUMBER_AT_END = re.compile(r"(\d+)/?$")
 _LONGEST_ID = 200
+_LEAST_SAME = 3  # threads
 _NEAR = 4  # siblings of a row in which its text may be
 
 
@@ -224,6 +225,16 @@ def _as_xpath(selector: str, row: Any) -> str | None:
     return f"(./{HTMLTranslator().css_to_xpath(selector, prefix='descendant::')})[1]"
 
 
+def _same(bodies: list[Any]) -> list[str]:
+    """Selectors of headings that stand in the opening posts of all threads: `Message`, often for screen readers alone."""
+    if len(bodies) < _LEAST_SAME:
+        return []
+    headings = [
+        {(one.tag, one.get("id"), one.text) for one in body.iterchildren("h1", "h2", "h3", "h4", "h5")} for body in bodies
+    ]
+    return [f'{tag}[id="{id_}"]' if id_ and '"' not in id_ else tag for tag, id_, text in set.intersection(*headings) if text]
+
+
 def _only(selector: str, root: Any) -> str:
     """What a selector finds first: the opening post's, where the page has more of them."""
     if selector.startswith((".", "/", "(")) or len(compiled("html", selector)(root)) < 2:
@@ -330,4 +341,6 @@ def _opening(found: Sequence[_Rows]) -> dict[str, Any]:
             found_first = _only(selectors[0], leads[0].page.root)
             published = [(one.page, [(one.page.root, one.fields.dates.published[0])]) for one in leads]
             table[name] = date_field([found_first], published) if name == "created_at" else found_first
+            if name == "body" and (same := _same([element for _, element in pairs if element is not None])):
+                table[name] = {"select": found_first, "without": same}
     return table

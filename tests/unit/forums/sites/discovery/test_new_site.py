@@ -29,8 +29,11 @@ from forums.sites.discovery.wrapper import Wrapper, wrapper_of
 from forums.sites.http.fetch import Visitor
 from forums.sites.reading.read_page import ReadComment, ReadPost, read_comments, read_index, read_list
 from forums.sites.reading.recent_page import read_recent
-from tests.support.unknown_forums import FORUMS, Thread, UnknownForum
+from tests.support import unknown_forums
+from tests.support.newest_forum import Newest
+from tests.support.unknown_forums import Thread, UnknownForum
 
+FORUMS: dict[str, Callable[[], UnknownForum]] = {**unknown_forums.FORUMS, "newest": Newest}
 BASE = "http://forum.example"
 DATE = {"Date": "Sun, 22 Nov 2026 12:00:00 GMT"}
 
