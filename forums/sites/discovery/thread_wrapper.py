@@ -15,6 +15,7 @@ from forums.sites.definition.selectors import compiled
 from forums.sites.reading.author_field import name_of
 from forums.sites.reading.block_fields import Fields
 
+from .author_element import of_name_alone
 from .date_fields import date_field
 from .element_selectors import as_value, attribute_of, class_selector, field_selectors, rows_selector
 from .opened_page import OpenedPage
@@ -116,7 +117,9 @@ def _pairs(found: Sequence[_Rows], places: str) -> list[tuple[Any, Any]]:
             (row, tree.elements[i] if (i := by_number.get(n)) is not None else None)
             for row, n in zip(one.rows, one.numbers, strict=True)
         ]
-    return pairs
+    if places != "authors":
+        return pairs
+    return list(zip([row for row, _ in pairs], of_name_alone([element for _, element in pairs]), strict=True))
 
 
 def _selectors(found: Sequence[_Rows], places: str) -> list[str]:
