@@ -71,4 +71,5 @@ class Newest(UnknownForum):
         near = "".join(f'<li><a href="{self._link(t)}">{t.title}</a></li>' for t in self.threads[:6])
         up = f'<p><a href="board/{thread.board}">{thread.board}</a></p>'
         pages = self._pager(self._link(thread), start, len(thread.posts), THREAD_PAGE)
-        return self._document(thread.title, f"{up}<h1>{thread.title}</h1>{posts}{pages}<ul class='near'>{near}</ul>")
+        body = f"<h1>Yard talk</h1>{up}<h2>{thread.title}</h2>{posts}{pages}<ul class='near'>{near}</ul>"
+        return self._document(thread.title, body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,6 +46,8 @@ def wrapper_of(found: FoundForum) -> Wrapper | None:
         return None
     listed["url"] = _list_url(found, forum_shape)
     comments["url"] = _thread_url(threads)
+    if title := _title(found):
+        comments["post"]["title"] = title
     missing = []
     for name, table, other in (("list", listed, comments), ("comments", comments, listed)):
         if "next" not in table:
@@ -58,6 +61,24 @@ def wrapper_of(found: FoundForum) -> Wrapper | None:
     page = found.threads[0]
     tried = next((id_ for id_ in _ids(found, forum_shape)), forums[0].id)
     return Wrapper(pages, forums, known_language(page.frame.language or ""), time_zone_of(page.response.text), tried, missing)
+
+
+def _title(found: FoundForum) -> Any:
+    """Of threads, as the list has it: a heading, else the window's title without what follows it on all pages."""
+    listed = {url: _words(title) for url, title in zip(found.listed.urls, found.listed.titles, strict=True)}
+    known = [(listed[page.url], page.root) for page in found.threads if page.url in listed]
+    for tag in ("h1", "h2", "h3", "h4"):
+        if known and all(_words("".join(map(str, next(root.iter(tag), root).itertext()))) == title for title, root in known):
+            return tag
+    shown = [(title, _words(root.findtext(".//title") or "")) for title, root in known]
+    after = {window[len(title) :] for title, window in shown if window.startswith(title)}
+    if len(shown) > 1 and len(after) == 1 and all(window.startswith(title) for title, window in shown):
+        return {"select": "title", "regex": f"^(.+?){re.escape(after.pop())}$"}
+    return None
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _found_next(table: dict[str, Any]) -> str | None:

@@ -131,6 +131,7 @@ def test_every_post_is_read_by_what_was_learned(name: str, kind: str, folder: Pa
             assert [(post.author, post.created_at, post.body) for post in posts] == [
                 (p.author, p.at, p.text) for p in thread.posts
             ]
+            assert getattr(posts[0], "title", None) == thread.title
             ids += [post.id for post in posts]
             seen += 1
     boards = forum.boards if kind == "index" else forum.boards[:1]
