@@ -235,8 +235,8 @@ class Scheduler(LoneScheduler):
             if self._lanes.shelves(lease, request):
                 continue
             site = ""
-            if self._places is not None and isinstance(named := request.meta.get(self._places.by), str):
-                site = named
+            if self._places is not None:
+                site = self._places.name_of(request.meta, request.url)
                 if site and not self._places.enter(site):
                     if lease.lane:  # its time would be over
                         self._frontier.release(lease.id)

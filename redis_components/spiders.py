@@ -54,8 +54,9 @@ class RedisMixin(SynchronousTasks):
     lane_later: ClassVar[bool] = False
     """Read a second start key, `<key>:later`, when the first one (or the several of `redis_key`) has no tasks."""
     turn_by: ClassVar[str] = ""
-    """Field whose values take turns, such as `site`: of a start task (JSON), and of a request's `meta`. A value with many start
-    tasks waiting, or whose pages take long, then holds back no other one. "": start tasks are taken as they come.
+    """Field whose values take turns, such as `site`: of a start task (JSON), and of a request's `meta`; `host` is read out of the
+    URL where there is no such field. A value with many start tasks waiting, or whose pages take long, then holds back no other
+    one. "": start tasks are taken as they come.
     """
     newest_fields: ClassVar[tuple[str, ...]] = ()
     """Fields of start tasks (JSON) that one service feeds to another, the same for both spiders: what a wide one that waits gets

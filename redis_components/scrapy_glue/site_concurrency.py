@@ -8,12 +8,16 @@ of the event loop are all sent (`Downloader._process_queue` of 2.19 counts them 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from redis_components.frontier.frontier import Frontier
+
+HOST = "host"
+"""The field that need not be there: the URL has it."""
 
 
 class SitePlaces:
@@ -22,12 +26,17 @@ class SitePlaces:
     """
 
     def __init__(self, by: str, most: Callable[[str], int | None], frontier: Frontier) -> None:
-        self.by = by
-        """Field of a request's `meta` that names its site."""
+        self._by = by
         self._most = most
         self._frontier = frontier
         self._bound = max(1, frontier.config.concurrency * 3 // 4)
         self._at_work: dict[str, int] = {}
+
+    def name_of(self, meta: Mapping[str, Any], url: str) -> str:
+        """The site of a request: the field of its `meta`, else where that is `host` the host and port of its URL; "" for none."""
+        if isinstance(named := meta.get(self._by), str):
+            return named
+        return urlsplit(url).netloc.rpartition("@")[2].lower() if self._by == HOST else ""
 
     def enter(self, site: str) -> bool:
         """Whether a request of `site` has a place; it is taken then."""

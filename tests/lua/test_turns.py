@@ -116,3 +116,22 @@ def test_start_keys_of_other_types_are_sorted_in_too(redis_client: redis.Redis) 
     redis_client.zadd(KEYS.start_tasks(), {'{"site": "a", "post": "low"}': 1, '{"site": "a", "post": "high"}': 2})
     redis_client.sadd(KEYS.later_tasks(), '{"site": "b", "post": "b1"}')
     assert posts(owner(redis_client).take_tasks(9)) == ["high", "low", "b1"]
+
+
+def test_hosts_take_turns_by_their_urls(redis_client: redis.Redis) -> None:
+    redis_client.rpush(KEYS.start_tasks(), *(f"http://slow.example/{number}" for number in range(50)))
+    redis_client.rpush(KEYS.start_tasks(), json.dumps({"url": "https://me@B.example:81/x?y"}), "c.example", '{"url": 7}')
+    redis_client.rpush(KEYS.start_tasks(), json.dumps({"url": "http://slow.example/", "host": "named"}))
+    one = Owner(redis_client, "one", keys=LANES, turn_by="host").open()
+    one.frontier.listeners.room = lambda: {"slow.example": 1}
+    taken = list(one.take_tasks(9))
+    assert sorted(taken) == sorted(
+        [
+            '{"url": "https://me@B.example:81/x?y"}',
+            "c.example",
+            '{"url": 7}',
+            '{"url": "http://slow.example/", "host": "named"}',
+            "http://slow.example/0",
+        ]
+    )
+    assert {one.partition(b"\0")[0] for one in redis_client.zrange(KEYS.turns(), 0, -1)} == {b"slow.example"}

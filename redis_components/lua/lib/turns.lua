@@ -5,12 +5,19 @@ local MOST_SORTED = 2000 -- tasks of one key in one exchange
 local MOST_LOOKS = 300
 local LONGEST_SITE = 200
 
--- The text in the field `by` of a task in JSON; '' where it has none.
+-- The host and port of a URL, as `SitePlaces.name_of` has them; nil where it has none.
+local function host_of(url)
+  local place = type(url) == 'string' and string.match(url, '^%s*%a[%w+.-]*://([^/?#%s]+)')
+  return place and string.lower(string.match(place, '[^@]*$'))
+end
+
+-- The text in the field `by` of a task in JSON; for `host` also that of its URL, or of a task that is a URL; '' where it has none.
 local function site_of(data, by)
   local site = string.match(data, '^{"' .. by .. '":"([^"\\]*)"')
   if not site then
     local readable, fields = pcall(cjson.decode, data)
     site = readable and type(fields) == 'table' and fields[by]
+    if by == 'host' and type(site) ~= 'string' then site = host_of(readable and type(fields) == 'table' and fields.url or data) end
   end
   if type(site) ~= 'string' or #site > LONGEST_SITE or string.find(site, '%z') then return '' end
   return site

@@ -65,3 +65,10 @@ def test_what_waits_for_a_place_goes_back_when_the_crawl_closes(owner: Owner, re
     owner.advance()
     two = Owner(redis_client, "two", concurrency=8).open()
     assert sorted(names(two)) == ["a2", "a3", "a4", "a5"]
+
+
+def test_a_host_is_read_from_the_url_where_the_request_names_none(owner: Owner) -> None:
+    places = SitePlaces("host", lambda site: None, owner.frontier)
+    assert places.name_of({}, "https://me@B.example:81/x?y") == "b.example:81"
+    assert places.name_of({"host": "named"}, "http://b.example/") == "named"
+    assert SitePlaces("site", lambda site: None, owner.frontier).name_of({}, "http://b.example/") == ""
