@@ -84,6 +84,7 @@ DOWNLOADER_MIDDLEWARES = {
     "forums.sites.http.cookies.SiteCookies": 700,
     "redis_components.scrapy_glue.retry_after.RetryAfterMiddleware": 555,  # 429: every crawler leaves the site alone
     "forums.breaker.middleware.SiteWatch": 560,  # finds block pages: after redirects and decompression, before a retry
+    "forums.breaker.hosts.HostWatch": 561,  # the same for hosts without a site file
 }
 SPIDER_MIDDLEWARES = {"forums.breaker.middleware.BackToTheQueue": 10}  # pages that a callback finds blocked
 # Both of these would let whoever reaches the port run code in the crawler, and Scrapy has them on. Not to load them either makes

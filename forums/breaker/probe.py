@@ -32,7 +32,7 @@ from forums.sites.reading import isolated
 from forums.sites.reading.asked_page import Asked
 from forums.sites.reading.read_page import CommentsPage, FieldCount, IndexPage, ListedThread, ListPage, ThreadPage
 from forums.state.keys import ForumFleetKeys
-from forums.state.site_breakers import Breaker, Breakers
+from forums.state.site_breakers import HOST, Breaker, Breakers
 from redis_components.fleet.holds import FleetHolds
 from redis_components.frontier.holds import FLEET, SITE, HoldKind
 from redis_components.frontier.permits import LanePermits
@@ -41,6 +41,7 @@ from redis_components.server.replies import server_time
 
 from .drift import ROWS
 from .drift_store import forgive, look_for_drift
+from .hosts import try_again
 from .state import (
     FILE_PROBE_S,
     REMEMBERED_S,
@@ -96,6 +97,8 @@ def _round(client: redis.Redis) -> dict[str, str]:
     for site, breaker in due[:MOST_PROBES]:
         if breaker.cause == Cause.SITE_FILE:
             done[site] = _look_at_file(client, breakers, site, breaker, now)
+        elif breaker.kind == HOST:
+            done[site] = try_again(client, breakers, site, breaker)
         elif site not in files:
             done[site] = "its site file is gone"
             close_breaker(client, site, done[site])

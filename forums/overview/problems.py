@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from forums.state.database_identity import ANOTHER_DATABASE
-from forums.state.site_breakers import drift_sentence
+from forums.state.site_breakers import HOST, drift_sentence
 from redis_components.fleet.records import GONE_AFTER_S
 from redis_components.fleet.registry import CrawlerRecord, CrawlerState
 from redis_components.fleet.rolls import RollState
@@ -154,7 +154,8 @@ def _roll(view: Overview) -> Iterator[Problem]:
 
 def _sites(view: Overview) -> Iterator[Problem]:
     for site, one in view.sites.breakers.items():
-        fix = f"it is crawled again when a probe finds its pages; at once: trawl resume --site {site} --breaker"
+        when = "is tried again by the crawl" if one.kind == HOST else "is crawled again when a probe finds its pages"
+        fix = f"it {when}; at once: trawl resume --site {site} --breaker"
         yield Problem(what=f"site {site} is not crawled: {one.reason}", fix=fix)
     for site, said in view.sites.wrong_files.items():
         if site not in view.sites.breakers or view.sites.breakers[site].reason != said:

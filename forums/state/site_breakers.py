@@ -19,6 +19,9 @@ from redis_components.server.replies import as_text
 from redis_components.server.stored_records import RecordStore
 from redis_components.server.stored_values import Count, Epoch, decoded, hash_at, readable
 
+HOST = "host"
+"""The kind of page in the record of a host without a site file."""
+
 
 class BreakerState(StrEnum):
     """What a breaker does."""
@@ -36,7 +39,7 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     since: Epoch  # when it opened
     by: str = ""  # the process that opened it
     url: str = ""  # the page that tripped it
-    kind: str = ""  # of that page: `index`, `list`, `thread`, `comments`
+    kind: str = ""  # of that page: `index`, `list`, `thread`, `comments`; `host`: of a host without a site file
     excerpt: str = ""  # the beginning of what stood there, as text; at most 300 characters
     step: Count = 0  # of the back-off between probes
     next_probe_at: Epoch = 0.0
