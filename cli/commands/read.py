@@ -12,7 +12,7 @@ from cli.views.output import print_json
 from redis_components.errors import ConfigError, TrawlError
 
 if TYPE_CHECKING:
-    from forums.sites.reading.records import SeenPage
+    from forums.sites.any_page.records import SeenPage
 
 _BINARY = (b"%PDF", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"PK\x03\x04", b"\x1f\x8b")
 
@@ -60,7 +60,7 @@ def read(
 
 
 def _read(source: str, url: str | None, *, obey_robots: bool) -> SeenPage:
-    from forums.sites.reading.page_reader import read_page
+    from forums.sites.any_page.page_reader import read_page
 
     if "://" in source:
         if url is not None:

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from redis_components.errors import TrawlError
 
 if TYPE_CHECKING:
-    from forums.sites.reading.records import SeenPage, SeenPost
+    from forums.sites.any_page.records import SeenPage, SeenPost
 
 
 _LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}  # Python's splitlines, among others, ends lines there
@@ -31,7 +31,7 @@ def run(lines: Iterable[bytes], out: IO[str], *, author_names: bool = False) -> 
 
 
 def _answer(line: bytes, *, author_names: bool) -> dict[str, Any]:
-    from forums.sites.reading.page_reader import read_page
+    from forums.sites.any_page.page_reader import read_page
 
     url: Any = None
     try:

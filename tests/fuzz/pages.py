@@ -15,6 +15,8 @@ from protego import Protego
 from scrapy.http import Headers, HtmlResponse, TextResponse, XmlResponse
 
 from forums.sites import Site, SiteError, UnreadablePage
+from forums.sites.any_page.page_reader import read_page
+from forums.sites.any_page.records import NotAPage, PageTooLarge
 from forums.sites.dates.reader import DateReader
 from forums.sites.definition.layers import profile_names
 from forums.sites.definition.load import load_file
@@ -25,8 +27,6 @@ from forums.sites.http.soft_block import verdict
 from forums.sites.reading import isolated
 from forums.sites.reading.asked_page import Asked
 from forums.sites.reading.isolated import TooMuchHere
-from forums.sites.reading.page_reader import read_page
-from forums.sites.reading.records import NotAPage, PageTooLarge
 from redis_components.frontier.retry_after import retry_after_s
 from redis_components.scrapy_glue.rate_limit_headers import used_up_s
 from redis_components.scrapy_glue.robots import rate_of, readable

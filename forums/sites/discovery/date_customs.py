@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from zoneinfo import available_timezones
 
+from forums.sites.any_page import day_first
+from forums.sites.any_page.page_kind import language_of
 from forums.sites.dates.language import known_language, writes_day_first
 from forums.sites.definition.errors import SiteError
-from forums.sites.reading import day_first
-from forums.sites.reading.page_kind import language_of
 from forums.sites.reading.read_page import CommentsPage, read_comments
 from forums.sites.reading.reading_budget import strictly
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
+from forums.sites.any_page.post_marks import DATE_DATA
 from forums.sites.dates.language import known_language
 from forums.sites.dates.reader import DateReader
 from forums.sites.definition.selectors import compiled
 from forums.sites.reading.parse_body import read_at
-from forums.sites.reading.post_marks import DATE_DATA
 
 from .element_selectors import as_value, attribute_of
 from .opened_page import OpenedPage

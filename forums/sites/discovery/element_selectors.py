@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from forums.sites.any_page import class_words
 from forums.sites.definition.selectors import compiled, is_xpath
-from forums.sites.reading import class_words
 
 _NAME = re.compile(r"-?[A-Za-z_][\w-]*$")
 _NUMBERED = re.compile(r"\d{3,}|[0-9a-f]{8,}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
-from forums.sites.reading import class_words
+from forums.sites.any_page import class_words
 
 from .opened_page import OpenedPage
 

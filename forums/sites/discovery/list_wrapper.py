@@ -10,13 +10,13 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
+from forums.sites.any_page import class_words
+from forums.sites.any_page.author_field import find_authors, name_of
+from forums.sites.any_page.block_paths import BlockPaths
+from forums.sites.any_page.checks import order
+from forums.sites.any_page.repeated_blocks import Block
 from forums.sites.definition.selectors import compiled
-from forums.sites.reading import class_words
-from forums.sites.reading.author_field import find_authors, name_of
-from forums.sites.reading.block_paths import BlockPaths
-from forums.sites.reading.checks import order
 from forums.sites.reading.converters import number as number_in
-from forums.sites.reading.repeated_blocks import Block
 
 from .date_fields import date_field
 from .element_selectors import as_value, attribute_of, field_selectors, rows_selector

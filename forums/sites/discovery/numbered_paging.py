@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urldefrag, urljoin, urlsplit
 
+from forums.sites.any_page.page_kind import is_same_thing
 from forums.sites.definition.selectors import compiled
-from forums.sites.reading.page_kind import is_same_thing
 
 _NUMBER = re.compile(r"^[\[(]?\s*(\d{1,4})\s*[\])]?$")
 _NAME = re.compile(r"-?[A-Za-z_][\w-]*$")

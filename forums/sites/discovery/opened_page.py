@@ -10,20 +10,20 @@ from lxml import etree
 from parsel.selector import create_root_node
 from scrapy.utils.response import get_base_url
 
-from forums.sites.reading.learned import Learned, learn
-from forums.sites.reading.page_kind import PageFrame, frame_of, kind_of
-from forums.sites.reading.page_tree import PageTree
+from forums.sites.any_page.learned import Learned, learn
+from forums.sites.any_page.page_kind import PageFrame, frame_of, kind_of
+from forums.sites.any_page.page_tree import PageTree
+from forums.sites.any_page.post_calendar import Calendar
+from forums.sites.any_page.post_marks import Marks, find_marks
+from forums.sites.any_page.records import PageKind, PageTooLarge
+from forums.sites.any_page.text_field import size_of
 from forums.sites.reading.parse_body import read_at
-from forums.sites.reading.post_calendar import Calendar
-from forums.sites.reading.post_marks import Marks, find_marks
 from forums.sites.reading.reading_budget import extraordinary
-from forums.sites.reading.records import PageKind, PageTooLarge
-from forums.sites.reading.text_field import size_of
 
 if TYPE_CHECKING:
     from scrapy.http import TextResponse
 
-    from forums.sites.reading.records import SeenPost
+    from forums.sites.any_page.records import SeenPost
 
 _LEAST_PROSE = 0.4  # of the text of posts is in no link
 

@@ -1,6 +1,6 @@
 """What a site file says of threads, learned from pages of several threads: rows, fields, and the link to the next page.
 
-The readers of `forums/sites/reading/` find the posts; selectors are made for the elements that they took.
+The readers of `forums/sites/any_page/` find the posts; selectors are made for the elements that they took.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from forums.sites.any_page.author_field import name_of
+from forums.sites.any_page.block_fields import Fields
 from forums.sites.definition.selectors import compiled
-from forums.sites.reading.author_field import name_of
-from forums.sites.reading.block_fields import Fields
 
 from .author_element import of_name_alone
 from .date_fields import date_field

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from forums.sites.reading.page_reader import read_page
-from forums.sites.reading.records import PageKind, SeenPage
+from forums.sites.any_page.page_reader import read_page
+from forums.sites.any_page.records import PageKind, SeenPage
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 WORDS = "My radio hums as soon as the lamp is on, whatever I plug it into. Has anybody cured that?"

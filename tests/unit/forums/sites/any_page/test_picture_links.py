@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 from lxml import html
 
+from forums.sites.any_page.page_reader import read_page
 from forums.sites.discovery.paging_links import next_selector
-from forums.sites.reading.page_reader import read_page
 
 URL = "https://forum.example/read.php?nr=7"
 POSTS = "".join(

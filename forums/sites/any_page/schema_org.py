@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .html_text import text_of
+from forums.sites.reading.html_text import text_of
+
 from .page_tree import PageTree
 from .post_calendar import Calendar
 from .post_dates import Spotted, machine_date

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from forums.sites.reading.page_reader import read_page
-from forums.sites.reading.records import SeenPage
+from forums.sites.any_page.page_reader import read_page
+from forums.sites.any_page.records import SeenPage
 
 URL = "https://forum.example/t/1"
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from forums.sites.reading.html_text import end_lines
+
 from . import class_words
-from .html_text import end_lines
 from .records import PageTooLarge
 
 MOST_ELEMENTS = 100_000

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from forums.sites.reading.post_calendar import Calendar
-from forums.sites.reading.post_dates import machine_date, spotted
+from forums.sites.any_page.post_calendar import Calendar
+from forums.sites.any_page.post_dates import machine_date, spotted
 
 NOW = datetime(2026, 11, 22, 12, 50, tzinfo=UTC)  # a Sunday
 

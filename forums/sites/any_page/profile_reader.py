@@ -11,9 +11,9 @@ from lxml import etree
 
 from forums.sites.dates.language import known_language, writes_day_first
 from forums.sites.definition.errors import SiteError
+from forums.sites.reading.element_index import ElementIndex
 
 from . import class_words, day_first
-from .element_index import ElementIndex
 from .records import SeenPost, Software
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from forums.sites.definition.site import Site
     from forums.sites.discovery.recognise import Recognition
-
-    from .read_page import CommentsPage
+    from forums.sites.reading.read_page import CommentsPage
 
 _LONGEST_NAME = 80
 _CLOSE = 30 / 10_000  # posts of one month, in order, leave no doubt of their dates
@@ -73,7 +72,7 @@ class ProfileReader:
 
     def _comments(self, language: str | None) -> CommentsPage | None:
         """The page by the profile, with dates in its language or another; None where it does not fit."""
-        from .read_page import read_comments
+        from forums.sites.reading.read_page import read_comments
 
         profile = self._found.html_profile
         site = _site(profile, self._response.url.split("/", 3)[2], language) if profile else None

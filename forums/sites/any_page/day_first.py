@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .post_calendar import disorder
 
 if TYPE_CHECKING:
-    from .read_page import CommentsPage
+    from forums.sites.reading.read_page import CommentsPage
 
 ENGLISH = "en-GB"
 """English that writes the day before the month."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from forums.sites.reading.page_reader import read_page
+from forums.sites.any_page.page_reader import read_page
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 

@@ -18,8 +18,9 @@ import msgspec
 from lxml import etree
 from parsel.selector import create_root_node
 
+from forums.sites.reading.html_text import text_of
+
 from .checks import agreement, completed, grade, has_all_posts, is_complete
-from .html_text import text_of
 from .learned import learn
 from .lone_post import lone_post
 from .page_kind import frame_of, kind_of

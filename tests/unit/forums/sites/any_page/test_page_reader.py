@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from forums.sites.reading.page_reader import read_page
-from forums.sites.reading.records import NotAPage, PageKind, Reader
+from forums.sites.any_page.page_reader import read_page
+from forums.sites.any_page.records import NotAPage, PageKind, Reader
 from tests.support import thread_pages
 
 URL = "https://forum.example/t/1"
