@@ -16,8 +16,9 @@ from scrapy import Request, signals
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.misc import load_object
 
-from forums.raw_pages import RawPage, RawStore, raw_dir
+from forums.raw_pages import RawPage
 from forums.raw_pages.prune import prune_here
+from forums.raw_pages.told import ToldStore
 from forums.records.file_digest import file_digest
 from forums.records.items import now_in_reading
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, site_in_use
@@ -110,8 +111,7 @@ class SiteWatch:
         self._no_answer: tuple[type[BaseException], ...] = tuple(
             load_object(one) if isinstance(one, str) else one for one in settings.getlist("RETRY_EXCEPTIONS")
         )
-        self._raw = RawStore(raw_dir(), rounds=prune_here)
-        self._raw_told = (0, 0, 0)
+        self._raw = ToldStore(self._inc_value, rounds=prune_here)
         _watches[crawler] = self
         page_at_work.when_hung(open_for_page)
 
@@ -119,7 +119,7 @@ class SiteWatch:
     def from_crawler(cls, crawler: Crawler) -> Self:
         """One for each crawl."""
         watch = cls(crawler)
-        crawler.signals.connect(watch._close, signals.spider_closed)
+        crawler.signals.connect(watch._raw.close, signals.spider_closed)
         return watch
 
     def process_response(self, request: Request, response: Response) -> Request | Response:
@@ -140,7 +140,7 @@ class SiteWatch:
             if 200 <= response.status < 300 and not response.meta.get("unchanged"):
                 request.meta["fetched_at"] = fetched_at = now_in_reading(str(_reading(request).get("started_at", "")))
                 if site.raw.keep_days:
-                    self._keep(RawPage.of(response, site.name, _context(request, page), fetched_at))
+                    self._raw.keep(RawPage.of(response, site.name, _context(request, page), fetched_at))
             return response
         if found.cause is Cause.BUSY and not self._is_last_try(request):
             return self._stumbled(request, site, page, found) or response
@@ -288,22 +288,6 @@ class SiteWatch:
             open_breaker(client, site.name, found, site.breaker, url=request.url, kind=page["kind"], by=by)
 
         in_background(self._crawler, site.name, work)
-
-    def _keep(self, page: RawPage) -> None:
-        self._raw.keep(page)
-        self._tell_raw()
-
-    def _tell_raw(self) -> None:
-        """The stats are the reactor's, so the thread's counts are told here."""
-        now = (self._raw.kept, self._raw.kept_bytes, self._raw.dropped)
-        for name, value, told in zip(("kept", "bytes", "dropped"), now, self._raw_told, strict=True):
-            if value > told:
-                self._inc_value(f"raw/{name}", value - told)
-        self._raw_told = now
-
-    def _close(self) -> None:
-        self._raw.close()
-        self._tell_raw()
 
 
 def watch_of(crawler: Crawler | None) -> SiteWatch | None:

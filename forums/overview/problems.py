@@ -128,7 +128,7 @@ def _crawlers(view: Overview) -> Iterator[Problem]:
             yield Problem(what=f"{one.name} {_elsewhere(one.redis)}", fix=NO_OTHER_REDIS)
         elif one.alive(view.now) and one.namespace is not None:
             what = f"{one.name} crawls in the namespace {one.namespace!r}, which its project's settings name"
-            yield Problem(what=what, fix="remove TRAWL_NAMESPACE there, or set it for the fleet", grave=False)
+            yield Problem(what=what, fix="remove REDIS_NAMESPACE there, or set TRAWL_NAMESPACE for the fleet", grave=False)
 
 
 def _items(view: Overview) -> Iterator[Problem]:

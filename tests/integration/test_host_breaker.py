@@ -10,6 +10,8 @@ import redis
 from msgspec.structs import replace
 
 from forums.breaker.probe import probe_sites
+from forums.raw_pages import RawPage
+from forums.raw_pages.read import read_pages
 from forums.state.site_breakers import Breakers
 from redis_components.crawl_admin.inspector import snapshot
 from tests.support.crawl import Crawl
@@ -18,6 +20,7 @@ from tests.support.watched_site import Page, WatchedSite
 
 PAGES = 60
 WATCHED = json.dumps({"forums.breaker.hosts.HostWatch": 561})
+WATCHED_AND_KEPT = json.dumps({"forums.breaker.hosts.HostWatch": 561, "forums.raw_pages.any_spider.KeepRawPages": 562})
 
 
 def test_a_host_behind_a_wall_is_left_alone_tried_again_and_nothing_of_it_is_lost(
@@ -63,16 +66,24 @@ def test_a_host_behind_a_wall_is_left_alone_tried_again_and_nothing_of_it_is_los
         assert (shot().parked + shot().parked_tasks, shot().dead, crawler.returncode) == (0, 0, 0)
 
 
-def test_one_page_that_is_refused_is_the_spiders_after_some_tries(
-    redis_url: str, redis_client: redis.Redis, tmp_path: Path
+def test_one_page_that_is_refused_is_the_spiders_after_some_tries_and_the_others_are_kept_as_they_came(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("TRAWL_DATA_DIR", str(tmp_path))
     with WatchedSite() as site:
         site.answer = lambda path: Page("<p>No", 403 if path == "/7" else 200)
         crawl = Crawl(site=site.url, redis_url=redis_url, folder=tmp_path, pages=20)
         crawl.seed(*(f"{site.url}/{page}" for page in range(1, 21)))
-        crawl.start(DOWNLOADER_MIDDLEWARES=WATCHED)
+        old = tmp_path / "raw" / "links" / "2026-01-01"
+        old.mkdir(parents=True)
+        crawl.start(DOWNLOADER_MIDDLEWARES=WATCHED_AND_KEPT, RAW_PAGES_KEEP_DAYS=2)
         crawl.finish()
         assert crawl.items() == [page for page in range(1, 21) if page != 7]
         assert site.paths().count("/7") == 3
         assert "Ignoring response <403" in crawl.log()
         assert Breakers(redis_client).all() == {}
+        kept = [page for page in read_pages(tmp_path / "raw", "links") if isinstance(page, RawPage)]
+        assert sorted(page.url for page in kept) == sorted(f"{site.url}/{page}" for page in range(1, 21) if page != 7)
+        assert {page.body for page in kept} == {b"<p>No"}
+        assert redis_client.hget(crawl.keys.stats, "raw/kept") == b"19"
+        assert not old.exists()

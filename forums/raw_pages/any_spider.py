@@ -1,0 +1,56 @@
+"""Raw pages of any spider: the pages of a crawl as they came, in `<data dir>/raw/<spider>/<YYYY-MM-DD>/`, as WARC files.
+
+    DOWNLOADER_MIDDLEWARES = {"forums.raw_pages.any_spider.KeepRawPages": 562}
+    RAW_PAGES_KEEP_DAYS = 30
+
+Without the number no page is kept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+
+from forums.records.items import utc_now
+from redis_components.names import service_name
+from redis_components.setting_values import number_of
+
+from .folders import prune, raw_dir
+from .told import ToldStore
+from .warc_record import RawPage
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+
+class KeepRawPages:
+    """Downloader middleware, inside of Scrapy's retries and outside of decompression. Each crawler keeps pages on its disk and
+    deletes there what is older than RAW_PAGES_KEEP_DAYS. The pages of the forum spiders are kept as their site files say.
+    """
+
+    def __init__(self, crawler: Crawler, keep_days: float) -> None:
+        assert crawler.stats is not None
+        self._name = service_name(crawler.spidercls.name)
+        self._store = ToldStore(crawler.stats.inc_value, rounds=lambda: prune(raw_dir(), {self._name: keep_days}))
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """One for each crawl. Raises NotConfigured where no page shall be kept, ConfigError for what cannot be a number."""
+        keep_days = number_of(crawler.settings, "RAW_PAGES_KEEP_DAYS", 0.0)
+        if not keep_days > 0:
+            raise NotConfigured("RAW_PAGES_KEEP_DAYS is 0")
+        middleware = cls(crawler, keep_days)
+        crawler.signals.connect(middleware._store.close, signals.spider_closed)
+        return middleware
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        """The same response; what came with a success and has a body is kept."""
+        of_a_site = isinstance(request.meta.get("site"), str) and isinstance(request.meta.get("page"), dict)
+        if 200 <= response.status < 300 and not of_a_site and not request.meta.get("unchanged"):
+            response.request = request  # the engine does so later
+            self._store.keep(RawPage.of(response, self._name, {"kind": "page"}, utc_now()))
+        return response
