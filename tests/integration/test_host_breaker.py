@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,18 @@ WATCHED = json.dumps({"forums.breaker.hosts.HostWatch": 561})
 WATCHED_AND_KEPT = json.dumps({"forums.breaker.hosts.HostWatch": 561, "forums.raw_pages.any_spider.KeepRawPages": 562})
 
 
+@pytest.fixture
+def crawl(redis_url: str, tmp_path: Path) -> Iterator[Crawl]:
+    """Its pages are those of the test's sites; no process is left."""
+    begun = Crawl(site="", redis_url=redis_url, folder=tmp_path, pages=PAGES)
+    yield begun
+    for process in begun.processes:
+        process.kill()
+        process.wait()
+
+
 def test_a_host_behind_a_wall_is_left_alone_tried_again_and_nothing_of_it_is_lost(
-    redis_url: str, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    crawl: Crawl, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRAWL_FLEET", "links=1")
     breakers = Breakers(redis_client)
@@ -32,7 +43,6 @@ def test_a_host_behind_a_wall_is_left_alone_tried_again_and_nothing_of_it_is_los
         host = ill.url.removeprefix("http://")
         ill.answer = lambda path: Page("<p>Members only", 403)
         well.answer = lambda path: Page("<p>A page")
-        crawl = Crawl(site=ill.url, redis_url=redis_url, folder=tmp_path, pages=PAGES)
         with crawl.kept_open():
             crawl.seed(json.dumps({"url": f"{ill.url}/0", "meta": {"handle_httpstatus_list": [403]}}))
             crawler = crawl.start(DOWNLOADER_MIDDLEWARES=WATCHED, CONCURRENT_REQUESTS=8)
@@ -67,12 +77,11 @@ def test_a_host_behind_a_wall_is_left_alone_tried_again_and_nothing_of_it_is_los
 
 
 def test_one_page_that_is_refused_is_the_spiders_after_some_tries_and_the_others_are_kept_as_they_came(
-    redis_url: str, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    crawl: Crawl, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRAWL_DATA_DIR", str(tmp_path))
     with WatchedSite() as site:
         site.answer = lambda path: Page("<p>No", 403 if path == "/7" else 200)
-        crawl = Crawl(site=site.url, redis_url=redis_url, folder=tmp_path, pages=20)
         crawl.seed(*(f"{site.url}/{page}" for page in range(1, 21)))
         old = tmp_path / "raw" / "links" / "2026-01-01"
         old.mkdir(parents=True)
