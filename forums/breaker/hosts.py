@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from forums.sites.definition.breaker_options import BreakerOptions
 from forums.sites.http import soft_block
+from forums.sites.http.site_page import is_site_page
 from forums.sites.http.soft_block import BlockVerdict, Cause
 from forums.state.site_breakers import HOST, Breaker, Breakers
 from redis_components.frontier.holds import names_of
@@ -67,7 +68,7 @@ class HostWatch:
         """The response, or the request that takes its place."""
         frontier = known_frontier(self._crawler)
         meta = request.meta
-        if frontier is None or (isinstance(meta.get("site"), str) and isinstance(meta.get("page"), dict)):
+        if frontier is None or is_site_page(meta):
             return response
         host = next(names_of(meta.get("site"), request.url), "")
         found = soft_block.verdict(response)

@@ -26,6 +26,7 @@ from forums.sites.definition.origins import elsewhere
 from forums.sites.definition.required_fields import DISPENSABLE
 from forums.sites.http import soft_block
 from forums.sites.http.allowed_origins import NotAllowed
+from forums.sites.http.site_page import is_site_page
 from forums.sites.http.soft_block import BlockVerdict, Cause
 from redis_components.frontier.holds import HoldKind
 from redis_components.scheduler import scheduler_of
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from forums.sites.reading.read_page import FieldCount
 
 MISSING = frozenset({404, 410})
-"""In `meta`: how many times this page was blocked."""
 
 logger = logging.getLogger(__name__)
 
@@ -297,13 +297,13 @@ def watch_of(crawler: Crawler | None) -> SiteWatch | None:
 
 def _asked(request: Request | None) -> tuple[Site, dict[str, Any]] | None:
     """The site and the page that a request is for; None where it is none of the forum spiders."""
-    if request is None:
+    if request is None or not is_site_page(request.meta):
         return None
-    name, page = request.meta.get("site"), request.meta.get("page")
-    if not isinstance(name, str) or not isinstance(page, dict) or not isinstance(page.get("kind"), str):
+    page = request.meta["page"]
+    if not isinstance(page.get("kind"), str):
         return None
     try:
-        return site_in_use(name), page
+        return site_in_use(request.meta["site"]), page
     except SiteError:  # not a site of this fleet
         return None
 

@@ -7,6 +7,7 @@ import time
 from scrapy import Request
 
 BLOCKED = "blocked"
+"""In `meta`: how many times this page was blocked."""
 WAIT_S = 1.0
 """A page of a site that is held from now on: a hold reaches a crawler within 2 s, and until then such a page would come back at
 once, again and again, and be given up, or taken for removed, before the hold keeps it.

@@ -14,6 +14,7 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from forums.records.items import utc_now
+from forums.sites.http.site_page import is_site_page
 from redis_components.names import service_name
 from redis_components.setting_values import number_of
 
@@ -49,8 +50,7 @@ class KeepRawPages:
 
     def process_response(self, request: Request, response: Response) -> Response:
         """The same response; what came with a success and has a body is kept."""
-        of_a_site = isinstance(request.meta.get("site"), str) and isinstance(request.meta.get("page"), dict)
-        if 200 <= response.status < 300 and not of_a_site and not request.meta.get("unchanged"):
+        if 200 <= response.status < 300 and not is_site_page(request.meta) and not request.meta.get("unchanged"):
             response.request = request  # the engine does so later
             self._store.keep(RawPage.of(response, self._name, {"kind": "page"}, utc_now()))
         return response

@@ -152,7 +152,7 @@ def fleet(nodes: int) -> Iterator[tuple[Project, float]]:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[str]:
-    """A folder with a small file system of its own, which belongs to the container's user."""
+    """A folder with a small separate file system, which belongs to the container's user."""
     image, mounted = folder / "disk", folder / "database"
     mounted.mkdir()
     with image.open("wb") as file:

@@ -64,7 +64,7 @@ class Project:
     nodes: int = 1
     """Containers of each service that hosts crawlers."""
     database: Path | None = None
-    """A folder that is the volume of the database: with a file system of its own it can be filled."""
+    """A folder that is the volume of the database: with a separate file system it can be filled."""
     monitored: bool = False
     """Whether Prometheus of deploy/compose.monitoring.yml is started, too."""
     watched: Watch = field(default_factory=Watch)

@@ -15,7 +15,7 @@ AWAY_S = 5.0
 
 def killed(service: str) -> Fault:
     """SIGKILL of process 1 of the container that hosts a service's crawlers. The engine takes `docker kill` for a wish of the
-    operator, and does not start the container again: this is how a process dies by itself.
+    operator, and does not start the container again: this is how a process dies without an operator.
     """
 
     def act(project: Project) -> str:

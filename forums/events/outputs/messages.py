@@ -11,7 +11,7 @@ from forums.storage.event_reader import Event
 from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line, printable
 
-from .delivery import NotTaken, Taken
+from .delivery import NotTaken, Taken, require
 
 _IN_ONE_MESSAGE = 20  # events, with the beginnings of their texts
 _IN_ONE_DIGEST = 200  # without
@@ -32,10 +32,9 @@ def send(name: str, options: NotifyOptions, title: str, body: str) -> None:
 
 def service_of(name: str, options: NotifyOptions) -> Any:
     """Apprise with the output's address. Raises ConfigError."""
-    try:
-        import apprise
-    except ImportError:
-        raise ConfigError(f"output {name} needs Apprise: pip install 'trawl-fleet[notify]'") from None
+    require("apprise", name, "Apprise", "notify")
+    import apprise
+
     logging.getLogger("apprise").setLevel(logging.CRITICAL)  # it writes addresses with tokens into the log
     service = apprise.Apprise()
     if not service.add(options.url):

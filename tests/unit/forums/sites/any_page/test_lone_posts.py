@@ -1,4 +1,4 @@
-"""`read_page`: threads of one post, where nothing repeats, and one post above what is no reply."""
+"""`read_page`: threads of one post, where nothing repeats, and one post above what is not a reply."""
 
 from __future__ import annotations
 

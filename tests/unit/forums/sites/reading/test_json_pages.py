@@ -1,4 +1,4 @@
-"""JSON that is not by itself: in a script of an HTML page, in another encoding, behind a header."""
+"""JSON that is not alone: in a script of an HTML page, in another encoding, behind a header."""
 
 from __future__ import annotations
 
