@@ -89,6 +89,23 @@ def test_what_is_around_a_row_stays_while_it_is_read(tmp_path: Path) -> None:
     assert [(one.id, one.body, one.author) for one in found] == [("a", "A", "ann"), ("b", "B", "bob")]
 
 
+@pytest.mark.parametrize("character", ["\x08", "\x1b", "\uffff", "&#8;", "&#x1f;"])
+def test_a_control_character_beside_what_is_left_out_or_cut_spoils_no_page(tmp_path: Path, character: str) -> None:
+    """lxml refuses to move a text with one, which its parser leaves in the page."""
+    file = tmp_path / "s.toml"
+    file.write_text(
+        'profile = "generic"\nbase_url = "http://forum.example"\nforums = ["2"]\n[pages.comments]\nurl = "/t/{thread}"\n'
+        'rows = ".row"\n[pages.comments.fields]\nid = "./@id"\nbody = { select = "./p", without = "u" }\n'
+    )
+    page = (
+        f'<div class="row" id="a"><p>A<u>x</u>1{character}</p><div class="row" id="b"><p>B{character}</p></div>'
+        f"2{character}3</div>"
+    )
+    found = read_comments(load_file(file), HtmlResponse(URL, body=page, encoding="utf-8"), "2", 2).comments
+    assert [(one.id, one.body[:2]) for one in found] == [("a", "A1"), ("b", found[1].body)]
+    assert found[1].body.startswith("B")
+
+
 def test_a_page_that_yields_many_times_itself_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
     file.write_text(
@@ -133,6 +150,13 @@ def test_regular_expressions_in_xpath_find_what_lxml_found(selector: str, found:
     root = etree.HTML("<a>x12y345</a><a>zz</a>")
     reading_budget.begin(100)
     assert [getattr(one, "text", one) for one in compiled("html", selector)(root)] == found
+
+
+@pytest.mark.parametrize("selector", ["(re:match(//a, 'x.y'))", "(re:replace(string(//a), 'z', 'g', 'q'))"])
+def test_a_control_character_in_what_a_regular_expression_found_is_left_out(selector: str) -> None:
+    root = etree.HTML("<a>x\x08y</a>")
+    reading_budget.begin(100)
+    assert [getattr(one, "text", one) for one in compiled("html", selector)(root)] == ["xy"]
 
 
 def test_all_regular_expressions_of_a_page_share_their_time() -> None:

@@ -13,6 +13,8 @@ from lxml import etree
 
 from forums.sites.reading import reading_budget
 
+from .xml_text import xml_text
+
 _URI = "http://exslt.org/regular-expressions"
 NAMESPACES = {"re": _URI}
 _STRING = etree.XPath("string()", smart_strings=False)
@@ -37,9 +39,10 @@ def _replace(_: Any, text: Any, pattern: Any, flags: str, by: Any) -> Any:
     compiled = _compiled(_text(pattern), "i" in flags)
     subject = _text(text)
     budget = reading_budget.current()
-    return budget.timed(
+    replaced = budget.timed(
         lambda timeout: compiled.sub(_text(by), subject, count=0 if "g" in flags else 1, timeout=timeout), _text(pattern), subject
     )
+    return xml_text(replaced)
 
 
 def _find(method: str, text: Any, pattern: Any, flags: str) -> Any:
@@ -62,7 +65,7 @@ def _text(value: Any) -> str:
 
 def _element(text: str) -> Any:
     element = etree.Element("match")
-    element.text = text
+    element.text = xml_text(text)
     return element
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from lxml import etree
 
+from forums.sites.definition.xml_text import xml_text
+
 _PLACE = "trawl: a row"
 PLACEHOLDER = f"<!--{_PLACE}-->"
 """In the HTML of a row that is read without the rows in it, where one was."""
@@ -58,7 +60,7 @@ def left_out(row: Any, inner: Mapping[Any, list[Any]]) -> Iterator[Any]:
     try:
         for one in inner.get(row, ()):
             place = etree.Comment(_PLACE)
-            place.tail, one.tail = one.tail, None
+            place.tail, one.tail = xml_text(one.tail), None
             one.getparent().replace(one, place)
             places.append((place, one))
         yield row
@@ -84,6 +86,6 @@ def cut(elements: Iterable[Any], root: Any) -> None:
         parent.remove(element)
     for (element, is_tail), parts in texts.items():
         if is_tail:
-            element.tail = "".join(parts)
+            element.tail = xml_text("".join(parts))
         else:
-            element.text = "".join(parts)
+            element.text = xml_text("".join(parts))
