@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
-from scrapy.exceptions import IgnoreRequest
+from scrapy.exceptions import CannotResolveHostError, IgnoreRequest
 from scrapy.utils.misc import load_object
 
 from forums.raw_pages import RawPage
@@ -34,6 +34,7 @@ from redis_components.scrapy_glue.engine import frontier_of
 from redis_components.scrapy_glue.page_tracker import plain
 from workers.process import page_at_work
 from workers.process.page_at_work import PageAtWork
+from workers.process.public_addresses import PrivateAddress
 
 from .deadly_pages import open_for_page
 from .health import SiteHealth, Step
@@ -156,7 +157,8 @@ class SiteWatch:
         if not isinstance(exception, self._no_answer):
             return None
         reason = f"no answer: {type(exception).__name__}: {plain(str(exception))}"
-        found = BlockVerdict(cause=Cause.UNREACHABLE, reason=" ".join(reason.split())[:300])
+        nameless = isinstance(exception, CannotResolveHostError) and not isinstance(exception, PrivateAddress)
+        found = BlockVerdict(cause=Cause.NO_NAME if nameless else Cause.UNREACHABLE, reason=" ".join(reason.split())[:300])
         if not self._is_last_try(request):
             return self._stumbled(request, site, page, found)
         return self._blocked(request, site, page, found)

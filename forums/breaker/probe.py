@@ -25,7 +25,7 @@ from forums.sites.definition.page_body import PageRequest
 from forums.sites.definition.pages import PageKind
 from forums.sites.definition.required_fields import DISPENSABLE, NEEDED
 from forums.sites.http import soft_block
-from forums.sites.http.fetch import FetchFailed, Visitor
+from forums.sites.http.fetch import FetchFailed, NameNotResolved, Visitor
 from forums.sites.http.soft_block import BlockVerdict, Cause
 from forums.sites.http.visit_limits import NotNow, VisitLimits
 from forums.sites.reading import isolated
@@ -45,6 +45,7 @@ from .hosts import try_again
 from .state import (
     FILE_PROBE_S,
     REMEMBERED_S,
+    after_no_name,
     after_probe,
     close_breaker,
     close_for_file,
@@ -60,6 +61,9 @@ LOCK_S = 70
 """Longer than the task may take: one process of the node's few is enough for sites that hang."""
 MUST_HAVE = {kind: (ROWS, *fields) if kind == "list" else fields for kind, fields in NEEDED.items() if kind not in DISPENSABLE}
 """What pages of each kind may not lose: fields, and the rows of lists; new threads have no comments."""
+
+Found = str | NotNow | NameNotResolved | None
+"""What a probe found wrong; None for a page of the site."""
 
 _careful: ContextVar[bool] = ContextVar("trawl_careful_probe", default=False)
 """Whether a page of the site hung a crawler: a probe then reads in a process apart."""
@@ -129,10 +133,13 @@ def _look_at_file(client: redis.Redis, breakers: Breakers, site: str, breaker: B
     return "closed"
 
 
-def _settle(client: redis.Redis, breakers: Breakers, site: Site, breaker: Breaker, found: str | NotNow | None, now: float) -> str:
+def _settle(client: redis.Redis, breakers: Breakers, site: Site, breaker: Breaker, found: Found, now: float) -> str:
     if isinstance(found, NotNow):  # nothing was asked, so nothing was learned
         breakers.put(site.name, replace(breaker, next_probe_at=now + found.wait_s))
         return "its limits allow no probe now"
+    if isinstance(found, NameNotResolved):
+        breakers.put(site.name, after_no_name(breaker, str(found), site.breaker, now))
+        return f"open: {found}"
     after = after_probe(breaker, found, site.breaker, now, random.random())  # noqa: S311 - jitter
     if not breakers.put(site.name, after):
         return "somebody else has changed it"
@@ -184,14 +191,14 @@ def _forget(breakers: Breakers, known: Mapping[str, Breaker], now: float, right:
             breakers.put(site, None)
 
 
-async def _probe_all(client: redis.Redis, sites: Sequence[tuple[Site, str, str]]) -> dict[str, str | NotNow | None]:
-    async def one(site: Site, kind: str, cause: str) -> str | NotNow | None:
+async def _probe_all(client: redis.Redis, sites: Sequence[tuple[Site, str, str]]) -> dict[str, Found]:
+    async def one(site: Site, kind: str, cause: str) -> Found:
         _careful.set(cause == Cause.HUNG)
         limits = VisitLimits(LanePermits(client, limits_key()), site.name, site.politeness.lane)
         try:
             return await asyncio.wait_for(probe(site, kind, limits), PROBE_S)
-        except NotNow as wait:
-            return wait
+        except (NotNow, NameNotResolved) as nobody_was_asked:
+            return nobody_was_asked
         except TimeoutError:
             return f"no answer within {PROBE_S:.0f} s"
         except FetchFailed as error:

@@ -30,6 +30,11 @@ REMEMBERED_S = 86_400.0
 FILE_PROBE_S = 3.0
 """Between two looks at a site file that is missing or wrong: nobody is asked, and who mends it waits for that."""
 
+NAME_PROBE_S, NAME_PROBE_PART = 5.0, 0.1
+"""Between two tries to resolve a site's name: a part of the time since its breaker opened, and at least so long. The site is not
+asked, so it needs no rest, and a name server that was away is missed for little longer than that.
+"""
+
 logger = logging.getLogger(__name__)
 
 
@@ -48,6 +53,8 @@ def open_breaker(
     step = known.step if known is not None and now - (known.closed_at or 0.0) < REMEMBERED_S else 0
     if verdict.cause is Cause.SITE_FILE:
         pause = FILE_PROBE_S
+    elif verdict.cause is Cause.NO_NAME:
+        pause = name_pause_s(0.0, options)
     else:
         pause = max(verdict.retry_after_s, pause_s(step, options, random.random()))  # noqa: S311 - jitter
     opened = Breaker(
@@ -113,6 +120,22 @@ def pause_s(step: int, options: BreakerOptions, luck: float) -> float:
     sites behind one wall are not probed at the same instant. `luck` is from 0 to 1.
     """
     return min(options.probe_max_s, options.probe_s * 2.0 ** min(step, 30)) * (0.75 + 0.5 * luck)
+
+
+def name_pause_s(open_s: float, options: BreakerOptions) -> float:
+    """Seconds until the next try to resolve a site's name, which was not resolved while its breaker was open for `open_s`."""
+    return min(options.probe_max_s, max(NAME_PROBE_S, NAME_PROBE_PART * open_s))
+
+
+def after_no_name(breaker: Breaker, found: str, options: BreakerOptions, now: float) -> Breaker:
+    """The breaker after a probe that did not reach the site's name server: the site's back-off stays as it is."""
+    return msgspec.structs.replace(
+        breaker,
+        good=0,
+        probes=breaker.probes + 1,
+        last_probe=found,
+        next_probe_at=now + name_pause_s(now - breaker.since, options),
+    )
 
 
 def after_probe(breaker: Breaker, found: str | None, options: BreakerOptions, now: float, luck: float) -> Breaker:

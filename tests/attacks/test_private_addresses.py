@@ -70,16 +70,22 @@ def test_a_name_that_resolves_to_a_private_address_is_not_connected_to(sites: Tw
     assert names.connected() == set()
 
 
-def test_a_site_whose_name_becomes_private_is_held_and_loses_nothing(sites: TwoSites, names: Names) -> None:
+@pytest.mark.parametrize(
+    ("answers", "cause", "reason"),
+    [({"forum": [["127.0.0.1"]]}, "unreachable", "resolves to 127.0.0.1"), ({}, "no name", "CannotResolveHostError")],
+)
+def test_a_site_whose_name_becomes_private_or_is_not_resolved_is_held_and_loses_nothing(
+    sites: TwoSites, names: Names, answers: dict[str, list[list[str]]], cause: str, reason: str
+) -> None:
     sites.declare(base=at("forum", sites.mine.port), in_a_row=2)
-    names.answer(forum=[["127.0.0.1"]])
+    names.answer(**answers)
     for number in range(4):
         sites.task(f"t{number}", f"{at('forum', sites.mine.port)}/t/{number}")
     breakers = Breakers(sites.client)
     with sites.crawler(DOWNLOAD_HANDLERS=HANDLERS) as log:
         wait_until(lambda: "mine" in breakers.open_ones(), lambda: f"the breaker opens: {log()}", 60)
     opened = breakers.open_ones()["mine"]
-    assert (opened.cause, "resolves to 127.0.0.1" in opened.reason) == ("unreachable", True)
+    assert (opened.cause, reason in opened.reason) == (cause, True)
     assert (sites.dead(), sites.mine.asked) == ([], [])
 
 

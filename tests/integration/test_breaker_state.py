@@ -14,7 +14,7 @@ from cli.main import main
 from demo.forum.process import ForumProcess
 from forums.breaker import close_breaker, drifts, open_breaker
 from forums.breaker.probe import probe_sites
-from forums.breaker.state import REMEMBERED_S, after_probe, is_given_up, pause_s
+from forums.breaker.state import REMEMBERED_S, after_no_name, after_probe, is_given_up, pause_s
 from forums.sites.definition.breaker_options import BreakerOptions
 from forums.sites.http.soft_block import BlockVerdict, Cause
 from forums.state.keys import ForumFleetKeys
@@ -193,6 +193,25 @@ def test_one_that_does_not_answer_stays_open(redis_client: redis.Redis, tmp_path
     (tmp_path / "one.toml").unlink()
     assert probed(redis_client) == "its site file is gone"
     assert said(redis_client) == []
+
+
+def test_a_name_that_is_not_resolved_is_tried_again_soon_and_no_failed_probe(
+    redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_server(*_: object, **__: object) -> list[object]:
+        raise OSError(-3, "Temporary failure in name resolution")
+
+    monkeypatch.setattr("aiohttp.resolver.ThreadedResolver.resolve", no_server)
+    declare(tmp_path, "one", "http://forum.test:9")
+    opened(redis_client, verdict=BlockVerdict(cause=Cause.NO_NAME, reason="no answer"))
+    before = Breakers(redis_client).open_ones()["one"]
+    assert before.next_probe_at - before.since == 5
+    assert "the name forum.test is not resolved: Temporary failure" in probed(redis_client)
+    after = Breakers(redis_client).open_ones()["one"]
+    assert (after.step, after.probes) == (before.step, 1)
+    assert after.next_probe_at - server_time(redis_client) <= 5
+    later = after_no_name(before, "still", OPTIONS, before.since + 80)
+    assert later.next_probe_at == before.since + 80 + 8, "a tenth of the time since it opened"
 
 
 def test_while_somebody_probes_nobody_else_does(redis_client: redis.Redis) -> None:

@@ -6,6 +6,8 @@ latest. So the address is looked at where the connection is made, and the one th
 
 from __future__ import annotations
 
+import asyncio
+import errno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from aiohttp.abc import ResolveResult
     from aiohttp.connector import Connection
     from aiohttp.tracing import Trace
+
+NAME_S = 10.0
+"""Longest time to resolve a name: with several name servers that do not answer the system takes up to 30 s."""
 
 _current: ContextVar[Allowance] = ContextVar("allowance", default=NOTHING)
 
@@ -41,7 +46,11 @@ class GuardedConnector(BoundedConnector):
 
     async def _resolve_host(self, host: str, port: int, traces: Sequence[Trace] | None = None) -> list[ResolveResult]:
         """The addresses that a connection is made to; `host` may be one itself. Raises PrivateAddress where none may be used."""
-        found = await super()._resolve_host(host, port, traces=traces)
+        try:
+            async with asyncio.timeout(NAME_S):
+                found = await super()._resolve_host(host, port, traces=traces)
+        except TimeoutError as error:  # with a number: aiohttp takes it for a name that was not resolved
+            raise OSError(errno.ETIMEDOUT, f"no name server answered within {NAME_S:g} s") from error
         allowance = _current.get()
         usable = [one for one in found if allowance.allows(host, one["host"])]
         if found and not usable:

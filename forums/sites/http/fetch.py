@@ -59,6 +59,10 @@ class FetchFailed(TrawlError):
     """A page could not be fetched; the message names its URL and the reason."""
 
 
+class NameNotResolved(FetchFailed):
+    """Its host's name was not resolved, so nobody was asked."""
+
+
 def fetch(url: str, *, site: Site | None = None) -> TextResponse:
     """One page, of any status. Raises FetchFailed: robots.txt forbids it, no answer, too large, no text, or a redirect to
     a place that the site's file does not name.
@@ -201,6 +205,8 @@ class Visitor:
                 return answer.status, answer.headers, bytes(body)
         except PrivateAddress as exc:
             raise FetchFailed(f"{url}: {exc}{'' if self._site else ', or say --allow-private'}") from exc
+        except aiohttp.ClientConnectorDNSError as exc:
+            raise NameNotResolved(f"{url}: the name {exc.host} is not resolved: {exc.strerror or exc.os_error}") from exc
         except aiohttp.ClientConnectorError as exc:
             raise FetchFailed(f"{url}: nothing answers at {URL(url).origin()}: {exc.strerror or exc.os_error}") from exc
         except (aiohttp.ClientError, TimeoutError, ValueError, IndexError) as exc:  # the last: yarl's, of `http://[::1]@/`

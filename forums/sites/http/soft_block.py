@@ -27,6 +27,7 @@ class Cause(StrEnum):
     REFUSED = "refused"  # 401, 403, 451
     BUSY = "busy"  # 429, 502 to 504 and their like
     UNREACHABLE = "unreachable"  # no answer
+    NO_NAME = "no name"  # its name was not resolved: nobody was asked
     ELSEWHERE = "elsewhere"  # a redirect to a place that the site's file does not name
     HUNG = "hung"  # a page that a crawler hung or died over
     DRIFT = "drift"  # pages of the site, without what they used to have
