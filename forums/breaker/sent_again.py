@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 from scrapy import Request
+
+from redis_components.frontier.redis_time import shared_clock
 
 BLOCKED = "blocked"
 """In `meta`: how many times this page was blocked."""
@@ -19,7 +19,7 @@ def sent_again(request: Request, blocks: int, *, waits: bool = False) -> Request
     """The request, behind what waits for the same reason; with `waits` it is not sent before `WAIT_S` have passed."""
     meta = {name: value for name, value in request.meta.items() if name not in _OF_ONE_FETCH}
     if waits:
-        meta["not_before"] = time.time() + WAIT_S
+        meta["not_before"] = shared_clock.time() + WAIT_S
     meta[BLOCKED] = blocks
     return request.replace(url=first_url(request), meta=meta, dont_filter=True, priority=request.priority - 1)
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from redis_components.frontier.redis_time import shared_clock
+
 if TYPE_CHECKING:
     from forums.sites.reading.read_page import ListedForum, ReadComment, ReadPost
     from forums.spiders.thread_reading import Reading
@@ -18,8 +20,8 @@ def stamp(moment: datetime) -> str:
 
 
 def utc_now() -> str:
-    """The time now."""
-    return stamp(datetime.now(UTC))
+    """The time now, by Redis's clock in a crawler: what several machines have read is put in order by it."""
+    return stamp(datetime.fromtimestamp(shared_clock.time(), UTC))
 
 
 def now_in_reading(began: str) -> str:

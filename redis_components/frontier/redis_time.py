@@ -1,6 +1,8 @@
-"""When Redis decided, by the clock of this process. Pure: told the times."""
+"""When Redis decided, by the clock of this process, and what the time is by Redis's."""
 
 from __future__ import annotations
+
+import time
 
 
 class RedisTime:
@@ -20,3 +22,26 @@ class RedisTime:
         least, most = sent - redis_s, received - redis_s
         self._apart = most if self._apart is None else min(max(self._apart, least), most)
         return redis_s + self._apart
+
+
+class SharedClock:
+    """The time of day by Redis's clock, as far as exchanges prove that this machine's is wrong: what several machines have read
+    is put in order by one clock. Where the two may agree, this machine's counts.
+    """
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+
+    def learn(self, redis_ms: int, took_s: float) -> None:
+        """Redis's clock showed `redis_ms` (0: it did not say) in an exchange of the last `took_s` seconds."""
+        if redis_ms:
+            most = time.time() - redis_ms / 1000
+            self._ahead = min(max(self._ahead, most - took_s), most)
+
+    def time(self) -> float:
+        """Seconds since the epoch."""
+        return time.time() - self._ahead
+
+
+shared_clock = SharedClock()
+"""Of this process: all its crawls use one Redis."""

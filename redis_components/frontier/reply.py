@@ -71,7 +71,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     paced: dict[str, tuple[str, float | None]] = {}
     """Lease id -> lane, seconds from `now` at which it is to be sent (None: at any time)."""
     now: int = 0
-    """The time of Redis in ms from which those count; 0 where there are none."""
+    """The time of Redis in ms, from which those count."""
     closing: dict[str, float] = {}
     """Lane -> seconds from now at which its quiet hours begin, of lanes of which something was leased."""
     limits: dict[bytes, bytes] | None = None

@@ -13,6 +13,7 @@ from .config import FrontierConfig
 from .hold_policy import lots_in
 from .messages import Lane, Message
 from .outbox import Batch
+from .redis_time import shared_clock
 from .reply import Reply, decode
 from .transport import Clock, Exchanger
 
@@ -228,6 +229,7 @@ class Conversation:
         if self.away:
             logger.warning("Redis answers again after %.1f s; the crawl goes on", now - self._away_since)
         reply = decode(raw)
+        shared_clock.learn(reply.now, now - flight.sent)
         if reply.outcome in ("applied", "repeated"):
             self._previous = str(flight.number)
             self._exchanger.keep_alive(self._config.keys.owners(), self.owner, self._config.ttl_ms)

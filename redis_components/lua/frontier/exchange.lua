@@ -54,7 +54,7 @@
 --   full          1: Redis is out of memory;  survives  'yes': what Redis holds survives a crash, by an append-only file or replicas; 'no'
 --   forgotten     time of the last removal from the dupefilter, in ms;  left  entries left in the lot to be put back
 --   items         items that wait or were refused, with message.max_items;  backed_up  1: they are so many that nothing was leased
---   lanes         lanes that hold requests (lib/lanes);  paced  {lease id, lane, ms from now at which it is to be sent or -1, ...};  now  Redis's time in ms, with it
+--   lanes         lanes that hold requests (lib/lanes);  paced  {lease id, lane, ms from now at which it is to be sent or -1, ...};  now  Redis's time in ms
 --   closing       {lane, ms from now at which its quiet hours begin, ...} of what is leased in it
 --   limits        {lane, limits, ...} and the version, where the owner knows another version
 --   held, lots    {field, value, ...} and {lot, entries, ...}, where the owner knows another version of what is held and was leased nothing therefore
@@ -99,7 +99,7 @@ local to_feed = {
   tasks = next_tasks, turns = next_turns, ids = next_ids, waiting = next_waiting, overflow = next_overflow, overflow_order = next_overflow_order,
   newest_fields = fed.newest_fields, now = now, most = message.most_fed,
 }
-local reply = { leases = {}, tasks = {} }
+local reply = { leases = {}, tasks = {}, now = now }
 
 local function answer(outcome)
   local told = { 'outcome', outcome }
@@ -202,7 +202,7 @@ end
 
 -- Applied before, only the answer was lost: the same answer again.
 local function repeat_answer(known_duplicates)
-  reply.duplicates, reply.paced, reply.now = {}, {}, now
+  reply.duplicates, reply.paced = {}, {}
   for place in string.gmatch(known_duplicates, '%d+') do reply.duplicates[#reply.duplicates + 1] = tonumber(place) end
   local n = 1
   while true do

@@ -74,7 +74,6 @@ local function lease_paced(x, limits)
     return x.leases .. '|' .. id
   end)
   x.reply.paced = paced
-  if #paced > 0 then x.reply.now = x.now end
 end
 
 -- Items wait, or were refused, up to a bound that the message sets: then nothing is leased until their consumer has taken some.

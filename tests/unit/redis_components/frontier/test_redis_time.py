@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redis_components.frontier.messages import Lease
-from redis_components.frontier.redis_time import RedisTime
+from redis_components.frontier.redis_time import RedisTime, SharedClock
 from redis_components.frontier.timed_leases import LATE_S, TimedLeases
 
 REDIS_AHEAD_S = 1000.0
@@ -33,3 +33,17 @@ def test_a_request_is_too_late_by_the_time_of_redis_and_not_by_that_of_the_answe
     timed.add(10.0, 0.1, lease)
     assert timed.take(10.099) == (None, [])
     assert timed.take(10.1 + LATE_S + 0.001) == (None, [lease])
+
+
+def test_what_a_machine_with_a_wrong_clock_reads_is_stamped_by_that_of_redis(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, here = SharedClock(), 1000.0
+    monkeypatch.setattr("time.time", lambda: here)
+    clock.learn(0, 0.0)
+    clock.learn(999_990, 0.02)
+    assert clock.time() == 1000.0, "they may agree"
+    clock.learn(1_120_000, 0.02)
+    assert clock.time() == pytest.approx(1120.0), "ours is behind; the answer was read at once"
+    clock.learn(1_119_990, 0.5)
+    assert clock.time() == pytest.approx(1120.0, abs=0.02), "an answer that took long moves nothing"
+    clock.learn(880_000, 0.02)
+    assert clock.time() == pytest.approx(880.02), "ours was set ahead"
