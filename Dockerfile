@@ -1,5 +1,8 @@
-# One image for every role; docker-compose.yml says which command each service runs.
+# One image for every role; docker-compose.yml says which command each service runs. The target `exporter` is a smaller one for
+# metrics and the status page.
 #   docker build -t trawl .          docker run --rm --init trawl trawl --help
+#   docker build -t trawl-exporter --target exporter .
+#   docker buildx build --platform linux/amd64,linux/arm64 -t REGISTRY/trawl --push .      (several architectures)
 # Start it with an init (compose: `init: true`): it reaps what crawlers leave behind and passes signals on.
 
 ARG PYTHON_IMAGE=python:3.12-slim
@@ -31,6 +34,9 @@ RUN cd / && find /usr/local/lib -name __pycache__ -prune -exec rm -rf {} + \
  && find /opt/trawl/lib \( -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.pyi' -o -name '*.h' -o -name '*.c' \) -delete \
  && PYTHONPATH=/opt/trawl/lib/python3.12/site-packages/trawl_fleet /opt/trawl/bin/python /src/packaging/bytecode.py --whole \
  && mkdir /library && cd /usr/local/lib/python3.12 && find . -name '*.pyc' -not -path './site-packages/*' -exec cp --parents -t /library {} +
+# Of all this what the exporter needs.
+RUN python -m venv --without-pip /opt/exporter && /opt/trawl/bin/python /src/packaging/exporter_part.py /opt/exporter \
+ && PYTHONPATH=/opt/exporter/lib/python3.12/site-packages/trawl_fleet /opt/exporter/bin/python -c "import monitoring.app"
 
 
 # The base without what only builds or installs (pip), tests, and character sets that Python does not use.
@@ -42,31 +48,46 @@ RUN useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin 
 
 
 # One layer in place of the base's: what was removed above would stay in those.
-FROM scratch
+FROM scratch AS clean
 COPY --from=base / /
-# The image is the application: in it, unlike in an environment where the wheel is a guest, its packages are importable everywhere.
-ENV PATH=/opt/trawl/bin:/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin \
-    LANG=C.UTF-8 \
-    PYTHONPATH=/opt/trawl/lib/python3.12/site-packages/trawl_fleet \
+ENV LANG=C.UTF-8 \
     PYTHONUNBUFFERED=1 \
     TRAWL_DATA_DIR=/data \
-    TRAWL_HEALTH_DIR=/dev/shm/trawl \
     TRAWL_SITES_DIR=/app/sites
+COPY --from=build /library /usr/local/lib/python3.12
+WORKDIR /app
+COPY workers/process/health_check.py ./health.py
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$REVISION"
+
+
+FROM clean AS exporter
+ENV PATH=/opt/trawl/bin:/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin \
+    PYTHONPATH=/opt/trawl/lib/python3.12/site-packages/trawl_fleet
+COPY --from=build /opt/exporter /opt/trawl
+LABEL org.opencontainers.image.title="trawl-exporter" \
+      org.opencontainers.image.description="Metrics and status page of a crawl fleet"
+USER 10001:10001
+HEALTHCHECK --interval=30s --timeout=10s --start-period=10s CMD ["python", "-I", "-S", "/app/health.py", "http://127.0.0.1:9410/livez"]
+EXPOSE 9410
+CMD ["python", "-m", "monitoring.exporter", "--host=0.0.0.0", "--port=9410"]
+
+
+FROM clean
+# The image is the application: in it, unlike in an environment where the wheel is a guest, its packages are importable everywhere.
+ENV PATH=/opt/trawl/bin:/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin \
+    PYTHONPATH=/opt/trawl/lib/python3.12/site-packages/trawl_fleet \
+    TRAWL_HEALTH_DIR=/dev/shm/trawl
 # /data belongs to the user: a new volume that is mounted there takes its owner over.
 RUN install -d -o trawl -g trawl /data
 COPY --from=build /opt/trawl /opt/trawl
-COPY --from=build /library /usr/local/lib/python3.12
-WORKDIR /app
 COPY scrapy.cfg ./
-COPY workers/process/health_check.py ./health.py
 COPY sites ./sites
-ARG VERSION=0.1.0
-ARG REVISION=unknown
 LABEL org.opencontainers.image.title="trawl" \
-      org.opencontainers.image.description="A crawl fleet: Celery supervises Scrapy crawlers that share one Redis frontier" \
-      org.opencontainers.image.licenses="MIT" \
-      org.opencontainers.image.version="$VERSION" \
-      org.opencontainers.image.revision="$REVISION"
+      org.opencontainers.image.description="A crawl fleet: Celery supervises Scrapy crawlers that share one Redis frontier"
 # By number: Kubernetes cannot tell from a name that it is not root.
 USER 10001:10001
 # Of the command below. Another role has another argument: docker-compose.yml has one for each service.

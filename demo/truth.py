@@ -44,10 +44,15 @@ class Coverage:
     def complete(self) -> bool:
         return not (self.duplicates or self.faults)
 
+    def unlike(self) -> dict[str, tuple[str, ...]]:
+        """What is wrong -> with which ids; kinds without any are left out."""
+        kinds = ("missing", "wrong", "unknown", "undeleted", "buried", "spoilt")
+        return {name: ids for name in kinds if (ids := getattr(self, name))}
+
     @property
     def faults(self) -> frozenset[str]:
         """Every id with which something is wrong."""
-        return frozenset(self.missing + self.wrong + self.unknown + self.undeleted + self.buried + self.spoilt)
+        return frozenset(one for ids in self.unlike().values() for one in ids)
 
     @property
     def share(self) -> float:

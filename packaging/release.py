@@ -38,6 +38,13 @@ FIRST_COMMANDS = {
 """What is run in an environment that holds nothing but a wheel and what it needs; the first one says the version."""
 
 
+IMAGES = (
+    ("trawl", (), ("trawl", "--version")),
+    ("trawl-exporter", ("--target", "exporter"), FIRST_COMMANDS["trawl_frontier"][0]),
+)
+"""Name, what is told to `docker build`, and what says the version."""
+
+
 class NotReleasable(Exception):
     """Why there is no release, in a line."""
 
@@ -112,16 +119,18 @@ def try_wheels(built: list[Path], root: Path, version: str) -> None:
 
 
 def try_image(copy: Path, version: str, revision: str, words: list[str]) -> str | None:
-    """Build the image, with these words for `docker build`, and ask for its version; its name, None where no engine answers."""
+    """Build both images, with these words for `docker build`, and ask each for its version; their names, None where no engine
+    answers.
+    """
     if shutil.which("docker") is None or subprocess.run(["docker", "info"], capture_output=True, check=False).returncode:
         return None
-    name = f"trawl:{version}"
     told = [*words, "--build-arg", f"VERSION={version}", "--build-arg", f"REVISION={revision}"]
-    _run(["docker", "build", "--quiet", *told, "--tag", name, "."], copy)
-    said = _run(["docker", "run", "--rm", name, "trawl", "--version"], copy)
-    if version not in said.split():
-        raise NotReleasable(f"the image says {said.strip()!r}, not {version}")
-    return name
+    for name, target, command in IMAGES:
+        _run(["docker", "build", "--quiet", *told, *target, "--tag", f"{name}:{version}", "."], copy)
+        said = _run(["docker", "run", "--rm", f"{name}:{version}", *command], copy)
+        if version not in said.split():
+            raise NotReleasable(f"the image {name} says {said.strip()!r}, not {version}")
+    return " and ".join(f"{name}:{version}" for name, _, _ in IMAGES)
 
 
 def release(root: Path, version: str, *, tag: bool, build: str = "") -> Path:
@@ -137,7 +146,7 @@ def release(root: Path, version: str, *, tag: bool, build: str = "") -> Path:
         try_wheels(built, copy, version)
         _say("installed each into an empty environment and ran its first commands")
         image = try_image(copy, version, revision, shlex.split(build))
-        _say(f"built the image {image}" if image else "no Docker engine answers: build the image where one does")
+        _say(f"built {image}" if image else "no Docker engine answers: build the images where one does")
         (folder / "NOTES.md").write_text(notes(root, version), "utf-8")
         sums = "".join(f"{hashlib.sha256(one.read_bytes()).hexdigest()}  {one.name}\n" for one in built)
         (folder / "SHA256SUMS").write_text(sums, "utf-8")

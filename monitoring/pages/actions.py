@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import redis
 
-from forums.scheduling import seeding
 from forums.scheduling.outcomes import Outcome, sentences
 from redis_components.crawl_admin import dead_letters, refused_items
 from redis_components.crawl_admin.dead_letters import Cleared
@@ -27,6 +26,7 @@ from workers.fleet.roll import start_roll
 from workers.fleet.sizes import declared_fleet, desired_fleet, scale
 
 from .fields import Field, Given
+from .whole_installation import whole_installation
 
 Do = Callable[[redis.Redis, Given, str], Iterable[str]]
 """Does it for the named person, and says what came of it, line by line. Raises TrawlError and `redis.RedisError`."""
@@ -111,11 +111,15 @@ def _outcomes(found: Mapping[str, Outcome]) -> Iterable[str]:
 
 
 def _seed(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa: ARG001
+    with whole_installation("trawl seed"):
+        from forums.scheduling import seeding
     found = seeding.seed(client, given.text("forums").split() or None, given.text("site") or None, given.is_on("force"))
     return _outcomes(found)
 
 
 def _rescan(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa: ARG001
+    with whole_installation("trawl rescan"):
+        from forums.scheduling import seeding
     forums = given.text("forums").split()
     return _outcomes(seeding.rescan(client, forums, given.text("site") or None, given.whole("depth")))
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-from forums.overview.why import why
 from forums.storage.search import search as find
 from redis_components.errors import TrawlError
 
 from . import data
 from .views import Reading
+from .whole_installation import whole_installation
 
 HITS = 50
 MOST_AT_ONCE = 2
@@ -66,6 +66,8 @@ def is_url(text: str) -> bool:
 
 
 def _why(reading: Reading, url: str) -> object:
+    with whole_installation("trawl why"):
+        from forums.overview.why import why
     try:
         with data.stored_data() as database:
             return why(reading.client, database, url)

@@ -1,9 +1,10 @@
 """The image and the compose file under a real engine: build, crawl the demo forum to 100 %, break things, compare.
 
-    python -m tests.containers          needs `docker` with Compose, and an engine; ends with one line where there is none
+    python -m tests.containers          needs `docker` with Compose; ends with one line where no engine can run
     python -m tests.containers.swarm    three engines in a Swarm, and the pipeline that deploys to it
 
 base_images.sh     stand-ins for the two base images, from Debian's packages, for machines without an image registry
+own_engine.py      an engine of this run's, where none answers
 engine.py          commands of docker and compose
 watching.py        what is seen of the fleet from outside, once a second
 network.py         packet filters of one container

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from . import faults, monitored, network_faults, node_faults
-from .engine import IMAGES, PASSWORD, ROOT, Failed, Project, docker, missing, wait
+from . import faults, monitored, network_faults, node_faults, own_engine
+from .engine import EXPORTER_IMAGE, IMAGES, PASSWORD, ROOT, Failed, Project, docker, missing, wait
 from .network import address
 from .report import Row, comparison, page
 from .watching import ask, watch
@@ -51,9 +51,15 @@ def main() -> int:
     parser.add_argument("--rows", type=Path, help="add each measurement to this file at once, and report what is in it already")
     parser.add_argument("--report", type=Path, help="write the measurements there, as Markdown")
     options = parser.parse_args()
-    if why := missing():
-        say(f"skipped: {why}")
-        return 0
+    with own_engine.running():
+        if why := missing():
+            say(f"skipped: {why}")
+            return 0
+        return measure(options)
+
+
+def measure(options: argparse.Namespace) -> int:
+    """Build, run, report; the exit code."""
     names = (
         [] if options.no_faults else [name for name in (*FAULTS, AT_REST) if any(one in name for one in options.only.split("|"))]
     )
@@ -114,13 +120,11 @@ class Rows:
 def build() -> None:
     """The image of this tree; stand-ins for its base images where these are neither here nor in reach."""
     begun = time.monotonic()
-    for image in IMAGES:
-        if not docker("images", "-q", image).strip():
-            say(f"{image} is not here; tests/containers/base_images.sh makes a stand-in, or pull it")
-            raise Failed(f"no image {image}")
+    own_engine.base_images()
     with_tools = f"{IMAGES[0]}-build"
     arguments = ("--build-arg", f"BUILD_IMAGE={with_tools}") if docker("images", "-q", with_tools).strip() else ()
     docker("build", "--network=host", *arguments, "-t", "trawl:latest", str(ROOT), limit_s=1800)
+    docker("build", "--network=host", *arguments, "--target", "exporter", "-t", EXPORTER_IMAGE, str(ROOT), limit_s=1800)
     say(f"built in {time.monotonic() - begun:.0f} s")
     for role in ("tasks", "workers.crawler.process", "monitoring.exporter"):
         if without := docker("run", "--rm", "--read-only", "trawl:latest", "python", "-c", f"import {role}\n{COMPILED}").strip():

@@ -18,6 +18,7 @@ from .watching import Watch
 ROOT = Path(__file__).parents[2]
 COMPARE = "python -m demo.compare --json; true"  # its exit code is in its answer
 IMAGES = ("python:3.12-slim", "redis:7-alpine")
+EXPORTER_IMAGE = "trawl-exporter:latest"
 LIMIT_S = 300.0
 PASSWORD = "of-a-test"
 
@@ -36,7 +37,7 @@ def missing() -> str | None:
 
 
 def _compose() -> tuple[str, ...]:
-    for words in (("docker-compose",), ("docker", "compose")):
+    for words in (("docker-compose",), ("docker", "compose"), (str(ROOT / ".venv-containers/bin/docker-compose"),)):
         if shutil.which(words[0]) and not subprocess.run((*words, "version"), capture_output=True, check=False).returncode:
             return words
     return ()
@@ -81,6 +82,7 @@ class Project:
                 "worker-list": {"deploy": {"replicas": self.nodes}},
                 "worker-detail": {"deploy": {"replicas": self.nodes}},
                 "forum": {"image": "trawl:latest"},  # stays as it is when another image is rolled out
+                "exporter": {"image": EXPORTER_IMAGE},
             },
             "secrets": {"signing_key": {"file": str(self.folder / "signing.key")}},
         }

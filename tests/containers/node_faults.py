@@ -37,10 +37,10 @@ def disk_full(project: Project) -> str:
     docker("exec", control, "sh", "-c", "cat /dev/zero > /data/filling 2> /dev/null; sync; true")
     try:
         time.sleep(FULL_S)
-        said = project.watched.problems(since)
+        said = [what for what in project.watched.problems(since) if "disk" in what]
     finally:
         docker("exec", control, "rm", "/data/filling")
-    return f"`trawl status`: {'; '.join(said)}" if said else "`trawl status` says nothing of it"
+    return f"`trawl status`: {said[0]}" if said else "`trawl status` says nothing of it"
 
 
 def rolled(tag: str) -> Fault:

@@ -7,8 +7,9 @@ import platform
 import textwrap
 import time
 from dataclasses import dataclass
+from typing import Any
 
-from .engine import IMAGES, docker
+from .engine import EXPORTER_IMAGE, IMAGES, docker
 
 HEALTH = ("beat-1", "beat-2", "exporter-1")
 
@@ -36,15 +37,16 @@ class Row:
 def comparison(kind: str, name: str, found: str) -> Row:
     """What `python -m demo.compare --json` printed, as a row."""
     last = json.loads(found.splitlines()[-1])
-    tables: dict[str, dict[str, int]] = last["tables"]
+    tables: dict[str, dict[str, Any]] = last["tables"]
     told = (f"{one['expected']} {name} shown, {one['missing']} lost, {one['duplicates']} twice" for name, one in tables.items())
     bad = not all(one["complete"] for one in tables.values())
     return Row(kind=kind, name=name, seconds=last["seconds"], said="; ".join(told), failed=bad, compared=_in_short(tables, bad))
 
 
-def _in_short(tables: dict[str, dict[str, int]], bad: bool) -> str:
+def _in_short(tables: dict[str, dict[str, Any]], bad: bool) -> str:
     shown, lost, twice = (sum(one[what] for one in tables.values()) for what in ("expected", "missing", "duplicates"))
-    return f"{lost} lost, {twice} twice of {shown}{'; not complete' if bad else ''}"
+    unlike = "; ".join(f"{name} {' '.join(ids)}" for one in tables.values() for name, ids in one["unlike"].items())
+    return f"{lost} lost, {twice} twice of {shown}{f'; not complete: {unlike}' if bad else ''}"
 
 
 def size_mb(image: str = "trawl:latest") -> int:
@@ -74,7 +76,7 @@ def _head(up: list[Row], compared: list[Row]) -> list[str]:
         "is read once more, and the database is compared with what the forum shows.",
         "",
         f"- Made by: `make test-containers`, {time.strftime('%Y-%m-%d')}, Linux {platform.release()}",
-        f"- Image: {size} MB, of which the base {base} MB",
+        f"- Image: {size} MB, of which the base {base} MB; of the exporter alone {size_mb(EXPORTER_IMAGE)} MB",
         f"- Target: at most 250 MB: {'reached' if size <= 250 else 'not reached'}",
         *(f"- From `up` to a whole fleet, {row.name}: {row.seconds:.0f} s" for row in up),
         *(f"- {row.name[0].upper()}{row.name[1:]}: {row.said}" for row in compared),

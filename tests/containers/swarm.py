@@ -23,6 +23,7 @@ from typing import Any
 
 import yaml
 
+from . import own_engine
 from .__main__ import Rows, say
 from .cluster import REGISTRY, Engine, cluster, lacking
 from .engine import COMPARE, IMAGES, PASSWORD, ROOT, Failed, docker, missing, wait
@@ -40,13 +41,20 @@ def main() -> int:
     parser.add_argument("--rows", type=Path, help="add the measurements to this file of `python -m tests.containers --rows`")
     parser.add_argument("--report", type=Path, help="write all that is in the file there, as Markdown")
     options = parser.parse_args()
-    if why := lacking() or missing():
-        say(f"skipped: {why}")
-        return 0
+    with own_engine.running():
+        if why := lacking() or missing():
+            say(f"skipped: {why}")
+            return 0
+        return measure(options)
+
+
+def measure(options: argparse.Namespace) -> int:
+    """Make the Swarm, go through the steps, report; the exit code."""
     with tempfile.TemporaryDirectory(prefix="trawl-swarm-", dir="/var/tmp") as name:
         folder = Path(name)
         rows = Rows(options.rows or folder / "rows.jsonl")
         try:
+            own_engine.base_images()
             with cluster(folder) as engines:
                 Stage(folder, engines, rows).play()
         except Failed as failed:

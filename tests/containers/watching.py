@@ -24,6 +24,8 @@ class Seen:
     running: int
     desired: int
     problems: tuple[str, ...]
+    errors: tuple[tuple[str, str, int], ...]
+    """Where it was, what, and how often until now."""
     hosts: tuple[str, ...]
     """Of each running crawler: the name of its node's host, which is what the container's id begins with."""
 
@@ -53,8 +55,11 @@ class Watch:
         return self._while(since, lambda one: one.running < one.desired)
 
     def problems(self, since: float) -> list[str]:
-        """What `trawl status` named as a problem since then, each once, in order."""
-        return list(dict.fromkeys(what for one in self.seen if one.at >= since for what in one.problems))
+        """What `trawl status` named as a problem, or as an error that had come up, since then, each once, in order."""
+        known = {error for one in self.seen if one.at < since for error in one.errors}
+        mine = [one for one in self.seen if one.at >= since]
+        news = (f"{where}: {what}" for one in mine for where, what, _ in (each for each in one.errors if each not in known))
+        return list(dict.fromkeys((*(what for one in mine for what in one.problems), *news)))
 
     def _while(self, since: float, so: Any) -> float:
         mine = [one for one in self.seen if one.at >= since]
@@ -71,6 +76,7 @@ def _seen(line: str) -> Seen:
         running=sum(one["state"] == "running" for one in status.get("crawlers", [])),
         desired=sum(one["desired"] for one in status.get("services", [])),
         problems=tuple(one["what"] for one in status.get("problems", [])),
+        errors=tuple((one["where"], one["what"], one["times"]) for one in status.get("errors", [])),
         hosts=tuple(one["node"].rpartition("@")[2] for one in status.get("crawlers", []) if one["state"] == "running"),
     )
 

@@ -77,7 +77,7 @@ def test_the_copy_has_the_version_everywhere_and_the_tree_is_as_it_was(
         release.write_version(tree, "1.2.0", "2026-01-02")
 
 
-def test_the_image_is_built_with_the_words_that_were_given_and_asked_for_its_version(
+def test_both_images_are_built_with_the_words_that_were_given_and_asked_for_their_version(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program, calls = tmp_path / "bin/docker", tmp_path / "calls"
@@ -85,11 +85,14 @@ def test_the_image_is_built_with_the_words_that_were_given_and_asked_for_its_ver
     program.write_text(f'#!/bin/sh\necho "$*" >> {calls}\necho trawl 1.2.0\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent), prepend=":")
-    assert release.try_image(tree, "1.2.0", "abc", ["--build-arg", "PYTHON_IMAGE=python@sha256:1"]) == "trawl:1.2.0"
-    _, build, run = calls.read_text().splitlines()
+    words = ["--build-arg", "PYTHON_IMAGE=python@sha256:1"]
+    assert release.try_image(tree, "1.2.0", "abc", words) == "trawl:1.2.0 and trawl-exporter:1.2.0"
+    _, build, run, second, asked = calls.read_text().splitlines()
     assert build.startswith("build --quiet --build-arg PYTHON_IMAGE=python@sha256:1 --build-arg VERSION=1.2.0")
     assert run == "run --rm trawl:1.2.0 trawl --version"
-    with pytest.raises(NotReleasable, match=r"the image says 'trawl 1.2.0', not 1.3.0"):
+    assert second.endswith("--target exporter --tag trawl-exporter:1.2.0 .")
+    assert asked.startswith("run --rm trawl-exporter:1.2.0 python -c")
+    with pytest.raises(NotReleasable, match=r"the image trawl says 'trawl 1.2.0', not 1.3.0"):
         release.try_image(tree, "1.3.0", "abc", [])
 
 

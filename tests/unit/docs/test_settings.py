@@ -20,8 +20,8 @@ READ = re.compile(r"""(?:settings(?:\.get\w*\(|\[)|number_of\(settings, |object_
 VARIABLE = re.compile(r"\bTRAWL_[A-Z_]*[A-Z]\b(?!_)")
 PAGES = [ROOT / "README.md", *ROOT.glob("docs/*.md")]
 OTHER_FILES = [ROOT / "docker-compose.yml", ROOT / "Dockerfile", ROOT / "deploy/.env.example", *PAGES]
-OF_OTHERS = {"TRAWL_TEST_REDISBLOOM_URL", "TRAWL_DEMO_URL", "TRAWL_SIGNING_KEY_NAME"}
-"""Read by a test, by the demo's site file, and by the stack file."""
+OF_OTHERS = {"TRAWL_TEST_REDISBLOOM_URL", "TRAWL_DEMO_URL", "TRAWL_SIGNING_KEY_NAME", "TRAWL_ENGINE_DIR"}
+"""Read by a test, by the demo's site file, by the stack file, and by `make containers`."""
 ROW = re.compile(r"^\| (`[^|]*`) \|", re.MULTILINE)
 
 
