@@ -108,6 +108,7 @@ class Stage:
             "image": "${TRAWL_IMAGE}:1111111",
             "command": "python -m demo.forum --host=0.0.0.0 --port=8765 --forums=4 --rate=2",
             "environment": {"TRAWL_REDIS_URL": f"redis://:{PASSWORD}@redis:6379/0"},
+            "healthcheck": {"disable": True},  # the image's is a worker's
             "deploy": {"endpoint_mode": "dnsrr", "placement": {"constraints": ["node.labels.trawl.data == true"]}},
         }
         (self.folder / "more.yml").write_text(yaml.safe_dump({"version": "3.9", "services": more}))

@@ -31,7 +31,7 @@ HEADER = """\
 # No port is published: Swarm would publish Flower and exporter on every address of every node. Put a proxy with TLS and a
 # login into the stack's network, or publish them in mode host behind a firewall.
 """
-_LEFT_OUT = ("build", "depends_on", "restart", "profiles", "ports", "mem_limit", "pids_limit", "security_opt")
+_LEFT_OUT = ("build", "depends_on", "restart", "profiles", "ports", "mem_limit", "pids_limit", "security_opt", "tmpfs")
 _STATEFUL = ("redis", "worker-control")  # two of them at one time would share their data
 
 
@@ -68,6 +68,8 @@ def _service(name: str, compose: dict[str, Any]) -> dict[str, Any]:
         service["volumes"] = [
             volume.replace(":-./sites}", ":?the folder of site files, the same on every node}") for volume in service["volumes"]
         ]
+    for path in compose.get("tmpfs", ()):  # Swarm ignores `tmpfs` without a word, and a root that is read-only has no other place
+        service.setdefault("volumes", []).append({"type": "tmpfs", "target": path})
     stateful = name in _STATEFUL
     limits = {"memory": compose["mem_limit"]} if "mem_limit" in compose else {}
     limits |= {"pids": compose["pids_limit"]} if "pids_limit" in compose else {}

@@ -54,7 +54,10 @@ def test_the_stack_has_nothing_that_swarm_refuses_or_makes_public() -> None:
         assert not refused & service.keys(), name
         assert service["command"] == SERVICES[name].raw["command"] or "${" in str(service["command"]), name
         assert service["deploy"]["update_config"]["failure_action"] == "rollback"
-        stateful = any(volume.partition(":")[0] in ("redis-data", "database") for volume in service.get("volumes", []))
+        volumes = service.get("volumes", [])
+        assert "tmpfs" not in service, "Swarm ignores it"
+        assert ({"type": "tmpfs", "target": "/tmp"} in volumes) == bool(service.get("read_only")), name
+        stateful = any(str(volume).partition(":")[0] in ("redis-data", "database") for volume in volumes)
         assert service["deploy"]["update_config"]["order"] == ("stop-first" if stateful else "start-first"), name
         assert bool(service["deploy"].get("placement")) == stateful, name
 
