@@ -22,6 +22,7 @@ from redis_components.server.known_passwords import refuse_example_secrets
 from redis_components.server.variables import load_env_file, variable
 
 if TYPE_CHECKING:
+    import uvicorn
     from fastapi import FastAPI
 
 DEFAULT_SERVICES = defaults.FLEET
@@ -67,19 +68,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def serve(app: FastAPI, listener: socket.socket) -> None:
     """Answer requests until a signal comes."""
+    gc.collect()
+    gc.freeze()  # what was imported stays: without it each large collection, with 10,000 boards one in a scrape, takes 80 ms more
+    server_of(app).run(sockets=[listener])
+
+
+def server_of(app: FastAPI) -> uvicorn.Server:
+    """What answers requests; `client_limits.py` bounds what a client can hold."""
     import uvicorn
+
+    from . import client_limits
 
     config = uvicorn.Config(
         app,
+        http=client_limits.BoundedConnection,
+        ws="none",
         log_level="warning",
         access_log=False,
         lifespan="off",
         server_header=False,
         timeout_graceful_shutdown=2,  # s; a scrape that waits for Redis is not worth more
     )
-    gc.collect()
-    gc.freeze()  # what was imported stays: without it each large collection, with 10,000 boards one in a scrape, takes 80 ms more
-    uvicorn.Server(config).run(sockets=[listener])
+    return uvicorn.Server(config)
 
 
 def leave(_signal: int, _frame: FrameType | None) -> None:

@@ -1,5 +1,8 @@
-"""Refuses requests whose Host header does not name this exporter (DNS rebinding): otherwise a foreign page whose name was pointed
-to 127.0.0.1 could read the fleet's status through a visitor's browser.
+"""Refuses what pages of others make a visitor's browser send.
+
+Requests whose Host header does not name this exporter (DNS rebinding: a foreign page whose name was pointed to 127.0.0.1 could
+read the fleet's status), and pictures, scripts or frames of a foreign page that name it: they read nothing, but each could be a
+search of the whole database. A link from elsewhere is answered.
 """
 
 from __future__ import annotations
@@ -27,7 +30,9 @@ def host_of(header: str) -> str:
 
 
 class HostCheck:
-    """ASGI middleware: 421 for a request whose Host is neither allowed nor the very address that it came in at."""
+    """ASGI middleware: 421 for a request whose Host is neither allowed nor the very address that it came in at, 403 for what a
+    foreign page loads.
+    """
 
     def __init__(self, app: App, *, allowed: Iterable[str]) -> None:
         self._app = app
@@ -36,7 +41,10 @@ class HostCheck:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass it on, or refuse it."""
         if scope["type"] == "http" and not self._fits(scope):
-            await _refuse(send)
+            await _refuse(send, 421, b"this Host is not allowed: name it in TRAWL_EXPORTER_HOSTS\n")
+            return
+        if scope["type"] == "http" and _is_loaded_by_a_foreign_page(scope):
+            await _refuse(send, 403, b"a page of another site asks for this\n")
             return
         await self._app(scope, receive, send)
 
@@ -50,8 +58,14 @@ class HostCheck:
         return bool(host) and (host in self._allowed or host in (address, f"[{address}]"))
 
 
-async def _refuse(send: Any) -> None:
-    body = b"this Host is not allowed: name it in TRAWL_EXPORTER_HOSTS\n"
+def _is_loaded_by_a_foreign_page(scope: Any) -> bool:
+    """By what browsers say since 2020 (https://www.w3.org/TR/fetch-metadata); others do not say it."""
+    said = {name: value for name, value in scope["headers"] if name.startswith(b"sec-fetch-")}
+    is_link = said.get(b"sec-fetch-mode") == b"navigate" and said.get(b"sec-fetch-dest") == b"document"
+    return said.get(b"sec-fetch-site") in (b"cross-site", b"same-site") and not is_link
+
+
+async def _refuse(send: Any, status: int, body: bytes) -> None:
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": 421, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

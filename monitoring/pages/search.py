@@ -16,12 +16,13 @@ from .views import Reading
 from .whole_installation import whole_installation
 
 HITS = 50
-MOST_AT_ONCE = 2
-"""Searches: each reads the whole database."""
+MOST_AT_ONCE, MOST_WAITING = 2, 6
+"""Searches: each reads the whole database, and one that waits holds one of the 40 threads that answer everything else, too."""
 WAIT_S = 20.0
 LONGEST = 2000  # characters of what is searched
 _AUTHOR = re.compile(r'(?:^|(?<=\s))author:(?:"([^"]+)"|(\S+))')
 _running = threading.BoundedSemaphore(MOST_AT_ONCE)
+_there = threading.BoundedSemaphore(MOST_AT_ONCE + MOST_WAITING)
 
 
 class TooMany(TrawlError):
@@ -30,12 +31,18 @@ class TooMany(TrawlError):
 
 @contextmanager
 def _turn() -> Iterator[None]:
-    if not _running.acquire(timeout=WAIT_S):
+    with _one_of(_there, 0.0), _one_of(_running, WAIT_S):
+        yield
+
+
+@contextmanager
+def _one_of(places: threading.Semaphore, wait_s: float) -> Iterator[None]:
+    if not places.acquire(timeout=wait_s):
         raise TooMany("others are searching, and each search reads the whole database: try again")
     try:
         yield
     finally:
-        _running.release()
+        places.release()
 
 
 def search(reading: Reading, text: str, author: str) -> str:
