@@ -193,11 +193,13 @@ async def _forums(visitor: Visitor, name: str, profile: str, base_url: str) -> t
     from forums.sites import SiteError, sites_dir
     from forums.sites.definition import layers
     from forums.sites.definition.load import site_of
+    from forums.sites.discovery.draft_file import refuse_variables
     from forums.sites.http.fetch import FetchFailed
     from forums.sites.reading.read_page import ListedForum, read_index
     from forums.sites.reading.reading_budget import strictly
 
     table = {"profile": profile, "base_url": base_url, "forums": ["?"]}
+    refuse_variables(table)
     site = site_of(layers.read(sites_dir() / f"{name}.toml", table))
     if site.pages.index is None:
         fixed = layers.profile_table(profile).get("forums", ())

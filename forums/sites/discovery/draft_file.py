@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
 
+from forums.sites.definition.errors import SiteError
+
 if TYPE_CHECKING:
     from forums.sites.reading.read_page import ListedForum
 
     from .wrapper import Wrapper
 
+VARIABLE = "${"
+"""Begins the name of a variable, whose value a site file has in its place."""
+_ID = re.compile(r"[^\s/]\S{0,199}")  # as `forums` of a site file
 _MOST_FORUMS = 500  # in a file; a site with more is watched by [discover]
 _HEAD = """\
 # {base_url}: {software}, written by `trawl sites new` on {today}.
@@ -48,7 +54,7 @@ _UNKNOWN = """
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """What a new file is written from. `profile` None: the software is not known; then `wrapper` is what was learned, if
-    anything was.
+    anything was. Forums whose ids cannot stand in a file are left out.
     """
 
     name: str
@@ -68,6 +74,14 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     time_zone: str | None = None
     """Of dates that name none, where the profile's is another one."""
 
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "forums", tuple(one for one in self.forums if _can_be_named(one.id)))
+
+
+def _can_be_named(id_: str) -> bool:
+    """An id is what a page says: one bad id would make the whole file wrong, and `${NAME}` would send a secret to the site."""
+    return bool(_ID.fullmatch(id_)) and VARIABLE not in id_ and not any("\ud800" <= sign <= "\udfff" for sign in id_)
+
 
 def name_of(url: str) -> str:
     """A site's name, from its host."""
@@ -77,7 +91,9 @@ def name_of(url: str) -> str:
 
 
 def text_of(draft: Draft) -> str:
-    """The file. A site elsewhere gets limits that do not depend on the number of crawlers."""
+    """The file. A site elsewhere gets limits that do not depend on the number of crawlers. Raises SiteError where what a page
+    says would be taken for a variable of the environment.
+    """
     from forums.sites.http.fetch import is_this_machine
 
     wrapper: Wrapper | None = draft.wrapper
@@ -101,7 +117,22 @@ def text_of(draft: Draft) -> str:
         parts += [_LEARNED.format(name=draft.name), *_missing(wrapper), *_pages(wrapper.pages)]
     elif draft.profile is None:
         parts.append(_UNKNOWN.format(name=draft.name))
-    return "".join(parts)
+    text = "".join(parts).encode("utf-8", "replace").decode()  # half a surrogate pair, which JSON can hold, is not a character
+    refuse_variables(tomllib.loads(text))
+    return text
+
+
+def refuse_variables(value: Any) -> None:
+    """Raise SiteError for `${` in a value that comes from a page: the site would be sent what stands in the environment."""
+    if isinstance(value, Mapping):
+        value = [*value, *value.values()]
+    if isinstance(value, list):
+        for one in value:
+            refuse_variables(one)
+    elif isinstance(value, str) and VARIABLE in value:
+        raise SiteError(
+            f"the site's pages say {value!r:.100}, which a site file would take for a variable: write the file by hand"
+        )
 
 
 def _times(wrapper: Wrapper) -> Iterator[str]:
@@ -134,7 +165,7 @@ def _forums(draft: Draft) -> str:
 
 def _names(draft: Draft) -> str:
     # A name may be any text of the site: one that would be taken for a variable is left out.
-    named = {forum.id: " ".join(forum.name.split()) for forum in draft.forums if "${" not in forum.name}
+    named = {forum.id: " ".join(forum.name.split()) for forum in draft.forums if VARIABLE not in forum.name}
     lines = "".join(f"{_quoted(id_)} = {_quoted(name)}\n" for id_, name in named.items() if name not in ("", id_))
     return f"\n[names]                        # of the forums, for people\n{lines}" if lines else ""
 
