@@ -22,6 +22,7 @@ from forums.state.thread_records import ThreadRecord
 from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.engine import frontier_of
 from redis_components.scrapy_glue.page_tracker import reason_of
+from redis_components.start_tasks.seeding import in_overflow
 
 from .base import following, page_request, read_page
 from .recent_messages import RecentState
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 PRIORITIES = {"scan": 10, "index": 8, "deep": 5, "backfill": -10}
 """A scan that has begun ends before the next begins; what is deep does not keep the others waiting."""
 ENDLESS = 1_000_000_000
+MOST_UNREAD = 100_000
+"""Threads of a site that wait beyond those that may be queued. A site that lists more would fill Redis, for all sites."""
 
 
 class ForumListSpider(RecentSpider):
@@ -115,6 +118,10 @@ class ForumListSpider(RecentSpider):
             zone=site.time_zone,
             file=file_digest(site),
         )
+        if plan.fetch and state.mode != "backfill" and await self._unread(site.name) >= MOST_UNREAD:
+            full = f"page {number}: {MOST_UNREAD:,} threads of this site wait to be read, so no more are listed until some are"
+            yield self._failed(site.name, forum, state, full)
+            return
         for listed in plan.fetch:
             task = task_of(listed, site.name, forum, is_backfill=state.mode == "backfill")
             self.feed_thread(task, lane="backlog" if state.mode == "backfill" else "")
@@ -135,6 +142,11 @@ class ForumListSpider(RecentSpider):
             named = ListedForum(id=forum, name=name, url=site.list_url(forum))
             yield forum_item(named, site=site.name, fetched_at=str(response.meta.get("fetched_at") or utc_now()))
         yield _report(site.name, forum, plan.state, "gap" if gap else "complete", stopped, reason)
+
+    async def _unread(self, site: str) -> int:
+        details = frontier_of(self.crawler).config.next_keys
+        assert details is not None
+        return await self.in_thread(lambda: in_overflow(self.server, details, site))
 
     async def _unchanged(self, response: Response, site: Site, forum: str, state: ScanState) -> Any:
         """The report of a scan whose first page has not changed; the request for the whole page where that is not all."""

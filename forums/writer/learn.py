@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -12,7 +13,10 @@ from forums.freshness import Observation, observe
 from forums.state.forum_states import ForumState, ForumStates
 from forums.state.request_ledger import Ledger, Purpose, Spending
 from forums.storage import Check, Forum, Item, Scan
+from redis_components.fleet.registry import Registry
 
+MOST_FORUMS = 10_000
+"""Forums of a site that its index may name: each one costs every round of seeding, also the rounds of other sites."""
 _PURPOSES = {"check": Purpose.CHECK, "backfill": Purpose.BACKFILL}
 
 
@@ -23,9 +27,27 @@ def learn(client: redis.Redis, items: Sequence[Item]) -> None:
     """
     scans = sorted((one for one in items if isinstance(one, Scan)), key=lambda scan: scan.started_at)
     forums = [one for one in items if isinstance(one, Forum)]
-    _learn_states(ForumStates(client), scans, forums)
+    states = ForumStates(client)
+    _learn_states(states, scans, _within_bounds(client, states, forums))
     checks = [_of_check(one) for one in items if isinstance(one, Check)]
     Ledger(client).add([*(_of_scan(one) for one in scans), *checks])
+
+
+def _within_bounds(client: redis.Redis, states: ForumStates, forums: Sequence[Forum]) -> list[Forum]:
+    """Without the new ones of a site that has as many as it may have; which are said."""
+    known = states.read(dict.fromkeys(map(_id, forums)))
+    new = [one for one in forums if known[_id(one)].found_at is None]
+    room = {site: MOST_FORUMS - len(states.raw_states(site)) for site in {one.site for one in new}}
+    left_out: Counter[str] = Counter()
+    for one in {_id(forum): forum for forum in new}.values():
+        room[one.site] -= 1
+        left_out[one.site] += room[one.site] < 0
+    for site, number in left_out.items():
+        if number:
+            said = f"its index names more than {MOST_FORUMS:,} forums: {number:,} more are not watched; narrow [discover]"
+            Registry(client).report_error(f"site {site}", said)
+    full = {site for site, number in left_out.items() if number}
+    return [one for one in forums if one.site not in full or known[_id(one)].found_at is not None]
 
 
 def _learn_states(states: ForumStates, scans: Sequence[Scan], forums: Sequence[Forum]) -> None:

@@ -123,6 +123,11 @@ def push_named(
     return waiting
 
 
+def in_overflow(client: redis.Redis, keys: CrawlKeys, turn: str) -> int:
+    """How many fed start tasks with this value of `turn_by` (for forums: of a site) wait in the overflow. O(log n)."""
+    return client.zlexcount(keys.overflow_order(), f"[{turn}\0", f"({turn}\1")
+
+
 def mark_of(name: str, raw: bytes) -> float:  # noqa: ARG001 - the form of what reads a field
     """When a task was seeded (epoch s, of the Redis's milliseconds). Raises ValueError."""
     return number(raw, 0.0, LATEST * 1000) / 1000
