@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
 from itertools import product
 from pathlib import Path
@@ -30,6 +29,7 @@ from redis_components.crawl_admin.inspector import snapshot
 from redis_components.errors import Undecodable, Unserializable
 from redis_components.keys import CrawlKeys
 from redis_components.spiders import RedisCrawlSpider, RedisSpider
+from tests.support import warm_start
 from tests.support.scrapy_command import crawl_command
 
 ROOT = Path(__file__).parents[2]
@@ -346,7 +346,7 @@ ODD_URLS = [
 
 def crawl(redis_url: str, forum: str) -> str:
     """Run the fleet's detail spider until the crawl is idle; returns its log."""
-    done = subprocess.run(
+    done = warm_start.run(
         crawl_command("forum_detail", "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1"),
         cwd=ROOT,
         env={

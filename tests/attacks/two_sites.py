@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from forums.records.start_tasks import ForumTask, PostTask, encode
 from forums.spiders.forum_detail import ForumDetailSpider
 from redis_components.keys import CrawlKeys
 from redis_components.queue import PriorityQueue
+from tests.support import warm_start
 from tests.support.scrapy_command import crawl_command
 from tests.support.watched_site import Page, WatchedSite
 
@@ -121,7 +121,7 @@ class TwoSites:
 
     def crawl(self, spider: str = "forum_detail", **settings: object) -> str:
         """Run a crawler of the fleet until nothing is left to do; its log."""
-        done = subprocess.run(
+        done = warm_start.run(
             _command(spider, {"MAX_IDLE_TIME_BEFORE_CLOSE": 1, **settings}),
             cwd=ROOT,
             env=self._environment(),
@@ -139,7 +139,7 @@ class TwoSites:
         """A crawler of threads that waits for work until the block ends; gives a function for what it said."""
         log = self.folder / "crawler.log"
         with log.open("wb") as out:
-            process = subprocess.Popen(_command("forum_detail", settings), cwd=ROOT, env=self._environment(), stderr=out)
+            process = warm_start.Popen(_command("forum_detail", settings), cwd=ROOT, env=self._environment(), stderr=out)
         try:
             yield log.read_text
         finally:

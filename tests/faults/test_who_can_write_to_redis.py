@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,6 +19,7 @@ from forums.records.start_tasks import PostTask, encode
 from forums.spiders.forum_detail import ForumDetailSpider
 from redis_components.keys import CrawlKeys
 from redis_components.queue import PriorityQueue
+from tests.support import warm_start
 from tests.support.scrapy_command import crawl_command
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,7 @@ def private() -> Iterator[Private]:
 
 def crawl(redis_url: str, forum: str) -> str:
     """Run the fleet's detail spider until the crawl is idle; returns its log."""
-    done = subprocess.run(
+    done = warm_start.run(
         crawl_command("forum_detail", "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1"),
         cwd=ROOT,
         env={
@@ -135,7 +135,7 @@ def test_another_place_that_the_site_file_allows_is_fetched(
     spider = ForumDetailSpider()
     queue = PriorityQueue(redis_client, spider, "%(spider)s:requests")
     queue.push(Request(f"{private.url}/allowed", callback=spider.parse_thread))
-    subprocess.run(
+    warm_start.run(
         crawl_command("forum_detail", "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1"),
         cwd=ROOT,
         env={**os.environ, "TRAWL_REDIS_URL": redis_url, "TRAWL_SITES_DIR": str(tmp_path)},

@@ -21,6 +21,7 @@ from forums.writer import store as writer
 from redis_components.backup.archive import verified
 from redis_components.crawl_admin.inspector import snapshot
 from redis_components.keys import CrawlKeys, FleetKeys, limits_key
+from tests.support import warm_start
 from tests.support.contents import contents
 from tests.support.processes import wait_until
 from tests.support.scrapy_command import crawl_command
@@ -40,7 +41,7 @@ def trawl(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
 def crawlers(redis_url: str, forum: ForumProcess) -> list[subprocess.Popen[bytes]]:
     environment = os.environ | {"TRAWL_REDIS_URL": redis_url, "TRAWL_DEMO_URL": forum.url}
     command = crawl_command("-s", "MAX_IDLE_TIME_BEFORE_CLOSE=2")
-    return [subprocess.Popen([*command, spider], cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) for spider in SERVICES]
+    return [warm_start.Popen([*command, spider], cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) for spider in SERVICES]
 
 
 @pytest.mark.usefixtures("no_process_left")

@@ -7,7 +7,6 @@ import base64
 import json
 import os
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from monitoring.source import Source
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
 from tests.integration.test_pages_login import Browser
+from tests.support import warm_start
 from tests.support.demo_sites import declare
 from tests.support.fleet import ROOT
 from tests.support.scrapy_command import crawl_command
@@ -81,7 +81,7 @@ def test_every_request_of_a_crawl_and_of_a_visit_is_signed_for_the_host_that_get
         redis_client.rpush(CrawlKeys.for_spider("forum_list").start_tasks(), encode(ForumTask(site="site", forum="f1")))
         command = crawl_command("forum_list", "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1")
         environment = {**os.environ, "TRAWL_REDIS_URL": redis_url}
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=90, check=False)
+        done = warm_start.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=90, check=False)
         assert done.returncode == 0, done.stderr
 
         async def visit() -> None:

@@ -29,6 +29,7 @@ from redis_components.crawl_admin.item_stream import ItemStream, Refusal
 from redis_components.fleet.nodes import NodeRecord, Nodes
 from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry
 from redis_components.keys import CrawlKeys
+from tests.support import warm_start
 from tests.support.items import comment, post, scan, wire
 from tests.support.trawl_command import SITE, Trawl, commands, one_line
 
@@ -440,7 +441,7 @@ def test_parquet_goes_to_a_file_or_another_program(trawl: Trawl, stored: Path, t
     said = trawl("export", "posts", "-f", "parquet", "-o", str(target), "--json")
     assert json.loads(said.out) == {"table": "posts", "rows": 2, "file": str(target)}
     assert pq.read_table(target).column("id").to_pylist() == ["p1", "p2"]
-    piped = subprocess.run(
+    piped = warm_start.run(
         [sys.executable, "-m", "cli.main", "export", "comments", "-f", "parquet"],
         env=os.environ | {"TRAWL_DATABASE_URL": f"sqlite:///{stored}/trawl.sqlite"},
         capture_output=True,
@@ -508,7 +509,7 @@ def test_a_reader_that_has_enough_ends_an_export_without_a_complaint(stored: Pat
     with Database.from_url(f"sqlite:///{stored}/trawl.sqlite") as database:
         assert not database.write([item(post(site="example", id=f"x{n}", body="b" * 1000)) for n in range(500)])
     command = [sys.executable, "-m", "cli.main", "export"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+    with warm_start.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout
         assert process.stderr
         assert process.stdout.readline().startswith("{")

@@ -18,6 +18,7 @@ import pytest
 import redis
 
 from redis_components.fleet.registry import CrawlerState, Registry
+from tests.support import warm_start
 from tests.support.fleet import ROOT
 from tests.support.processes import arguments, none_left, wait_until
 
@@ -31,7 +32,7 @@ class Up:
         self._log = log
         command = [*TRAWL, "up", "--port-flower", "0", "--port-exporter", "0", *options]
         with log.open("wb") as file:
-            self.process = subprocess.Popen(
+            self.process = warm_start.Popen(
                 command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
             )
 
@@ -135,7 +136,7 @@ def test_up_with_a_port_in_use_starts_nothing_and_says_how_to_choose_another(env
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         command = [*TRAWL, "up", f"--port-flower={taken.getsockname()[1]}"]
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        done = warm_start.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert done.stdout == ""
     assert "is in use by another program" in done.stderr
@@ -145,7 +146,7 @@ def test_up_with_a_port_in_use_starts_nothing_and_says_how_to_choose_another(env
 def test_up_refuses_a_fleet_that_cannot_be(environment: dict[str, str]) -> None:
     for fleet, word in (("nope=1", "unknown service 'nope'"), ("forum_list", "forum_list")):
         command = [*TRAWL, "up", "--port-flower=0", "--port-exporter=0", "--fleet", fleet]
-        done = subprocess.run(
+        done = warm_start.run(
             command,
             cwd=ROOT,
             env=environment | {"TRAWL_SITES_DIR": str(ROOT / "demo" / "sites")},
@@ -160,6 +161,6 @@ def test_up_refuses_a_fleet_that_cannot_be(environment: dict[str, str]) -> None:
 
 
 def test_status_in_another_process_is_what_a_script_can_read(environment: dict[str, str]) -> None:
-    done = subprocess.run([*TRAWL, "status", "--json"], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = warm_start.run([*TRAWL, "status", "--json"], env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1, "no crawler is alive"
     assert json.loads(done.stdout)["running"] is True

@@ -19,6 +19,7 @@ from redis_components.crawl_admin.item_stream import ItemStream
 from redis_components.fleet.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.fleet.services import ServiceRecord, Services
 from redis_components.keys import CrawlKeys
+from tests.support import warm_start
 from tests.support.processes import wait_until
 from tests.support.trawl_command import Trawl, commands, one_line
 from workers.consumers.consume import BATCH, consume
@@ -39,7 +40,7 @@ def trawl(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
 
 @contextmanager
 def consumer(*options: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen([sys.executable, "-m", "cli.main", "consume", "books", *options], env=dict(os.environ))
+    process = warm_start.Popen([sys.executable, "-m", "cli.main", "consume", "books", *options], env=dict(os.environ))
     try:
         yield process
     finally:

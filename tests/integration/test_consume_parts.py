@@ -23,6 +23,7 @@ from redis_components.crawl_admin.item_group import ItemGroup, tend
 from redis_components.crawl_admin.item_stream import ItemStream
 from redis_components.embedded.server import free_port
 from redis_components.keys import CrawlKeys
+from tests.support import warm_start
 from tests.support.processes import wait_until
 from tests.support.trawl_command import Trawl, commands, one_line
 from workers.consumers.consume import consume
@@ -149,7 +150,7 @@ def test_a_consumer_of_objects_that_is_killed_loses_and_doubles_no_item(
         prefix = f"books/{scheme}"
         to = ("consume", "books", "--to", f"{scheme}://shop/{prefix}", "--max-mb", "0.001", "--max-age", "0.1")
         fill(redis_client, grouped=False, first=0, number=MANY)
-        with subprocess.Popen([sys.executable, "-m", "cli.main", *to], env=dict(os.environ)) as process:
+        with warm_start.Popen([sys.executable, "-m", "cli.main", *to], env=dict(os.environ)) as process:
             wait_until(lambda prefix=prefix: stored(bucket, prefix), "an object is there", 60, every_s=0.01)
             process.kill()
         redis_client.delete(KEYS.writer())  # else the next one waits until the dead one's lock has run out

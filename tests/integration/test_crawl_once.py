@@ -16,6 +16,7 @@ from scrapy.utils.test import get_crawler
 from cli.main import main
 from redis_components.fleet.runs import Run, Runs
 from redis_components.scrapy_glue.config import config_of, name_owner
+from tests.support import warm_start
 from tests.support.fleet import ROOT, ToyFleet, toy_environment
 from tests.support.processes import wait_until
 from workers.node.crawl_once import OnceOrder
@@ -109,7 +110,7 @@ def test_a_worker_of_threads_crawls_several_at_once_on_one_reactor_and_ctrl_c_ca
 
     command = [sys.executable, "-m", "cli.main", "crawl", "toy", "--worker", "--queue=once", "--json"]
     log = tmp_path / "cli.log"
-    with log.open("w") as said, subprocess.Popen(command, cwd=ROOT, env=fleet.environment, stdout=said, stderr=said) as process:
+    with log.open("w") as said, warm_start.Popen(command, cwd=ROOT, env=fleet.environment, stdout=said, stderr=said) as process:
         wait_until(lambda: len(runs_of(fleet)) == 4, fleet.said, 60)
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 1, log.read_text()
@@ -224,7 +225,7 @@ def test_two_crawls_of_one_process_own_their_leases_each_by_itself(monkeypatch: 
 def trawl(redis_url: str, tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = toy_environment(redis_url, tmp_path / "data", TRAWL_SITES_DIR=str(tmp_path))
     command = [sys.executable, "-m", "cli.main", "crawl", *words]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return warm_start.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_trawl_crawl_runs_a_process_and_says_what_came_of_it(redis_url: str, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from redis_components.frontier.messages import StatChange
 from redis_components.keys import CrawlKeys
+from tests.support import warm_start
 from tests.support.owner import Owner
 from tests.support.processes import none_left, wait_until
 from tests.support.redis_server import RedisServer
@@ -31,7 +32,7 @@ def _environment(url: str) -> dict[str, str]:
 @contextmanager
 def running_exporter(redis_url: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A running exporter and its port; killed if it is still there at the end, with everything that it said shown."""
-    with subprocess.Popen(
+    with warm_start.Popen(
         [*COMMAND, "--port", "0"], env=_environment(redis_url), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
@@ -121,7 +122,7 @@ def test_a_signal_ends_it_with_code_0_and_without_a_word(redis_url: str, number:
 def test_a_port_in_use_is_one_line_and_exit_code_1(redis_url: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        ended = subprocess.run(
+        ended = warm_start.run(
             [*COMMAND, f"--port={port}"],
             env=_environment(redis_url),
             capture_output=True,
@@ -137,7 +138,7 @@ def test_a_port_in_use_is_one_line_and_exit_code_1(redis_url: str) -> None:
 
 
 def test_a_wrong_redis_url_is_one_line_and_exit_code_1() -> None:
-    ended = subprocess.run(
+    ended = warm_start.run(
         [*COMMAND, "--port=0"],
         env=_environment("http://:secret@127.0.0.1"),
         capture_output=True,
@@ -155,7 +156,7 @@ def test_without_a_url_it_uses_the_projects_own_redis(tmp_path: Path) -> None:
     environment |= {"TRAWL_DATA_DIR": str(tmp_path), "TRAWL_TEST_PLACE": str(tmp_path)}
     with (
         none_left(("TRAWL_TEST_PLACE", str(tmp_path)), timeout_s=60),
-        subprocess.Popen([*COMMAND, "--port=0"], env=environment, stdout=subprocess.PIPE, text=True) as process,
+        warm_start.Popen([*COMMAND, "--port=0"], env=environment, stdout=subprocess.PIPE, text=True) as process,
     ):
         assert process.stdout is not None
         line = process.stdout.readline()

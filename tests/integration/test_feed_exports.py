@@ -14,6 +14,7 @@ from demo.forum.process import ForumProcess
 from forums.records.start_tasks import PostTask, encode
 from forums.storage import Comment, Post, parse
 from redis_components.keys import CrawlKeys
+from tests.support import warm_start
 from tests.support.scrapy_command import crawl_command
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +30,7 @@ def test_feeds_have_the_items_of_the_stream(redis_url: str, redis_client: redis.
     with ForumProcess(seed=3, forums=1, threads=5, comments=4) as forum:
         for thread in forum.truth()["posts"]:
             redis_client.rpush(DETAILS.start_tasks(), encode(PostTask(site="demo", post=thread, forum="f1")))
-        ended = subprocess.run(
+        ended = warm_start.run(
             crawl_command("forum_detail", *settings),
             cwd=ROOT,
             env=os.environ

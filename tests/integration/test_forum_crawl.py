@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import subprocess
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +23,7 @@ from forums.state.keys import ForumCrawlKeys
 from forums.writer.store import store
 from redis_components.crawl_admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
+from tests.support import warm_start
 from tests.support.processes import wait_until
 from tests.support.scrapy_command import crawl_command
 
@@ -42,7 +42,7 @@ def crawl(redis_url: str, forum: ForumProcess, *spiders: str, **more: str) -> No
     }
     for spider in spiders:  # one after the other: one that starts before there is work for it is idle, and ends
         command = crawl_command(spider, "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=2")
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=180, check=False)
+        done = warm_start.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=180, check=False)
         assert done.returncode == 0, done.stderr
 
 

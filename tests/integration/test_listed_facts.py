@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from forums.scheduling.seeding import seed
 from forums.state.forum_states import ForumStates
 from forums.storage import Database, forums, posts
 from forums.writer.store import store
+from tests.support import warm_start
 from tests.support.demo_sites import declare
 from tests.support.fleet import ROOT
 from tests.support.scrapy_command import crawl_command
@@ -39,7 +39,7 @@ def test_what_only_the_list_knows_is_in_the_database(
         for spider in ("forum_list", "forum_detail"):
             command = crawl_command(spider, "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=2")
             environment = {**os.environ, "TRAWL_REDIS_URL": redis_url}
-            done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+            done = warm_start.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
             assert done.returncode == 0, done.stderr
     store(redis_client, ("forum_list", "forum_detail"))
     facts = (posts.c.author, posts.c.created_at, posts.c.reply_count, posts.c.last_reply_at)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from redis_components.fingerprint import ScrapyRedisFingerprinter
 from redis_components.keys import CrawlKeys
 from redis_components.migration import Options, project_of, run
 from redis_components.queue import FifoQueue, LifoQueue, PriorityQueue
+from tests.support import warm_start
 from tests.support.contents import contents
 from tests.support.owner import Owner
 from tests.support.processes import wait_until
@@ -296,7 +296,7 @@ def test_an_import_that_is_killed_goes_on_where_it_was(
     for in_the_middle in states:
         # Each round trip takes a while: however busy the machine is, the middle is seen before it is over.
         with Proxy(redis_server.port, round_trip_s=0.1) as slow:
-            process = subprocess.Popen(
+            process = warm_start.Popen(
                 [sys.executable, "-m", "cli.main", "migrate", "scrapy-redis", "forum", "--allow-pickle", "--watch", "0"],
                 cwd=tmp_path,
                 env={**os.environ, "TRAWL_REDIS_URL": redis_url.replace(f":{redis_server.port}/", f":{slow.port}/")},

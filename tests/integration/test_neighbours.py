@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.server
 import os
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import redis
 from forums.records.start_tasks import PostTask, encode
 from redis_components.crawl_admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
+from tests.support import warm_start
 from tests.support.demo_sites import declare
 from tests.support.processes import wait_until
 from tests.support.scrapy_command import crawl_command
@@ -72,7 +72,7 @@ def test_a_site_that_never_answers_keeps_to_its_places_and_holds_back_no_other_s
             path.write_text(path.read_text().replace("concurrency = 32", "concurrency = 4"))
         redis_client.rpush(KEYS.start_tasks(), *(encode(PostTask(site="a", post=f"a{number}")) for number in range(200)))
         command = crawl_command("forum_detail")
-        with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=log) as crawler:
+        with warm_start.Popen(command, cwd=ROOT, env=environment, stderr=log) as crawler:
             try:
                 wait_until(lambda: len(asked) >= 4, lambda: f"the first site is asked: {(tmp_path / 'log').read_text()}", 60)
                 redis_client.rpush(KEYS.start_tasks(), *(encode(PostTask(site="b", post=f"b{number}")) for number in range(20)))

@@ -14,6 +14,7 @@ from redis_components.fleet.autoscaling import Autoscaled, Policy
 from redis_components.fleet.nodes import Nodes
 from redis_components.keys import CrawlKeys, FleetKeys
 from tasks.routing import NODE_QUEUE_EXPIRES_S
+from tests.support import warm_start
 from tests.support.crawl import hits_of, link_site
 from tests.support.fleet import ROOT, ToyFleet, is_untouched
 from tests.support.processes import wait_until
@@ -45,7 +46,7 @@ with ThreadPoolExecutor(5) as pool:
 
 def trawl(fleet: ToyFleet, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "cli.main", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=fleet.environment, capture_output=True, text=True, timeout=150, check=False)
+    return warm_start.run(command, cwd=ROOT, env=fleet.environment, capture_output=True, text=True, timeout=150, check=False)
 
 
 @pytest.mark.timeout(600)  # half a minute, on a machine that has nothing else to do

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from forums.scheduling.rechecking import recheck
 from forums.storage import Database, comments, posts
 from forums.writer.store import store
 from redis_components.keys import CrawlKeys
+from tests.support import warm_start
 from tests.support.fleet import ROOT
 from tests.support.posted_forum import SITE, PostedForum, posted_forum
 from tests.support.scrapy_command import crawl_command
@@ -35,7 +35,7 @@ class Crawl:
         for spider in spiders:
             command = crawl_command(spider, "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1")
             environment = {**os.environ, "TRAWL_REDIS_URL": self._url}
-            done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=90, check=False)
+            done = warm_start.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=90, check=False)
             assert done.returncode == 0, done.stderr
             store(self._client, ["forum_list", "forum_detail"])
         return Counter(self._forum.asked)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import subprocess
 from contextlib import closing
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from forums.state.site_breakers import Breakers
 from forums.storage import Database
 from forums.writer.store import store
 from redis_components.keys import CrawlKeys
+from tests.support import warm_start
 from tests.support.demo_sites import RECENT_PAGE, declare
 from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
@@ -45,7 +45,7 @@ class Crawl:
         environment = {**os.environ, "TRAWL_REDIS_URL": self.url}
         for spider in spiders:  # one after the other: nothing that a list sees is being read meanwhile
             command = crawl_command(spider, "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1")
-            done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=90, check=False)
+            done = warm_start.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=90, check=False)
             assert done.returncode == 0, done.stderr
             store(self.client, ["forum_list", "forum_detail"])
         return {kind: number for kind, all_of_it in self.served().items() if (number := all_of_it - before.get(kind, 0))}

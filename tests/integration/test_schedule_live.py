@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from redis_components.fleet.schedules import Schedules
 from redis_components.keys import FleetKeys
+from tests.support import warm_start
 from tests.support.fleet import ROOT, ToyFleet
 from tests.support.processes import wait_until
 
@@ -43,7 +43,7 @@ def fleet(tmp_path: Path) -> Iterator[ToyFleet]:
 def trawl(fleet: ToyFleet, *words: str) -> tuple[int, str]:
     """Exit code and output of `trawl schedule ...`; on an error what it said about it."""
     command = [sys.executable, "-m", "cli.main", "schedule", *words]
-    done = subprocess.run(command, cwd=ROOT, env=fleet.environment, capture_output=True, text=True, timeout=60, check=False)
+    done = warm_start.run(command, cwd=ROOT, env=fleet.environment, capture_output=True, text=True, timeout=60, check=False)
     return done.returncode, done.stdout or done.stderr
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from forums.sites import load_site
 from forums.sites.http.fetch import MAX_BYTES, FetchFailed, fetch
 from forums.sites.http.politeness import user_agent
 from redis_components.keys import CrawlKeys
+from tests.support import warm_start
 from tests.support.scrapy_command import crawl_command
 from tests.support.unknown_forums import FORUMS, UnknownForum
 
@@ -96,7 +96,7 @@ def test_a_crawl_keeps_the_pace_obeys_robots_and_writes_no_secret_into_redis(
         written: list[str] = []
         watch = threading.Thread(target=_listen, args=(monitor, written), daemon=True)
         watch.start()
-        subprocess.run(
+        warm_start.run(
             crawl_command("forum_detail", "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1"),
             cwd=ROOT,
             env={**os.environ, "TRAWL_REDIS_URL": redis_url},

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.support import warm_start
 from tests.support.fleet import ROOT, Program, ToyFleet, program
 from tests.support.processes import wait_until
 
@@ -39,7 +40,7 @@ def fleet(tmp_path: Path) -> Iterator[ToyFleet]:
 
 def trawl(fleet: ToyFleet, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, *TRAWL, *words]
-    return subprocess.run(command, cwd=ROOT, env=fleet.environment, capture_output=True, text=True, timeout=60, check=False)
+    return warm_start.run(command, cwd=ROOT, env=fleet.environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_what_crawlers_say_is_in_the_workers_log_and_can_be_followed(fleet: ToyFleet, tmp_path: Path) -> None:

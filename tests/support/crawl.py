@@ -18,6 +18,7 @@ import redis
 from redis_components.connection import get_redis
 from redis_components.crawl_admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
+from tests.support import warm_start
 from tests.support.processes import wait_until
 from tests.support.scrapy_command import crawl_command
 
@@ -58,7 +59,7 @@ class Crawl:
             "PYTHONPATH": str(ROOT),
         }
         with (self.folder / f"crawler-{len(self.processes)}.log").open("wb") as log:
-            process = subprocess.Popen(
+            process = warm_start.Popen(
                 crawl_command(self.spider, *arguments, *options),
                 cwd=ROOT,
                 env=environment,
@@ -126,7 +127,7 @@ def link_site(folder: Path, *, pages: int, latency_s: float = 0.0) -> Iterator[s
     """The URL of a site of `pages` pages, stopped at the end."""
     port_file = folder / "port.json"
     options = ["--pages", str(pages), "--latency", str(latency_s)]
-    site = subprocess.Popen([sys.executable, "-m", "tests.support.link_site", str(port_file), *options], cwd=ROOT)
+    site = warm_start.Popen([sys.executable, "-m", "tests.support.link_site", str(port_file), *options], cwd=ROOT)
     try:
         wait_until(port_file.exists, "the site listens")
         yield f"http://127.0.0.1:{port_file.read_text()}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry
+from tests.support import warm_start
 from tests.support.processes import arguments, marked, wait_until
 from tests.support.redis_server import RedisServer
 
@@ -37,7 +38,7 @@ class Program:
     def __init__(self, command: list[str], environment: dict[str, str], log: Path) -> None:
         self.log = log
         with log.open("ab") as file:
-            self.process = subprocess.Popen(
+            self.process = warm_start.Popen(
                 command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
             )
 
@@ -120,8 +121,8 @@ class ToyFleet:
     def run(self, script: str, timeout_s: float = 60) -> str:
         """What a Python script prints that runs in the fleet's environment."""
         command = [sys.executable, "-c", script]
-        done = subprocess.run(
-            command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=timeout_s, check=False
+        done = warm_start.run(
+            command, family="celery", cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=timeout_s
         )
         return (done.stdout if done.returncode == 0 else done.stderr).strip()
 

@@ -12,6 +12,8 @@ from typing import TypeVar
 import psutil
 import pytest
 
+from tests.support.warm_start import keepers
+
 T = TypeVar("T")
 LOOKS_COST = 10  # times its CPU time between two looks: waiting leaves the machine to what is waited for
 
@@ -55,8 +57,8 @@ def stays(predicate: Callable[[], object], reason: str | Callable[[], str], for_
 
 
 def family() -> list[psutil.Process]:
-    """Every process below this one that is alive, zombies left out."""
-    return [p for p in psutil.Process().children(recursive=True) if _alive(p)]
+    """Every process below this one that is alive, zombies left out, and those that commands are forked from."""
+    return [p for p in psutil.Process().children(recursive=True) if _alive(p) and p.pid not in keepers()]
 
 
 def marked(variable: str, value: str) -> list[psutil.Process]:

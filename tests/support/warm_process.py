@@ -1,0 +1,130 @@
+"""The process that `tests.support.warm_start` forks commands from: `python -m tests.support.warm_process DESCRIPTOR MODULE...`
+
+It imports the modules and reads requests from the socket DESCRIPTOR. A command is its grandchild: the process between them ends
+at once, so that the command becomes a child of the test's process. It ends when that one does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import runpy
+import socket
+import sys
+import time
+import warnings
+from pathlib import Path
+from types import ModuleType
+
+from tests.support.warm_start import LENGTH
+
+FILES = 3
+
+
+def next_request(tests: socket.socket) -> tuple[dict[str, object], list[int]]:
+    """What the test wants, and the files that are 0, 1 and 2 there; ends this process where the test's has ended."""
+    head, files, _, _ = socket.recv_fds(tests, LENGTH.size, FILES, socket.MSG_WAITALL)
+    if len(head) != LENGTH.size:
+        os._exit(0)
+    (length,) = LENGTH.unpack(head)
+    return json.loads(tests.recv(length, socket.MSG_WAITALL)), files
+
+
+def in_new_process(tests: socket.socket) -> dict[str, object]:
+    """Fork for each request; returns in the new process, with what it shall do."""
+    while True:
+        request, files = next_request(tests)
+        adopted, adopt = os.pipe()
+        named, name = os.pipe()
+        between = os.fork()
+        if not between:
+            if pid := os.fork():
+                os.write(name, LENGTH.pack(pid))
+                os._exit(0)
+            os.close(adopt)
+            os.read(adopted, 1)  # ends when `adopt` is closed everywhere: its parent is the test's process now
+            for number, file in enumerate(files):
+                os.dup2(file, number)
+            for file in {adopted, named, name, *files} - set(range(FILES)):
+                os.close(file)
+            tests.close()
+            return request
+        os.waitpid(between, 0)
+        tests.sendall(os.read(named, LENGTH.size))
+        for file in (adopted, adopt, named, name, *files):
+            os.close(file)
+
+
+def show(command: list[str], environment: dict[str, str]) -> None:
+    """In /proc too this process has the command's line and variables; the family's are long enough to be written over."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    first, end, first_variable, last = (int(field) for field in fields[45:49])  # arg_start to env_end, fields 48 to 51
+    line = " ".join(command).encode()[: end - first - 2]
+    # the last byte is not 0: Linux takes the line for one that the process has set, and ends it at the first 0
+    ctypes.memmove(first, line.ljust(end - first - 1, b"\0") + b"x", end - first)
+    variables = b"".join(f"{name}={value}\0".encode() for name, value in environment.items())
+    if len(variables) > last - first_variable:
+        raise SystemExit("the environment is larger than the family's")
+    ctypes.memmove(first_variable, variables.ljust(last - first_variable, b"\0"), last - first_variable)
+
+
+def become(request: dict[str, object], paths: list[str]) -> None:
+    """What the interpreter does before it runs `-m MODULE` or `-c SCRIPT`."""
+    if request["new_session"]:
+        os.setsid()
+    environment, command = request["environment"], request["command"]
+    assert isinstance(environment, dict)
+    assert isinstance(command, list)
+    os.environ.clear()
+    show(command, environment)
+    os.environ.update(environment)
+    time.tzset()
+    os.chdir(str(request["folder"]))
+    at_once = bool(environment.get("PYTHONUNBUFFERED"))
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        stream = open(number, "w", buffering=1, closefd=False, errors=getattr(sys, name).errors)  # noqa: SIM115 - stays open
+        stream.reconfigure(line_buffering=number == 2 or stream.isatty(), write_through=at_once)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    more = environment.get("PYTHONPATH", "")
+    script = request["how"] == "-c"
+    sys.path[:] = ["" if script else str(Path.cwd()), *filter(None, more.split(os.pathsep)), *paths]
+    asked = request["warnings"]
+    assert isinstance(asked, list)
+    for action in asked:
+        sys.warnoptions.append(action)
+        warnings.simplefilter(action)
+    arguments = request["arguments"]
+    assert isinstance(arguments, list)
+    sys.argv[:] = ["-c" if script else str(request["what"]), *arguments]
+    importlib.invalidate_caches()
+
+
+def main() -> dict[str, object]:
+    """Returns in a new process, with what it shall run."""
+    descriptor, *modules, _ = sys.argv[1:]  # the last makes room for the command lines of others
+    paths = sys.path[1:]
+    gc.disable()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for module in modules:
+            importlib.import_module(module)
+    gc.freeze()
+    if (threads := len(os.listdir("/proc/self/task"))) != 1:  # noqa: PTH208 - names alone
+        raise SystemExit(f"{threads} threads after importing {modules}: a fork would lose all but one")
+    request = in_new_process(socket.socket(fileno=int(descriptor)))
+    gc.enable()
+    become(request, paths)
+    return request
+
+
+if __name__ == "__main__":
+    request = main()
+    if request["how"] == "-m":
+        runpy.run_module(str(request["what"]), run_name="__main__", alter_sys=True)
+    else:
+        sys.modules["__main__"] = ModuleType("__main__")
+        exec(compile(str(request["what"]), "<string>", "exec"), sys.modules["__main__"].__dict__)

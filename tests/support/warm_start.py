@@ -1,0 +1,192 @@
+"""Python commands of tests, started in a tenth of the time: by fork, from a process that has imported what they import.
+
+`Popen` and `run` are `subprocess`'s. Two thirds of what a short crawl costs are imports, the same for each. A command `python -m
+MODULE` of `FAMILIES` is forked from a process of its family (`tests.support.warm_process`) and is a child of the test's process,
+with the environment, folder, files and session that were asked for; so is a script, `-c`, where the test names the family. /proc
+shows its command line (arguments with blanks are not told apart) and its environment. Everything else starts as ever, and with
+COLD_STARTS=1 so do these: `make test-all` does that.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+LENGTH = struct.Struct("!I")
+ROOM_FOR_ARGUMENTS, ROOM_FOR_VARIABLES = 4_000, 60_000
+PATHS = (None, os.environ.get("PYTHONPATH"), str(ROOT))  # of the session, and what changes nothing
+SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
+SCRAPY = ("scrapy.cmdline", "scrapy.crawler", "scrapy.core.downloader.handlers.http11", "scrapy.downloadermiddlewares.robotstxt")
+FRONTIER = ("redis_components.scheduler", "redis_components.pipelines", "redis_components.spiders", "redis_components.stats")
+FORUMS = ("forums.spiders.forum_list", "forums.spiders.forum_detail", "forums.breaker.middleware")
+FLEET = (
+    "workers.environment.variables",
+    "workers.node.host",
+    "workers.fleet.deploy",
+    "workers.fleet.reconcile",
+    "workers.fleet.jobs",
+)
+FAMILIES = {  # what a process has imported from which these modules are started; nothing that reads the environment
+    "tests.support.scrapy_command": (*SCRAPY, *FRONTIER, *FORUMS, "lxml.html", "itemadapter"),
+    "tests.support.link_site": ("aiohttp.web",),
+    "celery": ("celery.bin.celery", "celery.bin.worker", "celery.bin.beat", *FLEET),
+    "cli.main": ("typer", "rich.console", "forums.overview.reader", *FLEET),
+    "workers.crawler": (*SCRAPY, *FRONTIER, *FLEET),
+    "monitoring.exporter": ("forums.overview.reader", *FLEET),
+}
+
+
+class _Family:
+    """The process that the commands of one family are forked from."""
+
+    def __init__(self, modules: Sequence[str]) -> None:
+        here, there = socket.socketpair()
+        with there:
+            command = [
+                sys.executable,
+                "-m",
+                "tests.support.warm_process",
+                str(there.fileno()),
+                *modules,
+                "-" * ROOM_FOR_ARGUMENTS,
+            ]
+            kept = ("PYTHON", "LANG", "LC_", "PATH", "HOME", "TMP", "VIRTUAL_ENV")
+            environment = {name: value for name, value in os.environ.items() if name.startswith(kept) and name != "PYTHONPATH"}
+            environment["ROOM"] = "-" * ROOM_FOR_VARIABLES
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, pass_fds=[there.fileno()]
+            )
+        self._socket = here
+
+    def start(self, request: dict[str, object], files: Sequence[int]) -> int:
+        """The pid of a new child of this process."""
+        said = json.dumps(request).encode()
+        socket.send_fds(self._socket, [LENGTH.pack(len(said))], files)
+        self._socket.sendall(said)
+        pid = self._socket.recv(LENGTH.size, socket.MSG_WAITALL)
+        if len(pid) != LENGTH.size:
+            raise OSError(f"the process that starts others has ended: {self.process.wait(10)}")
+        return int(LENGTH.unpack(pid)[0])
+
+    def close(self) -> None:
+        self._socket.close()
+        self.process.wait(10)
+
+
+class _Families:
+    def __init__(self) -> None:
+        self._of: dict[str, _Family] = {}
+        self._lock = threading.Lock()
+        self._prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+    def pids(self) -> set[int]:
+        return {family.process.pid for family in self._of.values()}
+
+    def start(self, name: str, request: dict[str, object], files: Sequence[int]) -> int:
+        with self._lock:
+            if name not in self._of:
+                self._of[name] = _Family(FAMILIES[name])
+                atexit.register(self._of[name].close)
+            self._prctl(SUBREAPER, 1, 0, 0, 0)  # an orphan among our descendants, which the new process is for a moment, is ours
+            try:
+                return self._of[name].start(request, files)
+            finally:
+                self._prctl(SUBREAPER, 0, 0, 0, 0)
+
+
+_families = _Families()
+
+
+def keepers() -> set[int]:
+    """The processes that commands are forked from: they stay to the end of the session."""
+    return _families.pids()
+
+
+def _forkable(command: object, environment: Mapping[str, str] | None, family: str) -> dict[str, object] | None:
+    """What is to be run by a command that can be forked."""
+    if (
+        not isinstance(command, list)
+        or command[:1] != [sys.executable]
+        or os.environ.get("COLD_STARTS")
+        or sys.platform != "linux"
+    ):
+        return None
+    warnings, rest = (command[2:3], command[3:]) if command[1:2] == ["-W"] else ([], command[1:])
+    if len(rest) < 2 or rest[0] not in ("-m", "-c") or (family or rest[1]) not in FAMILIES:
+        return None
+    ours, theirs = os.environ, os.environ if environment is None else environment
+    of_python = {name for name in {*ours, *theirs} if name.startswith("PYTHON")} - {"PYTHONPATH", "PYTHONUNBUFFERED"}
+    same = all(ours.get(name) == theirs.get(name) for name in of_python)
+    if not same or theirs.get("PYTHONPATH") not in PATHS:
+        return None
+    return {
+        "command": command,
+        "family": family or rest[1],
+        "warnings": warnings,
+        "how": rest[0],
+        "what": rest[1],
+        "arguments": rest[2:],
+        "environment": dict(theirs),
+    }
+
+
+class Popen(subprocess.Popen[Any]):
+    """`subprocess.Popen`, which forks what it can; `family` is for `-m` with a module of another name, and for `-c`."""
+
+    def __init__(self, command: Sequence[str], *, family: str = "", **options: Any) -> None:
+        self._family = family
+        super().__init__(command, **options)
+
+    def _execute_child(self, *given: Any) -> None:
+        names = subprocess.Popen._execute_child.__code__.co_varnames[1 : len(given) + 1]  # type: ignore[attr-defined]
+        asked = dict(zip(names, given, strict=True))
+        request = _forkable(asked["args"], asked["env"], self._family)
+        if (
+            request is None
+            or not asked["close_fds"]
+            or any(asked[name] for name in ("preexec_fn", "pass_fds", "shell", "executable"))
+        ):
+            super()._execute_child(*given)  # type: ignore[misc]
+            return
+        request |= {"folder": os.fspath(asked["cwd"] or Path.cwd()), "new_session": bool(asked["start_new_session"])}
+        files = [asked[name] if asked[name] != -1 else own for own, name in enumerate(("p2cread", "c2pwrite", "errwrite"))]
+        self.pid = _families.start(str(request["family"]), request, files)
+        self._child_created = True
+        self._close_pipe_fds(*(asked[name] for name in ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")))  # type: ignore[attr-defined]
+
+
+def run(
+    command: Sequence[str],
+    *,
+    input: str | bytes | None = None,
+    capture_output: bool = False,
+    timeout: float | None = None,
+    check: bool = False,
+    **options: Any,
+) -> subprocess.CompletedProcess[Any]:
+    """`subprocess.run`, which forks what it can."""
+    if input is not None:
+        options["stdin"] = subprocess.PIPE
+    if capture_output:
+        options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with Popen(command, **options) as process:
+        try:
+            out, err = process.communicate(input, timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+    done = subprocess.CompletedProcess(process.args, process.returncode, out, err)
+    if check:
+        done.check_returncode()
+    return done
