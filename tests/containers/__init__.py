@@ -1,6 +1,7 @@
 """The image and the compose file under a real engine: build, crawl the demo forum to 100 %, break things, compare.
 
     python -m tests.containers          needs `docker` with Compose; ends with one line where no engine can run
+    python -m tests.containers.readme   the commands of README.md, as printed
     python -m tests.containers.swarm    three engines in a Swarm, and the pipeline that deploys to it
 
 base_images.sh     stand-ins for the two base images, from Debian's packages, for machines without an image registry

@@ -179,9 +179,7 @@ def compared(project: Project, rows: Rows, when: str) -> bool:
 
 def filled(project: Project, rows: Rows) -> None:
     """How many panels of the dashboards have something to show."""
-    found = monitored.panels(project)
-    empty = [name for name, shows in found.items() if not shows]
-    said = f"{len(found) - len(empty)} of {len(found)} panels have values; without: {', '.join(empty) or 'none'}"
+    said = monitored.filled(address(project.containers("prometheus")[0]))
     rows.add(Row(kind="panels", name="of the dashboards, by Prometheus in the compose network", said=said))
 
 

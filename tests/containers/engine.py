@@ -33,10 +33,11 @@ def missing() -> str | None:
         return "there is no docker command"
     if subprocess.run(("docker", "info"), capture_output=True, check=False, timeout=60).returncode:
         return "no Docker engine answers (docker info)"
-    return None if _compose() else "there is no Docker Compose"
+    return None if compose_command() else "there is no Docker Compose"
 
 
-def _compose() -> tuple[str, ...]:
+def compose_command() -> tuple[str, ...]:
+    """What `docker compose` is here; empty where there is none."""
     for words in (("docker-compose",), ("docker", "compose"), (str(ROOT / ".venv-containers/bin/docker-compose"),)):
         if shutil.which(words[0]) and not subprocess.run((*words, "version"), capture_output=True, check=False).returncode:
             return words
@@ -104,7 +105,7 @@ class Project:
         secret = {"TRAWL_REDIS_PASSWORD": PASSWORD, "FLOWER_BASIC_AUTH": f"a:{PASSWORD}", "GRAFANA_PASSWORD": PASSWORD}
         env = {**os.environ, **secret, **self.variables}
         env["TRAWL_SITES_DIR"] = str(self.folder / "sites")
-        return _run((*_compose(), *files, *words), None, limit_s, env)
+        return _run((*compose_command(), *files, *words), None, limit_s, env)
 
     def up(self) -> None:
         """Everything, in the background, with the images that are here."""

@@ -13,7 +13,6 @@ from typing import Any
 from monitoring.dashboards import DASHBOARDS
 
 from .engine import Project, docker
-from .network import address
 
 IMAGE = "prom/prometheus:v3.5.0"
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -24,9 +23,15 @@ def available() -> bool:
     return bool(docker("images", "-q", IMAGE).strip())
 
 
-def panels(project: Project) -> dict[str, bool]:
-    """`dashboard: panel` -> whether any of its queries has a value, by the Prometheus of the compose file."""
-    server = address(project.containers("prometheus")[0])
+def filled(server: str) -> str:
+    """How many panels of the dashboards have something to show, by the Prometheus at an address."""
+    found = panels(server)
+    empty = [name for name, shows in found.items() if not shows]
+    return f"{len(found) - len(empty)} of {len(found)} panels have values; without: {', '.join(empty) or 'none'}"
+
+
+def panels(server: str) -> dict[str, bool]:
+    """`dashboard: panel` -> whether any of its queries has a value."""
     return {
         f"{dashboard.title}: {panel.title}": any(_values(server, query) for query in panel.queries.values())
         for dashboard in DASHBOARDS
@@ -44,6 +49,11 @@ def _values(server: str, query: str) -> list[Any]:
 def picture(project: Project, path: Path, chromium: str) -> None:
     """The status page as it is now; the browser runs in the exporter's network, since the page answers to its own names only."""
     pid = project.containers("exporter")[0]["State"]["Pid"]
+    photographed(chromium, "http://127.0.0.1:9410/", path, "nsenter", "-t", str(pid), "-n")
+
+
+def photographed(chromium: str, url: str, path: Path, *before: str) -> None:
+    """A picture of a page; `before`: words before the browser's command."""
     flags = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage", "--no-first-run")
-    shot = (f"--screenshot={path.resolve()}", "--window-size=1100,900", "--timeout=15000", "http://127.0.0.1:9410/")
-    subprocess.run(("nsenter", "-t", str(pid), "-n", chromium, *flags, *shot), check=True, capture_output=True, timeout=180)
+    shot = (f"--screenshot={path.resolve()}", "--window-size=1100,900", "--timeout=15000", url)
+    subprocess.run((*before, chromium, *flags, *shot), check=True, capture_output=True, timeout=180)

@@ -19,7 +19,7 @@ class Row:
     """One measurement."""
 
     kind: str
-    """up, compared, fault, rest or swarm."""
+    """up, compared, panels, fault, rest, swarm or readme."""
     name: str
     seconds: float = 0.0
     pages: int = 0
@@ -56,8 +56,15 @@ def size_mb(image: str = "trawl:latest") -> int:
 
 def page(rows: list[Row]) -> str:
     """The whole page."""
-    of = {kind: [row for row in rows if row.kind == kind] for kind in ("up", "compared", "panels", "fault", "rest", "swarm")}
-    parts = (_head(of["up"], of["compared"] + of["panels"]), _faults(of["fault"]), _swarm(of["swarm"]), _rest(of["rest"]))
+    kinds = ("up", "compared", "panels", "fault", "rest", "swarm", "readme")
+    of = {kind: [row for row in rows if row.kind == kind] for kind in kinds}
+    parts = (
+        _head(of["up"], of["compared"] + of["panels"]),
+        _readme(of["readme"]),
+        _faults(of["fault"]),
+        _swarm(of["swarm"]),
+        _rest(of["rest"]),
+    )
     return "\n".join(_wrapped(line) for part in parts for line in part)
 
 
@@ -80,6 +87,22 @@ def _head(up: list[Row], compared: list[Row]) -> list[str]:
         f"- Target: at most 250 MB: {'reached' if size <= 250 else 'not reached'}",
         *(f"- From `up` to a whole fleet, {row.name}: {row.seconds:.0f} s" for row in up),
         *(f"- {row.name[0].upper()}{row.name[1:]}: {row.said}" for row in compared),
+        "",
+    ]
+
+
+def _readme(rows: list[Row]) -> list[str]:
+    if not rows:
+        return []
+    return [
+        "## The commands of README.md",
+        "",
+        "As printed, in a fresh clone, by `python -m tests.containers.readme`; then what an operator does next. A command that",
+        "warns counts as failed.",
+        "",
+        "| command | took, s | seen |",
+        "|---|---|---|",
+        *(f"| {row.name} | {row.seconds:.0f} | {row.said} |" for row in rows),
         "",
     ]
 
