@@ -9,7 +9,7 @@ random() { od -An -N24 -tx1 /dev/urandom | tr -d ' \n'; }
 if [ ! -e .env ]; then
   (umask 077 && sed -e "s/^TRAWL_REDIS_PASSWORD=.*/TRAWL_REDIS_PASSWORD=$(random)/" \
     -e "s/^FLOWER_BASIC_AUTH=.*/FLOWER_BASIC_AUTH=admin:$(random)/" \
-    -e "s/^#GRAFANA_PASSWORD=.*/GRAFANA_PASSWORD=$(random)/" deploy/.env.example > .env)
+    -e "s/^#GRAFANA_PASSWORD=.*/GRAFANA_PASSWORD=$(random)/" -e "s/^#POSTGRES_PASSWORD=.*/POSTGRES_PASSWORD=$(random)/" deploy/.env.example > .env)
   echo "made .env"
 fi
 if [ ! -e deploy/signing.key ]; then

@@ -1,4 +1,4 @@
-"""What deploy/ adds to docker-compose.yml: Prometheus with Grafana, and the HTTP API."""
+"""What deploy/ adds to docker-compose.yml: Prometheus with Grafana, the HTTP API, PostgreSQL."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from monitoring.api.__main__ import DEFAULT_PORT
 from monitoring.dashboards import files
 from tests.support.compose_file import ROOT, example
 
-ADDITIONS = ("compose.monitoring.yml", "compose.api.yml")
-SECRETS = {"GRAFANA_PASSWORD": "x" * 24, "TRAWL_API_ACT_TOKEN": "y" * 24}
+ADDITIONS = ("compose.monitoring.yml", "compose.api.yml", "compose.postgres.yml")
+SECRETS = {"GRAFANA_PASSWORD": "x" * 24, "TRAWL_API_ACT_TOKEN": "y" * 24, "POSTGRES_PASSWORD": "z" * 24}
 DOCUMENTS: dict[str, dict[str, Any]] = {name: yaml.safe_load((ROOT / "deploy" / name).read_text()) for name in ADDITIONS}
 SERVICES: dict[str, dict[str, Any]] = {key: value for one in DOCUMENTS.values() for key, value in one["services"].items()}
 
 
 def test_they_are_confined_come_back_and_are_published_on_this_machine_only() -> None:
     for name, service in SERVICES.items():
+        if "image" not in service:  # one of docker-compose.yml
+            continue
         assert (service["init"], service["restart"], service["read_only"]) == (True, "unless-stopped", True), name
         assert service["cap_drop"] == ["ALL"], name
         assert service["mem_limit"], name
         assert service["healthcheck"]["test"], name
-        assert all(port.startswith("127.0.0.1:") for port in service["ports"]), name
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ())), name
         assert not service["image"].endswith(":latest"), name
 
 
@@ -54,6 +56,17 @@ def test_prometheus_and_grafana_find_rules_dashboards_and_each_other() -> None:
     assert f"./deploy/grafana/dashboards:{folder}:ro" in SERVICES["grafana"]["volumes"]
     home = SERVICES["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
     assert home in {f"{folder}/{name}" for name in files()}
+
+
+def test_the_database_is_reached_by_who_writes_and_who_shows_it_and_reaches_nobody() -> None:
+    document = DOCUMENTS["compose.postgres.yml"]
+    assert document["networks"] == {"database": {"internal": True}}
+    assert {name for name, one in document["services"].items() if "database" in one["networks"]} == {
+        "postgres",
+        "worker-control",
+        "exporter",
+    }
+    assert document["services"]["postgres"]["networks"] == ["database"]
 
 
 def test_the_api_listens_where_it_is_published_and_asked() -> None:

@@ -25,7 +25,10 @@ def test_it_makes_all_that_must_be_set_and_changes_nothing_that_is(tmp_path: Pat
     assert run().splitlines() == ["made .env", "made deploy/signing.key"]
     made = {name: (tmp_path / name).read_text() for name in (".env", "deploy/signing.key")}
     given = dict(line.split("=", 1) for line in made[".env"].splitlines() if line and not line.startswith("#"))
-    needed = {name for name, complaint in compose_file.variables().items() if complaint} | {"GRAFANA_PASSWORD"}
+    needed = {name for name, complaint in compose_file.variables().items() if complaint} | {
+        "GRAFANA_PASSWORD",
+        "POSTGRES_PASSWORD",
+    }
     assert given.keys() == needed
     assert len({value.rpartition(":")[2] for value in given.values()}) == len(needed), "each password is another one"
     assert all(value.rpartition(":")[2].isalnum() and "change" not in value for value in given.values())

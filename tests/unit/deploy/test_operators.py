@@ -1,0 +1,60 @@
+"""deploy/kubernetes-operators: what it says of deployments, ports, secrets and metrics of deploy/kubernetes is so."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+import yaml
+
+from monitoring.metrics import METRICS
+from tests.support.compose_file import ROOT
+
+KUBERNETES, OPERATORS = ROOT / "deploy/kubernetes", ROOT / "deploy/kubernetes-operators"
+
+
+def documents(folder: Any) -> list[dict[str, Any]]:
+    files = sorted(one for one in folder.glob("*.yaml") if one.name != "kustomization.yaml")
+    return [document for file in files for document in yaml.safe_load_all(file.read_text())]
+
+
+FLEET, ADDED = documents(KUBERNETES), documents(OPERATORS)
+
+
+def test_nodes_are_scaled_by_the_crawlers_that_are_wanted_and_the_places_that_a_node_has() -> None:
+    deployments = {one["metadata"]["name"]: one for one in FLEET if one["kind"] == "Deployment"}
+    known = {spec.name: spec.labels for spec in METRICS}
+    for scaled in (one["spec"] for one in ADDED if one["kind"] == "ScaledObject"):
+        deployment = deployments[scaled["scaleTargetRef"]["name"]]["spec"]
+        (container,) = deployment["template"]["spec"]["containers"]
+        (places,) = (one["value"] for one in container["env"] if one["name"] == "TRAWL_NODE_CRAWLERS")
+        (trigger,) = scaled["triggers"]
+        metric, label, service = re.search(r"(trawl_\w+)\{(\w+)=\"(\w+)\"\}", trigger["metadata"]["query"]).groups()  # type: ignore[union-attr]
+        assert label in known[metric]
+        assert f"crawlers.{service}" in " ".join(container["command"])
+        assert trigger["metadata"]["threshold"] == places
+        assert trigger["metadata"]["query"].endswith(f" + {places}"), "one node more than is needed"
+        assert scaled["minReplicaCount"] == deployment["replicas"]
+
+
+def test_the_exporter_is_scraped_by_a_port_and_labels_that_its_service_has() -> None:
+    (monitor,) = (one["spec"] for one in ADDED if one["kind"] == "ServiceMonitor")
+    (service,) = (one for one in FLEET if one["kind"] == "Service" and one["metadata"]["name"] == "exporter")
+    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert monitor["endpoints"][0]["port"] in {port["name"] for port in service["spec"]["ports"]}
+
+
+def test_the_secret_from_a_vault_is_the_one_that_the_fleet_reads() -> None:
+    (secret,) = (one["spec"]["target"]["name"] for one in ADDED if one["kind"] == "ExternalSecret")
+    assert set(re.findall(r"'secretKeyRef': \{'name': '(\w+)'", str(FLEET))) == {secret}
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(not shutil.which("kubectl"), reason="there is no kubectl")
+def test_kustomize_builds_them() -> None:
+    done = subprocess.run(["kubectl", "kustomize", str(OPERATORS)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\nkind: ") == len(FLEET) + 1 + len(ADDED)  # and the generated environment
