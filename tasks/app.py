@@ -37,6 +37,11 @@ from .refusing_broker import RefusingBroker
 from .routing import CONTROL
 
 # Messages that no worker can read or run are set aside (tasks/guard.py).
+HEARTBEAT_S = 5.0
+"""Between two of a worker's heartbeats for Flower, which calls it offline after twice as long. Celery's 2 s cost a fleet of five
+workers half a percent of a core at rest; the fleet's own heartbeats, of nodes and crawlers, are other ones.
+"""
+
 app = Celery(
     "trawl",
     task_cls=FleetTask,
@@ -55,6 +60,8 @@ def _without_neighbours(sender: Any, **_: Any) -> None:
     # As --without-gossip --without-mingle. Workers need not know each other: each would read all events of all of them, wait a
     # second for neighbours at its start and at each reconnection, and leave a binding in Redis when it is killed.
     sender.options.update(without_gossip=True, without_mingle=True)
+    if not sender.options.get("heartbeat_interval"):
+        sender.options["heartbeat_interval"] = HEARTBEAT_S
 
 
 @celeryd_after_setup.connect

@@ -9,13 +9,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from celery.app.amqp import Queues
 from kombu.entity import Queue
 
 from redis_components.errors import ConfigError
+from tasks.app import HEARTBEAT_S, _without_neighbours
 from tests.support.fleet import ROOT
 
 
@@ -215,3 +216,11 @@ def test_a_password_that_redis_refuses_is_one_line_and_exit_code_1(redis_url: st
     assert "does not accept the password" in done.stderr
     assert "wrong" not in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_worker_tells_flower_that_it_lives_as_often_as_the_fleet_says_unless_its_command_says_otherwise() -> None:
+    plain, told = SimpleNamespace(options={"heartbeat_interval": None}), SimpleNamespace(options={"heartbeat_interval": 1.0})
+    for worker in (plain, told):
+        _without_neighbours(sender=worker)
+    assert plain.options == {"heartbeat_interval": HEARTBEAT_S, "without_gossip": True, "without_mingle": True}
+    assert told.options["heartbeat_interval"] == 1.0
