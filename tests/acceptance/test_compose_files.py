@@ -52,6 +52,7 @@ def test_the_example_offers_every_variable_with_its_default() -> None:
     named = compose_file.variables()
     offered = compose_file.commented_example()
     assert offered.pop("GRAFANA_PASSWORD"), "of deploy/compose.monitoring.yml"
+    assert offered.pop("POSTGRES_PASSWORD"), "of deploy/compose.postgres.yml"
     assert {**compose_file.example(), **offered}.keys() == named.keys()
     text = (ROOT / "docker-compose.yml").read_text()
     for name, value in offered.items():
@@ -116,7 +117,7 @@ def test_workers_and_beats_are_well_by_the_status_files_that_they_write() -> Non
     for name, service in {**WORKERS, "beat": SERVICES["beat"]}.items():
         role = "beat" if name == "beat" else "worker"
         assert service.healthcheck == ("python", "-I", "-S", "/app/health.py", f"{folder}/{role}"), name
-    final = compose_file.instructions()[-1]
+    final = compose_file.image()
     assert ("COPY", "workers/process/health_check.py ./health.py") in final
     assert [rest for name, rest in final if name == "HEALTHCHECK" and f"{folder}/worker" in rest]
 
@@ -255,7 +256,7 @@ def _matches(path: Path, pattern: str) -> bool:
 
 
 def test_the_image_installs_what_is_pinned_and_runs_without_root() -> None:
-    build, base, final = compose_file.instructions()
+    build, base, final = compose_file.image("build"), compose_file.image("base"), compose_file.image()
     installs = [rest for name, rest in build if name == "RUN" and "pip install" in rest]
     assert any("-c constraints.txt" in rest for rest in installs)
     assert all("-c constraints.txt" in rest or "--no-deps" in rest for rest in installs)
@@ -267,7 +268,15 @@ def test_the_image_installs_what_is_pinned_and_runs_without_root() -> None:
     assert users == ["10001:10001"], "a number: Kubernetes cannot tell from a name that it is not root"
     assert final.index(("USER", "10001:10001")) > max(place for place, (name, _) in enumerate(final) if name in ("RUN", "COPY"))
     assert base[0][1].startswith("python:3.")
-    assert final[:2] == [("FROM", "scratch"), ("COPY", "--from=base / /")], "what was removed from the base is not in a layer"
+    for one in (final, compose_file.image("exporter")):
+        assert one[:2] == [("FROM", "scratch"), ("COPY", "--from=base / /")], "what was removed from the base is not in a layer"
+        assert [rest for name, rest in one if name == "USER"] == users
+
+
+def test_the_exporters_image_runs_and_checks_what_compose_does() -> None:
+    made = dict(compose_file.image("exporter"))
+    assert json.loads(made["CMD"]) == list(SERVICES["exporter"].command)
+    assert json.loads(made["HEALTHCHECK"].partition("CMD ")[2]) == list(SERVICES["exporter"].healthcheck)
 
 
 def test_no_file_names_a_registrys_host() -> None:

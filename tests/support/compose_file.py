@@ -58,9 +58,16 @@ def commented_example() -> dict[str, str]:
 
 
 def image_environment() -> dict[str, str]:
-    """ENV of the last stage of the Dockerfile."""
-    last = instructions()[-1]
-    return dict(pair.split("=", 1) for name, rest in last if name == "ENV" for pair in shlex.split(rest))
+    """ENV of the fleet's image."""
+    return dict(pair.split("=", 1) for name, rest in image() if name == "ENV" for pair in shlex.split(rest))
+
+
+def image(target: str = "") -> list[tuple[str, str]]:
+    """The instructions of a stage, "" is the last one, after those of the stages that it is built from."""
+    named = {stage[0][1].partition(" AS ")[2]: stage for stage in instructions()}
+    stage = named[target]
+    origin = stage[0][1].partition(" AS ")[0]
+    return [*(image(origin) if origin in named else [("FROM", origin)]), *stage[1:]]
 
 
 def instructions() -> list[list[tuple[str, str]]]:
