@@ -137,6 +137,14 @@ def test_ports_are_published_on_this_machine_only_and_redis_not_at_all() -> None
         assert ports == [f"127.0.0.1:{port}:{port}"]
 
 
+def test_redis_is_reached_by_the_fleet_alone_and_reaches_nobody() -> None:
+    document = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    assert document["networks"] == {"redis": {"internal": True}}
+    found = {name: service.raw["networks"] for name, service in SERVICES.items()}
+    assert (found.pop("redis"), found.pop("forum")) == (["redis"], ["default"])
+    assert {tuple(networks) for networks in found.values()} == {("default", "redis")}
+
+
 def test_the_demos_site_is_where_the_forum_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAWL_SITES_DIR", str(ROOT / "demo" / "sites"))
     monkeypatch.setenv("TRAWL_DEMO_URL", SERVICES["worker-list"].environment["TRAWL_DEMO_URL"])

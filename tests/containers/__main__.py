@@ -144,7 +144,7 @@ def fleet(nodes: int) -> Iterator[tuple[Project, float]]:
         try:
             project.up()
             url = f"TRAWL_REDIS_URL=redis://:{PASSWORD}@redis:6379/0"
-            words = ("run", "--rm", "--init", "--network", f"{project.name}_default", "-e", url, "trawl:latest")
+            words = ("run", "--rm", "--init", "--network", f"{project.name}_redis", "-e", url, "trawl:latest")
             project.watched = undone.enter_context(watch(*words))
             wait(project.whole, "all containers healthy and all crawlers running", UP_S)
             yield project, time.monotonic() - begun

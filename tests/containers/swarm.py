@@ -109,6 +109,7 @@ class Stage:
             "command": "python -m demo.forum --host=0.0.0.0 --port=8765 --forums=4 --rate=2",
             "environment": {"TRAWL_REDIS_URL": f"redis://:{PASSWORD}@redis:6379/0"},
             "healthcheck": {"disable": True},  # the image's is a worker's
+            "networks": ["default", "redis"],  # the fleet is watched from it
             "deploy": {"endpoint_mode": "dnsrr", "placement": {"constraints": ["node.labels.trawl.data == true"]}},
         }
         (self.folder / "more.yml").write_text(yaml.safe_dump({"version": "3.9", "services": more}))

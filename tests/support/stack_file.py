@@ -44,7 +44,7 @@ def stack() -> dict[str, Any]:
         name: {"name": f"${{TRAWL_{name.upper()}_NAME:-trawl_{name}}}", "file": secret["file"].replace("./deploy/", "./")}
         for name, secret in raw["secrets"].items()
     }
-    return {"version": "3.9", "services": services, "secrets": secrets, "volumes": raw["volumes"]}
+    return {"version": "3.9", "services": services, "secrets": secrets, "networks": raw["networks"], "volumes": raw["volumes"]}
 
 
 def text() -> str:

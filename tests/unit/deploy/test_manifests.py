@@ -47,7 +47,7 @@ def test_the_stack_is_made_from_the_compose_file() -> None:
 
 def test_the_stack_has_nothing_that_swarm_refuses_or_makes_public() -> None:
     stack = yaml.safe_load(stack_file.FILE.read_text())
-    assert stack.keys() == {"version", "services", "secrets", "volumes"}
+    assert stack.keys() == {"version", "services", "secrets", "networks", "volumes"}
     assert stack["services"].keys() == SERVICES.keys() - {"forum"}
     for name, service in stack["services"].items():
         refused = {"build", "depends_on", "restart", "profiles", "ports", "container_name", "mem_limit", "pids_limit"}
