@@ -9,7 +9,7 @@ local crawlers = KEYS[1]
 local name, record = ARGV[1], ARGV[2]
 
 -- include: clock
--- include: record
+-- include: put_record
 
 put_record(crawlers, name, record)
 return 1

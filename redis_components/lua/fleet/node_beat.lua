@@ -11,7 +11,7 @@ local nodes, drained = KEYS[1], KEYS[2]
 local name, record, back_at = ARGV[1], ARGV[2], ARGV[3]
 
 -- include: clock
--- include: record
+-- include: put_record
 
 local now_s = string.format('%.3f', now_ms() / 1000)
 local draining = redis.call('HEXISTS', drained, name)

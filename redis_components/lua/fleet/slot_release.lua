@@ -14,7 +14,7 @@ local name, token, record = ARGV[1], ARGV[2], ARGV[3]
 
 -- include: clock
 -- include: fence
--- include: record
+-- include: put_record
 
 local holder = string.match(redis.call('GET', slot) or '', '^(%d+)|') -- what has another form is nobody's
 if holder and holder ~= token and redis.call('PTTL', slot) ~= -1 then return 'lost' end

@@ -17,7 +17,7 @@ local name, token, owner, ttl_ms, record = ARGV[1], ARGV[2], ARGV[3], ARGV[4], A
 
 -- include: clock
 -- include: fence
--- include: record
+-- include: put_record
 
 local holder = string.match(redis.call('GET', slot) or '', '^(%d+)|') -- what has another form is nobody's
 if holder and (holder == token or redis.call('PTTL', slot) ~= -1) then -- and what has no end

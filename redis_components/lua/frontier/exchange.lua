@@ -25,7 +25,7 @@
 -- KEYS[20] bad_items    (list)   items that their consumer refused; only counted here
 -- KEYS[21] fed_tasks    (list, set or zset)  start tasks of this spider that another service makes: one of its start keys
 -- KEYS[22] fed_turns    (zset)   of these, those that wait for the turn of their site
--- KEYS[23] fed_ids      (hash)   SHA-1 of such a task -> its task id (lib/fed)
+-- KEYS[23] fed_ids      (hash)   SHA-1 of such a task -> its task id (lib/tasks_by_id)
 -- KEYS[24] fed_waiting  (hash)   task id -> newest form of the task that waits
 -- KEYS[25] overflow     (hash)   task id -> task for which the start key has no capacity
 -- KEYS[26] overflow_order (zset)  these, by site and age
@@ -80,10 +80,10 @@ local GOOD_BYE_S = 3600 -- longer than any connection keeps on sending what was 
 -- include: memory
 -- include: score
 -- include: lanes
--- include: ready
+-- include: ready_requests
 -- include: leases
 -- include: tasks
--- include: fed
+-- include: tasks_by_id
 -- include: reclaim
 -- include: stats
 -- include: filter_form

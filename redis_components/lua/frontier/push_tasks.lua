@@ -2,7 +2,7 @@
 --
 -- KEYS[1] fed_tasks    (list, set or zset)  start tasks of the service
 -- KEYS[2] fed_turns    (zset)  of these, those that wait for the turn of their site
--- KEYS[3] fed_ids      (hash)  SHA-1 of a task -> its task id (lib/fed)
+-- KEYS[3] fed_ids      (hash)  SHA-1 of a task -> its task id (lib/tasks_by_id)
 -- KEYS[4] fed_waiting  (hash)  task id -> newest form of the task that waits
 -- KEYS[5] overflow     (hash)  task id -> task for which the start key has no capacity
 -- KEYS[6] overflow_order (zset)  these, by site and age
@@ -21,7 +21,7 @@ local tasks = 3
 -- include: score
 -- include: leases
 -- include: tasks
--- include: fed
+-- include: tasks_by_id
 
 -- Reading each key once finds a foreign type before anything is written.
 for _, check in ipairs({

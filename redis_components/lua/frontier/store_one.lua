@@ -17,7 +17,7 @@ local order, filter, fingerprint, score, payload = ARGV[1], cmsgpack.unpack(ARGV
 local LAYOUT = '1'
 
 -- include: clock
--- include: ready
+-- include: ready_requests
 -- include: filter_form
 -- include: filter_state
 -- include: buckets

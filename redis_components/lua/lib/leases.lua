@@ -1,5 +1,5 @@
--- A lease is a field of the owner's hash: id -> kind score '|' member. Needs lib/ready, lib/score and lib/lanes.
---   kind 'r'            a request; member as in lib/ready. Where it has a lane (lib/lanes), '@' and the lane, '@' and the time to send it (ms) follow the score
+-- A lease is a field of the owner's hash: id -> kind score '|' member. Needs lib/ready_requests, lib/score and lib/lanes.
+--   kind 'r'            a request; member as in lib/ready_requests. Where it has a lane (lib/lanes), '@' and the lane, '@' and the time to send it (ms) follow the score
 --   kind 'l', 's', 'z'  a start task from a list, set or zset; member = the task as its producer wrote it. Before it stands the key that it came from, as
 --                       <bytes>'|'<key>: whoever gives it back may read other keys
 --   kind 'f'            foreign: not written by Trawl, nor counted; it ends among the dead

@@ -1,4 +1,4 @@
--- b: the next leases of an owner. `x` is the exchange (lib/storing), `x.made` how many were leased in it by counter, `x.leased` their ids and values. Needs lib/storing, lib/ready, lib/leases, lib/tasks, lib/fed
+-- b: the next leases of an owner. `x` is the exchange (lib/storing), `x.made` how many were leased in it by counter, `x.leased` their ids and values. Needs lib/storing, lib/ready_requests, lib/leases, lib/tasks, lib/tasks_by_id
 -- lib/item_memory and lib/item_count.
 local MOST_WITHHELD = 200
 

@@ -1,4 +1,4 @@
--- When requests of lanes are leased (lib/lanes has the keys), and how sites are left alone. Needs lib/lanes, lib/ready, lib/score and lib/quiet.
+-- When requests of lanes are leased (lib/lanes has the keys), and how sites are left alone. Needs lib/lanes, lib/ready_requests, lib/score and lib/quiet.
 local AHEAD_MS = 400 -- so far ahead leases are handed out, each with the time at which it may be sent
 local MOST_LANES = 50
 local MOST_LATER = 500

@@ -1,5 +1,5 @@
 -- Requests and start tasks of a site that is held: out of the way, in a list for each site and kind (a lot), each as its lease was. Needs lib/leases,
--- lib/fed and lib/settling.
+-- lib/tasks_by_id and lib/settling.
 local PARKED_COUNTER = { leased = 'parked', leased_tasks = 'parked_tasks' }
 
 -- Out of the owner's hands into a lot; no attempt is counted. False when the lease was lost.

@@ -1,4 +1,4 @@
--- Leases of an owner that is gone. Needs lib/ready, lib/leases, lib/lanes, lib/tasks and lib/fed, and the key `limits`.
+-- Leases of an owner that is gone. Needs lib/ready_requests, lib/leases, lib/lanes, lib/tasks and lib/tasks_by_id, and the key `limits`.
 
 -- Whether Trawl may have written it: a name is UTF-8 and not empty.
 local function is_name(owner)

@@ -1,4 +1,4 @@
--- How one lease ends. Needs lib/ready, lib/leases, lib/lanes, lib/tasks and lib/fed, and the key `limits`.
+-- How one lease ends. Needs lib/ready_requests, lib/leases, lib/lanes, lib/tasks and lib/tasks_by_id, and the key `limits`.
 
 -- Take a lease from its owner: kind, score, member, key; nothing when it is not the owner's any more.
 local function end_lease(leases, counters, id)

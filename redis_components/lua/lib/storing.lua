@@ -1,5 +1,5 @@
--- What a message has to store. `x` is the exchange: the keys by their names in exchange.lua, `message`, `reply`, `now` and `next_blob`. Needs lib/ready,
--- lib/fed, lib/tokens and lib/item_stream.
+-- What a message has to store. `x` is the exchange: the keys by their names in exchange.lua, `message`, `reply`, `now` and `next_blob`. Needs lib/ready_requests,
+-- lib/tasks_by_id, lib/tokens and lib/item_stream.
 
 -- One command for many arguments, a thousand at a time: each call from here costs as much as what it does.
 local function call_with_many(command, key, arguments)

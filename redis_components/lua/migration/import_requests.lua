@@ -14,7 +14,7 @@ local LAYOUT = '1'
 
 -- include: clock
 -- include: score
--- include: ready
+-- include: ready_requests
 -- include: leases
 
 if (redis.call('HGET', counters, 'layout') or LAYOUT) ~= LAYOUT then return { 'layout', 0 } end

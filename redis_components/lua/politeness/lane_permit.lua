@@ -13,7 +13,7 @@ local names = 3
 -- include: clock
 -- include: score
 -- include: lanes
--- include: ready
+-- include: ready_requests
 -- include: quiet
 -- include: pacing
 

@@ -11,7 +11,7 @@ local lane, ms = ARGV[1], tonumber(ARGV[2])
 -- include: clock
 -- include: score
 -- include: lanes
--- include: ready
+-- include: ready_requests
 -- include: quiet
 -- include: pacing
 
