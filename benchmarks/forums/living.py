@@ -29,9 +29,9 @@ from statistics import mean, median, quantiles
 import pytest
 
 from benchmarks.support.following import MIX, Plan, Run, run
+from benchmarks.support.full_rescan import Rescan
 from benchmarks.support.report import Report, options
 from benchmarks.support.sightings import delays
-from benchmarks.support.uniform import Rescan
 from demo.followed import pages_of, requests_per_s
 from demo.truth import Coverage
 

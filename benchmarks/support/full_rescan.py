@@ -1,7 +1,7 @@
 """What a crawler that knows nothing needs: it reads every page of the forum once in a period, over and over.
 
 `demo.followed.requests_per_s` computes it, in the rescan's favour: what it takes to fetch and to store is left out. `Rescan` does
-it for real and notes when it saw what: `python -m benchmarks.support.uniform` compares the two.
+it for real and notes when it saw what: `python -m benchmarks.support.full_rescan` compares the two.
 """
 
 from __future__ import annotations
