@@ -38,8 +38,8 @@ def autoscale(
         trawl autoscale forum_detail --off
         trawl autoscale
     """
+    from cli.access.node_capacity import lack_of_room
     from cli.access.redis import redis_client
-    from cli.access.room import lack_of_room
     from cli.views.output import console, print_json
     from redis_components.errors import ConfigError
     from redis_components.fleet.autoscaling import Autoscaling

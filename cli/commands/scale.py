@@ -25,8 +25,8 @@ def scale(
         trawl scale forum_detail=4
         trawl scale forum_list=1 forum_detail=0
     """
+    from cli.access.node_capacity import lack_of_room
     from cli.access.redis import redis_client
-    from cli.access.room import lack_of_room
     from cli.views.output import print_json
     from redis_components.fleet.autoscaling import Autoscaling
     from redis_components.fleet.registry import Registry

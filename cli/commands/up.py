@@ -159,7 +159,7 @@ def _resize(client: redis.Redis, fleet: str | None) -> dict[str, int]:
 
 def _make_room(largest: dict[str, int]) -> None:
     """Size the node, our child, for the fleet asked for, and say at once where that cannot be."""
-    from cli.access.room import too_much_for_machine
+    from cli.access.node_capacity import too_much_for_machine
     from cli.views.output import complain
     from workers.environment.machine import memory_bytes
     from workers.fleet.sizes import node_crawlers

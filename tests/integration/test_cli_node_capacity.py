@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from cli.access.room import NO_NODE, too_much_for_machine
+from cli.access.node_capacity import NO_NODE, too_much_for_machine
 from cli.commands import up
 from redis_components.fleet.autoscaling import Autoscaling, Policy
 from redis_components.fleet.nodes import NodeRecord, Nodes
