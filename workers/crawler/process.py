@@ -38,7 +38,7 @@ from workers.process.options import CrawlerOptions
 from workers.process.run_recorder import own_run, with_figures
 from workers.process.shutdown_times import shutdown_grace
 
-from .adapt import adapt
+from .adapt_settings import adapt
 from .crawl import make_crawl
 from .crawl_record import CrawlPlace
 from .fleet_redis import Elsewhere, find, warn
