@@ -32,7 +32,7 @@ from benchmarks.support.report import BenchmarkFailed, Report, options
 from benchmarks.support.rounds import Figures, Rounds
 from forums.sites import Site
 from forums.sites.definition.load import load_file
-from forums.sites.reading.document import Document
+from forums.sites.reading.page_values import Document
 from forums.sites.reading.read_page import read_comments, read_list
 
 FORUMS = Path(__file__).parents[2] / "tests" / "fixtures" / "forums"

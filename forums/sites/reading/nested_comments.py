@@ -8,8 +8,8 @@ import msgspec
 
 from forums.sites.definition.errors import UnreadablePage
 
-from .document import Document, not_too_many
 from .element_trees import parents_of
+from .page_values import Document, not_too_many
 
 if TYPE_CHECKING:
     from forums.sites.definition.pages import CommentRows

@@ -13,7 +13,7 @@ from forums.sites.definition.page_body import apart, with_body
 from forums.sites.definition.pages import PageKind, RowsPage
 
 if TYPE_CHECKING:
-    from .document import Document
+    from .page_values import Document
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):

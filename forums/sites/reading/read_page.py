@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from . import nested_comments
-from .document import Document, FieldCount
 from .element_index import ElementIndex
 from .next_page import Ahead, Asked, ahead, is_behind_the_end, own_number
+from .page_values import Document, FieldCount
 
 if TYPE_CHECKING:
     from scrapy.http import Response

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from .document import Document, FieldCount
 from .next_page import Asked, ahead, is_behind_the_end
+from .page_values import Document, FieldCount
 
 if TYPE_CHECKING:
     from scrapy.http import Response
