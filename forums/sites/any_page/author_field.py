@@ -6,53 +6,15 @@ import re
 from collections import Counter
 
 from . import class_words
+from .author_words import AROUND, BEFORE_NAME, BY, ENDS_BY, LONGEST, REPLY_TITLE, SAYS, SHORT_NAME, VERB
 from .block_paths import BlockPaths, Place
-from .date_words import WEEKDAYS
-from .post_dates import LONGEST as DATE_LONGEST
-from .post_dates import spotted
 
-LONGEST = 60
-"""Characters of a name."""
 _LIKELY = 0.3
 _NEARLY_SURE = 0.45
 _MOST_PLACES = 12
-_BY_WORDS = (
-    r"^(?:(?:re: .{0,100})?(?:posted|written|started|asked|answered|submitted|sent|original post|geschrieben|verfasst|"
-    r"erstellt|publié|"
-    r"escrito|publicado|inviato|scritto|geplaatst|skrevet|napisał|сообщение)\s+)?(?:by|von|par|por|da|door|av|af|przez|от|author|autor|"
-    r"автор|作者|from|user)"
-)
-_VERB = re.compile(
-    r"(?:posted|written|started|asked|answered|replied|commented|submitted|sent|created|published|updated|edited|date|geschrieben|"
-    r"verfasst|erstellt|gepostet|beantwortet|publié|posté|répondu|escrito|publicado|enviado|inviato|scritto|geplaatst|"
-    r"发表于|發表於|发布于|楼主|樓主|作者|написал|опубликовано|投稿日?|작성일?)",
-    re.IGNORECASE,
-)
-_BY = re.compile(_BY_WORDS + r"(?:\s*[:：]\s*|\s+)", re.IGNORECASE)
-_ENDS_BY = re.compile(r"\s(?:by|von|par|por|da|door|av|af|przez|от)\s*[:：]?$", re.IGNORECASE)
-_BEFORE_NAME = re.compile(_BY_WORDS + r"\s*[:：]?$", re.IGNORECASE)
-_SAYS = re.compile(
-    r"(?:\s+(?:says?|said|wrote|writes|schrieb|schreibt|sagte?|meinte?|a écrit|écrit|a dit|dit|dice|dijo|escribió|comentó|"
-    r"disse|escreveu|comentou|scrive|ha scritto|ha detto|zegt|zei|schreef|säger|skriver|skrev|kirjoitti|sanoo|napisał\w*|"
-    r"pisze|mówi|napsal\w*|píše|yazdı|dedi ki|пишет|написал\w*|говорит|сказал\w*|より|说道?|說道?|写道|寫道)"
-    r"\s*(?:[:：]|…|\.{3})?|\s*[:：])\s*$",
-    re.IGNORECASE,
-)
 _HANDLE = re.compile(r"(?<=\S)\s+@[\w.-]+(?:@[\w.-]+)?$")
-_REPLY_TITLE = re.compile(r"(?:re|aw|antw(?:ort)?|sv|vs|odp|ответ|回[复覆]|답글)\s?(?:\[\d+\])?[:：]", re.IGNORECASE)
-_MAIL = re.compile(r"\s*[<(\[]?[^\s<>()@]+(?:@|\(at\)| at )[^\s<>()@]+[>)\]]?$")
-_BEFORE_DATE = re.compile(
-    rf"(?:[\s,·|:(–—-]|\b(?:{'|'.join(map(re.escape, WEEKDAYS))}|"
-    r"on|at|am|den|der|le|el|em|il|op|posted|geschrieben|posté)\b\.?)+$",
-    re.IGNORECASE,
-)
-_A_DAY = 3  # precision of a date
-_SHORT_NAME = 40
-_MOST_WORDS = 4
-_MOST_LABELLED = 0.6  # of the blocks
+_BUTTON = re.compile(r"\[(?!delet|remov)[^\[\]]*\]", re.IGNORECASE)
 _REPLY = re.compile(r"in-?repl|reply-?(?:to|author|name|user)|replied|parent-?author", re.IGNORECASE)
-_AROUND = " :,·|•-–—(@"  # a name
-_FIRST_TEXTS = 8  # of a block
 _TITLES = frozenset({"h1", "h2", "h3", "title"})
 _TITLE = re.compile(r"subject|title", re.IGNORECASE)
 _NOBODY = re.compile(
@@ -90,62 +52,10 @@ def find_authors(paths: BlockPaths) -> dict[int, int]:
     return found
 
 
-def find_names(paths: BlockPaths, authors: dict[int, int]) -> dict[int, str]:
-    """Names that stand in no separate element: of blocks without an author where others have one (`by ida: `), or of most blocks
-    after a label (`<b>From:</b> ida <ida@example.org>`).
-    """
-    labelled = len(authors) < 0.5 * paths.count
-    read = _labelled if labelled else _after_by
-    found: dict[int, str] = {}
-    for number, block in enumerate(paths.blocks):
-        if number in authors:
-            continue
-        start, end = block.texts
-        last = max(start + _FIRST_TEXTS, end - _FIRST_TEXTS if labelled else end)
-        known = [*range(start, min(end, start + _FIRST_TEXTS)), *range(last, end)]
-        texts = [" ".join(paths.tree.texts[k].split()) for k in known]
-        name = next((name for k in range(len(texts)) if (name := read(texts, k))), None)
-        if name:
-            found[number] = name
-    if labelled and (len(found) < _MOST_LABELLED * paths.count or len(set(found.values())) < min(2, len(found))):
-        return {}
-    return found
-
-
-def says_by(text: str) -> bool:
-    """Whether a text tells who wrote something, and when: `Asked by ida on 3 March 2019`."""
-    return len(text) <= DATE_LONGEST and bool(_after_by([" ".join(text.split())], 0))
-
-
-def _after_by(texts: list[str], k: int) -> str | None:
-    text = texts[k]
-    by = _BY.match(text) if len(text) <= DATE_LONGEST else None
-    if by is None:
-        return None
-    name = text[by.end() :]
-    if (date := spotted(name)) is not None and date.precision >= _A_DAY:
-        name = _BEFORE_DATE.sub("", name[: date.span[0]])
-    name = _SAYS.sub("", name).strip(_AROUND)
-    return name if len(name) <= LONGEST else None
-
-
-def _labelled(texts: list[str], k: int) -> str | None:
-    """After a label, or before the date: `From:`, `ida`; `— ida, Sunday, 5 March 2023`; `posted by ida on 5 March 2023`."""
-    if k + 1 < len(texts) and len(texts[k + 1]) <= LONGEST and _BEFORE_NAME.match(texts[k]):
-        return _MAIL.sub("", texts[k + 1]).strip(_AROUND) or texts[k + 1]
-    if len(texts[k]) > DATE_LONGEST or (date := spotted(texts[k])) is None or date.precision < _A_DAY or not date.span[0]:
-        return None
-    before = _BEFORE_DATE.sub("", texts[k][: date.span[0]]).strip(_AROUND)
-    name = _SAYS.sub("", _BY.sub("", before)).strip(_AROUND)
-    if _VERB.fullmatch(name):
-        return None
-    return name if 0 < len(name) <= _SHORT_NAME and name.count(" ") < _MOST_WORDS and any(map(str.isalpha, name)) else None
-
-
 def name_of(paths: BlockPaths, i: int) -> str:
     """The name in an author's element, without `by` and `says:`."""
     text = paths.label(i)
-    return _HANDLE.sub("", _SAYS.sub("", _BY.sub("", text)).strip(_AROUND)) or text
+    return _HANDLE.sub("", SAYS.sub("", BY.sub("", text)).strip(AROUND)) or text
 
 
 def profile_of(paths: BlockPaths, i: int) -> str | None:
@@ -160,7 +70,9 @@ def profile_of(paths: BlockPaths, i: int) -> str | None:
 
 
 def _may_be_name(paths: BlockPaths, i: int) -> bool:
-    return 0 < paths.tree.size(i) <= LONGEST and i not in paths.marks.dates and paths.has_letters(i)
+    if not 0 < paths.tree.size(i) <= LONGEST or i in paths.marks.dates or not paths.has_letters(i):
+        return False
+    return _BUTTON.fullmatch(paths.string(i)) is None
 
 
 def _score(paths: BlockPaths, place: Place) -> float:
@@ -175,11 +87,12 @@ def _score(paths: BlockPaths, place: Place) -> float:
     roles = [tree.attributes[i].get("itemprop", "") for i in sample]
     marked = any("author" in role or role == "name" for role in roles)
     known = linked or hinted or above or marked
-    if not known and paths.presence(place) < 0.8 and not all(_heads_date(paths, i) for i in sample):
+    few = paths.presence(place) < 0.8 and len(place.first) < max(2, paths.count - 1)  # the opening post is often made otherwise
+    if not known and few and not all(_heads_date(paths, i) for i in sample):
         return 0.0
     if sum(paths.has_letters(i) for i in sample) < 0.8 * len(sample):
         return 0.0
-    strings = [paths.label(i).strip(_AROUND) for i in elements]
+    strings = [paths.label(i).strip(AROUND) for i in elements]
     if _are_no_names(strings):
         return 0.0
     distinct = len({text.lower() for text in strings})
@@ -203,8 +116,8 @@ def _score(paths: BlockPaths, place: Place) -> float:
 
 def _are_no_names(strings: list[str]) -> bool:
     """Whether they say what was done (`answered`), or repeat the title of what they answer (`Re: Lamps`)."""
-    titles = sum(bool(_REPLY_TITLE.match(text)) for text in strings)
-    return 2 * titles >= len(strings) or all(_VERB.fullmatch(text) for text in strings)
+    titles = sum(bool(REPLY_TITLE.match(text)) for text in strings)
+    return 2 * titles >= len(strings) or all(VERB.fullmatch(text) for text in strings)
 
 
 def _is_mention(paths: BlockPaths, i: int) -> bool:
@@ -238,7 +151,7 @@ def _name_score(paths: BlockPaths, place: Place, elements: list[int], strings: l
     headed = sum(_names_date(paths, i) for i in elements[:6]) / len(elements[:6])
     score = 0.2 + 0.2 * headed + 0.1 * (distinct < len(strings)) + 0.1 * paths.presence(place) - 0.1 * min(words, 3)
     score -= 0.2 * depth / len(place.first)
-    score += 0.12 * (paths.tree.tag[elements[0]] in _STANDING_OUT) + 0.15 * all(_SAYS.search(text) for text in strings)
+    score += 0.12 * (paths.tree.tag[elements[0]] in _STANDING_OUT) + 0.15 * all(SAYS.search(text) for text in strings)
     score -= 0.15 * any(class_words.says_meta(paths.names(i)) for i in elements[:4])
     return score + 0.35 * _quoted_names(paths, set(strings))
 
@@ -247,7 +160,7 @@ def _may_sign(paths: BlockPaths, i: int) -> bool:
     """Whether an element is a name before a date, and neither a title nor a label (`Joined: 2014`)."""
     text = paths.string(i)
     titled = paths.tree.tag[i] in _TITLES or _TITLE.search(paths.names(i))
-    return len(text) <= _SHORT_NAME and not titled and not text.endswith((":", "：")) and _names_date(paths, i)
+    return len(text) <= SHORT_NAME and not titled and not text.endswith((":", "：")) and _names_date(paths, i)
 
 
 def _names_date(paths: BlockPaths, i: int) -> bool:
@@ -299,7 +212,7 @@ def _stands_after_by(paths: BlockPaths, i: int) -> bool:
     if before < 0 or len(tree.texts[before]) > LONGEST:
         return False
     text = tree.texts[before].strip()
-    return bool(_BEFORE_NAME.match(text) or (_ENDS_BY.search(text) and tree.owner[before] in paths.marks.dates))
+    return bool(BEFORE_NAME.match(text) or (ENDS_BY.search(text) and tree.owner[before] in paths.marks.dates))
 
 
 def _made_otherwise(paths: BlockPaths, number: int, signs: Counter[int], *, headed: bool) -> int | None:
@@ -315,4 +228,12 @@ def _made_otherwise(paths: BlockPaths, number: int, signs: Counter[int], *, head
         score -= 0.1 * (paths.label(i).count(" ") > 2)
         if score > best_score:
             best, best_score = i, score
-    return best
+    return _same_kind(paths, number, signs) if best is None else best
+
+
+def _same_kind(paths: BlockPaths, number: int, signs: Counter[int]) -> int | None:
+    """The first element of a block that has the class of most authors."""
+    sign = max(signs, key=lambda one: signs[one], default=None)
+    attributes = paths.tree.attributes
+    alike = (i for i in paths.own[number] if paths.tree.sign[i] == sign and "class" in attributes[i])
+    return next((i for i in alike if _may_be_name(paths, i)), None)

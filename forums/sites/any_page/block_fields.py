@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .author_field import find_authors, find_names, name_of, profile_of
+from .author_field import find_authors, name_of, profile_of
+from .bare_names import find_names
 from .block_paths import BlockPaths
 from .checks import order
 from .date_field import Dates, find_dates, find_edits
@@ -58,7 +59,7 @@ def posts_of(fields: Fields, calendar: Calendar) -> tuple[SeenPost, ...]:
         author = fields.authors.get(number)
         posts.append(
             SeenPost(
-                text=tree.joined(*body.texts, body.without),
+                text=_without_name(tree.joined(*body.texts, body.without), fields.names.get(number)),
                 id=ids[number],
                 author=fields.author(number),
                 author_url=profile_of(paths, author) if author is not None else None,
@@ -70,6 +71,11 @@ def posts_of(fields: Fields, calendar: Calendar) -> tuple[SeenPost, ...]:
             )
         )
     return tuple(posts)
+
+
+def _without_name(text: str, name: str | None) -> str:
+    """The text of a post without the name before it, and the dash before its date: `ida: I think so – 3 March`."""
+    return text[len(name) + 1 :].strip(" –—·•|") if name is not None and text.startswith(f"{name}:") else text
 
 
 def _quality(fields: Fields, words: int) -> float:
@@ -86,7 +92,19 @@ def _quality(fields: Fields, words: int) -> float:
         0.3 + 0.6 * len(dates) / count + 0.1 * order(dates)
     )
     plausible = (len(filled) / count) * (len(set(filled)) / len(filled)) * (_SHIFTED if _looks_shifted(fields) else 1.0)
+    plausible *= 1 - _split(fields) / count
     return float(share**0.6 * plausible * complete * (0.3 + 0.7 * fields.found.alone) * (0.4 + 0.6 * fields.found.alike))
+
+
+def _split(fields: Fields) -> int:
+    """How many blocks have author and second of the one before: parts of one post."""
+    same, before = 0, None
+    for number in range(fields.paths.count):
+        date = fields.paths.marks.dates.get(fields.dates.elements.get(number, -1))
+        this = (fields.author(number), fields.dates.published[number]) if date is not None and date.second else None
+        same += this is not None and this == before
+        before = this
+    return same
 
 
 def _looks_shifted(fields: Fields) -> bool:

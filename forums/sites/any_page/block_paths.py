@@ -7,6 +7,8 @@ The path of an element is made of the tags and classes from its block down. What
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -17,6 +19,7 @@ from .repeated_blocks import Block
 
 _NAME = re.compile(r"[^\W\d_]")
 _QUOTE_STEPS = 6
+_MOST_QUOTED = 0.9  # of a block
 _TOP = 0
 _MOST_COLUMNS = 5
 
@@ -35,7 +38,7 @@ class Place:
 
 class BlockPaths:
     """The places of one set of blocks, and what the fields ask of elements. `own` are the elements of each block, without those
-    of blocks that stand in it.
+    of blocks that stand in it; `odd` the blocks that are of another tag or class than most.
     """
 
     def __init__(self, tree: PageTree, marks: Marks, blocks: list[Block]) -> None:
@@ -53,6 +56,9 @@ class BlockPaths:
         self._date_elements = sorted(marks.dates)
         self._empty_dates = self._without_text()
         self._single = 2 * sum(tree.end[block.start] == block.end for block in blocks) > len(blocks)
+        signs = Counter(tree.sign[block.start] for block in blocks)
+        usual = max(signs, key=lambda sign: signs[sign])
+        self.odd = {number for number, block in enumerate(blocks) if tree.sign[block.start] != usual}
         for number, block in enumerate(blocks):
             self._index(number, block)
         self._dates_of = self._by_block(self._date_elements)
@@ -92,11 +98,12 @@ class BlockPaths:
         return bool(_NAME.search(self.string(i)))
 
     def in_quote(self, i: int) -> bool:
-        """Whether an element stands in a quote."""
-        tree = self.tree
+        """Whether an element stands in a quote, which is less than nearly all of its block."""
+        tree, block = self.tree, self.blocks[self.number_of[i]]
+        most = _MOST_QUOTED * (tree.chars[block.texts[1]] - tree.chars[block.texts[0]])
         up = tree.parent[i]
         for _ in range(_QUOTE_STEPS):
-            if up < 0:
+            if up <= block.start or tree.size(up) > most:
                 return False
             if tree.tag[up] == "blockquote" or class_words.says_quote(self.names(up)):
                 return True
@@ -124,6 +131,11 @@ class BlockPaths:
         """Characters of links in an element."""
         tree = self.tree
         return tree.link_chars[tree.last_text[i]] - tree.link_chars[tree.first_text[i]]
+
+    def has_date(self, start: int, end: int) -> bool:
+        """Whether one of the elements from `start` to the one before `end` holds a date."""
+        place = bisect_left(self._date_elements, start)
+        return place < len(self._date_elements) and self._date_elements[place] < end
 
     def dates_in(self, number: int) -> list[int]:
         """The elements of a block that hold dates."""

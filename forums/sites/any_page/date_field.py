@@ -27,6 +27,7 @@ _NUMBER = re.compile(r"\d")
 _PRELUDE = 16  # characters before the word: `Last `, `Dieser Beitrag wurde `
 _LONGEST = 100  # characters around a date that say what it is of
 _LIKELY = 0.25
+_OF_ANOTHER = -1.0  # the score of what is not a post's date: the day of joining
 _MOST_PLACES = 6
 
 
@@ -49,18 +50,23 @@ def find_dates(paths: BlockPaths, calendar: Calendar, authors: dict[int, int]) -
     scored.sort(key=lambda one: -one[0])
     elements: dict[int, int] = {}
     dates: list[datetime | None] = [None] * paths.count
-    for score, moments, found in scored[:_MOST_PLACES]:
-        if score < _LIKELY and elements:
+    for score, read, found in scored[:_MOST_PLACES]:
+        if score <= _OF_ANOTHER or (score < _LIKELY and elements):
             break
         for number, i in found.items():
-            if number not in elements and moments[number] is not None:
-                elements[number], dates[number] = i, moments[number]
+            if number not in elements and read[number] is not None:
+                elements[number], dates[number] = i, read[number]
         if len(elements) == paths.count:
             break
     signs = {paths.tree.sign[i] for i in elements.values()}
     for number in range(paths.count):
         if number not in elements and (other := _made_otherwise(paths, number, signs)) is not None:
-            elements[number], dates[number] = other, calendar.read([paths.marks.dates[other]])[0]
+            elements[number] = other
+    ordered = sorted(elements)
+    if len({paths.path_of[i] for i in elements.values()}) > 1:  # dates of several places have one order of day and month
+        moments = calendar.read([paths.marks.dates[elements[number]] for number in ordered])
+        for number, moment in zip(ordered, moments, strict=True):
+            dates[number] = moment
     return Dates(elements, dates, [None] * paths.count)
 
 
@@ -95,8 +101,10 @@ def _score(
     moments = dict(zip(numbers, calendar.read(spots), strict=True))
     known = [moment for moment in moments.values() if moment is not None]
     if not known:
-        return -1.0, moments
+        return _OF_ANOTHER, moments
     sample = [found[number] for number in numbers[:6]]
+    if all(_is_of(paths, i, _OTHER, False) for i in sample):
+        return _OF_ANOTHER, moments
     share = 1 / len(sample)
     exact = sum(spot.precision for spot in spots) / len(spots)
     in_order = 0.5 if len(known) < 2 else order(known)
@@ -115,7 +123,7 @@ def _is_of(paths: BlockPaths, i: int, words: re.Pattern[str], by_class: bool) ->
     tree = paths.tree
     up = i
     for _ in range(3):
-        if up < 0 or tree.size(up) > _LONGEST:
+        if up < 0 or tree.size(up) > _LONGEST or paths.has_date(up, i):  # words before another date are of that
             return False
         if _says_before(words, paths.string(up)) or (by_class and class_words.says_edited(paths.names(up))):
             return True
@@ -147,10 +155,10 @@ def _made_otherwise(paths: BlockPaths, number: int, signs: set[int]) -> int | No
     best, best_score = None, 0.0
     for i in paths.dates_in(number):
         precision = paths.marks.dates[i].precision
-        if precision < 2 or paths.in_quote(i):
+        if precision < 2 or paths.in_quote(i) or _is_of(paths, i, _OTHER, False):
             continue
         score = precision + 2.0 * (paths.tree.sign[i] in signs)
-        score -= 3 * (_is_of(paths, i, _EDITED, True) or _is_of(paths, i, _OTHER, False))
+        score -= 3 * _is_of(paths, i, _EDITED, True)
         if score > best_score:
             best, best_score = i, score
     return best

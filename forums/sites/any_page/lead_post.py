@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from datetime import timedelta
 
-from .author_field import says_by
+from .bare_names import says_by
 from .block_fields import Fields
 from .page_tree import PageTree
 from .post_dates import LONGEST

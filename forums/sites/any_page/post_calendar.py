@@ -26,6 +26,7 @@ def disorder(moments: Sequence[datetime | None], now: datetime) -> float:
     return 1000.0 * ahead + steps + min(spread, 3650) / 10_000
 
 
+_CUSTOM = 1.5  # disorder: one neighbour in another time zone
 _YEAR_FIRST = frozenset({"ko", "ja", "zh", "hu", "lt"})
 """Languages that write the year first, even where it has two digits."""
 
@@ -64,7 +65,8 @@ class Calendar:
             return dates  # a month 13
         usual = self._disorder([date for date in dates if date is not None], self._day_first(numeric))
         other = disorder(moments, self._now)
-        return turned if other < usual or (other == usual and self._language[:2] in _YEAR_FIRST) else dates
+        usual += _CUSTOM if self._language[:2] in _YEAR_FIRST else 0.0
+        return turned if other < usual else dates
 
     def _day_first(self, dates: list[Spotted]) -> bool:
         """Whether the day stands before the month in `10-04-2017`."""
@@ -74,13 +76,18 @@ class Calendar:
             return False
         if not dates:
             return True
-        orders = [self._disorder(dates, day_first) for day_first in (True, False)]
+        orders = [(self._other_weekdays(dates, day_first), self._disorder(dates, day_first)) for day_first in (True, False)]
         if orders[0] != orders[1]:
             return orders[0] < orders[1]
         if dates[0].year is None:  # 11-21 08:03 is how Chinese boards write it
             return False
         american = dates[0].half or self._language in ("en-us", "en-ph")
         return dates[0].separator == "." or not american
+
+    def _other_weekdays(self, dates: list[Spotted], day_first: bool) -> int:
+        """How many dates are not on the day of the week that they name."""
+        named = [(date.weekday, self._moment(date, day_first)) for date in dates if date.weekday is not None and date.year]
+        return sum(moment is None or moment.weekday() != weekday for weekday, moment in named)
 
     def _disorder(self, dates: list[Spotted], day_first: bool) -> float:
         return disorder([self._moment(date, day_first) for date in dates], self._now)

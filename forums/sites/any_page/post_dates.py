@@ -176,7 +176,8 @@ def _day(text: str) -> Spotted | None:
         a, b, year = int(match[1]), int(match[3]), _year(match[4])
         if (_is_day(a, b) or _is_day(b, a)) and year is not None:
             short = len(match[4]) == 2 and match[2] != "/"
-            return Spotted(year=year, a=a, b=b, short=short, span=match.span(), separator=match[2])
+            weekday = _weekday(text) if a <= 12 and b <= 12 else None
+            return Spotted(year=year, a=a, b=b, short=short, weekday=weekday, span=match.span(), separator=match[2])
     if (match := _YEAR_NAME.search(text)) and (month := MONTHS.get(match[2].lower())) and 1 <= int(match[3]) <= 31:
         return Spotted(year=int(match[1]), month=month, day=int(match[3]), span=match.span())
     named = _named(text)

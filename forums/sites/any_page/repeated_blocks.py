@@ -15,6 +15,7 @@ the best are looked at in detail by `block_fields`. The cost is bounded by the n
 from __future__ import annotations
 
 import itertools
+import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -24,6 +25,7 @@ from .page_tree import PageTree, Range
 from .post_marks import Marks
 
 _MOST_GROUPS = 60
+_FOOT = re.compile(r"(?:^|[\s_-])(?:foot(?:er)?|copyright|colophon)(?:$|[\s_-])", re.IGNORECASE)
 _MOST_MEMBERS = 2000
 _MOST_BODIES = 6
 _LEAST_TEXT = 15  # characters of a post
@@ -159,9 +161,16 @@ def _runs(tree: PageTree, alone: Sequence[int]) -> Iterable[tuple[str, list[Rang
 
 def _sibling_end(tree: PageTree, start: int, most: int, limit: int) -> int:
     end = tree.end[start]
-    while end < limit and tree.end[end] <= most:
+    while end < limit and tree.end[end] <= most and not _is_foot(tree, end):
         end = tree.end[end]
     return end
+
+
+def _is_foot(tree: PageTree, i: int) -> bool:
+    attributes = tree.attributes[i]
+    return tree.tag[i] == "footer" or bool(
+        attributes and _FOOT.search(f"{attributes.get('class', '')} {attributes.get('id', '')}")
+    )
 
 
 def _first_sibling(tree: PageTree, parent: int, before: int, least: int) -> int:

@@ -18,6 +18,7 @@ _NUMBER = re.compile(r"#?\d[\d.,:]{0,12}")
 _LONGEST_NOTE = 200  # characters of a note that a post was edited
 _MOST_HAVE = 0.5  # of the blocks
 _SHORT = 80  # characters of a button
+_MOST_BUTTONS = 40  # characters in one line with author and date
 _MOST_BEFORE = 4  # texts of a body before its date
 _LABEL = 160  # characters of what says the same in most posts: `ida replied to: Lamps`
 _NOT_SHOWN = re.compile(r"display\s*:\s*none", re.IGNORECASE)
@@ -50,6 +51,7 @@ def find_cuts(
     lines: dict[str, dict[int, Range]] = defaultdict(dict)
     for number, root in roots.items():
         cuts[number].extend(_edit_notes(paths, number, root))
+        cuts[number].extend(_heads(tree, root, authors.get(number), dates.get(number)))
         texts = list(paths.texts_of(number, root))
         if (copy := first_copy(tree, texts, root)) is not None:
             cuts[number].append(copy)
@@ -129,6 +131,17 @@ def _edit_notes(paths: BlockPaths, number: int, root: int) -> Iterator[Range]:
             i = tree.parent[i]
         if note is not None:
             yield tree.first_text[note], tree.last_text[note]
+
+
+def _heads(tree: PageTree, root: int, author: int | None, date: int | None) -> Iterator[Range]:
+    """The line of a body that tells author and date, with the buttons in it: `ida · 3 March · #1 reply`."""
+    if author is None or date is None or not (root < author < tree.end[root] and root < date < tree.end[root]):
+        return
+    up = min(author, date)
+    while tree.end[up] <= max(author, date):
+        up = tree.parent[up]
+    if up > root and tree.size(up) - tree.size(author) - tree.size(date) <= _MOST_BUTTONS:
+        yield tree.first_text[up], tree.last_text[up]
 
 
 def _is_not_text(paths: BlockPaths, inside: list[tuple[int, int]], authors: dict[int, int]) -> bool:

@@ -15,6 +15,9 @@ _HOLDER = 0.35  # what holds author and date, too, is taken where nothing else h
 _MOST_PLACES = 20
 _MOST_HAVE = 0.5  # of the blocks
 _PARAGRAPHS = frozenset({"p", "font", "span"})
+_SECTIONS = frozenset({"section", "article", "div"})
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5"})
+_LABEL = 20  # characters
 _ONE_OF_SEVERAL = 0.99  # paragraphs: the next post may have more
 
 
@@ -30,14 +33,14 @@ class Body:
 
 def find_bodies(paths: BlockPaths, authors: dict[int, int], dates: dict[int, int]) -> list[Body]:
     """The body of each block."""
-    roots = _roots(paths, authors, dates)
+    roots, several = _roots(paths, authors, dates)
     cuts, signatures = find_cuts(paths, roots, authors, dates)
     found = []
     for number, block in enumerate(paths.blocks):
         root = roots.get(number)
         if root is not None:
             texts = (paths.tree.first_text[root], paths.tree.last_text[root])
-        elif len(roots) > _MOST_HAVE * paths.count:  # a picture without words
+        elif number not in several and len(roots) > _MOST_HAVE * paths.count:  # a picture without words
             texts = (block.texts[0], block.texts[0])
         else:
             texts = block.texts
@@ -57,7 +60,8 @@ def size_of(paths: BlockPaths, body: Body) -> int:
     return size
 
 
-def _roots(paths: BlockPaths, authors: dict[int, int], dates: dict[int, int]) -> dict[int, int]:
+def _roots(paths: BlockPaths, authors: dict[int, int], dates: dict[int, int]) -> tuple[dict[int, int], set[int]]:
+    """The element of each body; and the blocks whose body is several paragraphs that no element of the block holds."""
     scored = [
         (_score(paths, place, authors, dates) * (_ONE_OF_SEVERAL if _is_whole_of_parent(paths, place) else 1.0), place.path)
         for place in paths.places[1:]
@@ -77,10 +81,23 @@ def _roots(paths: BlockPaths, authors: dict[int, int], dates: dict[int, int]) ->
         return [one for one in (authors.get(number), dates.get(number)) if one is not None]
 
     like = _Like(paths, found, marks)
+    several: set[int] = set()
     for number in range(paths.count):
         if number not in found and (other := _made_otherwise(paths, number, like, marks(number))) is not None:
-            found[number] = other
-    return found
+            if _has_more_paragraphs(paths, number, other, marks(number)):
+                several.add(number)
+            else:
+                found[number] = other
+    return found, several
+
+
+def _has_more_paragraphs(paths: BlockPaths, number: int, body: int, marks: list[int]) -> bool:
+    tree, block = paths.tree, paths.blocks[number]
+    up = tree.parent[body]
+    if tree.tag[body] != "p" or up >= block.start:
+        return False
+    others = (i for i in paths.own[number] if i != body and tree.parent[i] == up and tree.tag[i] == "p")
+    return any(not any(_is_in(tree, i, one) for one in marks) for i in others)
 
 
 class _Like:
@@ -106,6 +123,8 @@ def _score(paths: BlockPaths, place: Place, authors: dict[int, int], dates: dict
     held = holds = 0.0
     tree = paths.tree
     for number, i in place.first.items():
+        if i == paths.blocks[number].start and number in paths.odd:
+            continue  # the whole of a post that is made otherwise than the others
         held += paths.own_size(number, i) - 0.5 * paths.link_size(i)
         for other in (authors.get(number), dates.get(number)):
             holds += other is not None and i <= other < tree.end[i]
@@ -146,7 +165,8 @@ def _narrowed(paths: BlockPaths, place: Place) -> dict[int, int]:
                 continue
             if inner == size and paths.tree.tag[sample[0]] in _PARAGRAPHS:
                 continue
-            if inner >= (0.5 if any(_is_body(paths, i) for i in sample) else 0.85) * size:
+            is_cell = paths.tree.tag[sample[0]] == "td"  # what stands in the other columns tells of the author
+            if inner >= (0.5 if is_cell or any(_is_body(paths, i) for i in sample) else 0.85) * size:
                 place = child
                 found |= child.first
                 break
@@ -163,7 +183,8 @@ def _made_otherwise(paths: BlockPaths, number: int, like: _Like, marks: list[int
     tree = paths.tree
     best, best_size = None, 0.0
     for i in paths.own[number]:
-        if paths.path_of[i] in like.others or (not like.hold_marks and any(_is_in(tree, i, one) for one in marks)):
+        holds = any(_is_in(tree, i, one) for one in marks)
+        if paths.path_of[i] in like.others or (holds and not like.hold_marks):
             continue
         known = tree.sign[i] in like.signs and bool(tree.attributes[i])
         same = (tree.sign[i], tree.sign[tree.parent[i]]) in like.pairs
@@ -178,10 +199,18 @@ def _made_otherwise(paths: BlockPaths, number: int, like: _Like, marks: list[int
             if class_words.says_meta(paths.names(i))
             else 1.0
         )
-        size = (paths.own_size(number, i) - 0.7 * paths.link_size(i)) * factor
+        size = (paths.own_size(number, i) - 0.7 * paths.link_size(i)) * factor * (_HOLDER if holds and not known else 1.0)
         if size > best_size:
             best, best_size = i, size
-    return best
+    return None if best is None else _below_heading(tree, best)
+
+
+def _below_heading(tree: PageTree, i: int) -> int:
+    """The element below a short heading, where a section holds no more: `<section><h2>Text</h2><div>…</div></section>`."""
+    inner = [j for j in range(i + 1, tree.end[i]) if tree.parent[j] == i and tree.size(j)]
+    if tree.tag[i] not in _SECTIONS or len(inner) != 2 or tree.tag[inner[0]] not in _HEADINGS:
+        return i
+    return inner[1] if tree.size(inner[0]) <= _LABEL and tree.size(i) == sum(map(tree.size, inner)) else i
 
 
 def _merged(ranges: list[Range]) -> list[Range]:

@@ -1,0 +1,33 @@
+"""Words around the name of who wrote a post, in the languages of forums: `posted by`, `wrote:`."""
+
+from __future__ import annotations
+
+import re
+
+LONGEST = 60
+"""Characters of a name."""
+SHORT_NAME = 40
+_BY_WORDS = (
+    r"^(?:(?:re: .{0,100})?(?:posted|written|started|asked|answered|submitted|sent|original post|geschrieben|verfasst|"
+    r"erstellt|publié|"
+    r"escrito|publicado|inviato|scritto|geplaatst|skrevet|napisał|сообщение)\s+)?(?:by|von|par|por|da|door|av|af|przez|от|author|autor|"
+    r"автор|作者|from|user)"
+)
+VERB = re.compile(
+    r"(?:posted|written|started|asked|answered|replied|commented|submitted|sent|created|published|updated|edited|date|geschrieben|"
+    r"verfasst|erstellt|gepostet|beantwortet|publié|posté|répondu|escrito|publicado|enviado|inviato|scritto|geplaatst|"
+    r"发表于|發表於|发布于|楼主|樓主|作者|написал|опубликовано|投稿日?|작성일?)",
+    re.IGNORECASE,
+)
+BY = re.compile(_BY_WORDS + r"(?:\s*[:：]\s*|\s+)", re.IGNORECASE)
+ENDS_BY = re.compile(r"\s(?:by|von|par|por|da|door|av|af|przez|от)\s*[:：]?$", re.IGNORECASE)
+BEFORE_NAME = re.compile(_BY_WORDS + r"\s*[:：]?$", re.IGNORECASE)
+SAYS = re.compile(
+    r"(?:\s+(?:says?|said|wrote|writes|schrieb|schreibt|sagte?|meinte?|a écrit|écrit|a dit|dit|dice|dijo|escribió|comentó|"
+    r"disse|escreveu|comentou|scrive|ha scritto|ha detto|zegt|zei|schreef|säger|skriver|skrev|kirjoitti|sanoo|napisał\w*|"
+    r"pisze|mówi|napsal\w*|píše|yazdı|dedi ki|пишет|написал\w*|говорит|сказал\w*|より|说道?|說道?|写道|寫道)"
+    r"\s*(?:[:：]|…|\.{3})?|\s*[:：])\s*$",
+    re.IGNORECASE,
+)
+REPLY_TITLE = re.compile(r"(?:re|aw|antw(?:ort)?|sv|vs|odp|ответ|回[复覆]|답글)\s?(?:\[\d+\])?[:：]", re.IGNORECASE)
+AROUND = " :,·|•-–—(@"  # a name

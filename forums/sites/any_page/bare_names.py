@@ -1,0 +1,109 @@
+"""Names of authors that stand in no separate element: `by ida`, `From: ida`, above the date, before the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from .author_words import AROUND, BEFORE_NAME, BY, LONGEST, REPLY_TITLE, SAYS, SHORT_NAME, VERB
+from .block_paths import BlockPaths
+from .date_words import WEEKDAYS
+from .post_dates import LONGEST as DATE_LONGEST
+from .post_dates import spotted
+
+_MAIL = re.compile(r"\s*[<(\[]?[^\s<>()@]+(?:@|\(at\)| at )[^\s<>()@]+[>)\]]?$")
+_BEFORE_DATE = re.compile(
+    rf"(?:[\s,·|:(–—-]|\b(?:{'|'.join(map(re.escape, WEEKDAYS))}|"
+    r"on|at|am|den|der|le|el|em|il|op|posted|geschrieben|posté)\b\.?)+$",
+    re.IGNORECASE,
+)
+_A_DAY = 3  # precision of a date
+_MOST_WORDS = 4
+_MOST_LABELLED = 0.6  # of the blocks
+_NEARLY_ALL = 0.9
+_LONGEST_TIME = 12  # characters
+_IN_BRACKETS = re.compile(r"\s*\([^()]*\)$")
+_FIRST_TEXTS = 8  # of a block
+
+
+def find_names(paths: BlockPaths, authors: dict[int, int]) -> dict[int, str]:
+    """Names that stand in no separate element: of blocks without an author where others have one (`by ida: `), or of most blocks
+    after a label (`<b>From:</b> ida <ida@example.org>`), above the date, or before the text (`ida: I think so`).
+    """
+    if len(authors) >= 0.5 * paths.count:
+        return _names_by(_after_by, paths, authors, 0)
+    for read, least in ((_labelled, _MOST_LABELLED), (_above_date, _NEARLY_ALL), (_before_text, _NEARLY_ALL)):
+        found = _names_by(read, paths, authors, _FIRST_TEXTS)
+        if len(found) >= least * paths.count and len(set(found.values())) >= min(2, len(found)):
+            return found
+    return {}
+
+
+def _names_by(
+    read: Callable[[list[str], int], str | None], paths: BlockPaths, authors: dict[int, int], behind: int
+) -> dict[int, str]:
+    """The first name that `read` finds in the first texts of each block without an author, or in the last `behind`."""
+    found: dict[int, str] = {}
+    for number, block in enumerate(paths.blocks):
+        if number in authors:
+            continue
+        start, end = block.texts
+        last = max(start + _FIRST_TEXTS, end - behind)
+        known = [*range(start, min(end, start + _FIRST_TEXTS)), *range(last, end)]
+        texts = [" ".join(paths.tree.texts[k].split()) for k in known]
+        name = next((name for k in range(len(texts)) if (name := read(texts, k))), None)
+        if name:
+            found[number] = name
+    return found
+
+
+def says_by(text: str) -> bool:
+    """Whether a text tells who wrote something, and when: `Asked by ida on 3 March 2019`."""
+    return len(text) <= DATE_LONGEST and bool(_after_by([" ".join(text.split())], 0))
+
+
+def _after_by(texts: list[str], k: int) -> str | None:
+    text = texts[k]
+    by = BY.match(text) if len(text) <= DATE_LONGEST else None
+    if by is None:
+        return None
+    name = text[by.end() :]
+    if (date := spotted(name)) is not None and date.precision >= _A_DAY:
+        name = _BEFORE_DATE.sub("", name[: date.span[0]])
+    name = SAYS.sub("", name).strip(AROUND)
+    return name if len(name) <= LONGEST else None
+
+
+def _labelled(texts: list[str], k: int) -> str | None:
+    """After a label, or before the date: `From:`, `ida`; `— ida, Sunday, 5 March 2023`; `posted by ida on 5 March 2023`."""
+    if k + 1 < len(texts) and len(texts[k + 1]) <= LONGEST and BEFORE_NAME.match(texts[k]):
+        return _MAIL.sub("", texts[k + 1]).strip(AROUND) or texts[k + 1]
+    if len(texts[k]) > DATE_LONGEST or (date := spotted(texts[k])) is None or date.precision < _A_DAY or not date.span[0]:
+        return None
+    before = _BEFORE_DATE.sub("", texts[k][: date.span[0]]).strip(AROUND)
+    name = SAYS.sub("", BY.sub("", before)).strip(AROUND)
+    if VERB.fullmatch(name):
+        return None
+    return name if 0 < len(name) <= SHORT_NAME and name.count(" ") < _MOST_WORDS and any(map(str.isalpha, name)) else None
+
+
+def _above_date(texts: list[str], k: int) -> str | None:
+    """The text before one that is a date and no more: `ida (Member)`, `5 March 2023, 10:14`."""
+    if k == 0 or len(texts[k]) > DATE_LONGEST or (date := spotted(texts[k])) is None or date.precision < _A_DAY:
+        return None
+    if len(_BEFORE_DATE.sub("", texts[k][: date.span[0]])) > 1 or len(texts[k]) - date.span[1] > _LONGEST_TIME:
+        return None
+    return _plain_name(_IN_BRACKETS.sub("", texts[k - 1]))
+
+
+def _before_text(texts: list[str], k: int) -> str | None:
+    """What stands before the first colon of a block: `ida: I think so`."""
+    name, colon, text = texts[k].partition(":") if k == 0 else ("", "", "")
+    return _plain_name(name) if colon and text.startswith(" ") else None
+
+
+def _plain_name(text: str) -> str | None:
+    name = text.strip(AROUND)
+    words = name.count(" ") + 1
+    is_other = VERB.fullmatch(name) or REPLY_TITLE.match(text) or name.endswith((".", "!", "?")) or name[:1].isdigit()
+    return name if 0 < len(name) <= SHORT_NAME and words < _MOST_WORDS and any(map(str.isalpha, name)) and not is_other else None
