@@ -32,22 +32,36 @@ _LEADING = re.compile(r"(\d+)(?:[-._,].*|)$", re.DOTALL)
 _TRAILING = re.compile(r".*[-._](\d+)(\.html?|\.php|)$", re.DOTALL)
 _PART = r"([^/?&=;#]+)"
 _CODE = re.compile(r"[0-9a-zA-Z_~-]+$")
+_COUNT = re.compile(
+    r"(?:\d[\d.,]*[km]?|no|keine?|aucun|sin|нет)?\s*(?:comments?|replies|reply|answers?|discuss\w*|kommentare?|antwort(?:en)?|"
+    r"commentaires?|réponses?|comentarios?|respuestas?|комментари\w*|ответ\w*|评论|回复|コメント|댓글)$",
+    re.IGNORECASE,
+)
+_MOST_COUNT = 0.8  # of a group
 _PAGE_WORD = re.compile(r"^\W*(?:\d{1,4}|next|prev\w*|last|first|older|newer|[«»›‹<>]+)\W*$", re.IGNORECASE)
 
 
 @dataclass(slots=True)
 class LinkGroup:
-    """Links to different addresses: their elements in the tree (`places` by index), addresses and texts."""
+    """Links to different addresses: their elements in the tree (`places` by index), addresses and titles. The title is the text
+    of a link, or that of the element `named` in its row, where links say `12 comments`.
+    """
 
     page: OpenedPage
     places: list[int]
     urls: list[str]
     titles: list[str]
+    named: list[int] | None = None
 
     @property
     def elements(self) -> list[Any]:
         """The links."""
         return [self.page.tree.elements[i] for i in self.places]
+
+    @property
+    def headings(self) -> list[Any]:
+        """The elements that have the titles."""
+        return [self.page.tree.elements[i] for i in self.named or self.places]
 
     def rows(self) -> list[int]:
         """Of each link the largest element around it that holds no other of the group."""
@@ -108,9 +122,25 @@ def link_groups(page: OpenedPage, most: int = 5) -> list[LinkGroup]:
                 by_url[targets[i]] = i
         places = sorted(by_url.values())[:_MOST_LINKS]
         if len(places) >= _LEAST:
-            found.append(LinkGroup(page, places, [targets[i] for i in places], [tree.string(i) for i in places]))
+            found.append(_with_titles(LinkGroup(page, places, [targets[i] for i in places], [tree.string(i) for i in places])))
     found.sort(key=lambda one: (-sum(len(ANSWER.sub("", title)) for title in one.titles), sum(map(len, one.urls))))
     return found[:most]
+
+
+def _with_titles(group: LinkGroup) -> LinkGroup:
+    """The group with the titles of its rows, where its links only count the answers: titles of a site of links lead elsewhere."""
+    if sum(bool(_COUNT.match(title)) for title in group.titles) < _MOST_COUNT * len(group.titles):
+        return group
+    tree, named = group.page.tree, []
+    for place, row in zip(group.places, group.rows(), strict=True):
+        links = (i for i in range(row, tree.end[row]) if tree.tag[i] == "a" and tree.size(i) and i != place)
+        others = [i for i in links if not class_words.is_profile_link(tree.attributes[i].get("href") or "")]
+        if not others:
+            return group
+        named.append(max(others, key=tree.size))
+    if Counter(tree.sign[i] for i in named).most_common(1)[0][1] < _MOST_COUNT * len(named):
+        return group
+    return LinkGroup(group.page, group.places, group.urls, [tree.string(i) for i in named], named)
 
 
 def _alike(members: list[int], targets: dict[int, str]) -> list[list[int]]:

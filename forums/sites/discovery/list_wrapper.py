@@ -49,17 +49,20 @@ def learn_list(group: LinkGroup, shape: AddressShape, threads: Sequence[OpenedPa
     if selector is None or not links:
         return None
     link = as_value(links)
+    titles = field_selectors(list(zip(listed.rows, group.headings, strict=True))) if group.named else links
+    if not titles:
+        return None
     table: dict[str, Any] = {"rows": selector}
     if following := next_selector(group.page.root, group.page.url, group.page.next):
         table["next"] = following
     fields: dict[str, Any] = {
         "id": {"select": as_value([attribute_of(one, "href") for one in links]), "regex": _pattern(group, shape)},
         "url": link,
-        "title": link,
+        "title": as_value(titles),
     }
     fields |= _author(listed) | _count(listed, threads) | _dates(listed, threads) | _token(listed, threads)
     if "reply_count" not in fields:
-        fields |= _count_at_end(listed, links, threads)
+        fields |= _count_at_end(listed, titles, threads)
     table["fields"] = fields
     return table
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from scrapy.http import TextResponse
 
 _PAGE = re.compile(r"(\b(?:page|pg|p)[=/-]?)2(?!\d)", re.IGNORECASE)
+_NUMBER = re.compile(r"\d+")
+_FORWARD = re.compile(r"[>»›→]|\bnext\b|\bolder\b|\bweiter\b|suivante?|siguiente|следующ|下一|次", re.IGNORECASE)
 _NEXT_NAME = re.compile(r"next|right|forward|older", re.IGNORECASE)
 
 
@@ -67,10 +69,21 @@ def _of_link(link: Selector) -> list[str]:
             found.append(form.format(by_class))
     text = " ".join(link.xpath("string()").get("").split())
     if text and not text.isdigit() and "'" not in text and len(text) < 40:
-        found.append(f"//a[@href][normalize-space() = '{text}']")
+        found += [f"//a[@href][{_says(text)}]"] if _says(text) else []
     if title := element.get("title") or element.get("aria-label"):
         name = "title" if element.get("title") else "aria-label"
         if '"' not in title and len(title) < 40:
             found.append(f'a[{name}="{title}"]')
     pictures = (picture.get("alt") or "" for picture in element.iterchildren("img"))
     return found + [f'a:has(> img[alt="{alt}"])' for alt in pictures if alt and '"' not in alt and len(alt) < 40]
+
+
+def _says(text: str) -> str:
+    """The condition of a link's text; of `Page 2 >>` without the number. Empty where only the number tells it from others."""
+    words = [word.strip() for word in _NUMBER.split(text)]
+    if len(words) == 1:
+        return f"normalize-space() = '{text}'"
+    if not _FORWARD.search(text):
+        return ""
+    begins = [f"starts-with(normalize-space(), '{words[0]}')"] if words[0] else []
+    return " and ".join(begins + [f"contains(., '{word}')" for word in words[1:] if word])

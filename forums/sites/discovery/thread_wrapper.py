@@ -20,6 +20,7 @@ from .date_fields import date_field
 from .element_selectors import as_value, attribute_of, class_selector, field_selectors, rows_selector
 from .opened_page import OpenedPage
 from .paging_links import next_selector
+from .thread_title import title_selector
 
 _ID_NAMES = (
     "id",
@@ -328,7 +329,7 @@ def _cut(found: Sequence[_Rows]) -> list[str]:
 
 def _opening(found: Sequence[_Rows]) -> dict[str, Any]:
     """The fields of the opening post: the thread's title and, where it is outside the rows, the others."""
-    table: dict[str, Any] = {"title": "h1" if all(one.page.root.find(".//h1") is not None for one in found) else "title"}
+    table: dict[str, Any] = {"title": title_selector([one.page.root for one in found])}
     leads = [one for one in found if one.lead is not None]
     if len(leads) < len(found):
         return table

@@ -1,0 +1,58 @@
+"""Lists of links to other sites, with a link to the comments of each; pages and headings with numbers in their texts."""
+
+from __future__ import annotations
+
+import pytest
+from parsel import Selector
+from scrapy.http import HtmlResponse
+
+from forums.sites.discovery.link_groups import link_groups, shape_of
+from forums.sites.discovery.list_wrapper import learn_list
+from forums.sites.discovery.opened_page import opened
+from forums.sites.discovery.paging_links import next_selector
+from forums.sites.discovery.thread_title import title_selector
+
+URL = "https://links.example/"
+TITLES = ["Pumps in winter", "A new seal", "The quiet motor", "Metal or plastic"]
+
+
+def test_titles_of_links_to_elsewhere_are_those_of_their_comments() -> None:
+    rows = "".join(
+        f"<li class=story><a class=u-url href=https://other.example/{n}>{title}</a> <a href=/~ida{n}>ida{n}</a>"
+        f"<span class=label><a href=/s/a{n}f>{f'{n} comments' if n else 'no comments'}</a></span></li>"
+        for n, title in enumerate(TITLES)
+    )
+    page = opened(HtmlResponse(URL, body=f"<title>Links</title><ol>{rows}</ol>".encode(), encoding="utf-8"))
+    assert page is not None
+    group = link_groups(page)[0]
+    assert group.titles == TITLES
+    assert group.urls == [f"{URL}s/a{n}f" for n in range(4)]
+    shape = shape_of(group.urls)
+    assert shape is not None
+    learned = learn_list(group, shape, [])
+    assert learned is not None
+    fields = learned["fields"]
+    assert (fields["title"], fields["url"]) == ("a.u-url", "span.label > a")
+
+
+@pytest.mark.parametrize(
+    ("back", "on"), [("<< Page {}", "Page {} >>"), ("« {}", "{} »"), ("Newer ({})", "Older ({})"), ("前の{}件", "次の{}件")]
+)
+def test_a_next_link_with_a_number_is_found_on_all_pages(back: str, on: str) -> None:
+    def page(own: int) -> Selector:
+        links = [f"<a href=/page/{own - 1}>{back.format(own - 1)}</a>"] * (own > 1)
+        links += [f"<a href=/page/{own + 1}>{on.format(own + 1)}</a>"] * (own < 3)
+        return Selector(f"<body><p>{' | '.join(links)}</p></body>")
+
+    found = next_selector(page(1).root, URL, f"{URL}page/2")
+    assert found is not None
+    assert [page(own).xpath(found).xpath("@href").getall() for own in (1, 2, 3)] == [["/page/2"], ["/page/3"], []]
+
+
+@pytest.mark.parametrize(
+    ("heading", "found"),
+    [("<span>{}</span> <i>#4</i>", "h1 > :first-child"), ("{}", "h1"), ("<b>Pumps:</b> {}", "h1"), ("<i>#4</i> {}", "h1")],
+)
+def test_a_number_in_the_heading_is_not_of_the_title(heading: str, found: str) -> None:
+    pages = (f"<title>{title} - Yard</title><h1>{heading.format(title)}</h1>" for title in TITLES)
+    assert title_selector([Selector(page).root for page in pages]) == found
