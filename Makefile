@@ -9,7 +9,7 @@ COMPOSE := $(VENV)/.compose
 ATHERIS := $(VENV)/fuzz/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-fast test-servers lint otel test-scrapy-redis try-scrapy test-real-forums chaos deaths fuzz living bench peers format docs docs-site test-docs pictures stack lock wheels release sbom licences audit containers test-containers test-manifests clean
+.PHONY: help install demo attacks test test-all test-fast test-servers lint otel test-scrapy-redis try-scrapy test-real-forums chaos deaths fuzz living bench peers format docs docs-site test-docs pictures stack lock wheels release sbom licences audit containers test-containers test-manifests clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ $(ATHERIS): $(TOOLS)
 fuzz: $(ATHERIS) ## Look for pages that cost more than their size, and bytes that a reader does not refuse: MINUTES=5 of processor time a target, guided by coverage (ONLY=date for some); then other examples by structure
 	@$(BIN)/python -m tests.fuzz $(or $(MINUTES),5) "$(ONLY)"
 	@test -n "$(ONLY)" || FUZZ_MINUTES=$(or $(MINUTES),5) $(BIN)/python -m pytest -q tests/attacks/test_reading_fuzzed.py tests/attacks/test_fuzzed_inputs.py tests/unit/redis_components/test_fuzzed_records.py
+
+attacks: $(TOOLS) ## Each attack on a running fleet, and how soon an innocent site's new threads are read meanwhile, into benchmarks/results/ (about 6 minutes)
+	@ATTACKS_TABLE=benchmarks/results/attacks.md ATTACKS_MEASURED=5 $(BIN)/python -m pytest -q tests/attacks/test_innocent_site.py
 
 deaths: $(TOOLS) ## Each way to die, of a crawler, a Redis, a fleet, any service, and what it costs, into benchmarks/results/ (about an hour)
 	@$(BIN)/python -m benchmarks kill_table deaths service_deaths unconsumed_items

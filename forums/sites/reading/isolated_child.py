@@ -4,6 +4,7 @@ standard output, each within its own processor time. It ends with the input.
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
 import sys
@@ -19,12 +20,16 @@ from forums.sites.definition.load import site_in_use
 from . import asked_page as reading
 from .isolated import MEMORY_BYTES, Task, Told, cpu_s
 
+NICE = 10
+"""A page that needs seconds has what processor time the crawlers leave."""
+
 
 def main(tasks: BinaryIO, answers: BinaryIO) -> None:
     """Read until there is nothing more to read."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # sent to all of a group: the process that asks may have pages to finish
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+    os.nice(NICE)
     while head := tasks.read(4):
         message = tasks.read(int.from_bytes(head, "big"))
         _allow(cpu_s())
