@@ -75,7 +75,7 @@ def _rows_of(group: type[Variables]) -> list[Row]:
     wrong: dict[str, str] = {}
     values: Variables | None = None
     try:
-        values = group()
+        values = group.validated()
     except ValidationError as error:
         wrong = faults(group, error)
     return [_row(name, field, values, wrong) for name, field in group.model_fields.items()]

@@ -1,4 +1,4 @@
-"""How environment variables are declared and read: a class of pydantic-settings for each group that is read together.
+"""How environment variables are declared and read: a model of pydantic for each group that is read together.
 
     class Logs(Variables):
         log_files: Whole = declare(3, "rotated log files of each slot", rule="must be from 1 to 100", ge=1, le=100)
@@ -15,9 +15,8 @@ from collections.abc import Callable
 from typing import Annotated, Any, Self
 
 import pydantic
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from redis_components.errors import ConfigError
 from redis_components.server.url import masked
@@ -37,34 +36,24 @@ class Secret(pydantic.Secret[str]):
         return masked(text) if "://" in text else "***" if text else ""
 
 
-class _Source(PydanticBaseSettingsSource):
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002 - the library's interface
-        return variable(variable_name(field_name)), field_name, False
-
-    def __call__(self) -> dict[str, Any]:
-        found = {name: self.get_field_value(field, name)[0] for name, field in self.settings_cls.model_fields.items()}
-        return {name: text for name, text in found.items() if text is not None}
-
-
-class Variables(BaseSettings):
+class Variables(BaseModel):
     """Base of a group."""
 
-    model_config = SettingsConfigDict(defer_build=True, frozen=True, extra="ignore")
-
-    @classmethod
-    def settings_customise_sources(
-        cls, settings_cls: type[BaseSettings], *_of_pydantic: Any, **_named: Any
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Of one source, which the frontier has, too."""
-        return (_Source(settings_cls),)
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="ignore")
 
     @classmethod
     def read(cls) -> Self:
         """The values now. Raises ConfigError for the first one that is wrong."""
         try:
-            return cls()
+            return cls.validated()
         except ValidationError as error:
             raise ConfigError(next(iter(faults(cls, error).values()))) from None
+
+    @classmethod
+    def validated(cls) -> Self:
+        """The values now. Raises ValidationError for all that are wrong, ConfigError for a file that cannot be read."""
+        found = {field: variable(variable_name(field)) for field in cls.model_fields}
+        return cls.model_validate({field: text for field, text in found.items() if text is not None})
 
 
 def faults(group: type[Variables], error: ValidationError) -> dict[str, str]:

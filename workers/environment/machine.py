@@ -6,8 +6,6 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
-
 PER_CORE = 4  # crawlers: each waits for sites and Redis most of the time
 CRAWLER_BYTES = 256 * 1024 * 1024  # a forum crawler takes 120 to 200 MB; CRAWLER_MEMORY_SOFT_MB is where it is replaced
 WORKER_MB = 400  # Celery's main process and its pool, measured: 215 to 312 MB
@@ -25,7 +23,7 @@ def cores() -> int:
 
 def memory_bytes() -> int:
     """Memory of the machine, or of the container if that is less."""
-    total: int = psutil.virtual_memory().total
+    total = _of_machine()
     for path in _CGROUP_LIMITS:
         with suppress(OSError, ValueError):  # not in a cgroup; `max`: no limit
             total = min(total, int(path.read_text()))
@@ -40,7 +38,14 @@ def crawlers_in_memory(memory: int) -> int:
 def container_bytes() -> int | None:
     """Memory that this container may use; None where there is no limit below the machine's memory."""
     limit = memory_bytes()
-    return limit if limit < psutil.virtual_memory().total else None
+    return limit if limit < _of_machine() else None
+
+
+def _of_machine() -> int:
+    import psutil  # 7 ms, and most commands of `trawl` do not ask
+
+    total: int = psutil.virtual_memory().total
+    return total
 
 
 def memory_share_mb(crawlers: int, memory: int | None, *, most: int = 2048) -> int:
