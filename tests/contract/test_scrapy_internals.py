@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
+import time
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -26,6 +27,7 @@ from scrapy.http import Headers, Response
 from scrapy.settings import Settings
 from scrapy.spiders import Spider
 from scrapy.statscollectors import MemoryStatsCollector, StatsCollector
+from scrapy.utils.asyncio import AsyncioLoopingCall
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
@@ -286,6 +288,24 @@ def test_the_jar_of_a_request_is_named_in_its_meta() -> None:
     for jar, cookie in (("mine", b"a=1"), ("other", None)):
         middleware.process_request(later := Request("http://a/", meta={"cookiejar": jar}))
         assert later.headers.get("Cookie") == cookie
+
+
+@asserts("scrapy", "AsyncioLoopingCall._to_sleep")
+@pytest.mark.parametrize(
+    ("now", "scrapys", "ours"),
+    [(100.0, 60.0, 60.0), (130.0, 30.0, 30.0), (159.9996, 0.0004, 60.0004), (160.0003, 59.9997, 59.9997)],
+    ids=["the start", "between", "woken 0.4 ms early", "woken late"],
+)
+def test_a_periodic_call_that_is_woken_early_is_not_made_twice(
+    monkeypatch: pytest.MonkeyPatch, now: float, scrapys: float, ours: float
+) -> None:
+    monkeypatch.setattr(AsyncioLoopingCall, "_to_sleep", AsyncioLoopingCall._to_sleep)  # is put back
+    call = AsyncioLoopingCall(Mock())
+    call.interval, call._start_time = 60.0, 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    assert call._to_sleep() == pytest.approx(scrapys)
+    of_workers.call_once_an_interval()
+    assert call._to_sleep() == pytest.approx(ours)
 
 
 def test_every_declared_assumption_is_asserted_and_no_other() -> None:

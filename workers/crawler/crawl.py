@@ -300,3 +300,4 @@ def _tune_reactor(runner: CrawlerRunner) -> None:
     if not _tuned:
         _tuned = True
         scrapy_internals.tune_reactor(runner)
+        scrapy_internals.call_once_an_interval()
