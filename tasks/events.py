@@ -35,7 +35,7 @@ def publish_events() -> dict[str, str]:
 
     client, rules = connect(), load()
     if rules is None or not rules.outputs:
-        note_troubles(client, {})
+        note_troubles(client, {}, told=(), outputs=())
         return {}
     from forums.events.publish import publish
     from forums.storage.database import default_url

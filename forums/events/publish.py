@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -31,7 +32,7 @@ from .rules import AnyOptions, FileOptions, KafkaOptions, NatsOptions, NotifyOpt
 
 _LOCK_S = 60.0  # longer than a round, with the slowest webhook
 _AT_ONCE = 500  # events read in one step
-_THREADS = 8  # outputs that are told at one time: a slow one delays no other
+_THREADS = 8  # outputs that are told at one time
 _LONGEST_WAIT_S = 300.0
 _LONGEST_HOLD_S = 60.0
 _SUSPECT_AFTER = 5  # failures with a batch, of a receiver that is there: from then on one event at a time
@@ -51,31 +52,41 @@ class Told(StrEnum):
 
 
 def publish(database: Database, client: redis.Redis, rules: Rules, *, budget_s: float = 5.0) -> dict[str, Told]:
-    """Tell each output what is new, one process at a time; empty where another process is at it. Raises StorageError and
-    `redis.RedisError`.
+    """Tell each output what is new, one process at a time; without those that another process tells. So a receiver that takes
+    its time delays no other: the next round goes on with them. Raises StorageError and `redis.RedisError`.
     """
-    if not rules.outputs:
-        return {}
-    lock = client.lock(ForumFleetKeys().publishing(), timeout=_LOCK_S, blocking=False)
-    if not lock.acquire():
-        return {}
-    try:
-        told = _round(database, client, rules, time.monotonic() + budget_s)
-        note_troubles(client, _troubles(Cursors(database).all(), told))
+    with ExitStack() as stack:
+        free = [name for name in rules.outputs if stack.enter_context(_only_one(client, name))]
+        if not free:
+            return {}
+        told = _round(database, client, rules, free, time.monotonic() + budget_s)
+        note_troubles(client, _troubles(Cursors(database).all(), told), told=told.keys(), outputs=rules.outputs)
         return told
+
+
+@contextmanager
+def _only_one(client: redis.Redis, output: str) -> Iterator[bool]:
+    """Whether this process is the one that tells this output in the block."""
+    lock = client.lock(ForumFleetKeys().publishing(output), timeout=_LOCK_S, blocking=False)
+    if not lock.acquire():
+        yield False
+        return
+    try:
+        yield True
     finally:
         try:
             lock.release()
         except redis.RedisError as error:  # it expires
-            logger.warning("the publisher's lock could not be given back: %s", error)
+            logger.warning("the publisher's lock of output %s could not be given back: %s", output, error)
 
 
-def _round(database: Database, client: redis.Redis, rules: Rules, deadline: float) -> dict[str, Told]:
+def _round(database: Database, client: redis.Redis, rules: Rules, free: Sequence[str], deadline: float) -> dict[str, Told]:
     cursors, log = Cursors(database), EventLog(database)
     known, end, begin = cursors.all(), log.end(), log.begin()
     told: dict[str, Told] = {}
     due: dict[str, Cursor] = {}
-    for name, options in rules.outputs.items():
+    for name in free:
+        options = rules.outputs[name]
         cursor = known.get(name) or cursors.create(name, end if options.begin == "now" else begin)
         if cursor.retry_at is not None and cursor.retry_at > datetime.now(UTC):
             told[name] = Told.WAITING

@@ -127,7 +127,7 @@ def _types(fleet: ForumFleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, tupl
     types: dict[str, tuple[str, ...]] = {fleet.aside(): HASH}  # first: the values of others are kept there
     types |= {**dict.fromkeys(hashes, HASH), fleet.beat_leader(): STRING, fleet.probing(): STRING}
     types |= {fleet.beats(): ZSET, fleet.errors(): LIST, fleet.runs(): LIST, fleet.dead_messages(): LIST}
-    types |= {fleet.audit(): STREAM, fleet.output_troubles(): HASH, fleet.publishing(): STRING, fleet.writable(): STRING}
+    types |= {fleet.audit(): STREAM, fleet.output_troubles(): HASH, fleet.writable(): STRING}
     for keys in crawls:
         types |= _types_of_crawl(keys)
     return types

@@ -89,12 +89,12 @@ class ForumFleetKeys(FleetKeys):
         """
         return f"{self.prefix}:probing"
 
-    def publishing(self) -> str:
-        """STRING with TTL: the one process that publishes events now.
+    def publishing(self, output: str) -> str:
+        """STRING with TTL: the one process that tells this output of events now.
 
         Written and read by `publish_events`.
         """
-        return f"{self.prefix}:publishing"
+        return f"{self.prefix}:publishing:{output}"
 
     def output_troubles(self) -> str:
         """HASH: outputs of the rules file that take nothing now (name -> why, in one line).

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import cast
 
 import redis
+
+from redis_components.server.replies import as_text
+from redis_components.server.stored_values import hash_at, is_foreign
 
 from .keys import ForumFleetKeys
 
 _MOST = 100  # shown
 
 
-def note_troubles(client: redis.Redis, troubles: Mapping[str, str]) -> None:
-    """Replace what is noted. `troubles`: the output's name -> why."""
+def note_troubles(client: redis.Redis, troubles: Mapping[str, str], *, told: Collection[str], outputs: Collection[str]) -> None:
+    """Note the `troubles` (name -> why) of the outputs that were `told`, and forget those of what is not among `outputs`."""
     key = ForumFleetKeys().output_troubles()
-    if not troubles and not client.exists(key):
-        return  # nearly always
+    known = [as_text(name) for name in hash_at(client, key)]  # nearly always none
+    over = [name for name in known if name not in outputs or (name in told and name not in troubles)]
+    if not troubles and not over:
+        return
     pipeline = client.pipeline(transaction=True)
-    pipeline.delete(key)
+    if over:
+        pipeline.hdel(key, *over)
     for name, why in troubles.items():
         pipeline.hset(key, name, why)
-    pipeline.execute()
+    try:
+        pipeline.execute()
+    except redis.ResponseError as error:
+        if not is_foreign(error):  # a key of another type is named elsewhere; the outputs are told none the less
+            raise
 
 
 def output_troubles(client: redis.Redis) -> dict[str, str]:

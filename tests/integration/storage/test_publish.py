@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from forums.storage.event_log import BEGINNING, Position
 from forums.storage.event_reader import EventLog
 from forums.storage.tables import event_outputs
 from tests.support.items import at, comment, wire
+from tests.support.processes import wait_until
 
 SECRET = "a secret of more than sixteen characters"
 IDS = [f"demo/comment/c{n}@1" for n in range(12)]
@@ -156,6 +158,73 @@ def test_a_name_that_resolves_to_a_private_address_is_refused_unless_allowed(
     assert len(receiver.events) == 1
 
 
+def test_a_receiver_that_takes_its_time_delays_no_other_output(
+    database: Database, redis_client: redis.Redis, receiver: Receiver, tmp_path: Path
+) -> None:
+    reached, go_on, answer = threading.Event(), threading.Event(), receiver.take
+
+    def slow(headers: dict[str, str], body: bytes) -> int:
+        reached.set()
+        assert go_on.wait(60)
+        return answer(headers, body)
+
+    receiver.take = slow  # type: ignore[method-assign]
+    rules = rules_of(hook(receiver.url, "timeout_s = 15") + outputs_of(tmp_path))
+    store(database, 0, 6)
+    told: list[dict[str, Told]] = []
+    round_of_another = threading.Thread(target=lambda: told.append(publish(database, redis_client, rules, budget_s=60)))
+    round_of_another.start()
+    try:
+        assert reached.wait(60)
+        store(database, 6, 12)
+
+        def is_told() -> bool:
+            now = publish(database, redis_client, rules, budget_s=60)
+            assert "hook" not in now, "another process tells it"
+            return in_file(tmp_path) == IDS == in_stream(redis_client)
+
+        wait_until(is_told, "the others are told", 60)
+    finally:
+        go_on.set()
+        round_of_another.join(60)
+    assert told[0]["hook"] in (Told.UP_TO_DATE, Told.MORE)
+    assert [event["id"] for event in receiver.events] == IDS
+
+
+ENDLESS: dict[str, tuple[bytes, bytes, Told]] = {
+    "body": (b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 65_536, Told.UP_TO_DATE),
+    "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 10_000, Told.UP_TO_DATE),
+    "body of a refusal": (b"HTTP/1.1 400 No\r\n\r\n", b"x" * 65_536, Told.UP_TO_DATE),
+    "head": (b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n" * 1_000, Told.FAILED),
+    "responses of 1xx": (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1_000, Told.FAILED),
+    "redirect": (b"HTTP/1.1 307 To\r\nLocation: http://127.0.0.1:%d/\r\nContent-Length: 0\r\n\r\n", b"", Told.FAILED),
+}
+
+
+@pytest.mark.parametrize(("head", "more", "outcome"), ENDLESS.values(), ids=ENDLESS)
+def test_a_receiver_that_answers_without_end_or_leads_elsewhere_costs_no_more_than_its_events(
+    database: Database, redis_client: redis.Redis, receiver: Receiver, head: bytes, more: bytes, outcome: Told
+) -> None:
+    def answer(listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                with connection, suppress(OSError):
+                    connection.recv(65_536)
+                    connection.sendall(head % receiver.server.server_port if b"%d" in head else head)
+                    while more:
+                        connection.sendall(more)
+
+    store(database, 0, 1)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=answer, args=(listener,), daemon=True).start()
+        rules = rules_of(hook(f"http://127.0.0.1:{listener.getsockname()[1]}/", "timeout_s = 5"))
+        assert publish(database, redis_client, rules, budget_s=60) == {"hook": outcome}
+        listener.shutdown(socket.SHUT_RDWR)
+    assert receiver.requests == [], "no redirect is followed"
+    assert len(Cursors(database).all()["hook"].error or "") < 1_000
+
+
 def outputs_of(folder: Path) -> str:
     return (
         f'[outputs.file]\nkind = "file"\npath = "{folder}/events.jsonl"\nbegin = "oldest"\n'
@@ -199,7 +268,8 @@ def test_a_process_that_is_killed_after_the_commit_loses_and_repeats_nothing(
     text = outputs_of(tmp_path)
     died = subprocess.run([sys.executable, "-c", DIES, database_url, redis_url, text, when], timeout=120, check=False)
     assert died.returncode == -signal.SIGKILL
-    redis_client.delete(ForumFleetKeys().publishing())  # as when it has expired
+    for output in rules_of(text).outputs:
+        redis_client.delete(ForumFleetKeys().publishing(output))  # as when it has expired
     with (tmp_path / "events.jsonl").open("a") as file:
         file.write('{"id": "half')  # and as when the disk was written in pieces
     store(database, 0, 12)  # the first six again, as the next writer does
