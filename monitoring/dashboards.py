@@ -149,6 +149,12 @@ DASHBOARDS = (
                 },
             ),
             Panel(
+                title="Oldest request that waits",
+                says="Since it was stored first. Grows where requests of low priority never get their turn, or nobody crawls.",
+                queries={"{{service}}": f"trawl_oldest_ready_seconds{{{_SERVICE}}}"},
+                unit="s",
+            ),
+            Panel(
                 title="In the hands of crawlers",
                 says="Leased requests, and requests being downloaded.",
                 queries={

@@ -44,6 +44,15 @@ LANE_METRICS: tuple[MetricSpec, ...] = (
         samples=_of_lanes(lambda one: float(one.waiting)),
     ),
     MetricSpec(
+        name="trawl_lane_oldest_seconds",
+        kind="gauge",
+        help="Since the oldest request that waits for the limits of its site was stored first; 0: none waits.",
+        labels=("site",),
+        samples=lambda view: [
+            ((one.lane,), max(0.0, view.now - one.oldest_at) if one.oldest_at else 0.0) for one in view.sites.lanes
+        ],
+    ),
+    MetricSpec(
         name="trawl_lane_left_alone_seconds",
         kind="gauge",
         help="For how much longer a site is sent nothing because it asked for that; 0: it did not.",

@@ -124,6 +124,17 @@ METRICS: tuple[MetricSpec, ...] = (
         "collector_scraped_item_count", "counter", "Items scraped, over all crawlers.", lambda c: stat(c, "item_scraped_count")
     ),
     # The frontier.
+    MetricSpec(
+        name="trawl_oldest_ready_seconds",
+        kind="gauge",
+        help="Since the oldest request that waits was stored first; 0: none waits, or the queue is in random order.",
+        labels=("service", "spider"),
+        samples=lambda view: [
+            ((one.name, one.name), max(0.0, view.now - at) if (at := one.crawl.oldest_ready_at) else 0.0)
+            for one in view.services
+            if one.is_known
+        ],
+    ),
     of_crawl("trawl_leased_requests", "gauge", "Requests that crawlers work on now.", lambda c: c.leased),
     of_crawl("trawl_parked_requests", "gauge", "Requests set aside, because their site is held.", lambda c: c.parked),
     of_crawl(

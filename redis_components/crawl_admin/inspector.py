@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import Any
 
 import redis
-from redis.exceptions import NoScriptError
 
 from redis_components.dupefilters import client as filter_access
 from redis_components.dupefilters.client import false_positive_rate
@@ -32,6 +31,9 @@ class CrawlSnapshot:
     thread_records: int  # threads of which is known what is stored
     start_tokens: int  # threads whose last start task was not carried out yet
     ready: int  # requests that wait, those of lanes and those that wait for their time included
+    oldest_ready_at: float = (
+        0.0  # when the oldest that may be leased was stored first (epoch s, Redis); 0: none waits, or unknown
+    )
     leased: int  # requests some crawler works on
     leased_tasks: int  # start tasks that are becoming requests
     parked: int  # requests set aside, because their site is held
@@ -83,22 +85,12 @@ def snapshots(
     """The same of many crawls, each by its spider, in one round trip; what Redis says where one cannot be read, as with a key of
     another type. Raises `redis.RedisError` when Redis does not answer.
     """
-    wanted, look = list(crawls), script("snapshot")
-    replies = _replies(client, [("EVALSHA", look.sha, *_operands(keys)) for _, keys, _ in wanted])
-    if any(isinstance(reply, NoScriptError) for reply in replies):
-        client.script_load(look.source)
-        replies = _replies(client, [("EVALSHA", look.sha, *_operands(keys)) for _, keys, _ in wanted])
+    wanted = list(crawls)
+    replies = script("snapshot").each(client, [_operands(keys) for _, keys, _ in wanted])
     return {
         spider: reply if isinstance(reply, redis.ResponseError) else _from_reply(spider, reply, record)
         for (spider, _, record), reply in zip(wanted, replies, strict=True)
     }
-
-
-def _replies(client: redis.Redis, commands: list[tuple[Any, ...]]) -> list[Any]:
-    with client.pipeline(transaction=False) as pipe:
-        for command in commands:
-            pipe.execute_command(*command, NEVER_DECODE=True)  # type: ignore[no-untyped-call]  # redis-py has no types for it
-        return pipe.execute(raise_on_error=False)
 
 
 @lru_cache(maxsize=1024)
@@ -127,7 +119,7 @@ def _names(keys: CrawlKeys) -> dict[str, str | list[str]]:
 
 
 def _from_reply(spider: str, reply: Any, record: CrawlRecord | None) -> CrawlSnapshot:
-    waiting, ready, counters, dead, fingerprints, items, bad_items, owners, stats, (form, layers), known, used = reply
+    waiting, ready, counters, dead, fingerprints, items, bad_items, owners, stats, (form, layers), known, used, oldest_ms = reply
     leased, leased_tasks, acked, reclaimed, parked, parked_tasks = map(_total, counters)
     return CrawlSnapshot(
         spider=spider,
@@ -137,6 +129,7 @@ def _from_reply(spider: str, reply: Any, record: CrawlRecord | None) -> CrawlSna
         thread_records=known[1],
         start_tokens=known[2],
         ready=ready,
+        oldest_ready_at=oldest_ms / 1000,
         leased=leased,
         leased_tasks=leased_tasks,
         parked=parked,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -13,6 +13,7 @@ import redis
 from redis_components.frontier.limits import STATE_FIELDS, LaneLimits, LaneState, read, state_from
 from redis_components.frontier.quiet_hours import quiet_now, written
 from redis_components.keys import CrawlKeys, lane_busy_key, lane_state_key
+from redis_components.server.scripts import script
 
 
 class LaneCondition(StrEnum):
@@ -40,6 +41,8 @@ class LaneView:
     """Requests that wait in the lane, of all crawls that were looked at."""
     quiet_s: float | None
     """For how many seconds its quiet hours last; None: it has none now."""
+    oldest_at: float | None = None
+    """When the one of them that has waited longest was stored first (epoch s); None where none waits, or that is not known."""
     next_s: float | None
     """In how many seconds one of them may be leased; None where none waits."""
 
@@ -108,33 +111,45 @@ def look(
             pipe.zmscore(one.lanes(), lanes)
         found = pipe.execute()
     states, scores = found[: 2 * len(lanes)], found[2 * len(lanes) :]
-    waiting, due = _waiting(client, lanes, keys, scores)
-    return [_view(lane, known[lane], states[2 * n : 2 * n + 2], waiting[lane], due[lane], now) for n, lane in enumerate(lanes)]
+    waiting = _waiting(client, lanes, keys, scores)
+    return [_view(lane, known[lane], states[2 * n : 2 * n + 2], waiting[lane], now) for n, lane in enumerate(lanes)]
+
+
+@dataclass(kw_only=True)
+class _Waiting:
+    """What waits in one lane, over all crawls."""
+
+    size: int = 0
+    oldest: list[int] = field(default_factory=list)  # ms, of each crawl with some
+    due: list[float] = field(default_factory=list)  # when one may be leased (ms)
 
 
 def _waiting(
-    client: redis.Redis, lanes: list[str], keys: list[CrawlKeys], scores: list[Any]
-) -> tuple[Counter[str], defaultdict[str, list[float]]]:
-    """How many requests wait in each lane, and from when on one may be leased (ms), by crawl. A lane that has none is not among a
-    crawl's lanes, so only the others are asked for their sizes: most lanes are of one crawl.
+    client: redis.Redis, lanes: list[str], keys: list[CrawlKeys], scores: list[list[float | None]]
+) -> defaultdict[str, _Waiting]:
+    """What waits in each lane. A lane that has nothing is not among a crawl's lanes, so only the others are looked at: most lanes
+    are of one crawl.
     """
-    due: defaultdict[str, list[float]] = defaultdict(list)
-    full: list[str] = []
-    with client.pipeline(transaction=False) as pipe:
-        for one, of_crawl in zip(keys, scores, strict=True):
-            for lane, score in zip(lanes, of_crawl, strict=True):
-                if score is not None:
-                    due[lane].append(score)
-                    full.append(lane)
-                    pipe.zcard(one.lane(lane))
-        sizes = pipe.execute() if full else []
-    waiting: Counter[str] = Counter()
-    for lane, size in zip(full, sizes, strict=True):
-        waiting[lane] += size
-    return waiting, due
+    found: defaultdict[str, _Waiting] = defaultdict(_Waiting)
+    full: list[tuple[CrawlKeys, list[str]]] = []
+    for one, of_crawl in zip(keys, scores, strict=True):
+        due = [(lane, score) for lane, score in zip(lanes, of_crawl, strict=True) if score is not None]
+        for lane, score in due:
+            found[lane].due.append(score)
+        if due:
+            full.append((one, [lane for lane, _ in due]))
+    look = script("lane_sizes")
+    calls = [look.operands({"lanes": [one.lane(lane) for lane in names]}, {}) for one, names in full]
+    for (_, names), told in zip(full, look.each(client, calls), strict=True):
+        if isinstance(told, redis.ResponseError):
+            raise told
+        for lane, size, oldest_ms in zip(names, told[::2], told[1::2], strict=True):
+            found[lane].size += size
+            found[lane].oldest += [oldest_ms] if oldest_ms else []
+    return found
 
 
-def _view(lane: str, limited: LaneLimits, found: list[Any], waiting: int, due: list[float], now: float) -> LaneView:
+def _view(lane: str, limited: LaneLimits, found: list[Any], waiting: _Waiting, now: float) -> LaneView:
     values, busy = found
     state = state_from(values, now)
     rates = [rate for rate in (limited.rate, state.slowed, state.robots) if rate is not None]
@@ -145,7 +160,8 @@ def _view(lane: str, limited: LaneLimits, found: list[Any], waiting: int, due: l
         state=state,
         rate_now=min(rates, default=None),
         at_work=busy if limited.concurrency is not None else None,
-        waiting=waiting,
+        waiting=waiting.size,
         quiet_s=quiet_s,
-        next_s=max(quiet_s or 0.0, min(due) / 1000 - now) if due else None,
+        oldest_at=min(waiting.oldest) / 1000 if waiting.oldest else None,
+        next_s=max(quiet_s or 0.0, min(waiting.due) / 1000 - now) if waiting.due else None,
     )

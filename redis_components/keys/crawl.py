@@ -168,9 +168,9 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
         return f"{self.requests}:gone:{owner}"
 
     def counters(self) -> str:
-        """HASH: `layout` (version), `order` (last order number given), `leased` (requests), `leased_tasks` (start tasks),
-        `acked`, `reclaimed`, `parked` and `parked_tasks` (set aside for a site that is held), `custom_queue` (1: a queue class of
-        the user's has the key of READY).
+        """HASH: `layout` (version), `order` (last order number given, in µs of Redis), `leased` (requests), `leased_tasks` (start
+        tasks), `acked`, `reclaimed`, `parked` and `parked_tasks` (set aside for a site that is held), `custom_queue` (1: a queue
+        class of the user's has the key of READY).
 
         Written by `exchange.lua`, `order` by `dead_replay.lua` and a queue class used alone, too; read by the inspector.
         """

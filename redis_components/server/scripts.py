@@ -20,7 +20,7 @@ made only where the block runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha1
@@ -75,6 +75,17 @@ class Script:
         except NoScriptError:
             return client.execute_command("EVAL", self.source, *operands, NEVER_DECODE=True)  # type: ignore[no-untyped-call]
 
+    def each(self, client: redis.Redis, calls: Sequence[Sequence[Any]]) -> list[Any]:
+        """The replies to many calls, each given by its operands, in one round trip; in the place of one that fails its
+        `redis.ResponseError`. Raises `redis.RedisError` when Redis does not answer.
+        """
+        commands = [("EVALSHA", self.sha, *operands) for operands in calls]
+        replies = _replies(client, commands)
+        if any(isinstance(reply, NoScriptError) for reply in replies):
+            client.script_load(self.source)
+            replies = _replies(client, commands)
+        return replies
+
     async def run(self, client: redis.asyncio.Redis, keys: Mapping[str, str | list[str]], args: Mapping[str, Any]) -> Any:
         """The same on an event loop."""
         operands = self.operands(keys, args)
@@ -82,6 +93,13 @@ class Script:
             return await client.execute_command("EVALSHA", self.sha, *operands, NEVER_DECODE=True)  # type: ignore[no-untyped-call]
         except NoScriptError:
             return await client.execute_command("EVAL", self.source, *operands, NEVER_DECODE=True)  # type: ignore[no-untyped-call]
+
+
+def _replies(client: redis.Redis, commands: list[tuple[Any, ...]]) -> list[Any]:
+    with client.pipeline(transaction=False) as pipe:
+        for command in commands:
+            pipe.execute_command(*command, NEVER_DECODE=True)  # type: ignore[no-untyped-call]  # redis-py has no types for it
+        return pipe.execute(raise_on_error=False)
 
 
 def script_files(folder: Path = LUA) -> dict[str, Path]:

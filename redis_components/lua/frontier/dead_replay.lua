@@ -14,6 +14,7 @@ local LAYOUT = '1'
 
 -- include: score
 -- include: leases
+-- include: order_numbers
 -- include: dead
 
 if (redis.call('HGET', counters, 'layout') or LAYOUT) ~= LAYOUT then return { 'layout', 0 } end
@@ -32,7 +33,7 @@ for at = chosen, #ARGV, 5 do
   if entry then
     local payload = payload_of_dead(entry)
     if kind == REQUEST then
-      local number = redis.call('HINCRBY', counters, 'order', 1)
+      local number = order_numbers(counters, 1) + 1
       redis.call('ZADD', ready, score, struct.pack('>I8', number) .. '\0' .. payload)
     else
       put_back(ready, start_tasks, kind, score, payload, key ~= '' and key or start_tasks)

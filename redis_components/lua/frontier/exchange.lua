@@ -81,6 +81,7 @@ local GOOD_BYE_S = 3600 -- longer than any connection keeps on sending what was 
 -- include: score
 -- include: lanes
 -- include: ready_requests
+-- include: order_numbers
 -- include: leases
 -- include: tasks
 -- include: tasks_by_id

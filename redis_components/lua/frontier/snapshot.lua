@@ -16,7 +16,8 @@
 -- KEYS[14] overflow    (hash)  start tasks that another service has made and for which the start key has no capacity
 -- KEYS[15] more_keys   (any number)  further start keys (list, set or zset)
 -- Returns: {start tasks, ready, {leased, leased_tasks, acked, reclaimed, parked, parked_tasks}, dead, fingerprints, items, bad items, live owners, {stat, value, ...},
---           {form, layers} of a dupefilter other than a plain set, {backlog, threads, tokens, overflow}, bytes that items and bad items take}
+--           {form, layers} of a dupefilter other than a plain set, {backlog, threads, tokens, overflow}, bytes that items and bad items take,
+--           time in ms since which the oldest READY request waits or 0}
 -- Retry: safe; it only reads
 local start_tasks, ready, counters, dead, seen = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local items, bad_items, owners, stats = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
@@ -29,8 +30,10 @@ local more_keys = 15
 -- include: item_count
 -- include: item_stream
 -- include: lanes
+-- include: ages
 
 local MOST_LANES = 10000
+local MOST_AGED = 500 -- lanes whose oldest request is looked at
 
 local held = redis.call('TYPE', seen)['ok']
 local filter = held == 'hash' and redis.call('HMGET', seen, 'size', 'form', 'layers')
@@ -39,8 +42,22 @@ local function waiting_in(key)
   return size and redis.call(size, key) or 0
 end
 
+local custom_queue = redis.call('HGET', counters, 'custom_queue')
+local queue = custom_queue and aside or ready
+
+-- Since when the oldest READY request waits, in ms; 0: none does, or it is not known.
+local function oldest_ready()
+  if custom_queue then return 0 end
+  local time = redis.call('TIME')
+  local now_us = time[1] * 1e6 + time[2]
+  local oldest = oldest_us(queue, now_us) or now_us
+  for _, lane in ipairs(redis.call('ZRANGE', lanes_of(queue), 0, MOST_AGED - 1)) do
+    if lane ~= LATER then oldest = math.min(oldest, oldest_us(lane_key(queue, lane), now_us) or now_us) end
+  end
+  return oldest < now_us and math.floor(oldest / 1000) or 0
+end
+
 local function ready_requests()
-  local queue = redis.call('HGET', counters, 'custom_queue') and aside or ready
   local count = redis.call('ZCARD', queue)
   for _, lane in ipairs(redis.call('ZRANGE', lanes_of(queue), 0, MOST_LANES - 1)) do
     count = count + redis.call('ZCARD', lane == LATER and queue .. ':later' or lane_key(queue, lane))
@@ -63,4 +80,5 @@ return {
   filter and { filter[2] or '', filter[3] or '' } or { '', '' },
   { redis.call('LLEN', backlog), redis.call('HLEN', threads), redis.call('HLEN', tokens), redis.call('HLEN', overflow) },
   bytes_of(items, bad_items),
+  oldest_ready(),
 }

@@ -18,6 +18,7 @@ local LAYOUT = '1'
 
 -- include: clock
 -- include: ready_requests
+-- include: order_numbers
 -- include: filter_form
 -- include: filter_state
 -- include: buckets
@@ -36,7 +37,7 @@ else
   if form ~= '' and form ~= 'set' then return { 'filter', form or '' } end
 end
 
-local number = redis.call('HINCRBY', counters, 'order', 1) -- first: where Redis is out of memory, nothing else is written
+local number = order_numbers(counters, 1) + 1 -- first: where Redis is out of memory, nothing else is written
 local is_new = true
 if fingerprint ~= '' and opened then
   opened:ready(now_ms())

@@ -1,5 +1,5 @@
 -- What a message has to store. `x` is the exchange: the keys by their names in exchange.lua, `message`, `reply`, `now` and `next_blob`. Needs lib/ready_requests,
--- lib/tasks_by_id, lib/tokens and lib/item_stream.
+-- lib/order_numbers, lib/tasks_by_id, lib/tokens and lib/item_stream.
 
 -- One command for many arguments, a thousand at a time: each call from here costs as much as what it does.
 local function call_with_many(command, key, arguments)
@@ -15,7 +15,7 @@ local function store_requests(x, filter)
   local message, duplicates, order, paces, plain = x.message, {}, 0, {}, {}
   local seen, next_blob, kind = x.seen, x.next_blob, message.order
   for _, pace in ipairs(message.paces or {}) do paces[pace[1]] = pace end
-  if #message.requests > 0 then order = redis.call('HINCRBY', x.counters, 'order', #message.requests) - #message.requests end
+  if #message.requests > 0 then order = order_numbers(x.counters, #message.requests) end
   if filter then filter:ready(x.now) end
   for place, score in ipairs(message.requests) do
     local fingerprint, payload = next_blob(), next_blob()

@@ -1,4 +1,4 @@
--- Start tasks that take turns by one of their fields, their site. Needs lib/tasks.
+-- Start tasks that take turns by one of their fields, their site. Needs lib/tasks and lib/order_numbers.
 -- What is in a start key is sorted into a separate zset, `<start key>:turns`, whose scores are all 0: member = site, NUL, 8 bytes of order, data. So the tasks of
 -- a site lie together in their order, the next site is found by its name, and how long another site's tasks are does not matter.
 local MOST_SORTED = 2000 -- tasks of one key in one exchange
@@ -27,7 +27,7 @@ end
 local function sort_in(key, turns, by, counters)
   local tasks = pop_tasks(key, MOST_SORTED)
   if #tasks == 0 then return end
-  local order, more = redis.call('HINCRBY', counters, 'order', #tasks) - #tasks, {}
+  local order, more = order_numbers(counters, #tasks), {}
   for place, task in ipairs(tasks) do
     more[#more + 1], more[#more + 2] = '0', site_of(task[3], by) .. '\0' .. struct.pack('>I8', order + place) .. task[3]
     if #more >= 1000 or place == #tasks then

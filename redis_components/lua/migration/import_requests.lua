@@ -16,6 +16,7 @@ local LAYOUT = '1'
 -- include: score
 -- include: ready_requests
 -- include: leases
+-- include: order_numbers
 
 if (redis.call('HGET', counters, 'layout') or LAYOUT) ~= LAYOUT then return { 'layout', 0 } end
 -- Reading each key once finds a foreign type before anything is written.
@@ -42,7 +43,7 @@ for at = first, #ARGV, 3 do
   if fate == 'dead' then
     bury(dead, now, content, REQUEST, score, string.rep('\0', 9) .. member) -- as it was: whoever has a serializer for it can put it back
   else
-    enqueue(ready, order, redis.call('HINCRBY', counters, 'order', 1), score, fate == 'kept' and member or content)
+    enqueue(ready, order, order_numbers(counters, 1) + 1, score, fate == 'kept' and member or content)
   end
   drop(member)
   count = count + 1
