@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from forums.overview import Overview, ServiceView, SitesView, problems
+from collections.abc import Iterable
+
+from forums.overview import BoardView, Overview, ServiceView, SitesView, problems
 from forums.overview.boards import BAD_STATES
 from forums.overview.samples import History
 from redis_components.fleet.rolls import RollState
@@ -18,7 +20,7 @@ def page(view: Overview, source: str, role: str = "read", history: History = NOT
     """The whole page. `source` is the name of the Redis that was read; the templates escape every value."""
     found = problems(view)
     grave = sum(one.grave for one in found)
-    boards = sorted(view.sites.boards, key=lambda one: (one.word not in BAD_STATES, one.watched.due_at))
+    boards = stalest_first(view.sites.boards)
     return rendered(
         "page.html",
         role=role,
@@ -33,9 +35,16 @@ def page(view: Overview, source: str, role: str = "read", history: History = NOT
         roll=view.roll if view.roll is not None and view.roll.state is RollState.ROLLING else None,
         wrong_files=_wrong_files(view.sites),
         boards=boards[:BOARDS_SHOWN],
-        boards_title=f"Boards, {BOARDS_SHOWN} of {len(boards):,}" if len(boards) > BOARDS_SHOWN else "Boards",
+        boards_title=f"The {BOARDS_SHOWN} stalest of {len(boards):,} boards"
+        if len(boards) > BOARDS_SHOWN
+        else "Boards, the stalest first",
         crew=lambda one: crew(view, one),
     )
+
+
+def stalest_first(boards: Iterable[BoardView]) -> list[BoardView]:
+    """Those with something wrong first, then by the time of the last scan."""
+    return sorted(boards, key=lambda one: (one.word not in BAD_STATES, one.state.scanned_at or 0.0, one.name))
 
 
 def crew(view: Overview, one: ServiceView) -> tuple[str, str]:

@@ -21,7 +21,7 @@ def fleet_charts(history: History, now: float, *, month: bool = False) -> list[M
     samples, window = _window(history, now, month=month)
     stored, pages = (lambda one: one.stored), (lambda one: one.pages)
     return [
-        chart("Posts and comments stored", "a minute", rates(_points(samples, stored), MINUTE_S), window),
+        chart("Posts and comments", "a minute", rates(_points(samples, stored), MINUTE_S), window),
         chart("Pages", "a second", rates(_points(samples, pages), 1.0), window),
         chart("Requests waiting", "", _points(samples, lambda one: one.waiting), window),
         chart("Items waiting", "", _points(samples, lambda one: one.items), window),
@@ -41,7 +41,7 @@ def site_charts(history: History, site: str, now: float, *, month: bool = False)
         return one.sites[site].stale_s if site in one.sites else None
 
     return [
-        chart("Posts and comments stored", "a minute", rates(_points(samples, stored), MINUTE_S), window),
+        chart("Posts and comments", "a minute", rates(_points(samples, stored), MINUTE_S), window),
         chart("Stalest board, last scanned", "s ago", _points(samples, stale), window),
     ]
 

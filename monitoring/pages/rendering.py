@@ -50,6 +50,7 @@ def _environment() -> Environment:
         "board_tone": board_tone,
         "node_tone": node_tone,
         "story": story,
+        "board_why": board_why,
     }
     return environment
 
@@ -73,10 +74,31 @@ def node_tone(node: NodeRecord, now: float) -> str:
     return {"up": "good", "draining": "wait"}.get(node.state(now), "bad")
 
 
-def story(record: CrawlerRecord) -> str:
-    """Why a crawler is in its state, and how the process before it ended; "" for nothing to tell."""
-    before = f"before: {record.last_exit}" if record.last_exit else None
+def story(record: CrawlerRecord, now: float) -> str:
+    """Why a crawler is in its state, and how and when the process before it ended; "" for nothing to tell."""
+    at = record.last_exit_at
+    when = f", {span(now - at)} ago, {clock(at)}" if at else ""
+    before = f"before: {record.last_exit}{when}" if record.last_exit else None
     return " · ".join(filter(None, (record.note, record.error, before)))
+
+
+def board_why(one: BoardView) -> str:
+    """Why a board is as stale as it is: what is wrong with it, else how often it is scanned."""
+    tried, due = one.state.tried_at, one.watched.waits_from
+    if one.why:
+        return one.why
+    if tried is None:
+        return "its first scan is due"
+    if due > one.now:
+        return f"is scanned {span(due - tried)} after the last time: {_changes(one)}"
+    return f"its next scan is due since {span(one.now - due)}: {_changes(one)}"
+
+
+def _changes(one: BoardView) -> str:
+    """How much happens on it, by the estimate that its scans are planned by."""
+    state = one.state
+    an_hour = 3600 * state.events / state.exposure if state.exposure > 0 else 0.0
+    return f"about {an_hour:,.0f} changes an hour" if an_hour >= 1 else "little changes"
 
 
 def _count(value: object) -> str:

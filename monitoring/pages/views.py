@@ -15,7 +15,7 @@ from forums.state.publication_delays import BOUNDS_S, DelayHistogram
 from forums.state.site_breakers import Breakers
 from forums.storage import Database
 from forums.storage.event_reader import Event
-from monitoring.page import crew
+from monitoring.page import crew, stalest_first
 from redis_components.errors import TrawlError
 from redis_components.fleet.jobs import Jobs
 from redis_components.fleet.registry import CrawlerRecord
@@ -79,7 +79,7 @@ def site(reading: Reading, name: str) -> str:
         name,
         name=name,
         sites=found,
-        boards=boards,
+        boards=stalest_first(boards),
         breaker=found.breakers.get(name) or (Breakers(reading.client).get(name) if reading.view.failure is None else None),
         lanes=[one for one in found.lanes if one.lane == name],
         held=[one for one in reading.view.held if one.site == name],

@@ -41,6 +41,7 @@ class SlotStory:
 
     restarts: Count = 0  # processes that filled this slot before it
     last_exit: str | None = None  # how the process before it ended; once it has ended itself: how that was
+    last_exit_at: Epoch = 0.0  # when that was (epoch s)
     last_exit_kind: str | None = None  # the kind of that end, a label of `workers.process.exit_kinds`
     quick_ends: Count = (
         0  # ends within seconds of their start, in a row, before this process (`workers.supervision.restart_policy`)

@@ -76,7 +76,7 @@ class SlotLedger:
 
     def buries(self, end: Exit) -> None:
         """The crawler has ended."""
-        self.story = replace(self.story, last_exit=str(end), last_exit_kind=end.kind.label)
+        self.story = replace(self.story, last_exit=str(end), last_exit_at=time.time(), last_exit_kind=end.kind.label)
         if end.lived_s >= self._policy.quick_s:
             self.count(Streak())
             self.story = replace(self.story, failed_configs=())

@@ -11,6 +11,7 @@ from msgspec.structs import replace as replace_struct
 from forums.overview import BoardView, Overview, ServiceView, SitesView
 from forums.state.forum_states import ForumState, WatchedForum
 from monitoring.page import page
+from monitoring.pages.rendering import board_why
 from redis_components.fleet.beats import BeatView
 from redis_components.fleet.nodes import NodeRecord
 from redis_components.fleet.registry import CrawlerState, ErrorRecord
@@ -99,8 +100,21 @@ def test_boards_are_shown_those_first_that_wait_longest() -> None:
     assert "Boards" in shown
     assert shown.index("shop/f2 stale") < shown.index("demo/f1 failing")
     many = (_board(replace_struct(BOARDS[0], forum=f"f{number}")) for number in range(30))
-    assert "Boards, 12 of 30" in _Page(page(_with_boards(*many), "redis")).text
+    assert "The 12 stalest of 30 boards" in _Page(page(_with_boards(*many), "redis")).text
     assert "Boards" not in _Page(page(_with_boards(), "redis")).text
+
+
+def test_a_board_always_has_a_reason_for_its_age() -> None:
+    def why(due_in: float, **state: float) -> str:
+        watched = WatchedForum(site="demo", forum="f1", state=ForumState(**state), due_at=NOW + due_in)  # type: ignore[arg-type]
+        return board_why(_board(watched))
+
+    assert why(0) == "its first scan is due"
+    assert (
+        why(20, tried_at=NOW - 40, events=5.0, exposure=3600.0) == "is scanned 60 s after the last time: about 5 changes an hour"
+    )
+    assert why(-30, tried_at=NOW - 90) == "its next scan is due since 30 s: little changes"
+    assert why(-30, tried_at=NOW - 90, errors=2) == "2 scans failed"
 
 
 def test_every_value_from_redis_is_escaped() -> None:
@@ -143,9 +157,16 @@ def test_a_crawler_that_is_gone_is_shown_without_its_last_figures() -> None:
 
 
 def test_a_crawler_tells_why_it_was_given_up() -> None:
-    given_up = replace(CRAWLER, state=CrawlerState.REFUSED, note="refused", error="unknown spider", last_exit="exit code 2")
+    given_up = replace(
+        CRAWLER,
+        state=CrawlerState.REFUSED,
+        note="refused",
+        error="unknown spider",
+        last_exit="exit code 2",
+        last_exit_at=NOW - 180,
+    )
     shown = _Page(page(viewed(given_up), "")).text
-    assert "refused · unknown spider · before: exit code 2" in shown
+    assert "refused · unknown spider · before: exit code 2, 3 min ago, 2025-12-31 23:57:00 UTC" in shown
 
 
 def test_an_empty_fleet_says_what_to_do() -> None:
