@@ -23,6 +23,7 @@ SPEED = (
     "memory",
     "dupefilters",
     "supervision",
+    "scrape",
     "holds",
     "lanes",
     "growth",

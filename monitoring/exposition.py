@@ -11,9 +11,11 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from forums.overview import Overview
+from forums.state.forum_states import WatchedForum
 
 from .metric_spec import MetricSpec
 from .metrics import METRICS
+from .site_metrics import shown_boards
 from .stat_metrics import families
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -99,10 +101,38 @@ class _Series:
         return lines if len(lines) > 1 else []
 
     def _line(self, values: tuple[str, ...], value: float) -> str:
-        begin = self._form % tuple([_escaped(values[place]) for place in self._order])
-        line = f"{begin}{_number(value)}\n"
+        line = self._form_of(values, value)
         self._known[values] = value, line
         return line
+
+    def _form_of(self, values: tuple[str, ...], value: float) -> str:
+        begin = self._form % tuple([_escaped(values[place]) for place in self._order])
+        return f"{begin}{_number(value)}\n"
+
+
+class _BoardSeries(_Series):
+    """The same of a metric of boards, in blocks: a board that was not scanned since is the object that it was at the last scrape
+    (`forums.state.watched_forums`), and a block of such boards is the text that it was.
+    """
+
+    def __init__(self, spec: MetricSpec, figure: Callable[[WatchedForum], float | None]) -> None:
+        super().__init__(spec)
+        self._figure = figure
+        self._blocks: list[tuple[list[WatchedForum], str]] = []
+
+    def lines(self, view: Overview) -> list[str]:
+        boards, known = shown_boards(view), self._blocks
+        self._blocks = []
+        for number, start in enumerate(range(0, len(boards), _BLOCK)):
+            block = boards[start : start + _BLOCK]
+            same = number < len(known) and known[number][0] == block
+            self._blocks.append(known[number] if same else (block, self._text(block)))
+        texts = [text for _, text in self._blocks if text]
+        return [self._head, *texts] if texts else []
+
+    def _text(self, block: list[WatchedForum]) -> str:
+        figures = ((one, self._figure(one)) for one in block)
+        return "".join([self._form_of((one.site, one.forum), value) for one, value in figures if value is not None])
 
 
 def text_of(view: Overview) -> bytes:
@@ -149,4 +179,9 @@ def _escaped(value: str) -> str:
 
 
 _SPARE = 1000
-_SERIES = {spec.name: _Series(spec) for spec in METRICS if spec.kind != "histogram"}
+_BLOCK = 20  # boards: 50 that were scanned change at most 50 of 500 blocks
+_SERIES = {
+    spec.name: _Series(spec) if spec.of_boards is None else _BoardSeries(spec, spec.of_boards)
+    for spec in METRICS
+    if spec.kind != "histogram"
+}

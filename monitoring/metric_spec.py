@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from forums.overview import Overview
+from forums.state.forum_states import WatchedForum
 from redis_components.crawl_admin.inspector import CrawlSnapshot
 
 Histogram = tuple[tuple[str, ...], list[tuple[str, float]], float]  # label values, buckets, sum
@@ -24,6 +25,7 @@ class MetricSpec:
     labels: tuple[str, ...]
     samples: Callable[[Overview], Samples] = lambda view: ()
     histograms: Callable[[Overview], Iterable[Histogram]] = lambda view: ()  # of that kind
+    of_boards: Callable[[WatchedForum], float | None] | None = None  # the figure of a board, for a metric of all boards
 
 
 def of_crawl(name: str, kind: Literal["counter", "gauge"], help: str, value: Callable[[CrawlSnapshot], float]) -> MetricSpec:

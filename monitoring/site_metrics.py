@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from forums.overview import BoardView, Overview
+from forums.overview import Overview
+from forums.state.forum_states import WatchedForum
 from forums.state.request_ledger import Purpose
 from forums.state.writer_figures import WriterFigures
 
@@ -16,9 +17,19 @@ MOST_BOARDS = 10_000
 """Boards of which each has its series; the figures of sites count all."""
 
 
-def _shown(view: Overview) -> Sequence[BoardView]:
+def shown_boards(view: Overview) -> list[WatchedForum]:
     """By id, so that the same boards are shown each time."""
-    return view.sites.boards[:MOST_BOARDS]
+    return [one.watched for one in view.sites.boards[:MOST_BOARDS]]
+
+
+def _board(name: str, help: str, figure: Callable[[WatchedForum], float | None]) -> MetricSpec:
+    """A figure of each board, of those that have it."""
+
+    def samples(view: Overview) -> Samples:
+        figures = ((one, figure(one)) for one in shown_boards(view))
+        return [((one.site, one.forum), value) for one, value in figures if value is not None]
+
+    return MetricSpec(name=name, kind="gauge", help=help, labels=("site", "forum"), samples=samples, of_boards=figure)
 
 
 def _stale(view: Overview) -> Samples:
@@ -49,25 +60,15 @@ def _writer(name: str, help: str, figure: Callable[[WriterFigures], float]) -> M
 
 SITE_METRICS: tuple[MetricSpec, ...] = (
     # The forums.
-    MetricSpec(
-        name="trawl_forum_last_scan_timestamp_seconds",
-        kind="gauge",
-        help="When the last scan of the forum's list that did not fail began; `time()` minus this is its age.",
-        labels=("site", "forum"),
-        samples=lambda view: [
-            ((watched.site, watched.forum), at)
-            for watched in [one.watched for one in _shown(view)]
-            if (at := watched.state.scanned_at) is not None
-        ],
+    _board(
+        "trawl_forum_last_scan_timestamp_seconds",
+        "When the last scan of the forum's list that did not fail began; `time()` minus this is its age.",
+        lambda one: one.state.scanned_at,
     ),
-    MetricSpec(
-        name="trawl_forum_due_timestamp_seconds",
-        kind="gauge",
-        help="When the forum's next scan is due; `time()` minus this is how long it is overdue, while nobody seeds, too.",
-        labels=("site", "forum"),
-        samples=lambda view: [
-            ((watched.site, watched.forum), watched.waits_from) for watched in [one.watched for one in _shown(view)]
-        ],
+    _board(
+        "trawl_forum_due_timestamp_seconds",
+        "When the forum's next scan is due; `time()` minus this is how long it is overdue, while nobody seeds, too.",
+        lambda one: one.waits_from,
     ),
     MetricSpec(
         name="trawl_forums",

@@ -12,16 +12,16 @@ from redis_components.server.stored_values import number
 
 from .forum_states import ForumStates, WatchedForum, state_or_fresh
 
-_Known = tuple[bytes, bytes | None, WatchedForum]  # the due time and the state as they stand in Redis, and what they say
-
 
 class WatchedForums:
     """Remembers the last look. Not for two threads."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
-        self._known: dict[bytes, _Known] = {}
-        self._order: list[bytes] = []
+        self._dues: dict[bytes, bytes] = {}  # as they stand in Redis
+        self._states: dict[bytes, bytes] = {}
+        self._places: dict[bytes, int] = {}  # of those that can be read, in the list
+        self._list: list[WatchedForum] = []
 
     def look(self, site: str | None = None) -> list[WatchedForum]:
         """Every forum that is watched, or those of a site, in the order of their ids. Raises `redis.RedisError` when Redis does
@@ -29,17 +29,21 @@ class WatchedForums:
         """
         store = ForumStates(self._client)
         dues, states = store.raw_dues(site), store.raw_states(site)
-        found: dict[bytes, _Known] = {}
-        for name, due in dues.items():
-            state, before = states.get(name), self._known.get(name)
-            if before is not None and before[0] == due and before[1] == state:
-                found[name] = before
-            elif (watched := _watched(name, due, state)) is not None:
-                found[name] = due, state, watched
-        if found.keys() != self._known.keys():
-            self._order = sorted(found)
-        self._known = found
-        return [found[name][2] for name in self._order]
+        due_before, state_before = self._dues.get, self._states.get
+        changed = [name for name, due in dues.items() if due_before(name) != due]
+        changed += [name for name, state in states.items() if state_before(name) != state and name in dues]
+        changed += [name for name in self._states.keys() - states.keys() if name in dues]
+        read = {name: _watched(name, dues[name], states.get(name)) for name in changed}
+        if dues.keys() == self._dues.keys() and all(one and name in self._places for name, one in read.items()):
+            for name, one in read.items():
+                if one is not None:
+                    self._list[self._places[name]] = one
+        else:
+            known = {name: self._list[place] for name, place in self._places.items() if name in dues} | read
+            self._places = {name: place for place, name in enumerate(sorted(name for name, one in known.items() if one))}
+            self._list = [one for name in self._places if (one := known[name])]
+        self._dues, self._states = dues, states
+        return self._list.copy()
 
 
 def _watched(name: bytes, due: bytes, state: bytes | None) -> WatchedForum | None:

@@ -108,10 +108,10 @@ def look(
             pipe.hmget(lane_state_key(limits_key, lane), STATE_FIELDS)
             pipe.zcount(lane_busy_key(limits_key, lane), now * 1000, "+inf")
         for one in keys:
-            pipe.zmscore(one.lanes(), lanes)
+            pipe.zcard(one.lanes())
         found = pipe.execute()
-    states, scores = found[: 2 * len(lanes)], found[2 * len(lanes) :]
-    waiting = _waiting(client, lanes, keys, scores)
+    states, numbers = found[: 2 * len(lanes)], found[2 * len(lanes) :]
+    waiting = _waiting(client, lanes, [one for one, number in zip(keys, numbers, strict=True) if number])
     return [_view(lane, known[lane], states[2 * n : 2 * n + 2], waiting[lane], now) for n, lane in enumerate(lanes)]
 
 
@@ -124,28 +124,22 @@ class _Waiting:
     due: list[float] = field(default_factory=list)  # when one may be leased (ms)
 
 
-def _waiting(
-    client: redis.Redis, lanes: list[str], keys: list[CrawlKeys], scores: list[list[float | None]]
-) -> defaultdict[str, _Waiting]:
-    """What waits in each lane. A lane that has nothing is not among a crawl's lanes, so only the others are looked at: most lanes
-    are of one crawl.
-    """
+def _waiting(client: redis.Redis, lanes: list[str], keys: list[CrawlKeys]) -> defaultdict[str, _Waiting]:
+    """What waits in each lane, of crawls that have lanes: most have none, and are not asked."""
     found: defaultdict[str, _Waiting] = defaultdict(_Waiting)
-    full: list[tuple[CrawlKeys, list[str]]] = []
-    for one, of_crawl in zip(keys, scores, strict=True):
-        due = [(lane, score) for lane, score in zip(lanes, of_crawl, strict=True) if score is not None]
-        for lane, score in due:
-            found[lane].due.append(score)
-        if due:
-            full.append((one, [lane for lane, _ in due]))
-    look = script("lane_sizes")
-    calls = [look.operands({"lanes": [one.lane(lane) for lane in names]}, {}) for one, names in full]
-    for (_, names), told in zip(full, look.each(client, calls), strict=True):
+    sizes = script("lane_sizes")
+    calls = [
+        sizes.operands({"lanes": one.lanes(), "of_lanes": [one.lane(lane) for lane in lanes]}, {"names": lanes}) for one in keys
+    ]
+    for told in sizes.each(client, calls) if calls else ():
         if isinstance(told, redis.ResponseError):
             raise told
-        for lane, size, oldest_ms in zip(names, told[::2], told[1::2], strict=True):
-            found[lane].size += size
-            found[lane].oldest += [oldest_ms] if oldest_ms else []
+        for lane, due, size, oldest_ms in zip(lanes, told[::3], told[1::3], told[2::3], strict=True):
+            if due:
+                of_lane = found[lane]
+                of_lane.due.append(float(due))
+                of_lane.size += size
+                of_lane.oldest += [oldest_ms] if oldest_ms else []
     return found
 
 

@@ -7,7 +7,7 @@ host, and the host's parent domains. Limits hold for all crawls of a namespace.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import msgspec
@@ -155,11 +155,16 @@ def read(client: redis.Redis, key: str) -> dict[str, LaneLimits]:
         lane = name.decode("utf-8", "backslashreplace")
         if lane == VERSION:
             continue
-        try:
-            found[lane] = decoded(raw, LaneLimits)
-        except ValueError:
-            found[lane] = LaneLimits()
+        found[lane] = _limits_of(raw)
     return found
+
+
+@lru_cache(maxsize=4096)  # they seldom change, and who looks does so again and again
+def _limits_of(raw: bytes) -> LaneLimits:
+    try:
+        return decoded(raw, LaneLimits)
+    except ValueError:
+        return LaneLimits()
 
 
 class LaneState(NamedTuple):

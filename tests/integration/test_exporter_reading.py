@@ -204,6 +204,11 @@ def test_a_later_look_has_every_board_that_was_scanned_added_or_removed_since(re
         ("demo/f0", 9.0, 0),
         ("demo/f1", 2.0, 7),
     ]
+    states.write({"demo/f1": ForumState(scanned_at=11.0)})
+    redis_client.hdel(ForumCrawlKeys(LIST).forum_states(), "demo/f0")
+    again = source.look().sites.boards
+    assert [(one.name, one.state.scanned_at) for one in again] == [("demo/a", None), ("demo/f0", None), ("demo/f1", 11.0)]
+    assert again[0].watched is boards[0].watched, "what has not changed is not read again"
 
 
 def test_it_reads_the_crawls_of_a_server_that_was_restarted_and_has_lost_its_scripts(

@@ -66,7 +66,7 @@ def test_the_oldest_of_a_lane_counts_for_the_lane_and_for_its_crawl(redis_client
     assert oldest_ms(redis_client) == now - 300_000
 
 
-def test_numbers_grow_also_where_the_clock_was_ahead_before_and_an_older_trawl_s_are_no_times(redis_client: redis.Redis) -> None:
+def test_numbers_grow_also_where_the_clock_was_ahead_before_and_an_older_trawl_s_tell_no_time(redis_client: redis.Redis) -> None:
     ahead = (now_ms(redis_client) + 3_600_000) * 1000
     redis_client.hset(KEYS.counters(), mapping={"layout": "1", "order": ahead})
     redis_client.zadd(KEYS.ready(), {struct.pack(">QB", 7, 0) + b"of an older Trawl": 0})

@@ -1,16 +1,25 @@
--- How many requests wait in lanes, and since when the oldest of each does.
+-- How many requests wait in lanes, since when the oldest of each does, and from when on one may be leased.
 --
--- KEYS[1] lanes  (any number)  READY requests of lanes (zset), of one crawl
--- Returns: for each lane its size and the time in ms (Redis) since which its oldest request waits, 0 where that is not known
+-- KEYS[1] lanes     (zset)  lanes that hold a request -> time (Redis, ms) from which one may be leased
+-- KEYS[2] of_lanes  (any number)  READY requests of lanes (zset)
+-- ARGV[1] names     (any number)  the names of these lanes
+-- Returns: for each lane '' where it holds nothing, else the time as text; its size; the time in ms since which its oldest request waits, 0 where that is not
+--          known
 -- Retry: safe; it only reads
-local lanes = 1
+local lanes = KEYS[1]
+local of_lanes, names = 2, 1
 
 -- include: ages
 
 local time, told = redis.call('TIME'), {}
 local now_us = time[1] * 1e6 + time[2]
-for at = lanes, #KEYS do
-  told[#told + 1] = redis.call('ZCARD', KEYS[at])
-  told[#told + 1] = math.floor((oldest_us(KEYS[at], now_us) or 0) / 1000)
+for place = names, #ARGV do
+  local due, key = redis.call('ZSCORE', lanes, ARGV[place]), KEYS[of_lanes + place - names]
+  local n = #told
+  told[n + 1], told[n + 2], told[n + 3] = due or '', 0, 0
+  if due then
+    told[n + 2] = redis.call('ZCARD', key)
+    told[n + 3] = math.floor((oldest_us(key, now_us) or 0) / 1000)
+  end
 end
 return told

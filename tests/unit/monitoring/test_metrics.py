@@ -160,6 +160,20 @@ def test_the_text_is_that_of_the_library() -> None:
         assert text_of(view) == theirs
 
 
+def test_boards_that_were_scanned_added_or_removed_since_the_last_scrape_are_told_as_they_are_now() -> None:
+    def many(*watched: WatchedForum) -> Overview:
+        return Overview(now=NOW, sites=SitesView(boards=tuple(BoardView(watched=one, now=NOW) for one in watched)))
+
+    first = [WatchedForum(site="demo", forum=f"f{n:03}", state=ForumState(), due_at=NOW + n) for n in range(100)]
+    scanned = [
+        *first[:41],
+        WatchedForum(site="demo", forum="f041", state=ForumState(scanned_at=NOW), due_at=NOW + 9),
+        *first[42:],
+    ]
+    for boards in (first, scanned, scanned, scanned[:60], [*first[:5], *scanned[6:]], [], first):
+        assert text_of(many(*boards)).decode() == _text(many(*boards))
+
+
 def _text(reading: Overview) -> str:
     registry = CollectorRegistry()
     registry.register(FleetCollector(lambda: reading))
