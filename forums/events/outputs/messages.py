@@ -21,7 +21,11 @@ _BETWEEN = "\n\n"
 
 def send(name: str, options: NotifyOptions, title: str, body: str) -> None:
     """Send one message. Raises NotTaken where the service does not take it, ConfigError where it never can."""
-    service = service_of(name, options)
+    _send(service_of(name, options), title, body)
+
+
+def _send(service: Any, title: str, body: str) -> None:
+    """The same with an address that was made before."""
     try:
         taken = service.notify(title=in_one_line(title), body=printable(body), body_format="text")
     except Exception as error:
@@ -53,7 +57,8 @@ class NotifyOutput:
         """Send a message about the first of them."""
         digest = self._options.digest_minutes > 0
         chosen = events[: 1 if single else _IN_ONE_DIGEST if digest else _IN_ONE_MESSAGE]
-        room = service_of(self._name, self._options)[0].body_maxlen - len(_title(chosen))  # some services put it into the body
+        service = service_of(self._name, self._options)
+        room = service[0].body_maxlen - len(_title(chosen))  # some services put it into the body
         parts: list[str] = []
         for event in chosen:
             part = _lines(event, excerpt=not digest)
@@ -62,7 +67,7 @@ class NotifyOutput:
                 break
             parts.append(part)
         chosen = chosen[: len(parts)]
-        send(self._name, self._options, _title(chosen), _BETWEEN.join(parts))
+        _send(service, _title(chosen), _BETWEEN.join(parts))
         return Taken(number=len(chosen))
 
 
