@@ -27,6 +27,9 @@ from redis_components.keys import CrawlKeys
 from .model import Overview
 from .reader import OverviewReader
 from .thread_address import board_at, thread_at
+from .why_place import instant, said_of_entry
+from .why_refused import lane_of, refused_by_robots, slowed_by_limits
+from .why_trail import earlier_texts, first_shown, place_in_list
 
 MOST_ROWS = 5  # of comments that are shown
 
@@ -76,7 +79,7 @@ class Why:
 
 
 _LIST = "it is a page of a board's list: scans read it, and store the threads that it shows, not the page"
-_UNKNOWN = frozenset({"never seen", "no site", "held", "board", "seeding", "wrong file"})
+_UNKNOWN = frozenset({"never seen", "no site", "refused", "limits", "held", "board", "seeding", "wrong file"})
 _FIRST = (Place.LEASED, Place.READY, Place.LATER, Place.PARKED, Place.WAITING, Place.DEAD)
 
 
@@ -100,11 +103,15 @@ def why(client: redis.Redis, database: Database | None, url: str) -> Why:
     if found.site is None:
         _no_site(client, found, sites, list(wrong))
     else:
+        _limited(client, found)
         _seeding(OverviewReader(client).read_sites(found.site), found)
     if found.board is not None and found.thread is None:
         found.findings.insert(0, Finding(state="list", said=_LIST))
     elif not found.is_known:
-        found.findings.insert(0, Finding(state="never seen", said=_never(found)))
+        found.findings.insert(0, Finding(state="never seen", said=_never(database, found)))
+    for site in (one for one in mine if one.name == found.site):
+        if said := refused_by_robots(client, CrawlRecords(client).keys_of(FORUM_DETAIL), site, url):
+            found.findings.insert(0, Finding(state="refused", said=said))
     return found
 
 
@@ -144,7 +151,7 @@ def _entries(client: redis.Redis, found: Why) -> None:
         found.cut += search.cut
     now = _now(client)
     for name, entry in sorted(entries, key=lambda one: _FIRST.index(one[1].place)):
-        found.add(entry.place.value, _said(name, entry, now, client, records.keys_of(name)))
+        found.add(entry.place.value, said_of_entry(name, entry, now, client, records.keys_of(name)))
 
 
 def _fits(found: Why, fields: dict[str, Any]) -> bool:
@@ -163,27 +170,6 @@ def _fits(found: Why, fields: dict[str, Any]) -> bool:
 def _now(client: redis.Redis) -> float:
     seconds, micros = client.time()
     return float(seconds) + float(micros) / 1e6
-
-
-def _said(service: str, entry: Entry, now: float, client: redis.Redis, keys: CrawlKeys) -> str:
-    what = f"a start task ({entry.fields.get('mode') or 'url'})" if entry.is_task else f"the request for {entry.url}"
-    tried = f"; {entry.attempts} crawlers died with it" if entry.attempts else ""
-    if entry.place is Place.READY:
-        return f"{service}: {what} is ready, {entry.before or 0:,} come first{tried}"
-    if entry.place is Place.LATER:
-        return f"{service}: {what} waits for its time, {_span((entry.at_s or now) - now)} from now{tried}"
-    if entry.place is Place.LEASED:
-        expires = client.zscore(keys.owners(), entry.owner)
-        heard = (
-            "" if expires is None else f", whose leases are taken back in {_span(float(str(expires)) / 1000 - now)} if it is dead"
-        )
-        return f"{service}: {what} is leased by {entry.owner}{heard}{tried}"
-    if entry.place is Place.PARKED:
-        return f"{service}: {what} is set aside while its site is held{tried}"
-    if entry.place is Place.WAITING:
-        place = "" if entry.before is None else f", {entry.before:,} come first"
-        return f"{service}: {what} waits in {entry.key}{place}"
-    return f"{service}: {what} was given up {_span(now - (entry.at_s or now))} ago: {entry.reason} (trawl dead replay)"
 
 
 def _record(client: redis.Redis, found: Why) -> None:
@@ -216,6 +202,11 @@ def _rows(database: Database | None, found: Why) -> None:
     found.rows = _stored(database, found.site, "post", posts, posts.c.title, wanted)
     of_page = comments.c.url == found.url
     found.rows += _stored(database, found.site, "comment", comments, comments.c.body, of_page)
+    if found.thread is not None and (said := first_shown(database, found.site, found.thread)):
+        found.add("seeded", said)
+    ids = {kind: [one.id for one in found.rows if one.row == kind] for kind in ("post", "comment")}
+    for said in earlier_texts(database, found.site, {kind: names for kind, names in ids.items() if names}):
+        found.add("history", said)
     query = select(func.count()).select_from(comments).where(comments.c.site == found.site, of_page)
     for row in _first(database, query):
         found.more_rows = max(0, int(row[0]) - MOST_ROWS)
@@ -225,7 +216,8 @@ def _rows(database: Database | None, found: Why) -> None:
             how = "whole" if row.whole else "not whole"
             why_not = f" ({row.reason})" if row.reason else ""
             found.add(
-                "checked", f"last reading ({row.mode}) ended {_at(row.finished_at)}: {row.comments:,} comments, {how}{why_not}"
+                "checked",
+                f"last reading ({row.mode}) ended {instant(row.finished_at)}: {row.comments:,} comments, {how}{why_not}",
             )
 
 
@@ -280,39 +272,34 @@ def _seeding(view: Overview, found: Why) -> None:
     """The site's state, and the scans that show its boards."""
     breaker = view.sites.breakers.get(found.site or "")
     if breaker is not None:
-        found.add("held", f"site {found.site} is not crawled since {_at(breaker.since)}: {breaker.reason}")
+        found.add("held", f"site {found.site} is not crawled since {instant(breaker.since)}: {breaker.reason}")
     boards = [one for one in view.sites.boards if found.board in (None, one.watched.forum)]
     if not boards:
         found.add(
             "seeding", f"no board of site {found.site} was scanned or seeded yet: trawl seed, trawl forums --site {found.site}"
         )
     for one in sorted(boards, key=lambda one: one.watched.due_at)[:MOST_ROWS]:
-        scanned = "never scanned" if one.state.scanned_at is None else f"last scanned {_at(one.state.scanned_at)}"
+        scanned = "never scanned" if one.state.scanned_at is None else f"last scanned {instant(one.state.scanned_at)}"
         reason = f": {one.why}" if one.why else ""
-        found.add("board", f"board {one.name} is {one.word}, {scanned}, due {_at(one.watched.due_at)}{reason}")
+        found.add("board", f"board {one.name} is {one.word}, {scanned}, due {instant(one.watched.waits_from)}{reason}")
     if len(boards) > MOST_ROWS:
         found.add("board", f"and {len(boards) - MOST_ROWS:,} more boards: trawl forums --site {found.site}")
 
 
-def _never(found: Why) -> str:
+def _limited(client: redis.Redis, found: Why) -> None:
+    """What the limits of its site do to its requests."""
+    lane = lane_of(client, CrawlRecords(client).keys_of(FORUM_DETAIL), found.site or "", _now(client))
+    for said in slowed_by_limits(lane) if lane else ():
+        found.add("limits", said)
+
+
+def _never(database: Database | None, found: Why) -> str:
     if found.site is None:
         return "nothing in Redis or in the database holds this URL, and no site file names its place"
     thread = f"thread {found.thread}" if found.thread else "this URL"
     where = f"board {found.board}" if found.board else "its board (below)"
+    place = place_in_list(database, found.site, found.thread) if database and found.thread else ""
     return (
         f"nothing in Redis or in the database holds {thread}: no scan has shown it. A scan of {where} should; it may stand deeper"
-        f" than scans go (trawl backfill), or the board may not be listed"
+        f" than scans go (trawl backfill), or the board may not be listed{f'. {place[0].upper()}{place[1:]}' if place else ''}"
     )
-
-
-def _at(moment: datetime | float) -> str:
-    found = moment if isinstance(moment, datetime) else datetime.fromtimestamp(moment, UTC)
-    return found.strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def _span(seconds: float) -> str:
-    size, unit = next(
-        ((size, unit) for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")) if seconds < limit),
-        (86_400, "d"),
-    )
-    return f"{max(0.0, seconds) / size:.0f} {unit}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -49,6 +50,7 @@ class Entry:
     key: str
     before: int | None = None  # entries of that key that come first
     attempts: int = 0  # of a request: how often a crawler died with it
+    stored_at: float | None = None  # of a request: when it was stored first (epoch s), where its order says it
     owner: str = ""  # who leased it
     at_s: float | None = None  # LATER: not before; DEAD: since; epoch s of Redis
     reason: str = ""  # why it is dead
@@ -162,7 +164,8 @@ class _Looker:
             return None
         if not self._fits(fields):
             return None
-        return Entry(place=place, fields=fields, is_task=False, key=key, attempts=struct.unpack_from("B", member, 8)[0])
+        number, attempts = struct.unpack_from(">QB", member)
+        return Entry(place=place, fields=fields, is_task=False, key=key, attempts=attempts, stored_at=_stored_at(number))
 
     def _task(self, place: Place, data: bytes, key: str) -> Entry | None:
         if not self._may_fit(data):
@@ -237,6 +240,13 @@ class _Looker:
             return []
         found = [name for name, _ in zip(self._client.hscan_iter(key, count=_STEP), range(_MOST_KEYS), strict=False)]
         return [name.decode("utf-8", "replace") for name, _ in cast("list[tuple[bytes, bytes]]", found)]
+
+
+def _stored_at(number: int) -> float | None:
+    """As `lib/ages.lua` has it: order numbers are microseconds, counted down where the last comes first; others tell no time."""
+    now_us = time.time() * 1e6 + 60e6  # the clock of Redis may be ahead
+    at_us = number if number <= now_us else 2**52 - number
+    return at_us / 1e6 if 1e15 <= at_us <= now_us else None
 
 
 def _text_of(value: bytes) -> bytes:

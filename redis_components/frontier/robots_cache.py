@@ -125,6 +125,13 @@ class RobotsCache:
         self._client.hdel(self._keys.robots_file(origin), "claim", "claim_until")
 
 
+def stored_file(client: redis.Redis, keys: CrawlKeys, origin: str) -> RobotsFile | None:
+    """The file of `origin` as it is kept, for who only looks; None where none is. Raises `redis.RedisError`."""
+    names = ["kind", "version", "body", "etag", "modified", "rate"]
+    fields: list[bytes | None] = client.hmget(keys.robots_file(origin), names)  # type: ignore[assignment]  # decode_responses is not set
+    return _file(*(one or b"" for one in fields)) if fields[0] else None
+
+
 def _file(kind: bytes, _: bytes, body: bytes, etag: bytes, modified: bytes, rate: bytes) -> RobotsFile | None:
     """None for a record that is not one of our own: whoever can write to Redis may write anything."""
     try:

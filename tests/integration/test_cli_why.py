@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from forums.state.thread_records import ThreadRecord, keep
 from forums.storage import Database, parse
 from redis_components.codec.requests import RequestCodec
 from redis_components.fleet.crawl_records import CrawlRecord, CrawlRecords
+from redis_components.frontier.limits import LaneLimits, change
+from redis_components.frontier.robots_cache import FileKind, RobotsCache, RobotsFile
 from redis_components.keys import CrawlKeys
-from tests.support.items import at, check, comment, post, wire
+from tests.support.items import at, check, comment, post, scan, wire
 from tests.support.trawl_command import Trawl, commands, one_line
 
 BASE = "http://127.0.0.1:1"
@@ -98,8 +101,9 @@ def test_where_its_request_is(trawl: Trawl, redis_client: redis.Redis) -> None:
 def test_what_was_stored_of_it(trawl: Trawl, redis_client: redis.Redis) -> None:
     named: dict[str, Any] = {"site": "example"}
     with Database.from_url() as database:
-        first = [post(id="7", url=f"{BASE}/post/7", fetched_at=at(1), **named)]
-        later = [post(id="7", url=f"{BASE}/post/7", body="edited", fetched_at=at(2), **named)]
+        shown = scan("news", started_at=at(0), finished_at=at(0.5), pages=2, **named)
+        first = [shown, post(id="7", forum_id="news", url=f"{BASE}/post/7", body="as it was", fetched_at=at(1), **named)]
+        later = [post(id="7", forum_id="news", url=f"{BASE}/post/7", body="edited", fetched_at=at(2), **named)]
         reply = comment(id="c1", post_id="7", url=f"{BASE}/comment/7/1", fetched_at=at(2), **named)
         report = check(id="7", post_id="7", started_at=at(3), finished_at=at(4), **named)
         for items in (first, [*later, reply], [report]):
@@ -110,7 +114,49 @@ def test_what_was_stored_of_it(trawl: Trawl, redis_client: redis.Redis) -> None:
     assert "done: thread example/7 was read last" in said.out
     assert "stored: post 7, version 2" in said.out
     assert "1 earlier texts" in said.out
+    assert f"the last scan of board example/news before that (scan, 2 pages) began {at(0).replace('T', ' ')}" in said.out
+    assert "history: post 7 had another text from" in said.out
+    assert ": as it was" in said.out
     assert "stored: comment c1" in trawl("why", f"{BASE}/comment/7/1").out
+
+
+def test_when_its_turn_comes_in_a_lane_with_limits(trawl: Trawl, redis_client: redis.Redis) -> None:
+    change(redis_client, DETAILS.all_limits(), "example", LaneLimits(rate=0.5))
+    redis_client.zadd(DETAILS.lanes(), {"example": 0})
+    order = struct.pack(">Q", 1_767_225_600_000_000)
+    redis_client.zadd(
+        DETAILS.lane("example"),
+        {member(f"{BASE}/post/1"): -1, order + member(f"{BASE}/post/7", site="example")[8:]: 0},
+    )
+    said = trawl("why", f"{BASE}/post/7").out
+    assert "is ready, stored 2026-01-01 00:00:00Z, in lane example (limited at 0.5 a second), 1 come first" in said
+    assert "its turn comes in about 2 s; 2 crawlers died with it" in said
+    assert "limits: lane example is limited at 0.5 requests a second; 2 requests wait in it" in said
+
+
+def test_what_robots_txt_forbids_is_said_first(trawl: Trawl, redis_client: redis.Redis) -> None:
+    rules = RobotsFile(FileKind.RULES, b"User-agent: *\nDisallow: /post/")
+    RobotsCache(redis_client, DETAILS, "test").store(BASE, rules, "")
+    said = trawl("why", f"{BASE}/post/7")
+    assert said.code == 1
+    assert said.out.splitlines()[1] == f"  refused: {BASE}/robots.txt forbids it to trawl: it is not fetched"
+    assert "forbids" not in trawl("why", f"{BASE}/list/news/1").out
+
+
+def test_on_which_page_a_thread_that_was_never_seen_should_stand(trawl: Trawl) -> None:
+    named: dict[str, Any] = {"site": "example", "forum_id": "news"}
+    times = [at(minutes) for minutes in range(60)]
+    with Database.from_url() as database:
+        rows = [
+            post(id=f"{n}", url=f"{BASE}/post/{n}", last_reply_at=times[n], fetched_at=times[n], **named) for n in range(10, 60)
+        ]
+        reading = scan("news", site="example", started_at=at(60), finished_at=at(61), pages=1, threads=20)
+        assert database.write([parse(wire(item)) for item in (*rows, reading)]) == []
+    assert (
+        "Thread 10, with a number near it, stands on about page 3 of the list of board example/news"
+        in trawl("why", f"{BASE}/post/7").out
+    )
+    assert "No thread with a number near it is known; the newest one is 59" in trawl("why", f"{BASE}/post/70000").out
 
 
 def test_what_no_site_file_names_is_refused_and_services_of_others_are_asked(trawl: Trawl, redis_client: redis.Redis) -> None:
