@@ -10,9 +10,10 @@ from forums.overview.samples import History
 from redis_components.fleet.rolls import RollState
 
 from .pages.history import fleet_charts, lately
-from .pages.rendering import rendered
+from .pages.rendering import median, rendered
 
 BOARDS_SHOWN = 12
+SITES_SHOWN = 5  # whose freshness is said
 NOTHING = History()
 
 
@@ -38,6 +39,7 @@ def page(view: Overview, source: str, role: str = "read", history: History = NOT
         boards_title=f"The {BOARDS_SHOWN} stalest of {len(boards):,} boards"
         if len(boards) > BOARDS_SHOWN
         else "Boards, the stalest first",
+        freshness=_freshness(view.sites),
         crew=lambda one: crew(view, one),
     )
 
@@ -53,6 +55,13 @@ def crew(view: Overview, one: ServiceView) -> tuple[str, str]:
     if one.state:
         return f"{text}, {one.state}", "wait"
     return text, "good" if one.alive >= view.wanted(one) else "bad" if one.alive == 0 else "wait"
+
+
+def _freshness(sites: SitesView) -> str:
+    """How long after their publication the posts of some sites are stored; /sites has all."""
+    said = [f"{name} {median(one)}" for name, one in sorted(sites.delays.items()) if median(one)]
+    more = f" and {len(said) - SITES_SHOWN:,} sites more" if len(said) > SITES_SHOWN else ""
+    return f"published to stored: {', '.join(said[:SITES_SHOWN])}{more}" if said else ""
 
 
 def _wrong_files(sites: SitesView) -> dict[str, str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import redis
@@ -16,7 +16,7 @@ from forums.storage.engine import sqlite_file
 from forums.storage.event_log import Position
 from forums.storage.event_reader import Event, EventLog
 from forums.storage.runs import Wanted
-from forums.storage.tables import gaps, posts, scans
+from forums.storage.tables import forums, gaps, posts, scans
 from forums.writer.run_history import latest
 from redis_components.crawl_admin.dead_letters import DeadEntry, newest
 from redis_components.errors import TrawlError
@@ -56,7 +56,8 @@ class Stored:
     posts: tuple[Any, ...] = ()  # the latest that were seen first
     gaps: tuple[Any, ...] = ()  # open ones first
     scans: tuple[Any, ...] = ()  # the latest
-    threads: int = 0
+    threads: Mapping[str, int] = field(default_factory=dict)  # stored, by board
+    claimed: Mapping[str, int] = field(default_factory=dict)  # by the site's own count, by board
 
 
 def of_site(database: Database, site: str) -> Stored:
@@ -64,13 +65,15 @@ def of_site(database: Database, site: str) -> Stored:
     latest_posts = select(posts).where(posts.c.site == site).order_by(posts.c.first_seen_at.desc(), posts.c.id).limit(POSTS_SHOWN)
     open_first = select(gaps).where(gaps.c.site == site).order_by(gaps.c.closed_at.is_not(None), gaps.c.opened_at.desc())
     last_scans = select(scans).where(scans.c.site == site).order_by(scans.c.started_at.desc()).limit(POSTS_SHOWN)
-    number = select(func.count()).select_from(posts).where(posts.c.site == site)
+    number = select(posts.c.forum_id, func.count()).where(posts.c.site == site)
+    claimed = select(forums.c.id, forums.c.threads).where(forums.c.site == site, forums.c.threads.is_not(None))
     with database.translated(), database.engine.connect() as connection:
         return Stored(
             posts=tuple(connection.execute(latest_posts)),
             gaps=tuple(connection.execute(open_first.limit(POSTS_SHOWN))),
             scans=tuple(connection.execute(last_scans)),
-            threads=connection.execute(number).scalar() or 0,
+            threads=dict(connection.execute(number.group_by(posts.c.forum_id)).all()),
+            claimed={forum: threads for forum, threads in connection.execute(claimed) if threads is not None},
         )
 
 

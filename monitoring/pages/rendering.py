@@ -12,6 +12,7 @@ from markupsafe import Markup
 from forums.overview import BoardView
 from forums.overview.boards import BAD_STATES, BoardState
 from forums.overview.model import GONE, shown_state
+from forums.state.publication_delays import BOUNDS_S, DelayHistogram
 from forums.state.site_breakers import drift_sentence
 from redis_components.fleet.nodes import NodeRecord
 from redis_components.fleet.registry import CrawlerRecord, CrawlerState
@@ -99,6 +100,19 @@ def _changes(one: BoardView) -> str:
     state = one.state
     an_hour = 3600 * state.events / state.exposure if state.exposure > 0 else 0.0
     return f"about {an_hour:,.0f} changes an hour" if an_hour >= 1 else "little changes"
+
+
+def median(one: DelayHistogram | None) -> str:
+    """`half within 60 s` of publication; "" where nothing was counted."""
+    total = sum(one.counts) if one else 0
+    if not one or not total:
+        return ""
+    reached = 0
+    for bound, number in zip(BOUNDS_S, one.counts, strict=False):
+        reached += number
+        if reached * 2 >= total:
+            return f"half within {span(bound)}"
+    return f"half take over {span(BOUNDS_S[-1])}"
 
 
 def _count(value: object) -> str:

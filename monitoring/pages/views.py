@@ -11,7 +11,6 @@ import redis
 
 from forums.overview import Overview
 from forums.overview.samples import History
-from forums.state.publication_delays import BOUNDS_S, DelayHistogram
 from forums.state.site_breakers import Breakers
 from forums.storage import Database
 from forums.storage.event_reader import Event
@@ -22,7 +21,7 @@ from redis_components.fleet.registry import CrawlerRecord
 
 from . import data
 from .history import crawler_charts, fleet_charts, site_charts
-from .rendering import rendered, span
+from .rendering import median, rendered
 from .schedule import schedule_rows
 
 SITES_CHARTED = 50
@@ -64,7 +63,7 @@ def sites(reading: Reading) -> str:
     found = reading.view.sites
     names = sorted({*found.names, *found.breakers, *found.wrong_files})
     boards = {name: [one for one in found.boards if one.watched.site == name] for name in names}
-    return reading.html("sites.html", "Sites", sites=found, names=names, boards=boards, median=_median)
+    return reading.html("sites.html", "Sites", sites=found, names=names, boards=boards, median=median)
 
 
 def site(reading: Reading, name: str) -> str:
@@ -85,7 +84,7 @@ def site(reading: Reading, name: str) -> str:
         held=[one for one in reading.view.held if one.site == name],
         stored=stored,
         trouble=trouble,
-        median=_median,
+        median=median,
         day=site_charts(reading.history(), name, reading.view.now),
     )
 
@@ -179,16 +178,3 @@ def _log(one: CrawlerRecord) -> list[str] | None:
     if (lines := data.log_of(one.spider, one.number)) is not None:
         return [line.text[: data.LINE_CHARACTERS] for line in lines]
     return one.log.split("\n") if one.log else None
-
-
-def _median(one: DelayHistogram | None) -> str:
-    """`half within 60 s` of publication; "" where nothing was counted."""
-    total = sum(one.counts) if one else 0
-    if not one or not total:
-        return ""
-    reached = 0
-    for bound, number in zip(BOUNDS_S, one.counts, strict=False):
-        reached += number
-        if reached * 2 >= total:
-            return f"half within {span(bound)}"
-    return f"half take over {span(BOUNDS_S[-1])}"

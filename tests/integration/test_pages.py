@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,11 +13,13 @@ import pytest
 import redis
 
 from forums.overview import Overview
+from forums.storage import Database, parse
 from monitoring.pages import views
 from monitoring.pages.routes import SharedPages
 from monitoring.pages.views import NotThere, Reading
 from redis_components.fleet.nodes import NodeRecord
 from redis_components.keys import CrawlKeys
+from tests.support.items import at, forum, post, wire
 from tests.unit.monitoring.test_metrics import CRAWL, CRAWLER, NOW, VIEW, viewed
 
 EVIL = "<script>alert('x')</script>\x1b[2J\u202e\""
@@ -61,6 +64,14 @@ def test_a_site_says_which_page_opened_its_breaker_and_what_stood_there(redis_cl
     assert "does not exist yet" in shown.text, "without a database the rest is there"
     with pytest.raises(NotThere, match="no site 'demo2' is watched"):
         views.site(reading(redis_client), "demo2")
+
+
+def test_a_site_says_how_much_of_each_board_is_stored(redis_client: redis.Redis) -> None:
+    with Database.from_url() as database:
+        items = (post("p1", fetched_at=at(1)), post("p2", fetched_at=at(1)), forum("f1", threads=60))
+        assert database.write([parse(wire(one)) for one in items]) == []
+    shown = " ".join(_Text(views.site(reading(redis_client), "demo")).text.split())
+    assert re.search(r" f1 .* 2 60 2 scans failed", shown), shown
 
 
 def test_a_crawler_shows_the_end_of_its_log_and_a_foreign_one_where_it_is(redis_client: redis.Redis, tmp_path: Path) -> None:
