@@ -123,8 +123,9 @@ def test_a_worker_of_threads_crawls_several_at_once_on_one_reactor_and_ctrl_c_ca
 
 def run(script: str, tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """A Python script in the toy project, without Redis."""
-    return subprocess.run(
+    return warm_start.run(
         [sys.executable, "-c", script],
+        family="celery",
         cwd=ROOT,
         env={**toy_environment("redis://127.0.0.1:1", tmp_path), "TRAWL_SITES_DIR": str(tmp_path), **environment},
         capture_output=True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from redis_components.fleet.registry import Registry
 from redis_components.fleet.schedules import Schedules, StoredEntry
 from tasks.base import is_told_elsewhere
 from tests.integration.test_cli_up import TRAWL, Up, environment
+from tests.support import warm_start
 from tests.support.contents import contents
 from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
@@ -37,7 +37,7 @@ def test_nonsense_is_refused_before_anything_starts(url: str, environment: dict[
         ([*TRAWL, "up", "--port-flower=0", "--port-exporter=0"], 2),
         ([sys.executable, "-m", "celery", "-A", "tasks", "beat"], 1),
     ):
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        done = warm_start.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, done.stdout) == (code, ""), done.stderr
         assert "TRAWL_DATABASE_URL: database" in done.stderr
         assert "use sqlite:///data/trawl.sqlite, postgresql+psycopg://" in done.stderr or "write mysql+pymysql" in done.stderr

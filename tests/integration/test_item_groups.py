@@ -19,6 +19,7 @@ import redis
 from redis_components.crawl_admin.item_group import tend
 from redis_components.fleet.services import ServiceRecord, Services
 from redis_components.keys import CrawlKeys
+from tests.support import warm_start
 from tests.support.processes import wait_until
 from tests.support.trawl_command import Trawl, commands, one_line
 
@@ -38,7 +39,7 @@ def trawl(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
 @contextmanager
 def process(*command: str, stdout: Path) -> Iterator[subprocess.Popen[bytes]]:
     with stdout.open("ab") as out:
-        running = subprocess.Popen([sys.executable, *command], env=dict(os.environ), stdout=out)
+        running = warm_start.Popen([sys.executable, *command], env=dict(os.environ), stdout=out)
     try:
         yield running
     finally:

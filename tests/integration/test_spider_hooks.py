@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -13,6 +12,7 @@ import redis
 
 from redis_components.crawl_admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
+from tests.support import warm_start
 from tests.support.crawl import ROOT, Crawl, crawl
 from tests.support.hook_spiders import SPIDERS
 
@@ -30,7 +30,7 @@ EXPECTED = {
 
 def crawled(run: Crawl, *names: str) -> str:
     """Crawl with all of these spiders in one process, to the end; its log."""
-    done = subprocess.run(
+    done = warm_start.run(
         [sys.executable, "-W", "error", "-m", "tests.support.hook_spiders", run.site, run.redis_url, *names],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},

@@ -59,6 +59,7 @@ def test_what_another_python_would_read_starts_anew(tmp_path: Path, monkeypatch:
         raise AssertionError("forked")
 
     monkeypatch.setattr(warm_start._families, "start", refuse)
+    (tmp_path / "redis").mkdir()
     for variable, value in (("PYTHONHASHSEED", "1"), ("PYTHONPATH", str(tmp_path)), ("PYTHONDEVMODE", "1")):
         *_, code = facts_by(warm_start.run, warm_start.ROOT, **{variable: value})
         assert code == 3, variable

@@ -25,7 +25,6 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 LENGTH = struct.Struct("!I")
 ROOM_FOR_ARGUMENTS, ROOM_FOR_VARIABLES = 4_000, 60_000
-PATHS = (None, os.environ.get("PYTHONPATH"), str(ROOT))  # of the session, and what changes nothing
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 SCRAPY = ("scrapy.cmdline", "scrapy.crawler", "scrapy.core.downloader.handlers.http11", "scrapy.downloadermiddlewares.robotstxt")
 FRONTIER = ("redis_components.scheduler", "redis_components.pipelines", "redis_components.spiders", "redis_components.stats")
@@ -44,6 +43,8 @@ FAMILIES = {  # what a process has imported from which these modules are started
     "cli.main": ("typer", "rich.console", "forums.overview.reader", *FLEET),
     "workers.crawler": (*SCRAPY, *FRONTIER, *FLEET),
     "monitoring.exporter": ("forums.overview.reader", *FLEET),
+    "tests.support.hook_spiders": (*SCRAPY, *FRONTIER),
+    "storage": ("forums.storage", "forums.writer.drain", "alembic.command", "redis_components.crawl_admin.item_stream"),
 }
 
 
@@ -113,6 +114,13 @@ def keepers() -> set[int]:
     return _families.pids()
 
 
+def _replaces_imports(paths: str) -> bool:
+    """Whether a folder of PYTHONPATH holds what a process of a family has imported from elsewhere, or looked for."""
+    names = {"opentelemetry", "redis"} | {module.partition(".")[0] for modules in FAMILIES.values() for module in modules}
+    folders = {Path(path) for path in filter(None, paths.split(os.pathsep))} - {ROOT}
+    return any((folder / name).exists() or (folder / f"{name}.py").exists() for folder in folders for name in names)
+
+
 def _forkable(command: object, environment: Mapping[str, str] | None, family: str) -> dict[str, object] | None:
     """What is to be run by a command that can be forked."""
     if (
@@ -128,7 +136,7 @@ def _forkable(command: object, environment: Mapping[str, str] | None, family: st
     ours, theirs = os.environ, os.environ if environment is None else environment
     of_python = {name for name in {*ours, *theirs} if name.startswith("PYTHON")} - {"PYTHONPATH", "PYTHONUNBUFFERED"}
     same = all(ours.get(name) == theirs.get(name) for name in of_python)
-    if not same or theirs.get("PYTHONPATH") not in PATHS:
+    if not same or _replaces_imports(theirs.get("PYTHONPATH", "")):
         return None
     return {
         "command": command,

@@ -18,6 +18,7 @@ from sqlalchemy import create_engine, inspect, make_url, text
 from forums.storage import Database, StorageError, comments, metadata, parse, posts, revisions
 from forums.storage.schema import VERSION
 from forums.storage.tables import trawl_schema
+from tests.support import warm_start
 from tests.support.items import START, at, comment, post, wire
 
 ROWS = [
@@ -125,7 +126,8 @@ def test_who_only_reads_does_not_upgrade(old_url: str) -> None:
 
 def test_several_processes_may_upgrade_at_once(old_url: str) -> None:
     program = "import sys; from forums.storage import Database; Database.from_url(sys.argv[1]).open().close()"
-    running = [subprocess.Popen([sys.executable, "-c", program, old_url], stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    command = [sys.executable, "-c", program, old_url]
+    running = [warm_start.Popen(command, family="storage", stderr=subprocess.PIPE, text=True) for _ in range(2)]
     assert [(process.communicate(timeout=60)[1], process.returncode) for process in running] == [("", 0)] * 2
     with Database.from_url(old_url) as database:
         assert differences(database) == []

@@ -8,7 +8,6 @@ import hmac
 import json
 import signal
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ from forums.storage import Database, parse
 from forums.storage.event_log import BEGINNING, Position
 from forums.storage.event_reader import EventLog
 from forums.storage.tables import event_outputs
+from tests.support import warm_start
 from tests.support.items import at, comment, wire
 from tests.support.processes import wait_until
 
@@ -266,7 +266,7 @@ def test_a_process_that_is_killed_after_the_commit_loses_and_repeats_nothing(
     database: Database, database_url: str, redis_client: redis.Redis, redis_url: str, tmp_path: Path, when: str
 ) -> None:
     text = outputs_of(tmp_path)
-    died = subprocess.run([sys.executable, "-c", DIES, database_url, redis_url, text, when], timeout=120, check=False)
+    died = warm_start.run([sys.executable, "-c", DIES, database_url, redis_url, text, when], family="storage", timeout=120)
     assert died.returncode == -signal.SIGKILL
     for output in rules_of(text).outputs:
         redis_client.delete(ForumFleetKeys().publishing(output))  # as when it has expired

@@ -13,6 +13,7 @@ from sqlalchemy import inspect, text
 from forums.storage import Database, StorageError, parse
 from forums.storage.schema import VERSION
 from forums.storage.tables import metadata, trawl_schema
+from tests.support import warm_start
 from tests.support.items import post, wire
 from tests.support.postgres_server import PostgresServer
 
@@ -57,7 +58,8 @@ def test_tables_of_another_program_are_refused_and_left_alone(database: Database
 def test_several_processes_may_open_an_empty_database_at_once(database_url: str) -> None:
     program = "import sys; from forums.storage import Database; Database.from_url(sys.argv[1]).open().close()"
     running = [
-        subprocess.Popen([sys.executable, "-c", program, database_url], stderr=subprocess.PIPE, text=True) for _ in range(5)
+        warm_start.Popen([sys.executable, "-c", program, database_url], family="storage", stderr=subprocess.PIPE, text=True)
+        for _ in range(5)
     ]
     ended = [(process.communicate(timeout=60)[1], process.returncode) for process in running]
     assert ended == [("", 0)] * 5

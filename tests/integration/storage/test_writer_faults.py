@@ -23,6 +23,7 @@ from forums.writer.drain import Outcome, drain
 from redis_components.crawl_admin.item_stream import ItemStream, Settled
 from redis_components.crawl_admin.refused_items import newest
 from redis_components.keys import CrawlKeys
+from tests.support import warm_start
 from tests.support.items import post, scan, wire
 from tests.support.postgres_server import PostgresServer
 from tests.support.processes import wait_until
@@ -88,7 +89,7 @@ def kill_after_settling(process: subprocess.Popen[bytes], client: redis.Redis) -
 
 
 def writer(how: str, redis_url: str, database_url: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", WRITER, how, redis_url, database_url])
+    return warm_start.Popen([sys.executable, "-c", WRITER, how, redis_url, database_url], family="storage")
 
 
 def test_killed_between_commit_and_settling_nothing_is_missing_or_doubled(
