@@ -66,6 +66,8 @@ def test_one_mark_decides_nothing(profile: str) -> None:
         "<pre>&lt;html id=&quot;XF&quot; data-xf-init&gt; &lt;div class=&quot;structItem p-body message&quot;&gt;</pre>",
         '<div class=post><a href="https://other.example/viewtopic.php?t=1">a</a> <a href="https://www.phpbb.com/">phpBB</a></div>',
         "<div class=post>meta name=generator content=vBulletin 4.2.5</div>",
+        "<div class=topic_content><p>mine</p></div><div class=reply_content><p>yours</p></div>",
+        '<table class=forumline><tr class=row1><td class=gensmall><a class=genmed href="/posts/list/1.page">another</a></table>',
         '<!-- wordpress --><div id="content" class="message post body"><a href="/topic/1">a</a><a href="/forum/2">b</a></div>',
         "",
     ],
