@@ -22,6 +22,7 @@ _NOBODY = re.compile(
     r"名無し(?:さん)?|익명",
     re.IGNORECASE,
 )
+_NUMBERED = re.compile(r"\s#\s?\d+$")
 _STANDING_OUT = frozenset({"b", "strong", "h2", "h3", "h4", "h5", "a", "dt", "th"})
 
 
@@ -115,9 +116,9 @@ def _score(paths: BlockPaths, place: Place) -> float:
 
 
 def _are_no_names(strings: list[str]) -> bool:
-    """Whether they say what was done (`answered`), or repeat the title of what they answer (`Re: Lamps`)."""
+    """Whether they say what was done (`answered`), number posts (`message #7`), or repeat a title (`Re: Lamps`)."""
     titles = sum(bool(REPLY_TITLE.match(text)) for text in strings)
-    return 2 * titles >= len(strings) or all(VERB.fullmatch(text) for text in strings)
+    return 2 * titles >= len(strings) or all(VERB.fullmatch(text) or _NUMBERED.search(text) for text in strings)
 
 
 def _is_mention(paths: BlockPaths, i: int) -> bool:
@@ -160,7 +161,8 @@ def _may_sign(paths: BlockPaths, i: int) -> bool:
     """Whether an element is a name before a date, and neither a title nor a label (`Joined: 2014`)."""
     text = paths.string(i)
     titled = paths.tree.tag[i] in _TITLES or _TITLE.search(paths.names(i))
-    return len(text) <= SHORT_NAME and not titled and not text.endswith((":", "：")) and _names_date(paths, i)
+    repeated = any(tag in _TITLES and paths.tree.string(j) == text for j, tag in enumerate(paths.tree.tag))
+    return len(text) <= SHORT_NAME and not titled and not repeated and not text.endswith((":", "：")) and _names_date(paths, i)
 
 
 def _names_date(paths: BlockPaths, i: int) -> bool:

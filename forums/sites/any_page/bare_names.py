@@ -36,6 +36,8 @@ def find_names(paths: BlockPaths, authors: dict[int, int]) -> dict[int, str]:
         found = _names_by(read, paths, authors, _FIRST_TEXTS)
         if len(found) >= least * paths.count and len(set(found.values())) >= min(2, len(found)):
             return found
+        if paths.count == 1:
+            break  # one post: nothing tells a name from a heading
     return {}
 
 

@@ -11,6 +11,7 @@ from . import class_words
 from .block_paths import BlockPaths
 from .checks import order
 from .post_calendar import Calendar
+from .post_dates import LONGEST, spotted
 
 _EDITED = re.compile(
     r"\bedit|bearbeitet|geändert|modifi|redigi|editad|изменен|редактир|отредакт|编辑|編輯|編集|수정|düzenle|muokattu|redigera|ændret|endret|ändrad|upraven|"
@@ -121,6 +122,8 @@ def _score(
 def _is_of(paths: BlockPaths, i: int, words: re.Pattern[str], by_class: bool) -> bool:
     """Whether what stands around a date says that it is of an edit, or of something else."""
     tree = paths.tree
+    if (line := _line_of(paths, i)) and _says_before(words, line):
+        return True
     up = i
     for _ in range(3):
         if up < 0 or tree.size(up) > _LONGEST or paths.has_date(up, i):  # words before another date are of that
@@ -129,6 +132,14 @@ def _is_of(paths: BlockPaths, i: int, words: re.Pattern[str], by_class: bool) ->
             return True
         up = tree.parent[up]
     return False
+
+
+def _line_of(paths: BlockPaths, i: int) -> str:
+    """Of an element with several lines the one that has its date."""
+    tree, precision = paths.tree, paths.marks.dates[i].precision
+    own = [k for k in range(tree.first_text[i], tree.last_text[i]) if tree.owner[k] == i and len(tree.texts[k]) <= LONGEST]
+    lines = (tree.texts[k] for k in own) if len(own) > 1 else ()
+    return next((line for line in lines if (date := spotted(line)) is not None and date.precision == precision), "")
 
 
 def _says_before(words: re.Pattern[str], text: str) -> bool:

@@ -44,6 +44,8 @@ def learn(tree: PageTree, calendar: Calendar, marks: Marks) -> Learned | None:
     if not read:
         return None
     best = _best(read)
+    if len(_only_links(tree, best)) == best.paths.count - 1:
+        return None  # one post, and a list of other threads
     if (fewer := _only_posts(best)) is not None:
         best = read_fields(tree, marks, fewer, calendar, words)
     best = _with_lead(tree, marks, best, calendar, words)

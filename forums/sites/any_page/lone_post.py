@@ -103,7 +103,8 @@ def _body(tree: PageTree) -> int | None:
         i = tree.owner[k]
         while tree.tag[i] in _IN_TEXT and tree.parent[i] >= 0:
             i = tree.parent[i]
-        held[i] += len(text)
+        linked = tree.link_chars[k + 1] > tree.link_chars[k]  # a list of other threads
+        held[i] += 0 if linked else len(text)
     best, most = max(held.items(), key=lambda one: one[1], default=(None, 0))
     return best if most >= least else None
 

@@ -40,6 +40,7 @@ _EXACT = {Reader.PROFILE: 0.4, Reader.SCHEMA_ORG: 0.5}  # of the best grade, tha
 _NEARLY_ALL = 0.9  # of the posts
 _ESCAPED = re.compile(r"<(p|div|blockquote|span|table|ul|ol)\b[^<>]*>.*</\1>", re.DOTALL | re.IGNORECASE)
 _FEW = 3  # posts
+_SHORT = 60  # characters of what stands around a post
 _UNLIKE = 0.4  # agreement of readers whose texts are not the same
 
 
@@ -74,7 +75,7 @@ def read_page(html: str, url: str, *, now: datetime | None = None, profiles: boo
         grades[Reader.LEARNED] = min(grades.get(Reader.LEARNED, 0.0), learned.quality)
     if (
         marks is not None
-        and all(_is_doubtful(found[reader]) for reader in grades)
+        and all(_is_doubtful(found[reader], reader) for reader in grades)
         and (alone := lone_post(tree, marks, calendar)) is not None
     ):
         found, grades = {Reader.LEARNED: (alone,)}, {Reader.LEARNED: _ALONE}
@@ -123,9 +124,13 @@ def _is_enough(found: dict[Reader, tuple[SeenPost, ...]], tree: PageTree, words:
     return has_all_posts(posts, tree, words)
 
 
-def _is_doubtful(posts: tuple[SeenPost, ...]) -> bool:
-    """Whether of a few posts no two have an author: a post and what stands around it."""
-    return len(posts) <= _FEW and sum(post.author is not None for post in posts) < 2
+def _is_doubtful(posts: tuple[SeenPost, ...], reader: Reader) -> bool:
+    """Whether a few posts may be one and what stands around it: no two have an author, or all the same one and one date."""
+    authors = [post.author for post in posts if post.author is not None]
+    if len(posts) > _FEW or len(authors) < 2:
+        return len(posts) <= _FEW
+    is_one = len(set(authors)) == 1 and len({post.published for post in posts if post.published is not None}) < 2
+    return reader is Reader.LEARNED and is_one and min(len(post.text) for post in posts) <= _SHORT
 
 
 def _scripts(root: Any) -> Iterable[str]:

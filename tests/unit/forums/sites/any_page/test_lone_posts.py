@@ -17,6 +17,10 @@ POSTS = {
     f'T10:15:00Z">in March</time><div class="postBody"><p>{WORDS}</p></div></div><div class="reply"><form></form></div>',
     "the date stands before the name": f'<div class="thread-view"><p class="info">Posted on 2026-03-04 10:15 by <b>ida</b></p>'
     f'<div class="thread-text">{WORDS}</div><a href="/thread/1/reply">Write</a></div>',
+    "the day of joining": '<table><tr><td><a href="/user/5">ida</a></td><td>2026-03-04, 10:15</td></tr><tr>'
+    f'<td>Newbie<br>Posts: 7<br>Joined: 11.02.2019</td><td class="post2">{WORDS}</td></tr></table><a href="/r">Reply</a>',
+    "the member once more": '<div class="post"><a href="/user/5">ida</a> <time datetime="2026-03-04T10:15:00Z">then</time>'
+    f'<div class="text">{WORDS}</div></div><div><a href="/user/5">ida</a><br>Member<br>Posts: 9</div><a href="/r">Reply</a>',
     "a bold name, no classes": f"<div><b>ida</b> <i>2026-03-04 10:15</i><div>{WORDS}</div><a href='/q'>Reply</a></div>",
 }
 
@@ -68,3 +72,13 @@ def test_rows_that_are_links_below_a_question_are_no_posts() -> None:
         f'<div class="a">{item("question", "ida", WORDS)}</div><div class="b">{item("answer", "walter", ANSWER)}</div>{similar}'
     )
     assert [(post.author, post.text) for post in page.posts] == [("ida", WORDS), ("walter", ANSWER)]
+
+
+def test_one_post_and_a_list_of_others_is_one_post() -> None:
+    similar = "".join(
+        f'<li class="t"><a href="/t/{n}">Lamp number {n} hums</a> <a class="user" href="/user/m{n}">m{n}</a> '
+        f"<time>2025-0{n}-03</time></li>"
+        for n in range(1, 6)
+    )
+    body = f"{POSTS['classes say what is what']}<ul>{similar}</ul>"
+    assert [(post.author, post.published, post.text) for post in seen(body).posts] == [("ida", AT, WORDS)]
