@@ -35,7 +35,7 @@ from tests.support.redis_server import RedisServer
 
 ROOT = Path(__file__).parents[2]
 KEYS = CrawlKeys.for_spider("forum_detail")
-TARGET_S = 2.0
+TARGET_S = 1.0
 LONGEST_S = 60.0
 """For how long a thread of B is waited for."""
 SITE = """\

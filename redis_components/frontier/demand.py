@@ -95,7 +95,12 @@ class Demand:
     def is_trying(self, batch: Batch) -> bool:
         """Whether, after `batch`, a request that was at work in several deaths is still here."""
         if self._suspects:
-            ended = (*batch.acks, *batch.releases, *(burial.id for burial in batch.burials), *(park.id for park in batch.parks))
+            ended = (
+                *batch.acks,
+                *batch.releases,
+                *(burial.id for burial in batch.burials),
+                *(park.id for park in batch.parks),
+            )
             self._suspects.difference_update(ended)
         return bool(self._suspects)
 
@@ -136,6 +141,8 @@ class Demand:
             return Haste.GATHERED if outbox else Haste.POLL
         if self._restraint.paused:
             return Haste.GATHERED if outbox or self._restraint.unpark else Haste.POLL
+        if self.last and self.last.unsorted:
+            return Haste.NOW  # a site whose tasks come last waits for nothing else
         ready = self._ready_for_us() if self.last else 1
         if self._config.order is QueueOrder.ADVISED:
             ready = min(ready, self._advised)

@@ -54,6 +54,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """A crash, by an append-only file or by replicas that take over; None: not asked, or Redis does not say."""
     forgotten: bytes = b""
     """Time of the last removal of single requests from the dupefilter, in ms; b"" if long ago."""
+    unsorted: bool = False
+    """Start tasks wait that have not been sorted by their turns."""
     parked: int = 0
     """Requests set aside for a site that is held."""
     parked_tasks: int = 0
@@ -124,6 +126,7 @@ _READ: dict[bytes, Callable[[Any], Any]] = {
     b"duplicates": lambda places: [place - 1 for place in places],
     b"full": bool,
     b"backed_up": bool,
+    b"unsorted": bool,
     b"paced": _paced,
     b"closing": _closing,
     b"limits": lambda flat: dict(zip(flat[::2], flat[1::2], strict=True)),

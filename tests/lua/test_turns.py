@@ -42,6 +42,14 @@ def test_one_of_each_site_in_turn_each_in_its_own_order(redis_client: redis.Redi
     assert snapshot(redis_client, "s").start_tasks == 4995
 
 
+def test_a_backlog_is_sorted_in_without_a_pause_so_that_who_comes_behind_it_is_seen(redis_client: redis.Redis) -> None:
+    push(redis_client, "a", *(f"a{number}" for number in range(30_000)))
+    push(redis_client, "b", "b1")
+    one = owner(redis_client)
+    one.advance(0.2)
+    assert (redis_client.exists(KEYS.start_tasks()), redis_client.zcard(KEYS.turns())) == (0, 30_001)
+
+
 def test_the_turn_goes_on_where_another_crawler_ended(redis_client: redis.Redis) -> None:
     for site in "abc":
         push(redis_client, site, f"{site}1", f"{site}2")

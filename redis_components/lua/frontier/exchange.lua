@@ -55,6 +55,7 @@
 --   forgotten     time of the last removal from the dupefilter, in ms;  left  entries left in the lot to be put back
 --   items         items that wait or were refused, with message.max_items;  backed_up  1: they are so many that nothing was leased
 --   lanes         lanes that hold requests (lib/lanes);  paced  {lease id, lane, ms from now at which it is to be sent or -1, ...};  now  Redis's time in ms
+--   unsorted      1: start tasks have not been sorted by their turns yet, so those of some sites cannot be seen
 --   closing       {lane, ms from now at which its quiet hours begin, ...} of what is leased in it
 --   limits        {lane, limits, ...} and the version, where the owner knows another version
 --   held, lots    {field, value, ...} and {lot, entries, ...}, where the owner knows another version of what is held and was leased nothing therefore
@@ -242,7 +243,10 @@ local function taken_tasks()
   local tasks = {}
   if message.turn_by then
     -- include: turns
-    for place, key in ipairs(turn_keys) do sort_in(start_keys[place], key, message.turn_by, counters) end
+    for place, key in ipairs(turn_keys) do
+      sort_in(start_keys[place], key, message.turn_by, counters)
+      if redis.call('EXISTS', start_keys[place]) == 1 then reply.unsorted = 1 end
+    end
     if not stale and message.want_tasks > 0 then
       local room = full_lanes(ready, 2 * message.concurrency, message.room or {})
       tasks = take_turns(turn_keys, start_deaths, message.want_tasks, room, counters)
