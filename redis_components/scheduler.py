@@ -29,7 +29,7 @@ from .scrapy_glue.custom_dupefilter import OUTAGES, CustomDupeFilter
 from .scrapy_glue.custom_queue import CustomQueue
 from .scrapy_glue.depth_limit import watch_depth_limit
 from .scrapy_glue.engine import close_frontier, frontier_of, running_crawler, stop_crawl
-from .scrapy_glue.internals import watch_finished
+from .scrapy_glue.internals import check_when_sent, watch_finished
 from .scrapy_glue.page import Page, current_page
 from .scrapy_glue.page_tracker import PageBook
 from .scrapy_glue.refusal import REASON, is_refused, refusing
@@ -115,6 +115,7 @@ class Scheduler(LoneScheduler):
         self._lanes = RequestLanes(self._frontier, self._book)
         listeners = self._frontier.listeners
         self._wake = watch_finished(crawler, self._book.finish, begun=self._book.begin, failed=self._book.fail)
+        check_when_sent(crawler, self._book.is_late)
         listeners.work = self._first_work
         listeners.duplicate = self._known_to_redis
         listeners.forgotten = self._seen.clear
@@ -239,11 +240,11 @@ class Scheduler(LoneScheduler):
                 site = self._places.name_of(request.meta, request.url)
                 if site and not self._places.enter(site):
                     if lease.lane:  # its time would be over
-                        self._frontier.release(lease.id)
+                        self._frontier.return_unsent(lease.id)
                     else:
                         self._frontier.defer(lease, site)
                     continue
-            self._pages[request] = Page(lease.id, request, site, lease.attempts)
+            self._pages[request] = Page(lease.id, request, site, lease.attempts, lease.until)
             self._inc_value("scheduler/dequeued/redis")
             self._inc_value("scheduler/dequeued")
             return request

@@ -202,6 +202,10 @@ class Frontier:
         """Give a lease back, unharmed (edge d)."""
         self._add("releases", lease_id)
 
+    def return_unsent(self, lease_id: str) -> None:
+        """Give a lease back that was not sent at its time (edge d): another request may be, in its place."""
+        self._add("unsent", lease_id)
+
     def park(self, lease_id: str, names: Iterator[str], *, task: bool = False) -> bool:
         """Set a lease aside if its site is held, until it is not; whether it is. Only where `holds.sites` has any."""
         parks = self._stock.park(lease_id, names, task=task)

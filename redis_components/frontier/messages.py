@@ -140,6 +140,7 @@ class Lease(NamedTuple):
     id: str
     data: bytes
     lane: str = ""  # whose limits have been applied to it; "": none
+    until: float = math.inf  # s of the clock from which it is too late to send it
 
     @property
     def attempts(self) -> int:
@@ -179,6 +180,7 @@ class Message(msgspec.Struct, kw_only=True, omit_defaults=True):
     room: dict[str, int] = {}  # for some values of it the most start tasks that are leased
     acks: list[str]
     releases: list[str]
+    unsent: list[str] = []  # released, too: requests of lanes that were not sent at their time, which is free for others
     burials: list[Burial]
     holds: str = ""  # the version of what is held that we know; with another one nothing is leased, parked or put back
     lots: list[str] = []  # lots of parked requests or start tasks that this message speaks of; their lists follow the start keys

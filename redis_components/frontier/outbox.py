@@ -9,11 +9,13 @@ from typing import Any, Literal
 
 from .messages import Burial, KeyedItem, NewRequest, NextTask, Park, Shelf, StatChange, Wait
 
-Kind = Literal["requests", "tasks", "items", "keyed_items", "acks", "releases", "shelves", "waits", "parks", "burials", "claims"]
+Kind = Literal[
+    "requests", "tasks", "items", "keyed_items", "acks", "releases", "unsent", "shelves", "waits", "parks", "burials", "claims"
+]
 WRITES: tuple[Kind, ...] = ("requests", "tasks", "items", "keyed_items")
 """What must not be lost; the other kinds speak of leases, which end with their owner."""
 
-KINDS: tuple[Kind, ...] = (*WRITES, "acks", "releases", "shelves", "waits", "parks", "burials", "claims")
+KINDS: tuple[Kind, ...] = (*WRITES, "acks", "releases", "unsent", "shelves", "waits", "parks", "burials", "claims")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -26,6 +28,7 @@ class Batch:
     keyed_items: list[KeyedItem] = field(default_factory=list)
     acks: list[str] = field(default_factory=list)
     releases: list[str] = field(default_factory=list)
+    unsent: list[str] = field(default_factory=list)
     shelves: list[Shelf] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     parks: list[Park] = field(default_factory=list)
@@ -35,7 +38,15 @@ class Batch:
 
     def __bool__(self) -> bool:
         return bool(
-            self.writes or self.acks or self.releases or self.parks or self.burials or self.claims or self.shelves or self.waits
+            self.writes
+            or self.acks
+            or self.releases
+            or self.unsent
+            or self.parks
+            or self.burials
+            or self.claims
+            or self.shelves
+            or self.waits
         )
 
     @property

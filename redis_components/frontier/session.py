@@ -191,6 +191,7 @@ class Conversation:
             room=wish.room,
             acks=batch.acks,
             releases=batch.releases,
+            unsent=batch.unsent,
             burials=batch.burials,
             holds=wish.holds,
             lots=list(lots),

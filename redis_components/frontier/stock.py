@@ -34,8 +34,8 @@ class Stock:
     def receive(self, reply: Reply, sent: float, now: float) -> bool:
         """Requests arrived, those of lanes each for its time; `sent`: when they were asked for. Whether one may be started."""
         allowed = self._not_held(reply.leases)
+        decided = self._redis_time.here(reply.now, sent, now) if reply.now else now  # each answer may be the quickest one
         if reply.paced:
-            decided = self._redis_time.here(reply.now, sent, now)
             for lease in allowed:
                 if lease.lane:
                     self.timed.add(decided, reply.paced[lease.id][1], lease)
@@ -46,7 +46,7 @@ class Stock:
     def take_timed(self, now: float) -> Lease | None:
         """The request of a lane that is to be sent now, or None; those that are too late are given back."""
         lease, late = self.timed.take(now)
-        self._give_back(late)
+        self._return(late)
         return lease
 
     def receive_tasks(self, tasks: list[Lease]) -> None:
@@ -58,7 +58,7 @@ class Stock:
     def release_late(self, now: float) -> bool:
         """Give back what was to be sent too long ago; whether there was any."""
         late = self.timed.take_late(now)
-        self._give_back(late)
+        self._return(late)
         return bool(late)
 
     def closes(self, closing: Mapping[str, float], now: float) -> None:
@@ -69,13 +69,13 @@ class Stock:
     def release_closed(self, now: float) -> bool:
         """Give back what is of lanes whose quiet hours begin; whether there are any."""
         closed = self.timed.take_closed(now)
-        self._give_back(closed or ())
+        self._return(closed or ())
         return closed is not None
 
     def release_all(self) -> None:
         """Give back everything (edge d)."""
         self._give_back(self.buffer.drain())
-        self._give_back(self.timed.drain())
+        self._return(self.timed.drain())
         self._release_tasks()
 
     def forget_all(self) -> None:
@@ -88,14 +88,14 @@ class Stock:
     def keep_off(self, lane: str) -> None:
         """The site of `lane` asks to be left alone: nothing of it is started before Redis says so."""
         self.limits.add(lane)
-        self._give_back(self.timed.drain())
+        self._return(self.timed.drain())
 
     def learn_limits(self, fields: Mapping[bytes, bytes]) -> None:
         """Limits have changed, or a site asks to be left alone: what is to be sent soon is given back, to be leased by the new
         ones.
         """
         self.limits.learn(fields)
-        self._give_back(self.timed.drain())
+        self._return(self.timed.drain())
 
     def learn(self, held: HeldNow) -> None:
         """What is held has changed: what was leased and not started is given back, or set aside."""
@@ -104,7 +104,7 @@ class Stock:
         if str(restraint.holds) != before:
             logger.info("held now: %s", restraint.holds)
         self._outbox.park_only(restraint.holds.is_held)
-        self._give_back(self.timed.drain())
+        self._return(self.timed.drain())
         if restraint.paused:
             self._give_back(self.buffer.drain())
         elif restraint.holds.sites:
@@ -134,3 +134,7 @@ class Stock:
 
     def _give_back(self, leases: Iterable[Lease]) -> None:
         self._outbox.entries.extend(("releases", lease.id, 0) for lease in leases)
+
+    def _return(self, leases: Iterable[Lease]) -> None:
+        """Of lanes: others may be sent in their place."""
+        self._outbox.entries.extend(("unsent", lease.id, 0) for lease in leases)

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from .messages import Lease
 
-LATE_S = 0.025
-"""A request that could not be started so long after its time is given back: later it would meet those of other processes.
-Half of the 50 ms in a second that `JITTER` of lib/pacing leaves; the other half is for the ways from Redis and to the site."""
+LATE_S = 0.012
+"""A request that could not be sent so long after its time is given back: later it would meet those of other processes. Of the 35
+ms in a second that `MARGIN_MS` of lib/sending leaves; the other 23 are for the ways from Redis and to the site."""
 
 
 class TimedLeases:
@@ -57,7 +57,8 @@ class TimedLeases:
         """The next one that may be sent now, or None; and those before it that are too late."""
         late = self.take_late(now)
         if self.heap and self.heap[0][0] <= now:
-            return heapq.heappop(self.heap)[1], late
+            _, lease, until = heapq.heappop(self.heap)
+            return lease._replace(until=until), late
         return None, late
 
     def take_late(self, now: float) -> list[Lease]:

@@ -208,8 +208,9 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
         return self.limits
 
     def lane_state(self, lane: str) -> str:
-        """HASH with TTL: what was leased of a lane: `tat` (token bucket, ms), `until` (ms before which nothing is sent), `step`
-        and `asked` of the last wait, `refusals` since `refused_since`, `slowed` (1/s, with `slowed_at`, `slowed_top` and
+        """HASH with TTL: what was leased of a lane: `tat` (token bucket, ms), `times` of the last requests with their
+        distance `apart`, `until` (ms before which nothing is sent), `step` and `asked` of the last wait, `quotas`
+        (windows, ms), `refusals` since `refused_since`, `slowed` (1/s, with `slowed_at`, `slowed_top` and
         `slowed_return`), `robots_rate` (1/s, with `robots_of` and `robots_at`), `<window, ms>:<bucket>` -> requests.
 
         Written and read by `exchange.lua`, the rate by `robots_store.lua`; read by `trawl limit`.

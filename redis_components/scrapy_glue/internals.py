@@ -18,6 +18,7 @@ from redis_components.errors import IncompatibleEngine
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
     from twisted.python.failure import Failure
 
 ASSUMES = {
@@ -28,6 +29,7 @@ ASSUMES = {
     "Request.__slots__": "`codec/requests.py` sets every field of a request without its constructor, which takes 5 µs",
     "ExecutionEngine.scheduler": "the scheduler of a crawl is reachable while a spider runs",
     "ExecutionEngine.start_time": "None until the engine has started: a crawl whose components failed to open never did",
+    "DownloadHandlers.download_request_async": "the downloader calls it when it is the turn of a request at its site",
     "Slot.queue": "of a downloader: pairs of a request that waits for its turn and the Deferred that lets it go on",
     "Downloader._process_queue": "counts a request as in transfer only when its task runs, so a slot's limit does not hold",
     "StatsCollector.__getattribute__": "wraps methods to warn of a deprecated argument, and does nothing else",
@@ -118,6 +120,22 @@ def watch_finished(
 
 class NotNow(IgnoreRequest):
     """A request is not sent, because what it belongs to is held: its lease is given back."""
+
+
+def check_when_sent(crawler: Crawler, is_late: Callable[[Request], bool]) -> None:
+    """Ask `is_late` at the last moment before a request is sent; those that are end as with `take_back`."""
+    handlers = getattr(getattr(crawler.engine, "downloader", None), "handlers", None)
+    download = getattr(handlers, "download_request_async", None)  # a project's own downloader may have none
+    if download is None:
+        return
+
+    async def download_in_time(request: Request) -> Response:
+        if is_late(request):
+            request.errback = None
+            raise NotNow("its time at the site is over")
+        return await download(request)  # type: ignore[no-any-return]
+
+    handlers.download_request_async = download_in_time  # type: ignore[union-attr]
 
 
 def take_back(crawler: Crawler, is_held: Callable[[Request], bool]) -> None:

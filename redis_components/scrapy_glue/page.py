@@ -6,6 +6,7 @@ ends when its last part is finished, so that a crash before that gives the page 
 
 from __future__ import annotations
 
+import math
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
@@ -25,9 +26,11 @@ asyncio (another Twisted reactor) Scrapy's cooperator runs callbacks of all page
 class Page:
     """A leased request (None: a start task), from its lease to its end."""
 
-    __slots__ = ("attempts", "cut_off", "lease_id", "parts", "reason", "request", "site")
+    __slots__ = ("attempts", "cut_off", "lease_id", "parts", "reason", "request", "site", "unsent", "until")
 
-    def __init__(self, lease_id: str, request: Request | None = None, site: str = "", attempts: int = 0) -> None:
+    def __init__(
+        self, lease_id: str, request: Request | None = None, site: str = "", attempts: int = 0, until: float = math.inf
+    ) -> None:
         self.lease_id = lease_id  # "" once it is settled, or not ours any more
         self.request = request
         self.site = site  # whose place it has; "" where places are not counted
@@ -35,19 +38,23 @@ class Page:
         self.parts = 1  # itself, and the requests kept in memory that came from it
         self.reason: str | None = None  # why it is given up
         self.cut_off = False  # its output was not read to the end, because the crawl closes
+        self.until = until  # s of the frontier's clock from which it is too late to send it
+        self.unsent = False  # it did not come to be sent in time
 
     def give_up(self, request: Request, reason: str) -> None:
         """Let the lease end among the dead ones, because `request`, a part of this page, failed."""
         self.reason = reason if request is self.request else f"{request}, found here and kept in memory: {reason}"
 
     def finish_part(self, frontier: Frontier) -> bool:
-        """One part is finished. After the last one the lease ends: released (edge d) where its output was cut off, buried (f)
-        where it is given up, else acked (c). Returns whether it was the last one of a lease that is still ours.
+        """One part is finished. After the last one the lease ends: released (edge d) where its output was cut off or it was not
+        sent, buried (f) where it is given up, else acked (c). Returns whether it was the last one of a lease that is still ours.
         """
         self.parts -= 1
         if self.parts or not self.lease_id:
             return False
-        if self.cut_off:
+        if self.unsent:
+            frontier.return_unsent(self.lease_id)
+        elif self.cut_off:
             frontier.release(self.lease_id)
         elif self.reason is not None:
             frontier.bury(self.lease_id, self.reason)

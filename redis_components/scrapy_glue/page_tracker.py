@@ -123,6 +123,14 @@ class PageBook:
 
         take_back(self._crawler, is_held_page)
 
+    def is_late(self, request: Request) -> bool:
+        """Whether it is too late to send `request`, by the limits of its site: then its lease goes back (edge d)."""
+        page = self.pages.get(request)
+        if page is None or page.request is not request or self._frontier.now() < page.until:
+            return False
+        page.cut_off = page.unsent = True
+        return True
+
     def _cut_off(self, request: Request) -> None:
         page = self.pages.get(request)
         if page is not None:

@@ -34,7 +34,7 @@ from twisted.python.failure import Failure
 from forums.sites.http import scrapy_internals as of_forums
 from redis_components.errors import IncompatibleEngine
 from redis_components.scrapy_glue import internals
-from redis_components.scrapy_glue.internals import InProgress, NotNow, take_back, watch_finished
+from redis_components.scrapy_glue.internals import InProgress, NotNow, check_when_sent, take_back, watch_finished
 from tests.contract.assumptions import ASSERTED, asserts
 from workers.crawler import scrapy_internals as of_workers
 
@@ -122,6 +122,24 @@ def test_a_request_that_waits_in_the_downloader_stands_in_its_slots_queue_with_t
     assert "slot.queue.append((request, d))" in inspect.getsource(Downloader._enqueue_request)
     assert "request, queue_dfd = slot.queue.popleft()" in inspect.getsource(Downloader._process_queue)
     assert issubclass(NotNow, IgnoreRequest), "which Scrapy neither retries nor logs"
+
+
+@asserts("scrapy", "DownloadHandlers.download_request_async")
+def test_a_request_that_is_late_is_not_sent_when_the_downloader_comes_to_it() -> None:
+    late, other = Request("http://127.0.0.1/1"), Request("http://127.0.0.1/2")
+    late.errback = other.errback = lambda failure: None
+    sent: list[Request] = []
+
+    async def download(request: Request) -> None:
+        sent.append(request)
+
+    handlers = Mock(download_request_async=download)
+    check_when_sent(Mock(engine=Mock(downloader=Mock(handlers=handlers))), lambda request: request is late)
+    asyncio.run(handlers.download_request_async(other))
+    with pytest.raises(NotNow):
+        asyncio.run(handlers.download_request_async(late))
+    assert (sent, late.errback) == ([other], None)
+    assert "await self.handlers.download_request_async(request)" in inspect.getsource(Downloader._download)
 
 
 @asserts("scrapy", "finish_request")

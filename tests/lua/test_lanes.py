@@ -63,8 +63,8 @@ def test_requests_of_a_lane_are_leased_at_its_rate_by_all_processes_together(
     began = redis_ms(redis_client)
     store(one, 50)
     leased = len(taken(one, 1)) + len(taken(other, 1))
-    most = 1 + (redis_ms(redis_client) - began + 400) // 100
-    assert 1 <= leased <= most, "400 ms are handed out in advance"
+    most = 1 + (redis_ms(redis_client) - began + 200) // 100
+    assert 1 <= leased <= most, "200 ms are handed out in advance"
     assert redis_client.zcard(KEYS.lane(LANE)) + len(one.frontier._timed) + len(other.frontier._timed) == 50 - leased
 
 

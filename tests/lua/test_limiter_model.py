@@ -20,9 +20,9 @@ from redis_components.frontier.robots_cache import FileKind, RobotsCache, Robots
 from tests.lua.test_lanes import LANE, redis_ms
 from tests.support.owner import KEYS, Owner
 
-AHEAD_MS = 400
-"""So far in advance leases are handed out (`lib/pacing.lua`)."""
-JITTER = 1.05
+AHEAD_MS = 200
+"""So far in advance leases are handed out (`lib/sending.lua`)."""
+APART = 1.045
 """Requests of a rate are farther apart by this (the same file)."""
 QUIET = ((0, 720), (660, 60))
 """At any time of the day."""
@@ -33,7 +33,7 @@ LIMITS = st.builds(
     concurrency=st.none() | st.integers(1, 4),
     quotas=st.sampled_from([(), ((7, HOUR_MS),), ((12, HOUR_MS), (5, 2 * HOUR_MS))]),
 )
-STEPS = ["store", "take", "take", "take", "ack", "release", "die", "slow", "robots", "visit", "visit", "wait", "quiet"]
+STEPS = ["store", "take", "take", "take", "ack", "release", "unsent", "die", "slow", "robots", "visit", "visit", "wait", "quiet"]
 STEP = st.tuples(st.sampled_from(STEPS), st.integers(0, 1))
 
 
@@ -61,6 +61,9 @@ class Site:
             case "ack" | "release" if work:
                 lease = work.pop(min(work))
                 (one.frontier.ack if what == "ack" else one.frontier.release)(lease.id)
+            case "unsent" if work:
+                one.frontier.return_unsent(work.pop(max(work)).id)
+                self.started -= 1
             case "die":
                 self.client.zadd(KEYS.owners(), {one.frontier.owner: 0})
                 self.crawlers[1 - n].advance(1.2)
@@ -105,7 +108,7 @@ class Site:
             assert self.started <= most
         if limited.rate:
             elapsed_ms = redis_ms(self.client) - self.began + AHEAD_MS
-            assert self.started <= limited.burst + limited.rate / JITTER * elapsed_ms / 1000 + 1
+            assert self.started <= limited.burst + limited.rate / APART * elapsed_ms / 1000 + 1
         waiting = self.client.zcard(KEYS.lane(LANE)) + self.client.zcard(KEYS.ready())
         leased = sum(len(self.client.hkeys(key.decode())) for key in self.client.keys(f"{KEYS.requests}:leases:*"))
         counted: Any = self.client.hget(KEYS.counters(), "acked") or 0

@@ -260,6 +260,7 @@ end
 local function apply()
   -- include: item_memory
   -- include: item_stream
+  -- include: sending
   -- include: settling
   -- include: tokens
   -- include: parking

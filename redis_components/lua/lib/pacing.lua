@@ -1,15 +1,12 @@
--- When requests of lanes are leased (lib/lanes has the keys), and how sites are left alone. Needs lib/lanes, lib/ready_requests, lib/score and lib/quiet.
-local AHEAD_MS = 400 -- so far ahead leases are handed out, each with the time at which it may be sent
+-- When requests of lanes are leased (lib/lanes has the keys), and how sites are left alone. Needs lib/lanes, lib/sending, lib/ready_requests, lib/score and lib/quiet.
 local MOST_LANES = 50
 local MOST_LATER = 500
 local FORGOTTEN_MS = 600000
 local STATE_S = 172800
 local MOST_FIELDS = 400
 local LONGEST_LOOK_MS = 5000 -- between two looks at a lane that waits: an operator may have changed its limits
-local BUCKETS = 60
 local SLOWER, SLOWEST, ONE_COMPLAINT_MS = 0.7, 0.2, 2000 -- see `slow_down`
 local FIRST_RETURN_S, RETURN_S, LONGEST_RETURN_S = 10, 20, 120 -- see `next_curve`
-local JITTER = 1.05 -- requests arrive up to 50 ms later than they should (25 by LATE_S in timed_leases.py, the rest on their ways): so much farther apart, and no second has more than the rate
 local FIRST_WAIT_MS, LONGEST_WAIT_MS, PEACE_MS = 60000, 86400000, 1800000
 
 -- Where a request belongs whose lane is '' or not.
@@ -104,18 +101,6 @@ local function keep_off(limits, lane, ms, now)
   tell_limits(limits, lane, now)
 end
 
--- How many requests may be leased before `ahead`, how far apart they are (ms), and from when on (ms): by the rate a token bucket of `burst`, kept as the time at
--- which it would be full again (tat, GCRA).
-local function allowed_by_rate(limit, tat, now, most)
-  if not limit.rate then return most, 0, now end
-  local apart = 1000 / limit.rate
-  local first = math.max(now, tat - (limit.burst - 1) * apart)
-  if first > now + AHEAD_MS then return 0, apart, first end
-  local full = math.max(tat, now)
-  local n = math.floor((now + AHEAD_MS + (limit.burst - 1) * apart - full) / apart) + 1
-  return math.max(0, math.min(most, n)), apart, full - (limit.burst - 1) * apart
-end
-
 -- How many more requests the quotas allow; and when to look again. Each window is counted in buckets, the one that leaves it wholly, so that no window of that
 -- length ever has more, wherever it begins.
 local function allowed_by_quotas(limit, state, now)
@@ -123,11 +108,11 @@ local function allowed_by_quotas(limit, state, now)
   for _, quota in ipairs(limit.quotas) do
     local n, window = quota[1], quota[2]
     local width = math.max(1, math.floor(window / BUCKETS))
-    local last, fields, sum = math.floor(now / width), {}, 0
-    for back = 0, BUCKETS + 1 do fields[#fields + 1] = window .. ':' .. string.format('%.0f', last - back) end
+    local fields, sum = {}, 0
+    for back = -1, BUCKETS + 1 do fields[#fields + 1] = bucket(window, now - back * width) end -- the next one counts, too: times are ahead
     for _, counted in ipairs(redis.call('HMGET', state, unpack(fields))) do sum = sum + (tonumber(counted or 0) or 0) end
     if n - sum < left then left = n - sum end
-    if left <= 0 then again = (last + 1) * width end
+    if left <= 0 then again = (math.floor(now / width) + 1) * width end
   end
   return math.max(0, left), again
 end
@@ -142,13 +127,15 @@ local function forget_buckets(limit, state, now)
   end
 end
 
-local function count_quotas(limit, state, at, n)
+-- Each counts in the bucket of its time, where it may be taken off again (`free_time`).
+local function count_quotas(limit, state, times, taken, now)
+  local windows = {}
   for _, quota in ipairs(limit.quotas) do
-    local window = quota[2]
-    local width = math.max(1, math.floor(window / BUCKETS))
-    redis.call('HINCRBY', state, window .. ':' .. string.format('%.0f', math.floor(at / width)), n)
+    windows[#windows + 1] = quota[2]
+    for n = 1, taken do redis.call('HINCRBY', state, bucket(quota[2], times and times[n] or now), 1) end
   end
-  forget_buckets(limit, state, at)
+  if #windows > 0 then redis.call('HSET', state, 'quotas', table.concat(windows, ' ')) end
+  forget_buckets(limit, state, now)
 end
 
 -- A lane that had no limits but a wait, long ago: its requests are like others from now on.
@@ -168,18 +155,16 @@ local function limit_of(limits, lane)
   return limit
 end
 
--- What a lane may be sent now, over all that limits it: {n, at, apart, limit}: so many requests, the first one at `at` (ms), the others so far `apart`; or nil,
--- the time at which to look at the lane again, and whether to look before, since an operator may end what it waits for.
+-- What a lane may be sent now, over all that limits it: {n, times, law, limit, ...}: so many requests, at these `times` (ms; nil: at any); or nil, the time at
+-- which to look at the lane again, and whether to look before, since an operator may end what it waits for.
 local function allowance(limits, lane, now, wanted)
   local state, busy = limits .. ':' .. lane, limits .. ':' .. lane .. ':busy'
-  local limit, known = limit_of(limits, lane), redis.call('HMGET', state, 'tat', 'until', 'asked', 'robots_rate', 'robots_at', 'slowed', 'slowed_at', 'slowed_top', 'slowed_return')
+  local limit, known = limit_of(limits, lane), redis.call('HMGET', state, 'tat', 'until', 'asked', 'robots_rate', 'robots_at', 'slowed', 'slowed_at', 'slowed_top', 'slowed_return', 'times')
   local till = math.max(tonumber(known[2] or 0) or 0, quiet_until(limit, now) or 0)
   if till > now then return nil, till, true end
   local by_robots = (tonumber(known[5] or 0) or 0) > now - STATE_S * 1000 and tonumber(known[4] or nil)
   if by_robots then limit.rate = math.min(limit.rate or by_robots, by_robots) end -- the slower one counts
-  if limit.rate then limit.rate = limit.rate / JITTER end
   local by_complaints = slowed_rate({ known[6], known[7], known[8], known[9] }, now)
-  if by_complaints then limit.rate = math.min(limit.rate or by_complaints, by_complaints) end
   if limit.only_asked and not by_robots and not by_complaints and (tonumber(known[3] or 0) or 0) < now - PEACE_MS then forget_lane(limits, lane) end
   local n = wanted
   if limit.concurrency then
@@ -189,20 +174,20 @@ local function allowance(limits, lane, now, wanted)
   end
   local by_quotas, again = allowed_by_quotas(limit, state, now)
   if by_quotas <= 0 then return nil, again, true end
-  local by_rate, apart, at = allowed_by_rate(limit, tonumber(known[1] or 0) or 0, now, math.min(n, by_quotas))
-  if by_rate <= 0 then return nil, at end
-  return { n = by_rate, at = at, apart = apart, limit = limit }
+  n = math.min(n, by_quotas)
+  local law = spacing(limit.rate, limit.burst, by_complaints)
+  if not law then return { n = n, limit = limit } end
+  local times, turn, at, log = sending_times(law, { known[1], known[10] }, now, n)
+  if #times == 0 then return nil, at end
+  return { n = #times, times = times, turn = turn, law = law, log = log, limit = limit }
 end
 
 -- So many of what `allowed` (see `allowance`) has allowed are sent; `names` stand for them among those at work.
 local function spend(limits, lane, allowed, taken, names, now)
   local state, busy, limit = limits .. ':' .. lane, limits .. ':' .. lane .. ':busy', allowed.limit
   if taken == 0 then return end
-  if limit.rate then
-    local after = allowed.at + taken * allowed.apart
-    redis.call('HSET', state, 'tat', string.format('%.3f', after + (limit.burst - 1) * allowed.apart))
-  end
-  count_quotas(limit, state, now, taken)
+  if allowed.law then take_times(state, allowed.law, allowed.log, allowed.times, allowed.turn, taken) end
+  count_quotas(limit, state, allowed.times, taken, now)
   redis.call('EXPIRE', state, STATE_S)
   if not limit.concurrency then return end
   for _, name in ipairs(names) do redis.call('ZADD', busy, now + FORGOTTEN_MS, name) end
@@ -216,8 +201,7 @@ local function lease_of_lane(ready, limits, lane, now, wanted, lease)
   if not allowed then return may_end and math.min(again, now + LONGEST_LOOK_MS) or again end
   local popped, names = redis.call('ZPOPMIN', lane_key(ready, lane), allowed.n), {}
   for i = 1, #popped, 2 do
-    local at = allowed.at + (i - 1) / 2 * allowed.apart
-    names[#names + 1] = lease(popped[i + 1], popped[i], allowed.limit.rate and math.max(now, math.ceil(at)))
+    names[#names + 1] = lease(popped[i + 1], popped[i], allowed.times and allowed.times[(i + 1) / 2])
   end
   spend(limits, lane, allowed, #popped / 2, names, now)
   return now, closes_in(allowed.limit, now)

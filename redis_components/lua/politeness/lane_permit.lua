@@ -15,6 +15,7 @@ local names = 3
 -- include: lanes
 -- include: ready_requests
 -- include: quiet
+-- include: sending
 -- include: pacing
 
 local now = now_ms()
@@ -29,4 +30,4 @@ if not allowed then return { 'wait', math.max(1, math.ceil(again - now)), lane }
 spend(limits, lane, allowed, 1, { claim }, now)
 local busy = limits .. ':' .. lane .. ':busy'
 if allowed.limit.concurrency then redis.call('ZADD', busy, 'XX', now + keep_ms, claim) end
-return { 'send', math.max(0, math.ceil(allowed.at - now)), lane }
+return { 'send', math.max(0, allowed.times and allowed.times[1] - now or 0), lane }

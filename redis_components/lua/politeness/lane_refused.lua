@@ -13,6 +13,7 @@ local lane, ms = ARGV[1], tonumber(ARGV[2])
 -- include: lanes
 -- include: ready_requests
 -- include: quiet
+-- include: sending
 -- include: pacing
 
 redis.call('HLEN', limits) -- a foreign type is found before anything is written
