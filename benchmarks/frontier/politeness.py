@@ -67,15 +67,10 @@ class Log:
         times = sorted(at for at, _ in self.answers)
         return [at for at in times if since_s <= at - times[0] < until_s]
 
-    def most_in(self, seconds: float) -> int:
-        """The most in any window of that length."""
-        times = self.times(1.0)
-        return max((bisect_left(times, at + seconds) - place for place, at in enumerate(times)), default=0)
-
 
 @contextmanager
 def crawling(
-    folder: Path, *, crawlers: int, pages: int, limited: LaneLimits | None
+    folder: Path, *, crawlers: int, pages: int, limited: LaneLimits | None, at_once: int = 16
 ) -> Iterator[tuple[Crawl, WatchedSite, RedisServer, Log]]:
     """So many crawlers on a site; the log begins when all are at work."""
     log = Log()
@@ -93,7 +88,7 @@ def crawling(
         site.answer, site.latency_s = answer, 0.1
         try:
             for _ in range(crawlers):
-                start(crawl)
+                start(crawl, at_once)
             crawl.wait_for(crawlers)
             crawl.seed(*(f"{site.url}/{page}" for page in range(pages)))
             wait_until(lambda: bool(site.times), "the crawl begins", 60)
@@ -104,9 +99,9 @@ def crawling(
                 process.wait()
 
 
-def start(crawl: Crawl) -> None:
+def start(crawl: Crawl, at_once: int = 16) -> None:
     """One more crawler."""
-    crawl.start(CONCURRENT_REQUESTS=16, DOWNLOADER_MIDDLEWARES=json.dumps(MIDDLEWARES), LOG_LEVEL="WARNING", RETRY_TIMES=50)
+    crawl.start(CONCURRENT_REQUESTS=at_once, DOWNLOADER_MIDDLEWARES=json.dumps(MIDDLEWARES), LOG_LEVEL="WARNING", RETRY_TIMES=50)
 
 
 def deaths(crawl: Crawl, server: RedisServer, seconds: float) -> int:
@@ -133,12 +128,14 @@ def deaths(crawl: Crawl, server: RedisServer, seconds: float) -> int:
 def keeps_a_rate(folder: Path, crawlers: int, seconds: float, *, dies: bool) -> list[object]:
     """One row: what the site saw in so many seconds."""
     limited = LaneLimits(rate=RATE, concurrency=AT_A_TIME)
-    with crawling(folder, crawlers=crawlers, pages=round(RATE * seconds * 2), limited=limited) as (crawl, site, server, log):
+    with crawling(folder, crawlers=crawlers, pages=round(RATE * seconds * 2), limited=limited) as (crawl, site, server, _):
         died = deaths(crawl, server, seconds) if dies else time.sleep(seconds)
-        times = log.times(1.0)
+        times = sorted(site.times)
+        times = [at for at in times if at >= times[0] + 1]
         per_s = len(times) / (times[-1] - times[0])
-        over = sum(bisect_left(times, at + 1) - place > RATE for place, at in enumerate(times))
-        return ["with deaths" if dies else "undisturbed", died or 0, per_s, log.most_in(1.0), over / len(times), site.most_open]
+        counts = [bisect_left(times, at + 1) - place for place, at in enumerate(times)]
+        most, over = max(counts), sum(count > RATE for count in counts)
+        return ["with deaths" if dies else "undisturbed", died or 0, per_s, most, over / len(times), site.most_open]
 
 
 def refuses(folder: Path, crawlers: int, share: float, status: int) -> list[object]:

@@ -1,0 +1,140 @@
+"""A site that says that it wants to be left alone, and what eight crawlers send it then: by the log of the site.
+
+    python -m benchmarks.frontier.left_alone [--only seconds date ramp quiet] [--crawlers 8]
+
+`seconds` and `date`: the crawlers know no limit and send two requests each at a time; one page is answered by 429 with
+`Retry-After: 5`, or with the date of then. Counted from when that answer was sent. `ramp`: a site that can answer 20 requests a
+second refuses all beyond by 503 without a time; what it was sent in each 5 s. `quiet`: a whole minute is a quiet hour. The site
+notes when the kernel received each request.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+from benchmarks.frontier.politeness import CAPACITY, crawling
+from benchmarks.support.report import Report, options
+from redis_components.frontier import limits
+from redis_components.frontier.limits import LaneLimits
+from tests.support.redis_server import RedisServer
+from tests.support.watched_site import Page
+
+WAIT_S = 5
+RAMP_S, STEP_S = 120, 5
+HEARD_S = 0.5
+"""So long after the answer requests may come that were sent before every crawler had heard of it."""
+
+
+def leaves_alone(folder: Path, crawlers: int, said: str) -> list[object]:
+    """One row: what came after a 429 that says until when."""
+    told: list[float] = []
+    with crawling(folder, crawlers=crawlers, pages=4000, limited=None, at_once=2) as (_, site, _, _):
+
+        def answer(_: str) -> Page:
+            if told or len(site.times) < 300:
+                return Page("a page")
+            told.append(time.monotonic() + site.latency_s)
+            at = time.time() + site.latency_s
+            after = str(WAIT_S) if said == "seconds" else formatdate(int(at + WAIT_S) + 1, usegmt=True)
+            return Page("too many", 429, {"Retry-After": after, "Date": formatdate(at, usegmt=True)})
+
+        site.answer = answer
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not (told and time.monotonic() > told[0] + WAIT_S + 5):
+            time.sleep(0.1)
+        since = sorted(at - told[0] for at in site.times)
+    before = [at for at in since if at < 0]
+    in_flight = [at for at in since if 0 <= at < WAIT_S]
+    after = [at for at in since if at >= WAIT_S]
+    late = sum(at > HEARD_S for at in in_flight)
+    rate = sum(at > -1 for at in before)
+    return [f"429, `Retry-After` as {said}", rate, len(in_flight), max(in_flight, default=0.0), late, min(after, default=-1.0)]
+
+
+def ramps(folder: Path, crawlers: int) -> list[int]:
+    """Requests in each step."""
+    with crawling(folder, crawlers=crawlers, pages=30_000, limited=None) as (_, site, _, log):
+
+        def answer(_: str) -> Page:
+            with log.lock:
+                good = log.has_room()
+            return Page("a page") if good else Page("busy", 503)
+
+        begun, site.answer = time.monotonic(), answer
+        time.sleep(RAMP_S)
+        counts = [0] * (RAMP_S // STEP_S)
+        for at in site.times:
+            if 0 <= at - begun < RAMP_S:
+                counts[int((at - begun) // STEP_S)] += 1
+    return counts
+
+
+def is_quiet(folder: Path, crawlers: int) -> list[object]:
+    """One row: what came before, in and after a quiet minute."""
+    with crawling(folder, crawlers=crawlers, pages=30_000, limited=LaneLimits(rate=20, concurrency=6)) as (
+        crawl,
+        site,
+        server,
+        _,
+    ):
+        first = int((time.time() + 15) // 60) + 1
+        hours = ((first % 1440, (first + 1) % 1440),)
+        lane = site.url.removeprefix("http://")
+        limits.change(server.client(), crawl.keys.limits, lane, LaneLimits(rate=20, concurrency=6, quiet=hours))
+        time.sleep((first + 1) * 60 + 10 - time.time())
+        begins = time.monotonic() - (time.time() - first * 60)
+        since = sorted(at - begins for at in site.times)
+    before, inside = [at for at in since if at < 0], [at for at in since if 0 <= at < 60]
+    return ["a quiet minute", len(before), max(before), len(inside), len(since) - len(before) - len(inside)]
+
+
+def plotted(counts: list[int]) -> str:
+    """Bars of requests a second."""
+    lines = [f"{place * STEP_S:4} s {count / STEP_S:5.1f}/s {'#' * round(count / STEP_S)}" for place, count in enumerate(counts)]
+    return "```text\n" + "\n".join(lines) + "\n```"
+
+
+def main() -> None:
+    """Run what is chosen, and tell."""
+    parser = options(__doc__)
+    scenarios = ["seconds", "date", "ramp", "quiet"]
+    parser.add_argument("--only", nargs="*", choices=scenarios, default=scenarios)
+    parser.add_argument("--crawlers", type=int, default=8, help="processes (default: %(default)s)")
+    chosen = parser.parse_args()
+    report = Report(title="Left alone", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))
+    with RedisServer() as server:
+        report.served_by(server.client())
+
+    def run(body: Callable[[Path], list[Any]]) -> list[Any]:
+        with tempfile.TemporaryDirectory(prefix="trawl-alone-") as folder:
+            row = body(Path(folder))
+        print(json.dumps(row), file=sys.stderr, flush=True)
+        return row
+
+    if rows := [
+        run(lambda folder, said=said: leaves_alone(folder, chosen.crawlers, said))
+        for said in ("seconds", "date")
+        if said in chosen.only
+    ]:
+        head = ["", "in the second before", "after the answer", "the last, s", f"later than {HEARD_S:g} s", "the next, s"]
+        report.table(head, rows)
+        report.target("nothing but what was in flight", all(row[4] == 0 for row in rows))
+    if "ramp" in chosen.only:
+        counts = run(lambda folder: ramps(folder, chosen.crawlers))
+        report.tables.append(f"A site that can answer {CAPACITY:g} a second:\n\n{plotted(counts)}")
+    if "quiet" in chosen.only:
+        row = run(lambda folder: is_quiet(folder, chosen.crawlers))
+        report.table(["", "before", "the last, s", "in it", "after it"], [row])
+        report.target("nothing in a quiet minute", row[3] == 0)
+    report.tell(chosen)
+
+
+if __name__ == "__main__":
+    main()
