@@ -22,6 +22,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from workers.node.preload import NEEDED_BY_TASKS
+
 ROOT = Path(__file__).resolve().parents[2]
 LENGTH = struct.Struct("!I")
 ROOM_FOR_ARGUMENTS, ROOM_FOR_VARIABLES = 4_000, 60_000
@@ -39,7 +41,7 @@ FLEET = (
 FAMILIES = {  # what a process has imported from which these modules are started; nothing that reads the environment
     "tests.support.scrapy_command": (*SCRAPY, *FRONTIER, *FORUMS, "lxml.html", "itemadapter"),
     "tests.support.link_site": ("aiohttp.web",),
-    "celery": ("celery.bin.celery", "celery.bin.worker", "celery.bin.beat", *FLEET),
+    "celery": ("celery.bin.celery", "celery.bin.worker", "celery.bin.beat", *FLEET, *NEEDED_BY_TASKS),
     "cli.main": ("typer", "rich.console", "forums.overview.reader", *FLEET),
     "workers.crawler": (*SCRAPY, *FRONTIER, *FLEET),
     "monitoring.exporter": ("forums.overview.reader", *FLEET),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 from importlib import import_module
 
-_HEAVY = (
+NEEDED_BY_TASKS = (
     "forums.breaker.probe",
     "forums.raw_pages.prune",
     "forums.scheduling.rechecking",
@@ -22,7 +22,7 @@ def load_ahead() -> None:
     """Call it before the pool is forked. Its processes share what is loaded, and never look through it for garbage."""
     gc.disable()  # the collector would look again and again at modules that stay
     try:
-        for name in _HEAVY:
+        for name in NEEDED_BY_TASKS:
             import_module(name)
     finally:
         gc.freeze()
