@@ -161,8 +161,9 @@ def _may_sign(paths: BlockPaths, i: int) -> bool:
     """Whether an element is a name before a date, and neither a title nor a label (`Joined: 2014`)."""
     text = paths.string(i)
     titled = paths.tree.tag[i] in _TITLES or _TITLE.search(paths.names(i))
-    repeated = any(tag in _TITLES and paths.tree.string(j) == text for j, tag in enumerate(paths.tree.tag))
-    return len(text) <= SHORT_NAME and not titled and not repeated and not text.endswith((":", "：")) and _names_date(paths, i)
+    if len(text) > SHORT_NAME or titled or text.endswith((":", "：")) or not _names_date(paths, i):
+        return False
+    return text not in paths.headings()
 
 
 def _names_date(paths: BlockPaths, i: int) -> bool:

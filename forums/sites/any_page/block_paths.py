@@ -22,6 +22,8 @@ _QUOTE_STEPS = 6
 _MOST_QUOTED = 0.9  # of a block
 _TOP = 0
 _MOST_COLUMNS = 5
+_HEADINGS = frozenset({"h1", "h2", "h3"})
+_LONGEST_HEADING = 300  # characters
 
 
 @dataclass(slots=True)
@@ -53,11 +55,12 @@ class BlockPaths:
         self._known: dict[tuple[int, int, int], int] = {}
         self._strings: dict[int, str] = {}
         self._heads: str | None = None
+        self._headings: frozenset[str] | None = None
         self._date_elements = sorted(marks.dates)
         self._empty_dates = self._without_text()
         self._single = 2 * sum(tree.end[block.start] == block.end for block in blocks) > len(blocks)
         signs = Counter(tree.sign[block.start] for block in blocks)
-        usual = max(signs, key=lambda sign: signs[sign])
+        usual = max(signs, key=lambda sign: signs[sign], default=-1)
         self.odd = {number for number, block in enumerate(blocks) if tree.sign[block.start] != usual}
         for number, block in enumerate(blocks):
             self._index(number, block)
@@ -119,6 +122,14 @@ class BlockPaths:
                 text.lower() for text in texts if len(text) < 60 and (":" in text or "@" in text or " " in text)
             )
         return self._heads
+
+    def headings(self) -> frozenset[str]:
+        """The texts of the page's headings."""
+        if self._headings is None:
+            tree = self.tree
+            found = (i for i, tag in enumerate(tree.tag) if tag in _HEADINGS and tree.size(i) <= _LONGEST_HEADING)
+            self._headings = frozenset(map(self.string, found))
+        return self._headings
 
     def own_size(self, number: int, i: int) -> int:
         """Characters of an element of a block, without the blocks that stand in it."""

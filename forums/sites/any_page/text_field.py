@@ -207,8 +207,12 @@ def _made_otherwise(paths: BlockPaths, number: int, like: _Like, marks: list[int
 
 def _below_heading(tree: PageTree, i: int) -> int:
     """The element below a short heading, where a section holds no more: `<section><h2>Text</h2><div>…</div></section>`."""
-    inner = [j for j in range(i + 1, tree.end[i]) if tree.parent[j] == i and tree.size(j)]
-    if tree.tag[i] not in _SECTIONS or len(inner) != 2 or tree.tag[inner[0]] not in _HEADINGS:
+    inner: list[int] = []
+    j = i + 1
+    while j < tree.end[i] and len(inner) < 3 and tree.tag[i] in _SECTIONS:
+        inner += [j] if tree.size(j) else []
+        j = tree.end[j]
+    if len(inner) != 2 or tree.tag[inner[0]] not in _HEADINGS:
         return i
     return inner[1] if tree.size(inner[0]) <= _LABEL and tree.size(i) == sum(map(tree.size, inner)) else i
 
