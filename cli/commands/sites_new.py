@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
@@ -185,7 +186,7 @@ def _refuse_another_host(asked: str, found: str) -> None:
     """The site that somebody named may lead to one that he does not mean."""
     hosts = [(urlsplit(one).hostname or "").removeprefix("www.") for one in (asked, found)]
     if hosts[0] != hosts[1]:
-        raise TrawlError(f"{asked} leads to another host, {found}: if that is the forum, trawl sites new {found}")
+        raise TrawlError(f"{asked} leads to another host, {found}: if that is the forum, trawl sites new {shlex.quote(found)}")
 
 
 async def _forums(visitor: Visitor, name: str, profile: str, base_url: str) -> tuple[tuple[ListedForum, ...], bool]:

@@ -4,6 +4,7 @@ the end of a value: the site would be sent what stands there, or the operator wo
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -99,3 +100,19 @@ def test_names_of_forums_are_text_of_one_value() -> None:
     assert "headers" not in table
     assert table["names"]["f0"] == '"] [headers] A = "x'
     assert "f6" not in table["names"]
+
+
+@pytest.mark.parametrize("path", ["$(id)", ";id", "`id`", "a&id", "a|id", "'x'"])
+def test_the_command_that_is_proposed_for_another_host_is_one_command(
+    folder: Path, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with WatchedSite() as evil:
+        evil.redirect("/", f"http://localhost:{evil.port}/{path}")
+        evil.pages[f"/{path}"] = Page(FRONT)
+        assert main(["sites", "new", evil.url, "--name", "evil"]) == 1
+    command = capsys.readouterr().err.strip().partition("if that is the forum, ")[2]
+    words = shlex.shlex(command, posix=True, punctuation_chars=True)
+    words.whitespace_split = True
+    trawl, sites, new, *rest = words
+    assert (trawl, sites, new, len(rest)) == ("trawl", "sites", "new", 1), command
+    assert "$(" not in command.replace(f"'{rest[0]}'", "")

@@ -13,7 +13,10 @@ from forums.sites.definition.origins import place_of
 if TYPE_CHECKING:
     from scrapy import Request, Spider
     from scrapy.http import Response
+    from scrapy.http.cookies import CookieJar
 
+MOST, LONGEST = 150, 4096
+"""Cookies of one place, and characters of one, as browsers keep them: all are looked at for each request, on the reactor."""
 _JAR = "cookiejar"  # in meta: Scrapy's name for the jar of a request
 
 
@@ -28,9 +31,19 @@ class SiteCookies(CookiesMiddleware):
             return super().process_request(request)
 
     def process_response(self, request: Request, response: Response, spider: Spider | None = None) -> Request | Response:  # noqa: ARG002
-        """Keep those that the place sets."""
+        """Keep those that the place sets; of too many the newest."""
         with _own_jar(request):
-            return super().process_response(request, response)
+            answer = super().process_response(request, response)
+            _bound(self.jars[request.meta.get(_JAR)])
+        return answer
+
+
+def _bound(jar: CookieJar) -> None:
+    kept = list(jar)
+    long = [one for one in kept if len(one.name) + len(one.value or "") > LONGEST]
+    short = [one for one in kept if one not in long]
+    for one in (*long, *short[: max(0, len(short) - MOST)]):
+        jar.jar.clear(one.domain, one.path, one.name)
 
 
 @contextmanager
