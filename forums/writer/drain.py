@@ -92,6 +92,8 @@ def drain(
     and the items leave the stream: they are stored, and what follows from them is never worth more than storing the next ones.
     """
     started = time.monotonic()
+    if left := _left.get(stream.keys.items):
+        _unlock(stream, left)
     token = new_token()
     if stream.lock(token) is Lock.BUSY:
         return WriteReport(outcome=Outcome.BUSY, seconds=time.monotonic() - started)
@@ -185,8 +187,15 @@ def _tell(after: After, items: Sequence[Item]) -> None:
         logger.exception("what follows from %d stored items failed; the items themselves are stored", len(items))
 
 
+_left: dict[str, str] = {}
+"""Item stream -> token of the lock that this process could not give back: else nothing is stored until it expires, for 30 s."""
+
+
 def _unlock(stream: ItemStream, token: str) -> None:
     try:
         stream.unlock(token)
-    except redis.RedisError as error:  # Redis is away: the lock expires, and the first error matters more
-        logger.warning("%s: the writer's lock could not be given back: %s", stream.keys.items, error)
+    except redis.RedisError as error:  # it is away, or refuses: the next drain tries again, and the first error matters more
+        _left[stream.keys.items] = token
+        logger.warning("%s: the writer's lock could not be given back yet: %s", stream.keys.items, error)
+    else:
+        _left.pop(stream.keys.items, None)

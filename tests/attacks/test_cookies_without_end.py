@@ -1,4 +1,4 @@
-"""A site that sets other cookies with each answer, where a crawl keeps them (COOKIES_ENABLED): a request looks at a bounded number."""
+"""A site that sets other cookies with each answer, where a crawl keeps them (COOKIES_ENABLED): requests look at few of them."""
 
 from __future__ import annotations
 

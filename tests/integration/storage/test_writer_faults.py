@@ -309,3 +309,22 @@ class LosesReplies:
                 self.lost += 1
                 return
             client.sendall(reply)
+
+
+def test_a_redis_that_refuses_writes_in_the_midst_of_a_batch_stops_the_next_writer_for_no_longer(
+    database: Database, redis_client: redis.Redis
+) -> None:
+    good = fill(redis_client, 50)
+    stream = ItemStream(redis_client, KEYS)
+
+    def refuse(_: object) -> None:
+        redis_client.config_set("min-replicas-to-write", 1)
+
+    try:
+        with pytest.raises(redis.RedisError, match=r"(?i)not enough good replicas"):
+            drain(stream, database, after=refuse)
+        assert drain(stream, database).outcome is Outcome.BUSY, "the lock cannot be given back yet"
+    finally:
+        redis_client.config_set("min-replicas-to-write", 0)
+    assert drain(stream, database).outcome is Outcome.EMPTY, "not busy for the 30 s that the lock would live"
+    assert_complete(redis_client, database, 50, good)
