@@ -38,15 +38,17 @@ FLEET = (
     "workers.fleet.reconcile",
     "workers.fleet.jobs",
 )
+CRAWLS = (*SCRAPY, *FRONTIER, *FORUMS, *FLEET, "lxml.html", "itemadapter")
+PROGRAMS = (
+    *("celery.bin.celery", "celery.bin.worker", "celery.bin.beat", "typer", "rich.console", "alembic.command"),
+    *("forums.overview.reader", "forums.storage", "forums.writer.drain", "redis_components.crawl_admin.item_stream"),
+    *FLEET,
+    *NEEDED_BY_TASKS,
+)
 FAMILIES = {  # what a process has imported from which these modules are started; nothing that reads the environment
-    "tests.support.scrapy_command": (*SCRAPY, *FRONTIER, *FORUMS, "lxml.html", "itemadapter"),
+    **dict.fromkeys(("tests.support.scrapy_command", "tests.support.hook_spiders", "workers.crawler"), CRAWLS),
+    **dict.fromkeys(("celery", "cli.main", "monitoring.exporter", "storage"), PROGRAMS),
     "tests.support.link_site": ("aiohttp.web",),
-    "celery": ("celery.bin.celery", "celery.bin.worker", "celery.bin.beat", *FLEET, *NEEDED_BY_TASKS),
-    "cli.main": ("typer", "rich.console", "forums.overview.reader", *FLEET),
-    "workers.crawler": (*SCRAPY, *FRONTIER, *FLEET),
-    "monitoring.exporter": ("forums.overview.reader", *FLEET),
-    "tests.support.hook_spiders": (*SCRAPY, *FRONTIER),
-    "storage": ("forums.storage", "forums.writer.drain", "alembic.command", "redis_components.crawl_admin.item_stream"),
 }
 
 
@@ -89,7 +91,7 @@ class _Family:
 
 class _Families:
     def __init__(self) -> None:
-        self._of: dict[str, _Family] = {}
+        self._of: dict[tuple[str, ...], _Family] = {}
         self._lock = threading.Lock()
         self._prctl = ctypes.CDLL(None, use_errno=True).prctl
 
@@ -97,13 +99,14 @@ class _Families:
         return {family.process.pid for family in self._of.values()}
 
     def start(self, name: str, request: dict[str, object], files: Sequence[int]) -> int:
+        modules = FAMILIES[name]
         with self._lock:
-            if name not in self._of:
-                self._of[name] = _Family(FAMILIES[name])
-                atexit.register(self._of[name].close)
+            if modules not in self._of:
+                self._of[modules] = _Family(modules)
+                atexit.register(self._of[modules].close)
             self._prctl(SUBREAPER, 1, 0, 0, 0)  # an orphan among our descendants, which the new process is for a moment, is ours
             try:
-                return self._of[name].start(request, files)
+                return self._of[modules].start(request, files)
             finally:
                 self._prctl(SUBREAPER, 0, 0, 0, 0)
 
