@@ -29,6 +29,7 @@ from workers.process import traces
 
 from .base import FleetTask, is_told_elsewhere
 from .fleet_settings import celeryconfig
+from .lost_results import keep_short
 from .node_health import HealthStep, LoopStep
 from .node_step import NodeStep
 from .pool_parent import end_as_orphan, remember_main_process
@@ -109,6 +110,7 @@ def _json_where_asked(logger: Any, **_: Any) -> None:
 @celeryd_init.connect
 def _one_line_for_each_failure(**_: Any) -> None:
     logging.getLogger("celery.app.trace").addFilter(lambda record: not is_told_elsewhere(record))
+    keep_short()
 
 
 @celeryd_init.connect

@@ -1,0 +1,41 @@
+"""A task's result that Redis does not take is one line in a worker's log.
+
+Where Redis refuses (its disk is full) or is away while a task ends, Celery prints a traceback in the pool's process, as a
+warning, and another one in the main process. The fleet needs none of these results: who waits for one is told
+when the wait is over.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+
+import redis
+
+LOGGERS = ("py.warnings", "celery.pool", "multiprocessing")  # `billiard` has the last name, which Celery replaces by the other
+_REFUSED = re.compile(r"^\s*redis\.exceptions\.\w+: (.*)$", re.MULTILINE)
+
+
+def keep_short() -> None:
+    """Call it in a worker."""
+    for name in LOGGERS:
+        logger = logging.getLogger(name)
+        if in_one_line not in logger.filters:
+            logger.addFilter(in_one_line)
+
+
+def in_one_line(record: logging.LogRecord) -> bool:
+    """A filter of logging that drops nothing, and takes the traceback out of such a record."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, redis.RedisError):
+        why = str(error)
+    elif record.name == "py.warnings" and "outside body" in (text := record.getMessage()) and (found := _REFUSED.findall(text)):
+        why = found[-1]
+    else:
+        return True
+    record.msg, record.args = (
+        "a task's result is lost, Redis does not take it: %s",
+        (" ".join(why.rpartition("caused error: ")[2].split()),),
+    )
+    record.exc_info = record.exc_text = None
+    return True
