@@ -144,9 +144,9 @@ $(COMPOSE): $(TOOLS) # Docker Compose, where there is a docker without it
 containers: $(COMPOSE) ## Build the image and crawl the demo forum to 100 % under a Docker engine, which is started where dockerd is installed (ends with one line where none can run)
 	@$(BIN)/python -m tests.containers --no-faults
 
-test-containers: $(COMPOSE) ## The same with every fault (killed, stopped, cut off, disk full, ...), then a Swarm of three engines, into benchmarks/results/containers.md
+test-containers: $(COMPOSE) ## The same with every fault (killed, stopped, cut off, disk full, ...), the commands of README.md, and a Swarm of three engines, into benchmarks/results/containers.md
 	@mkdir -p build && rm -f build/containers.jsonl
-	@$(BIN)/python -m tests.containers --rows build/containers.jsonl; $(BIN)/python -m tests.containers.swarm --rows build/containers.jsonl --report benchmarks/results/containers.md
+	@$(BIN)/python -m tests.containers --rows build/containers.jsonl; $(BIN)/python -m tests.containers.readme --rows build/containers.jsonl; $(BIN)/python -m tests.containers.swarm --rows build/containers.jsonl --report benchmarks/results/containers.md
 
 test-manifests: ## Validate deploy/kubernetes against the published schemas of Kubernetes 1.29 to 1.37, strictly (kubernetes-validate, in .venv-manifests)
 	@test -x .venv-manifests/bin/kubernetes-validate || { $(PYTHON) -m venv .venv-manifests && .venv-manifests/bin/python -m pip install --quiet --disable-pip-version-check kubernetes-validate==1.37.0; }
