@@ -1,6 +1,6 @@
 """The commands of README.md for containers, as printed, in a clone: image, fleet, forum at 100 %, page and Prometheus filled.
 
-    python -m tests.containers.readme [--pictures FOLDER] [--rows FILE]
+    python -m tests.containers.readme [--pictures docs/images] [--rows FILE]
 
 Then `docker compose` config, scale, restart and down of that fleet. Exit code 1: a command failed, warned, or something is
 missing in the database. What this machine lacks is put right by a `docker` before the real one: a build without a mirror of
@@ -29,7 +29,7 @@ from .report import Row
 UP_S = 600.0
 FILES = "docker compose -f docker-compose.yml -f deploy/compose.monitoring.yml --profile demo"
 GRAFANA = "grafana/grafana:12.1.1"
-PAGES = {"containers-page.png": "http://127.0.0.1:9410/", "containers-targets.png": "http://127.0.0.1:9090/targets"}
+PICTURE = "containers-page.png"
 
 
 def printed() -> list[str]:
@@ -125,8 +125,7 @@ def walk(clone: Clone, pictures: Path | None) -> None:
         )
         clone.rows.add(Row(kind="readme", name="panels of the dashboards", said=filled("127.0.0.1")))
         if pictures and (chromium := shutil.which("chromium")):
-            for name, url in PAGES.items():
-                photographed(chromium, url, pictures / name)
+            photographed(chromium, "http://127.0.0.1:9410/", pictures / PICTURE)
         for words in ("config --quiet", "up -d --scale worker-detail=2", "restart exporter"):
             clone.run(f"`docker compose {words}`", f"{FILES} {words}")
         wait(healthy, "all are healthy", UP_S)
@@ -137,7 +136,7 @@ def walk(clone: Clone, pictures: Path | None) -> None:
 def main() -> int:
     """Parse the arguments and walk."""
     parser = argparse.ArgumentParser(prog="python -m tests.containers.readme", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--pictures", type=Path, help="a folder for pictures of the page and of Prometheus (with Chromium)")
+    parser.add_argument("--pictures", type=Path, help="a folder for a picture of the status page (with Chromium)")
     parser.add_argument("--rows", type=Path, help="add the measurements to this file of `python -m tests.containers --rows`")
     options = parser.parse_args()
     with own_engine.running(), tempfile.TemporaryDirectory(prefix="trawl-readme-") as name:
