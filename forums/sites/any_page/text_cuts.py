@@ -19,6 +19,9 @@ _LONGEST_NOTE = 200  # characters of a note that a post was edited
 _MOST_HAVE = 0.5  # of the blocks
 _SHORT = 80  # characters of a button
 _MOST_BUTTONS = 40  # characters in one line with author and date
+_INLINE = frozenset({"span", "small", "em", "i", "font", "a"})
+_MOST_BESIDE = 20  # characters behind a date
+_LEAST_LEFT = 40  # characters of a body
 _MOST_BEFORE = 4  # texts of a body before its date
 _LABEL = 160  # characters of what says the same in most posts: `ida replied to: Lamps`
 _NOT_SHOWN = re.compile(r"display\s*:\s*none", re.IGNORECASE)
@@ -42,9 +45,12 @@ def find_cuts(
     signatures: dict[int, int] = {}
     for number, block in enumerate(paths.blocks):
         cuts[number].extend(block.inner)
+        root = roots.get(number)
         for other in (authors.get(number), dates.get(number)):
             if other is not None:
-                cuts[number].extend(_own_texts(tree, other, roots.get(number)))
+                cuts[number].extend(_own_texts(tree, other, root))
+        if root is not None and number in dates:
+            cuts[number].extend(_beside_date(tree, dates[number], root))
     if sum(_holds(paths, root, (authors.get(number), dates.get(number))) for number, root in roots.items()) > 0.34 * paths.count:
         for number, labels in _labels(paths, roots).items():
             cuts[number].extend(labels)
@@ -98,6 +104,19 @@ def _own_texts(tree: PageTree, i: int, root: int | None) -> Iterator[Range]:
         yield tree.first_text[i], tree.last_text[i]
     else:
         yield from ((k, k + 1) for k in range(tree.first_text[i], tree.first_text[root]) if tree.owner[k] == i)
+
+
+def _beside_date(tree: PageTree, i: int, root: int) -> Iterator[Range]:
+    """What little stands behind a date in one inline element with it: `3 March via mobile`."""
+    up = tree.parent[i]
+    if (
+        up > root
+        and tree.tag[up] in _INLINE
+        and tree.first_text[up] == tree.first_text[i]
+        and tree.size(up) - tree.size(i) <= _MOST_BESIDE
+        and tree.size(root) - tree.size(up) >= _LEAST_LEFT
+    ):
+        yield tree.first_text[up], tree.last_text[up]
 
 
 def _holds(paths: BlockPaths, root: int, marks: tuple[int | None, ...]) -> bool:
