@@ -34,22 +34,24 @@ HEARD_S = 0.5
 
 def leaves_alone(folder: Path, crawlers: int, said: str) -> list[object]:
     """One row: what came after a 429 that says until when."""
-    told: list[float] = []
+    told: list[bool] = []
     with crawling(folder, crawlers=crawlers, pages=4000, limited=None, at_once=2) as (_, site, _, _):
 
         def answer(_: str) -> Page:
             if told or len(site.times) < 300:
                 return Page("a page")
-            told.append(time.monotonic() + site.latency_s)
+            told.append(True)
             at = time.time() + site.latency_s
             after = str(WAIT_S) if said == "seconds" else formatdate(int(at + WAIT_S) + 1, usegmt=True)
             return Page("too many", 429, {"Retry-After": after, "Date": formatdate(at, usegmt=True)})
 
         site.answer = answer
         until = time.monotonic() + 60
-        while time.monotonic() < until and not (told and time.monotonic() > told[0] + WAIT_S + 5):
+        while time.monotonic() < until and not [at for at, status in site.answered if status == 429]:
             time.sleep(0.1)
-        since = sorted(at - told[0] for at in site.times)
+        time.sleep(WAIT_S + 5)
+        refused_at = next(at for at, status in site.answered if status == 429)
+        since = sorted(at - refused_at for at in site.times)
     before = [at for at in since if at < 0]
     in_flight = [at for at in since if 0 <= at < WAIT_S]
     after = [at for at in since if at >= WAIT_S]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from urllib.parse import urlsplit
 
 import msgspec
 import redis
@@ -128,10 +129,26 @@ def default_lane(meta: Mapping[str, Any], url: str) -> str:
         return ""
     if not is_name(names[0]):
         return ""
-    if names[0] in (meta.get("lane"), meta.get("site")):
+    if not needs_suffixes(meta, url):
         return names[0]
     domain = _suffixes()(url).top_domain_under_public_suffix
     return domain if domain in names else names[0]
+
+
+def needs_suffixes(meta: Mapping[str, Any], url: str) -> bool:
+    """Whether `default_lane` has to look into the public suffix list: nothing is named, and the host has letters."""
+    if any(isinstance(name, str) and name for name in (meta.get("lane"), meta.get("site"))):
+        return False
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:  # brackets without an address
+        return False
+    return host.rpartition(".")[2][:1].isalpha()
+
+
+def load_suffixes() -> None:
+    """Load that list, 0.1 s of processor time: in a thread, before a site says something that is urgent."""
+    _suffixes()("")
 
 
 @cache

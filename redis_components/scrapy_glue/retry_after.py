@@ -9,6 +9,7 @@ without `Retry-After` may be the fault of one page, so Scrapy's RetryMiddleware 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Self
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, ResponseDataLossError
 from scrapy.utils.httpobj import urlparse_cached
 
-from redis_components.frontier.limits import default_lane
+from redis_components.frontier.limits import default_lane, load_suffixes, needs_suffixes
 from redis_components.frontier.retry_after import retry_after_s as asked_s
 from redis_components.frontier.site_pulse import SitePulse
 
@@ -53,6 +54,7 @@ class RetryAfterMiddleware:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._pulses: OrderedDict[str, SitePulse] = OrderedDict()
+        self._is_prepared = False
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -61,6 +63,9 @@ class RetryAfterMiddleware:
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Raises NotNow where the request waits in the frontier."""
+        if not self._is_prepared and needs_suffixes(request.meta, request.url):
+            self._is_prepared = True
+            threading.Thread(target=load_suffixes, name="trawl-suffixes", daemon=True).start()
         pulse = self._pulse(request)
         is_slow = pulse.answered(time.monotonic(), float(request.meta.get("download_latency", 0.0)))
         refused, used_up = response.status in (429, 503), used_up_s(response.headers)

@@ -18,7 +18,7 @@ from forums.sites import load_all
 from redis_components.errors import ConfigError
 from redis_components.fleet.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.frontier import limits
-from redis_components.frontier.limits import DAY_MS, HOUR_MS, KnownLimits, LaneLimits, default_lane
+from redis_components.frontier.limits import DAY_MS, HOUR_MS, KnownLimits, LaneLimits, default_lane, needs_suffixes
 from redis_components.keys import CrawlKeys, limits_key
 from redis_components.scrapy_glue.retry_after import retry_after_s
 from redis_components.server.replies import server_time
@@ -208,3 +208,18 @@ def test_a_date_without_the_sites_clock_is_read_by_ours() -> None:
 def test_a_limit_that_cannot_be_is_refused() -> None:
     with pytest.raises(ConfigError, match="concurrency = 0 is out of range: from 1 to 10000"):
         LaneLimits.of(concurrency=0)
+
+
+@pytest.mark.parametrize(
+    ("meta", "url", "needed"),
+    [
+        ({}, "http://www.example.co.uk/a", True),
+        ({"site": "books"}, "http://www.example.co.uk/a", False),
+        ({"lane": "shared"}, "http://www.example.co.uk/a", False),
+        ({}, "http://127.0.0.1:8000/", False),
+        ({}, "http://[::1]:8000/", False),
+        ({}, "http://host[::1]@/", False),
+    ],
+)
+def test_the_list_of_suffixes_is_loaded_where_a_name_has_to_be_looked_up(meta: dict[str, str], url: str, needed: bool) -> None:
+    assert needs_suffixes(meta, url) == needed

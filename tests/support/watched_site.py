@@ -65,6 +65,8 @@ class WatchedSite:
         """What each answer takes."""
         self.times: list[float] = []
         """When each request came (s of a clock that never goes back)."""
+        self.answered: list[tuple[float, int]] = []
+        """When each answer was sent, and its status."""
         self.most_open = 0
         """Most requests that were answered at one time."""
         self._open = 0
@@ -95,6 +97,7 @@ class WatchedSite:
                     self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(body)
+                site.answered.append((time.monotonic(), page.status))
 
             def log_message(self, *_: object) -> None: ...
 
