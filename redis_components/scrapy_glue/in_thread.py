@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from scrapy.utils.asyncio import call_later, is_asyncio_available
@@ -11,6 +14,13 @@ from twisted.internet.defer import Deferred
 
 T = TypeVar("T")
 _running: set[Any] = set()
+_THREADS = 8
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadPoolExecutor:
+    """Not the loop's own: there names are resolved, and six whose servers do not answer would hold all of them."""
+    return ThreadPoolExecutor(_THREADS, thread_name_prefix="in thread")
 
 
 async def in_thread(call: Callable[[], T]) -> T:
@@ -18,7 +28,7 @@ async def in_thread(call: Callable[[], T]) -> T:
     if is_asyncio_available():
         import asyncio
 
-        return await asyncio.to_thread(call)
+        return await asyncio.get_running_loop().run_in_executor(_threads(), copy_context().run, call)
     from twisted.internet.threads import deferToThread
 
     return await maybe_deferred_to_future(deferToThread(call))

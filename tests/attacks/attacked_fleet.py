@@ -110,11 +110,13 @@ class InnocentSite(WatchedSite):
 
 @dataclass
 class AttackedFleet:
-    """Two crawlers of lists and two of threads on one node, with beat."""
+    """Two crawlers of lists and two of threads on one node, with beat, unless told otherwise."""
 
     folder: Path
     innocent: InnocentSite
     sizes: str = "forum_list=2,forum_detail=2"
+    nodes: str = "a"
+    beats: int = 1
     environment: dict[str, str] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
@@ -128,7 +130,7 @@ class AttackedFleet:
             "TRAWL_DATABASE_URL": f"sqlite:///{self.database}",
             **self.environment,
         }
-        self.fleet = WatchedFleet(self.folder, self.sizes, nodes="a", beats=1, **given).__enter__()
+        self.fleet = WatchedFleet(self.folder, self.sizes, nodes=self.nodes, beats=self.beats, **given).__enter__()
         try:
             self.client: redis.Redis = self.fleet.client
             Schedules(self.client).put("seed_forums", StoredEntry(every_s=1.0))  # the hostile site is looked at often
