@@ -102,7 +102,7 @@ def call_once_an_interval() -> None:
 
     Scrapy sleeps until the interval ends, calls, and sleeps for what is left: after a call 0.4 ms early that is 0.4 ms, which
     uvloop rounds to nothing, and the call is made again and again until the interval has ended. A minimal case and the
-    measurement: docs/decisions/0057-looping-calls.md.
+    measurement: docs/decisions/0058-looping-calls.md.
     """
     AsyncioLoopingCall._to_sleep = _to_sleep  # type: ignore[method-assign]
 
