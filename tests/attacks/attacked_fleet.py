@@ -16,57 +16,20 @@ import redis
 
 from forums.scheduling.seeding import seed
 from redis_components.fleet.schedules import Schedules, StoredEntry
+from tests.attacks.two_sites import SITE_FILE
 from tests.support.processes import wait_until
 from tests.support.watched_fleet import WatchedFleet
 from tests.support.watched_site import Page, WatchedSite
 
 READ_WITHIN_S = 60.0
-SITE_FILE = """
-base_url = "{base}"
-forums = ["f"]
-{top}
-[politeness]
-delay_s = 0
-[schedule]
-requests_per_hour = 1000000
-min_interval_s = {every_s}
-max_interval_s = {every_s}
-[breaker]
-{breaker}
-[pages.list]
-url = "/list/{{forum}}"
-format = "json"
-rows = "threads"
-next = "next"
-[pages.list.fields]
-id = "id"
-title = "title"
-url = "url"
-reply_count = "replies"
-[pages.thread]
-url = "{{url}}"
-format = "json"
-[pages.thread.fields]
-title = "title"
-body = "body"
-author = "author"
-reply_count = "replies"
-created_at = "at"
-[pages.comments]
-url = "/comments/{{thread}}"
-format = "json"
-rows = "comments"
-next = "next"
-[pages.comments.fields]
-id = "id"
-body = "body"
-{more}
-"""
 
 
 def json_site(base: str, *, top: str = "", more: str = "", breaker: str = "in_a_row = 3", every_s: float = 0.5) -> str:
     """A site file for a site that answers with JSON."""
-    return SITE_FILE.format(base=base, top=top, more=more, breaker=breaker, every_s=every_s)
+    schedule = f"[schedule]\nrequests_per_hour = 1000000\nmin_interval_s = {every_s}\nmax_interval_s = {every_s}\n"
+    text = SITE_FILE.format(base=base, top=top, breaker=breaker, more=schedule + more)
+    fields = "[pages.thread.fields]\n"
+    return text.replace(fields, f'{fields}author = "author"\ncreated_at = "at"\n')
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import http.client
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
 import redis
-import uvicorn
 
 from forums.overview import Overview
 from monitoring.app import create_app
-from monitoring.exporter import listen
 from monitoring.host_check import LOOPBACK, allowed_hosts, host_of
 from monitoring.shared_look import SharedLook
 from monitoring.source import Source
 from redis_components.errors import ConfigError
+from tests.attacks.test_page_clients import served as serving
 
 STRANGERS = (
     "evil.example",
@@ -44,15 +42,8 @@ class Counted(Source):
 @contextmanager
 def served(source: Source, hosts: frozenset[str]) -> Iterator[int]:
     """The port of an exporter in a thread."""
-    with listen("127.0.0.1", 0) as listener:
-        server = uvicorn.Server(uvicorn.Config(create_app(source, hosts=hosts), log_level="warning", lifespan="off"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            yield listener.getsockname()[1]
-        finally:
-            server.should_exit = True
-            thread.join(20)
+    with serving(create_app(source, hosts=hosts)) as port:
+        yield port
 
 
 def ask(port: int, host: str | None, path: str = "/metrics") -> tuple[int, str]:
