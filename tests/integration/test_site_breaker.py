@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +27,6 @@ from forums.state.site_breakers import Breaker, Breakers
 from redis_components.crawl_admin.inspector import snapshot
 from redis_components.fleet.holds import FleetHolds
 from redis_components.keys import CrawlKeys
-from tests.support import warm_start
 from tests.support.demo_sites import declare
 from tests.support.processes import stays, wait_until
 from tests.support.scrapy_command import crawl_command
@@ -55,7 +55,7 @@ def crawlers(redis_url: str, folder: Path) -> Iterator[Callable[[], str]]:
     for spider, log in zip(SPIDERS, logs, strict=True):
         with log.open("wb") as out:
             command = crawl_command(spider)
-            processes.append(warm_start.Popen(command, cwd=ROOT, env=environment, stderr=out))
+            processes.append(subprocess.Popen(command, cwd=ROOT, env=environment, stderr=out))
     try:
         yield lambda: "\n".join(log.read_text()[-3000:] for log in logs)
     finally:
