@@ -23,6 +23,7 @@ SPEED = (
     "memory",
     "dupefilters",
     "supervision",
+    "viewers",
     "scrape",
     "holds",
     "lanes",
