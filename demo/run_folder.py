@@ -75,6 +75,7 @@ class RunFolder:
                 MARK: self.mark,
                 "TRAWL_DATA_DIR": str(self.path),
                 "TRAWL_SITES_DIR": str(_SITES),
+                "TRAWL_EVENTS_FILE": str(self.path / "events.toml"),
                 "TRAWL_DEMO_URL": forum_url,
                 "TRAWL_FLEET": fleet,
                 "SCRAPY_SETTINGS_MODULE": "workers.settings",
