@@ -9,7 +9,7 @@ COMPOSE := $(VENV)/.compose
 ATHERIS := $(VENV)/fuzz/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo attacks test test-all test-fast test-servers lint otel test-scrapy-redis try-scrapy test-real-forums chaos deaths fuzz living bench peers format docs docs-site test-docs pictures stack lock wheels release sbom licences audit containers test-containers test-manifests clean
+.PHONY: help install demo attacks test test-all test-fast test-servers lint otel test-scrapy-redis try-scrapy test-real-forums try-page chaos deaths fuzz living bench peers format docs docs-site test-docs pictures stack lock wheels release sbom licences audit containers test-containers test-manifests clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ test-docs: $(TOOLS) ## Run each command that README.md and docs/ print, as print
 
 test-real-forums: $(TOOLS) ## Crawl forum software that others wrote, installed from a registry, against its own database (ONLY="misago" for some)
 	@ONLY="$(ONLY)" $(BIN)/python -m pytest -q -s tests/real_forums
+
+try-page: $(TOOLS) ## Look around in make demo KEEP=1 with the page alone, in Chromium, then be told by a webhook whose receiver is away for a minute
+	@$(BIN)/python -m pytest -q -s tests/acceptance/test_page_trial.py
 
 chaos: $(TOOLS) ## Ten minutes of random deaths while a living forum is crawled; everything must be stored and told; then each way to die, and 1000 interleavings of exchanges (CHAOS_SECONDS=600 CHAOS_SEED=n CHAOS_SECURE=1: under TLS, Redis users and signed messages)
 	@CHAOS_SECONDS=$${CHAOS_SECONDS:-600} DEATHS=all $(BIN)/python -m pytest -q -s tests/faults/test_chaos.py tests/faults/test_deaths.py

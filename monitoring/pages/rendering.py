@@ -22,6 +22,11 @@ REFRESH_S = 5  # as in live.js
 PROBLEMS_SHOWN = 12
 FOREIGN_SHOWN = 10
 
+_WHY_TONES = {
+    **dict.fromkeys(("done", "checked", "seeded", "list"), "good"),
+    **dict.fromkeys(("never seen", "no site", "refused", "dead", "gone", "held"), "bad"),
+}
+"""Of the states that `trawl why` names; the others are yellow."""
 _BAD = {CrawlerState.CRASH_LOOPING, CrawlerState.REFUSED, GONE}
 
 
@@ -52,6 +57,7 @@ def _environment() -> Environment:
         "node_tone": node_tone,
         "story": story,
         "board_why": board_why,
+        "why_tones": _WHY_TONES,
     }
     return environment
 

@@ -72,6 +72,7 @@ def test_a_run_sees_nothing_of_the_users_fleet_and_only_the_demos_site(runs: Pat
             "TRAWL_ENV_FILE": "",
             "TRAWL_DATA_DIR": str(folder.path),
             "TRAWL_SITES_DIR": str(ROOT / "demo" / "sites"),
+            "TRAWL_EVENTS_FILE": str(folder.path / "events.toml"),
             "TRAWL_DEMO_URL": "http://127.0.0.1:1",
             "TRAWL_FLEET": FLEET,
         }
