@@ -62,8 +62,8 @@ test-scrapy-redis: $(TOOLS) ## scrapy-redis's own tests, downloaded, on redis_co
 try-scrapy: $(TOOLS) ## Contract tests and crawls with another release of Scrapy, in .venv-try-scrapy (VERSION=2.20.0, pre-releases too)
 	@$(BIN)/python -m tests.support.try_scrapy "$(VERSION)"
 
-test-docs: $(TOOLS) ## Run each command that README.md and docs/ print, as printed, on a real fleet (8 to 15 minutes)
-	@$(BIN)/python -m pytest -q tests/acceptance/test_documented_commands.py tests/unit/docs
+test-docs: $(TOOLS) ## Run each command that README.md and docs/ print, as printed, in an empty home folder (25 minutes; ONLY=services.md for one page)
+	@$(BIN)/python -m pytest -q tests/acceptance/test_documented_commands.py tests/unit/docs $(if $(ONLY),-k "$(ONLY)")
 
 test-real-forums: $(TOOLS) ## Crawl forum software that others wrote, installed from a registry, against its own database (ONLY="misago" for some)
 	@ONLY="$(ONLY)" $(BIN)/python -m pytest -q -s tests/real_forums

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "cli.md")]
 """Without cli.md, which repeats the examples of the help, and docs/zh, whose commands a test compares with the English pages."""
 PROGRAMS = "trawl|make|docker|celery|python|pip|cp|redis-cli|scrapy|curl|grep|sudo|set|cd|mkdir|git|uv|export|kubectl|tar"
-_COMMAND = re.compile(rf"^(?:\$ )?(?:[A-Z_]+=\S+ )*(?:{PROGRAMS}|\.)(?: |$)")
+_COMMAND = re.compile(rf"^(?:\$ )?(?:[A-Z_]+=(?:\$\([^)]*\)|\S+) )*(?:{PROGRAMS}|\.)(?: |$)")
 _OTHER_LANGUAGES = re.compile(r"^\s*```\s*(python|toml|json|yaml|yml|html|ini|sql|lua|text)")
 
 
@@ -46,6 +47,24 @@ def in_blocks(page: Path) -> list[Documented]:
     return found
 
 
+def block_after(page: Path, words: str) -> str:
+    """The text of the first block after the line with these words, without its indentation or fences."""
+    text = page.read_text("utf-8")
+    rest = text[text.index(words) :].partition("\n")[2]
+    block: list[str] = []
+    fenced = False
+    for line in rest.splitlines():
+        if line.startswith("```"):
+            if fenced:
+                break
+            fenced = True
+        elif fenced or line.startswith("    ") or (block and not line):
+            block.append(line)
+        elif block:
+            break
+    return textwrap.dedent("\n".join(block)).strip() + "\n"
+
+
 def all_commands() -> list[Documented]:
     return [command for page in PAGES for command in in_blocks(page)]
 
@@ -54,26 +73,21 @@ NOT_RUN = {  # what a command begins with, or has in it -> why no test runs it a
     r"^(\w+=\S+ )*docker |^kubectl ": "needs a container engine: make containers, make test-containers",
     r"^sudo |^set -a": "needs root, or another machine",
     r"^make (containers|test-containers)": "needs a container engine",
-    r"^make (demo|test|install|docs-site|pictures)": "is a target with a test elsewhere, or the run that this test is part of",
-    r"^pip |^\. ": "installs, or activates the environment in which the tests run",
-    r"^celery ": "runs for ever; `trawl up` runs each with the same arguments",
+    r"^make test( |$)": "is the tests, of which this is one",
+    r"^(make install|\. \.venv)": "is what the test begins with, as printed",
+    r"^celery worker \(a node\)": "a picture",
     r"^trawl systemd": "needs a Redis that is named: tests/acceptance and tests/unit have its units",
-    r"^cd ": "changes the folder for the commands after it; the test runs all in one project",
     r"redis-cli\b": "needs a redis-cli; start tasks are pushed in tests/integration/test_start_tasks_crawl.py",
     r"^grep -rl ": "changes the reader's project: tests/acceptance/scrapy_redis_project",
-    r"^scrapy (crawl|startproject|genspider)": "the reader's project, which the test replaces by one that is there",
+    r"^scrapy crawl": "needs a project for scrapy-redis: tests/acceptance/test_scrapy_redis_project.py",
     r"^trawl migrate ": "needs a crawl of scrapy-redis: tests/integration/test_migrate.py",
-    r"^trawl (deploy|versions) ": "builds wheels: tests/integration/test_deploy.py",
-    r"^curl ": "needs the API with a token: tests/integration/test_api.py",
-    r"^trawl events ": "needs an output named shop: tests/integration/test_cli_events.py",
-    r"^trawl restore ": "names a file that only its reader has: tests/integration/test_backup.py",
-    r"^trawl forget --all": "asks first: tests/integration/test_cli_commands.py",
-    r"--to (postgresql|https)": "needs a server: tests/integration/test_consume.py",
-    r"^trawl read (saved|--batch)": "reads a file of the reader: tests/unit/cli/test_read.py",
-    r"^trawl schedule set report": "names a task of the reader",
-    r"^trawl services check +#": "the page's own project",
+    r"^trawl restore ": "needs a fleet that has ended: tests/integration/test_backup.py",
+    r"--to postgresql": "needs a server: tests/integration/test_consume.py",
+    r"^trawl versions (use|remove)": "names a version that only its reader has: tests/integration/test_deploy.py",
+    r"^make release": "needs a clone in which nothing is changed, not a copy of it: tests/unit/deploy/test_release.py",
+    r"^trawl top": "needs a terminal: tests/unit/cli/test_top.py",
+    r"http://collector": "needs a collector of traces: tests/integration/test_traces.py",
     r"^TRAWL_FLEET=\S+ trawl up": "a second fleet next to the one that runs",
-    r"parquet": "needs the extra `parquet`: tests/integration/test_cli_commands.py",
 }
 
 
