@@ -92,11 +92,12 @@ def _service_json(view: ServiceView) -> dict[str, Any]:
 
 def _crawler_json(record: CrawlerRecord, now: float) -> dict[str, Any]:
     fields = asdict(record)
-    beat_at, started_at = fields.pop("beat_at"), fields.pop("started_at")
+    beat_at, started_at, last_exit_at = fields.pop("beat_at"), fields.pop("started_at"), fields.pop("last_exit_at")
     return {
         "crawler": record.name,
         "alive": record.alive(now),
         **fields,
         "started_at": iso(started_at) if started_at else None,
+        "last_exit_at": iso(last_exit_at) if last_exit_at else None,
         "heartbeat_age_s": round(now - beat_at, 1),
     }

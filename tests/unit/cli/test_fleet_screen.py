@@ -266,6 +266,7 @@ def test_json_has_every_figure_under_a_name_of_its_own() -> None:
                 "lag_s": 0.0,
                 "restarts": 0,
                 "last_exit": None,
+                "last_exit_at": None,
                 "last_exit_kind": None,
                 "quick_ends": 0,
                 "quick_failures": 0,
