@@ -231,7 +231,8 @@ def _complain(error: Exception) -> int:
         complain(_one_line(str(error)))
         return WRONG_USE if isinstance(error, ConfigError) else FAILED
     if isinstance(error, OSError) and error.errno in _FULL:  # `trawl export posts > file` as well as a file of the command's own
-        complain(f"{error.strerror}: what was to be written is not complete; make room, and repeat the command")
+        where = f"{error.filename}: " if error.filename else ""
+        complain(f"{where}{error.strerror}: what was to be written is not complete; make room, and repeat the command")
         _forget_output()
         return FAILED
     complain(f"internal error: {error!r}; please report it with the traceback that TRAWL_DEBUG=1 shows")

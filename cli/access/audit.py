@@ -34,7 +34,9 @@ def record(arguments: Sequence[str], code: int) -> None:
     )
     try:
         _to_file(act.to_json())
-    except (OSError, TrawlError) as error:
+    except OSError as error:
+        complain(f"the audit {audit_file()} could not be written: {error.strerror}")
+    except TrawlError as error:
         complain(f"the audit could not be written: {error}")
     with suppress(TrawlError, redis.RedisError):  # the file has it, and the command has said what is wrong with Redis
         if url := running_url():

@@ -29,7 +29,8 @@ def autoscale(
     The service grows when its crawlers cannot finish waiting and incoming work within the target time: at most by a factor of
     two, and after each step throughput is measured for 10 s. It shrinks when fewer crawlers would have sufficed for a minute.
     If more crawlers bring no more throughput, because the site is the bottleneck, it shrinks again. It never exceeds the capacity
-    of the nodes; a `--max` beyond it is said at once. While autoscaling is on, `trawl scale` refuses the service.
+    of the nodes; a `--max` beyond it is said at once, and stored (exit code 0), since a node may come. While autoscaling is on,
+    `trawl scale` refuses the service.
 
     **Examples:**
 

@@ -18,7 +18,8 @@ def scale(
 
     A service is a spider. Its size is stored in Redis and is the total over all machines. 0 stops a service: its crawlers finish
     their pages and end, and queued requests wait. Crawlers that the nodes have no room for start when there is room; which ones
-    is said at once.
+    is said at once. The exit code is 0 then, too, since the size is stored and a node may come; `trawl status` ends with 1 as
+    long as crawlers are missing.
 
     **Examples:**
 

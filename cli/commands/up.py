@@ -55,6 +55,9 @@ def up(
     their pages, and queued requests wait in `data/` for the next start; a second Ctrl-C does not wait. The exit code is 0
     after Ctrl-C or SIGTERM, 1 where something did not start or did not stay up.
 
+    A second `trawl up` with the same Redis is a second node of the same fleet, and says so; on one machine it takes other ports
+    (`--port-flower 0 --port-exporter 0`). Another fleet has another TRAWL_DATA_DIR, or another TRAWL_NAMESPACE.
+
     A service that declares a consumer of its items (`consumer = "jsonl:books.jsonl"`) gets it, as a process.
 
     Flower asks for a password: a new one each time, or TRAWL_FLOWER_AUTH (`user:password`). Only warnings
@@ -89,13 +92,21 @@ def up(
         flower = FlowerAccess.on(take(port_flower, of="Flower", option="--port-flower"))
         exporter = take(port_exporter, of="the exporter", option="--port-exporter")
     except PortInUse as error:
-        raise _already_up() or error from None
+        if _runs_here() is None:
+            raise
+        raise TrawlError(
+            "this fleet runs here already (trawl up): trawl status shows it; a second node on this machine takes other "
+            "ports: trawl up --port-flower 0 --port-exporter 0"
+        ) from error
+    first = _runs_here()
     _say_without_sites()
     with redis_client() as client:
         size = _resize(client, fleet)
     if interrupts.count:
         return INTERRUPTED
     log = _Log(console(), verbose=verbose)
+    if first:
+        log.line("trawl", f"this fleet runs here already, as node {first}: this is a second node of it, not a second fleet")
     _welcome(log, size, flower, exporter)
     services = Services(node_services(flower, exporter), log.line)
     looking = connect(impatient(redis_url(), CONSUMERS_LOOK_S))
@@ -114,8 +125,10 @@ def up(
     return 0
 
 
-def _already_up() -> TrawlError | None:
-    """What to say where the port is taken by a `trawl up` of this fleet on this machine; None where it is another program."""
+def _runs_here() -> str | None:
+    """The node of another `trawl up` of this fleet on this machine; None where none runs."""
+    import psutil
+
     from cli.access.redis import redis_client, running_url
     from redis_components.fleet.nodes import Nodes
     from redis_components.server.replies import server_time
@@ -123,12 +136,11 @@ def _already_up() -> TrawlError | None:
     if (url := running_url()) is None:
         return None
     with suppress(TrawlError), redis_client(url) as client:
-        now, here = server_time(client), re.compile(rf"up-\d+@{re.escape(socket.gethostname())}")
-        if any(here.fullmatch(node.name) and node.alive(now) for node in Nodes(client).all()):
-            return TrawlError(
-                "this fleet runs here already (trawl up): trawl status shows it; a second node on this machine takes other "
-                "ports: trawl up --port-flower 0 --port-exporter 0"
-            )
+        now, here = server_time(client), re.compile(rf"up-(\d+)@{re.escape(socket.gethostname())}")
+        for node in Nodes(client).all():
+            # The heartbeat of one that was killed is believed for some seconds more.
+            if (found := here.fullmatch(node.name)) and node.alive(now) and psutil.pid_exists(int(found[1])):
+                return node.name
     return None
 
 

@@ -139,8 +139,9 @@ def main(root: Path, binary: ServerBinary) -> int:
     try:
         keeper.start()
     except (RedisUnavailable, OSError) as exc:
-        logger.error("%s", exc)
-        report(error=str(exc))
+        why = keeper.place.cannot_write(exc) if isinstance(exc, OSError) else exc
+        logger.error("%s", why)
+        report(error=str(why))
         return 1
     report(error=None)
     keeper.keep()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import secrets
 from dataclasses import asdict, dataclass
@@ -78,8 +79,14 @@ class ServerFolder:
             private_folder(self.root)
             self.users.touch(mode=0o600)
         except OSError as exc:
-            advice = "set TRAWL_DATA_DIR to a folder that can be written, or TRAWL_REDIS_URL to a server of your own"
-            raise RedisUnavailable(f"cannot write to {self.root} for the embedded Redis ({exc.strerror}): {advice}") from exc
+            raise self.cannot_write(exc) from exc
+
+    def cannot_write(self, error: OSError) -> RedisUnavailable:
+        """What to say where the server's files cannot be written, and what to do."""
+        advice = "set TRAWL_DATA_DIR to a folder that can be written, or TRAWL_REDIS_URL to a server of your own"
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            advice = f"make room there (df), or {advice}"
+        return RedisUnavailable(f"cannot write to {self.root} for the embedded Redis ({error.strerror}): {advice}")
 
     def state(self) -> ServerState | None:
         """What `server.json` says; None when there is none. It may be left over from a killed keeper: see `session`."""

@@ -186,6 +186,10 @@ def write_private(path: Path, text: str) -> None:
     """Replace the file in one step by one that only its owner may read, so that no reader sees half of it."""
     draft = path.with_name(f"{path.name}.{os.getpid()}.new")
     fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
-        file.write(text)
-    draft.replace(path)
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            file.write(text)
+        draft.replace(path)
+    except OSError:  # the disk is full
+        draft.unlink(missing_ok=True)
+        raise

@@ -133,8 +133,12 @@ def _start_keeper(place: ServerFolder, binary: ServerBinary, lock: int) -> None:
     """Start the keeper, which takes over `lock`, and wait until it says how the server fares."""
     _tell_of_other_data(place, binary)
     command = [sys.executable, "-m", "redis_components.embedded", "keep", str(place.root), str(binary.path), binary.source]
-    place.log.touch(mode=0o600)
-    with place.log.open("ab") as log:
+    try:
+        place.log.touch(mode=0o600)
+        log = place.log.open("ab")
+    except OSError as exc:
+        raise place.cannot_write(exc) from exc
+    with log:
         starter = subprocess.Popen(
             command,
             cwd=Path(redis_components.__file__).parents[1],  # `-m` finds the package there, installed or not

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
 import redis
 
+from cli.commands import up
 from redis_components.fleet.nodes import NodeRecord, Nodes
 from tests.support.trawl_command import Trawl, commands, one_line
 
@@ -26,6 +28,19 @@ def test_a_second_one_is_told_that_the_fleet_runs_here(trawl: Trawl, redis_clien
         one_line(trawl("up", port), 1, "in use by another program")
         Nodes(redis_client).beat(NodeRecord(name=f"up-{os.getpid()}@{socket.gethostname()}", capacity=4))
         one_line(trawl("up", port), 1, "this fleet runs here already", "trawl up --port-flower 0 --port-exporter 0")
+
+
+def test_a_second_one_on_other_ports_is_said_to_be_a_node(
+    redis_client: redis.Redis, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    for name in ("up-1@elsewhere.example", f"up-{ended.pid}@{socket.gethostname()}"):
+        Nodes(redis_client).beat(NodeRecord(name=name, capacity=4))
+    assert up._runs_here() is None, "one on another machine, and one that was killed a moment ago"
+    Nodes(redis_client).beat(NodeRecord(name=f"up-{os.getpid()}@{socket.gethostname()}", capacity=4))
+    assert up._runs_here() == f"up-{os.getpid()}@{socket.gethostname()}"
 
 
 def test_an_empty_sites_folder_is_said(trawl: Trawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
