@@ -40,7 +40,6 @@ ENDS_WITH = {  # exit codes other than 0 that are right, too
     r"^trawl (status|doctor|why|upgrade)": {1},  # something needs attention
     r"^trawl query": {1},  # nothing has these words
     r"^trawl reparse": {1},  # no raw pages are kept
-    r"^trawl jobs resume": {2},  # the job has finished by then, and says so
     r"^trawl (rescan|seed|backfill)": {1},  # a forum is being scanned at this moment
 }
 ON_ITS_OWN = {  # pages whose reader starts everything: where the rest of the page begins, which does not
@@ -65,8 +64,16 @@ from redis_components.spiders import RedisSpider
 
 class Books(RedisSpider):
     name = "books"
+    custom_settings = {"DOWNLOAD_DELAY": 0.5}
+    async def start(self):
+        if hasattr(self, "category"):  # a job that has no end, so that it can be cancelled and resumed
+            yield scrapy.Request("FORUM")
+        async for request in super().start():
+            yield request
     def parse(self, response):
         yield {"url": response.url}
+        if hasattr(self, "category"):
+            yield scrapy.Request("FORUM", dont_filter=True)
 
 class ShopBooks(Books):
     name = "shop_books"
@@ -152,7 +159,8 @@ class Reader:
     def _run(self, text: str, folder: Path) -> tuple[int, str, bool]:
         here = self.as_here(text)
         if not GOES_ON.search(text):
-            return *self.who.run(here, folder, says="y\n", **self.more), False
+            answer = "y\n" if "# asks first" in text else ""
+            return *self.who.run(here, folder, answer, **self.more), False
         log = self.who.home / "goes_on.log"
         process = self.who.start(here, folder, log, **self.more)
         until = time.monotonic() + 5

@@ -24,6 +24,7 @@ from .processes import wait_until
 
 ROOT = Path(__file__).parents[2]
 INSTALL = "make install && . .venv/bin/activate"  # as README.md prints it
+IN_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
 _OF_THE_NETWORK = re.compile(r"(PIP|UV)_(?!USER|REQUIRE_VIRTUALENV)|SSL_CERT_|REQUESTS_CA")
 
 
@@ -68,12 +69,14 @@ class Newcomer:
         lines = (self.home / "environment").read_text().split("\0")
         self.environment = dict(line.split("=", 1) for line in lines if "=" in line)
 
-    def run(self, text: str, folder: Path, says: str = "", timeout_s: float = 600, **more: str) -> tuple[int, str]:
-        """Exit code and output of a command line in bash; `says` is typed when it asks."""
+    def run(self, text: str, folder: Path, answer: str = "", timeout_s: float = 600, **more: str) -> tuple[int, str]:
+        """Exit code and output of a command line in bash. With an `answer` it has a terminal, where that is typed."""
         command = ["bash", "-o", "pipefail", "-c", text]
+        if answer:
+            command = [sys.executable, "-c", IN_A_TERMINAL, *command]
         environment = self.environment | more
         done = subprocess.run(
-            command, cwd=folder, env=environment, input=says, capture_output=True, text=True, timeout=timeout_s, check=False
+            command, cwd=folder, env=environment, input=answer, capture_output=True, text=True, timeout=timeout_s, check=False
         )
         return done.returncode, done.stdout + done.stderr
 
