@@ -17,6 +17,7 @@ from .codec.requests import RequestCodec, SerializerCodec, exact_fields
 from .errors import Undecodable, Unserializable
 from .frontier import messages
 from .keys import CrawlKeys
+from .server.scripts import script
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +57,7 @@ class Base:
     def push(self, request: Request) -> None:
         """Store a request, without dedupe. Raises Unserializable for what cannot be stored exactly."""
         payload = self._encode_request(request)
-        number = int(self.server.hincrby(self._keys.counters(), "order", 1))
+        number = int(script("order_number")(self.server, {"counters": self._keys.counters()}, {}))
         self.server.zadd(self.key, {struct.pack(">QB", self.rank(number), 0) + to_bytes(payload): self.score(request)})
 
     def pop(self, timeout: int = 0) -> Request | None:
@@ -84,7 +85,7 @@ class Base:
 
     @staticmethod
     def rank(number: int) -> int:
-        """Place among requests of equal score, from the running number of the push."""
+        """Place among requests of equal score, from the order number of the push."""
         return number
 
     @staticmethod

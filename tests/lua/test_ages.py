@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import redis
+from scrapy import Request, Spider
 
 from redis_components.crawl_admin.inspector import snapshot
 from redis_components.crawl_admin.lanes import look
@@ -14,9 +16,13 @@ from redis_components.dupefilters.kinds import PlainSet
 from redis_components.frontier.limits import LaneLimits, change
 from redis_components.frontier.messages import NO_FILTER, NewRequest, QueueOrder
 from redis_components.frontier.store_one import store as store_one
+from redis_components.keys import CrawlKeys
+from redis_components.queue import FifoQueue, LifoQueue
+from tests.support.faked_clock import RedisWithClock, needs_faketime
 from tests.support.owner import KEYS
+from tests.support.processes import wait_until
 
-LANE = "example.org"
+LANE, OTHER = "example.org", CrawlKeys.for_spider("other")
 
 
 def now_ms(client: redis.Redis) -> int:
@@ -79,3 +85,26 @@ def test_numbers_grow_also_where_the_clock_was_ahead_before_and_an_older_trawl_s
         (ahead + 2, b"two"),
     ]
     assert oldest_ms(redis_client) == 0
+
+
+@needs_faketime
+def test_a_clock_of_redis_that_was_far_ahead_spoils_no_order(tmp_path: Path) -> None:
+    year_s = 365 * 86_400
+    with RedisWithClock(tmp_path) as server:
+        client = server.client()
+        for years, payload in ((0, "first"), (40, "second"), (150, "third"), (0, "fourth")):
+            server.clock.jump(years * year_s)
+            wait_until(lambda years=years: abs(server.is_wrong_by() - years * year_s) < 3600, "the clock has not jumped")  # type: ignore[misc]
+            store(client, payload, QueueOrder.LIFO)
+            store_one(client, OTHER, QueueOrder.FIFO, PlainSet(), NewRequest(NO_FILTER, "0", payload.encode()))
+        up, down = (client.zrange(keys.ready(), 0, -1) for keys in (OTHER, KEYS))
+    expected = [b"first", b"second", b"third", b"fourth"]
+    assert ([one[9:] for one in up], [one[9:] for one in down]) == (expected, expected[::-1])
+
+
+@pytest.mark.parametrize("cls", [FifoQueue, LifoQueue])
+def test_what_is_pushed_without_a_crawler_has_its_age_too(redis_client: redis.Redis, cls: type[FifoQueue]) -> None:
+    queue = cls(redis_client, Spider("s"), KEYS.requests)
+    redis_client.hset(KEYS.counters(), "order", (now_ms(redis_client) - 3_600_000) * 1000)
+    before, after = while_it(redis_client, lambda: queue.push(Request("http://127.0.0.1/1")))
+    assert before <= oldest_ms(redis_client) <= after

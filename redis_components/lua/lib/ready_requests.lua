@@ -1,6 +1,6 @@
 -- READY requests of one lane: a zset whose members are 8 bytes of order, 1 byte of attempts, payload. The order comes from a number (lib/order_numbers).
 
--- Place among requests of equal score, from the running number of the request; queue.py has the same.
+-- Place among requests of equal score, from the order number of the request; queue.py has the same.
 local function rank_of(order, number)
   if order == 'lifo' then return 2 ^ 52 - number end
   if order == 'random' then return tonumber(string.sub(redis.sha1hex(string.format('%.0f', number)), 1, 12), 16) end
