@@ -27,7 +27,7 @@ from redis_components.keys import CrawlKeys
 from .model import Overview
 from .reader import OverviewReader
 from .thread_address import board_at, thread_at
-from .why_place import instant, said_of_entry
+from .why_place import instant, said_of_entry, said_of_reading
 from .why_refused import lane_of, refused_by_robots, slowed_by_limits
 from .why_trail import earlier_texts, first_shown, place_in_list
 
@@ -213,12 +213,7 @@ def _rows(database: Database | None, found: Why) -> None:
     if found.thread is not None:
         check = select(checks).where(checks.c.site == found.site, checks.c.post_id == found.thread)
         for row in _first(database, check):
-            how = "whole" if row.whole else "not whole"
-            why_not = f" ({row.reason})" if row.reason else ""
-            found.add(
-                "checked",
-                f"last reading ({row.mode}) ended {instant(row.finished_at)}: {row.comments:,} comments, {how}{why_not}",
-            )
+            found.add("checked", said_of_reading(row))
 
 
 def _stored(database: Database, site: str, kind: str, table: Table[Any], text: Any, wanted: Any) -> list[StoredRow]:

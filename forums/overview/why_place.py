@@ -1,8 +1,9 @@
-"""Where a request or start task is now, in one sentence."""
+"""Where a request or start task is now, and how the last reading of a thread ended, each in one sentence."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import redis
 
@@ -24,7 +25,8 @@ def said_of_entry(service: str, entry: Entry, now: float, client: redis.Redis, k
         case Place.LATER:
             return f"{what} waits for its time, {span((entry.at_s or now) - now)} from now{since}{tried}"
         case Place.LEASED:
-            return f"{what} is leased by {entry.owner}{_taken_back(entry, now, client, keys)}{since}{tried}"
+            leased = f" since {instant(entry.at_s)} ({span(now - entry.at_s)})" if entry.at_s else ""
+            return f"{what} is leased by {entry.owner}{leased}{_taken_back(entry, now, client, keys)}{since}{tried}"
         case Place.PARKED:
             return f"{what} is set aside while its site is held{since}{tried}"
         case Place.WAITING:
@@ -48,6 +50,20 @@ def _turn(entry: Entry, now: float, client: redis.Redis, keys: CrawlKeys) -> str
     wait = (lane.next_s or 0.0) + (before / lane.rate_now if lane.rate_now else 0.0)
     rate = f" at {lane.rate_now:.3g} a second" if lane.rate_now else ""
     return f", in lane {name} ({lane.condition.value}{rate}), {before:,} come first: its turn comes in about {span(wait)}"
+
+
+def said_of_reading(row: Any) -> str:
+    """Of a row of `checks`. The status is not a column of it: a page without success ends a reading, with its reason."""
+    plural = "" if row.requests == 1 else "s"
+    pages = f"page {row.first_page}" if row.first_page == row.last_page else f"pages {row.first_page} to {row.last_page}"
+    read = f"{pages} in {row.requests:,} request{plural}, {row.comments:,} comments"
+    if row.reason is not None:
+        status = f"{row.reason}{', so it is gone' if row.gone else ''}"
+    elif row.listed is None and not row.whole and not row.consistent and row.mode == "check":
+        status = "nothing had changed (HTTP 304, or the same page)"
+    else:
+        status = f"HTTP 200, {'whole' if row.whole else 'not whole'}"
+    return f"last reading ({row.mode}) ended {instant(row.finished_at)}: {status}; {read}"
 
 
 def instant(moment: datetime | float) -> str:

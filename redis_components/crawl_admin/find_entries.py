@@ -52,7 +52,7 @@ class Entry:
     attempts: int = 0  # of a request: how often a crawler died with it
     stored_at: float | None = None  # of a request: when it was stored first (epoch s), where its order says it
     owner: str = ""  # who leased it
-    at_s: float | None = None  # LATER: not before; DEAD: since; epoch s of Redis
+    at_s: float | None = None  # LATER: not before; LEASED, DEAD: since; epoch s of Redis
     reason: str = ""  # why it is dead
 
     @property
@@ -113,9 +113,9 @@ class _Looker:
         for _, owner, _ in self._zset(self._keys.owners(), _MOST_KEYS):
             name = owner.decode("utf-8", "replace")
             key = self._keys.leases(name)
-            for value in self._hash(key):
+            for lease, value in self._hash(key):
                 if entry := self._lease(Place.LEASED, value, key):
-                    yield replace(entry, owner=name)
+                    yield replace(entry, owner=name, at_s=_leased_at(lease))
 
     def parked(self) -> Iterator[Entry]:
         for lot in self._hash_names(self._keys.parked()):
@@ -134,7 +134,7 @@ class _Looker:
             for number, member, _ in self._zset(key):
                 if entry := self._task(Place.WAITING, member.partition(b"\0")[2][8:], key):
                     yield replace(entry, before=number)
-        for value in self._hash(keys.overflow()):
+        for _, value in self._hash(keys.overflow()):
             if self._may_fit(value) and (entry := self._task(Place.WAITING, _text_of(value), keys.overflow())):
                 yield entry
 
@@ -226,14 +226,14 @@ class _Looker:
                 return
         self.cut.append(key)
 
-    def _hash(self, key: str) -> Iterator[bytes]:
+    def _hash(self, key: str) -> Iterator[tuple[bytes, bytes]]:
         if self._client.type(key) != b"hash":
             return
-        for number, (_, value) in enumerate(self._client.hscan_iter(key, count=_STEP)):
+        for number, field in enumerate(self._client.hscan_iter(key, count=_STEP)):
             if number >= MOST:
                 self.cut.append(key)
                 return
-            yield value
+            yield cast("tuple[bytes, bytes]", field)
 
     def _hash_names(self, key: str) -> list[str]:
         if self._client.type(key) != b"hash":
@@ -247,6 +247,12 @@ def _stored_at(number: int) -> float | None:
     now_us = time.time() * 1e6 + 60e6  # the clock of Redis may be ahead
     at_us = number if number <= now_us else 2**52 - number
     return at_us / 1e6 if 1e15 <= at_us <= now_us else None
+
+
+def _leased_at(lease: bytes) -> float | None:
+    """Of a lease id, `<exchange>.<n>`: the number of an exchange is the time (ms) at which its owner asked."""
+    exchange = lease.partition(b".")[0]
+    return int(exchange) / 1000 if exchange.isdigit() and 12 < len(exchange) < 15 else None
 
 
 def _text_of(value: bytes) -> bytes:

@@ -67,7 +67,9 @@ class Conversation:
     ) -> None:
         self.owner = config.owner
         self.number = 0
-        """Of the last message. It never starts again: a lease id must not come twice."""
+        """Of the last message. It never starts again: a lease id must not come twice. It is the time (ms), or one more than the
+        last one where that is later: so a lease says since when it is held.
+        """
         self.busy = False
         """A message is in flight."""
         self.away = False
@@ -125,7 +127,9 @@ class Conversation:
     def say(self, batch: Batch, wish: Wish, *, carried_all: bool) -> None:
         """Send a message. The answer comes to `answered`, whenever Redis gives one."""
         self.busy = True
-        self.number += 1
+        self.number = max(
+            self.number + 1, int(shared_clock.time() * 1000) if self._previous else 0
+        )  # an answer has set the clock
         blobs = batch.blobs()
         item_keys = self._own_lists(batch) if batch.keyed_items or batch.tasks else {}
         lots = lots_in(batch.parks, wish.unpark) if batch.parks or wish.unpark else {}

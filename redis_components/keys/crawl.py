@@ -137,8 +137,9 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
         return f"{self.dupefilter}:forgotten"
 
     def leases(self, owner: str) -> str:
-        """HASH: LEASED requests and start tasks of one crawler process. Field = lease id `<exchange>.<n>`, value =
-        `<kind><score>|<member>`; before the member of a start task `<bytes>|<key>`, the key that it came from.
+        """HASH: LEASED requests and start tasks of one crawler process. Field = lease id `<exchange>.<n>` (the
+        number of an exchange is about its time, in ms), value = `<kind><score>|<member>`; before the member of a start task
+        `<bytes>|<key>`, the key that it came from.
 
         Written and read by `exchange.lua`; moved back by whoever reclaims a dead owner.
         """

@@ -78,7 +78,7 @@ def test_where_its_request_is(trawl: Trawl, redis_client: redis.Redis) -> None:
     redis_client.zadd(DETAILS.ready(), {member(f"{BASE}/post/1"): -1, member(url, site="example"): 0})
     redis_client.zadd(DETAILS.owners(), {"node-1": 10**15})
     lease = b"r0|" + member(f"{BASE}/comment/7/2", site="example", page=page)
-    redis_client.hset(DETAILS.leases("node-1"), "1.1", lease)
+    redis_client.hset(DETAILS.leases("node-1"), "1767225600000.1", lease)
     redis_client.hset(DETAILS.parked(), "requests:example", 1)
     redis_client.rpush(DETAILS.parked_lot("requests:example"), b"r0@example@|" + member(url, site="example"))
     key = DETAILS.start_urls
@@ -92,7 +92,7 @@ def test_where_its_request_is(trawl: Trawl, redis_client: redis.Redis) -> None:
     said = trawl("why", url)
     assert said.code == 0
     assert "is ready, 1 come first; 2 crawlers died with it" in said.out
-    assert "leased by node-1" in said.out
+    assert "leased by node-1 since 2026-01-01 00:00:00Z (" in said.out
     assert "HTTP 503 \\x1b[31m (trawl dead replay)" in said.out
     assert "never seen" not in said.out
     assert "ready" not in states(trawl, f"{BASE}/post/77"), "another thread"
@@ -106,12 +106,15 @@ def test_what_was_stored_of_it(trawl: Trawl, redis_client: redis.Redis) -> None:
         later = [post(id="7", forum_id="news", url=f"{BASE}/post/7", body="edited", fetched_at=at(2), **named)]
         reply = comment(id="c1", post_id="7", url=f"{BASE}/comment/7/1", fetched_at=at(2), **named)
         report = check(id="7", post_id="7", started_at=at(3), finished_at=at(4), **named)
-        for items in (first, [*later, reply], [report]):
+        missing = report | {"id": "8", "post_id": "8", "reason": "HTTP 404", "gone": True, "whole": False}
+        for items in (first, [*later, reply], [report, missing]):
             assert database.write([parse(wire(item)) for item in items]) == []
     keep(redis_client, DETAILS, {"example/7": ThreadRecord(token="t", comments=1, hour=1)})
     said = trawl("why", f"{BASE}/post/7")
     assert said.code == 0
     assert "done: thread example/7 was read last" in said.out
+    assert f"last reading (check) ended {at(4).replace('T', ' ')}: HTTP 200, whole; page 1 in 2 requests" in said.out
+    assert ": HTTP 404, so it is gone; " in trawl("why", f"{BASE}/post/8").out
     assert "stored: post 7, version 2" in said.out
     assert "1 earlier texts" in said.out
     assert f"the last scan of board example/news before that (scan, 2 pages) began {at(0).replace('T', ' ')}" in said.out
