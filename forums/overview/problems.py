@@ -186,8 +186,11 @@ def _boards(view: Overview) -> Iterator[Problem]:
         yield Problem(what=what, fix="trawl forums")
     failing = [one for one in view.sites.boards if one.word == "failing"]
     if failing:
-        what = f"the last scan failed: {_named(one.name for one in failing)}"
-        yield Problem(what=what, fix="trawl forums says why", grave=False)
+        worst = max(failing, key=lambda one: one.state.errors)
+        of = "" if len(failing) == 1 else f"{worst.name}: "
+        what = f"the last scan failed: {_named(one.name for one in failing)} ({of}{worst.why})"
+        fix = f"trawl why URL of its list; trawl sites check {worst.watched.site}; trawl forums has the others"
+        yield Problem(what=what, fix=fix, grave=False)
     gaps = [one for one in view.sites.boards if one.state.gap_at is not None]
     if gaps:
         what = f"a gap is open in {_named(one.name for one in gaps)}: threads may be missing until a deeper scan has run"

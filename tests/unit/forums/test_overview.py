@@ -107,8 +107,8 @@ FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
     ),
     "a stale board": (replace(WELL, sites=SitesView(boards=(board(),))), "stale: demo/f1", "trawl forums", True),
     "a failing board": (
-        replace(WELL, sites=SitesView(boards=(board(tried_at=NOW - 9, errors=1),))),
-        "the last scan failed: demo/f1",
+        replace(WELL, sites=SitesView(boards=(board(tried_at=NOW - 9, errors=1, reason="page 1: HTTP 503"),))),
+        "the last scan failed: demo/f1 (1 scan failed: page 1: HTTP 503)",
         "trawl forums",
         False,
     ),
