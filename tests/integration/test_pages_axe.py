@@ -45,6 +45,7 @@ PATHS = (
         "/act/pause?service=books",
     ),
 )
+LOOKS = ((1400, False), (1400, True), (400, True), (400, False))  # width, whether dark
 _LOG_IN = """fetch('/login', {method: 'POST', redirect: 'manual',
   body: new URLSearchParams(new FormData(document.querySelector('main form')))}).then(() => true)"""
 _LOOK = """axe.run(document, {resultTypes: ['violations']}).then(found => found.violations.map(
@@ -133,7 +134,7 @@ async def walk(address: str) -> list[str]:
         await page.evaluate("document.querySelector('input[type=password]').value = 'a token of some length'")
         await page.evaluate(_LOG_IN)
         for path in PATHS:
-            for width, dark in ((1400, False), (400, True)):
+            for width, dark in LOOKS:
                 await page.look_as(width, 900, dark=dark)
                 await page.open(f"{address}{path}")
                 await page.evaluate(axe)
