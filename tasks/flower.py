@@ -22,6 +22,8 @@ from kombu.exceptions import OperationalError
 from redis_components.errors import ConfigError
 from redis_components.fleet.registry import CrawlerRecord
 
+from .flower_state import stop_crawlers
+
 ROUND_HEADER = "trawl_round"
 """Of messages that beat sends: `[entry, fencing token of the beat, when the round was due]`."""
 
@@ -136,7 +138,10 @@ def refuse_taken_port(address: str, port: int) -> None:
 
 
 def check_flower(arguments: list[str]) -> None:
-    """Refuse an open Flower, and a taken port: `arguments` are those behind `flower` on the command line. Raises ConfigError."""
+    """Refuse an open Flower, and a taken port: `arguments` are those behind `flower` on the command line. Raises ConfigError.
+
+    Where it keeps its state, no crawler in there is running until it is heard of.
+    """
     from flower.command import apply_env_options, apply_options
     from tornado.options import options
 
@@ -145,6 +150,8 @@ def check_flower(arguments: list[str]) -> None:
     refuse_open_flower(options.address, options.unix_socket, asks_for_login=bool(options.basic_auth or options.auth))
     if not options.unix_socket and options.port:
         refuse_taken_port(options.address, options.port)
+    if options.persistent:
+        stop_crawlers(options.db)
 
 
 def _is_loopback(address: str) -> bool:

@@ -7,6 +7,8 @@ import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from redis_components.embedded import data_dir
+from redis_components.embedded.private_files import private_folder
 from workers.environment.variables import Flower
 from workers.process.run_module import FOLDER, own_module
 from workers.process.shutdown_times import node_s, shutdown_grace
@@ -16,6 +18,7 @@ from .services import Service
 FLOWER_PORT = 5555  # Flower's own default
 EXPORTER_PORT = 9410  # as `monitoring.exporter`
 FLOWER_CONFIG = Path(FOLDER) / "flowerconfig.py"  # by its place: Flower would read a file of that name in the current folder
+FLOWER_SAVES_MS = 60_000
 HELPER_STOP_S = 5.0  # those that only look have nothing to finish
 
 
@@ -63,7 +66,7 @@ def node_services(flower: FlowerAccess, exporter_port: int) -> list[Service]:
         Service(name="beat", command=_celery("beat", "--loglevel=INFO"), stop_s=HELPER_STOP_S),
         Service(
             name="flower",
-            command=_celery("flower", "--address=127.0.0.1", f"--port={flower.port}", f"--conf={FLOWER_CONFIG}"),
+            command=_celery("flower", "--address=127.0.0.1", f"--port={flower.port}", f"--conf={FLOWER_CONFIG}", *_kept()),
             environment={"FLOWER_BASIC_AUTH": f"{flower.user}:{flower.password}"},  # not where `ps` shows it
             stop_s=HELPER_STOP_S,
         ),
@@ -73,6 +76,11 @@ def node_services(flower: FlowerAccess, exporter_port: int) -> list[Service]:
             stop_s=HELPER_STOP_S,
         ),
     ]
+
+
+def _kept() -> tuple[str, ...]:
+    """Flower's tasks outlive its restart: kept each minute and at its end."""
+    return "--persistent=True", f"--db={private_folder(data_dir()) / 'flower'}", f"--state-save-interval={FLOWER_SAVES_MS}"
 
 
 def _project() -> dict[str, str]:

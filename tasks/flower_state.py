@@ -1,0 +1,39 @@
+"""What a Flower that kept its state says of crawlers, until it hears of them.
+
+Flower keeps tasks in a file and takes them up as they were. A crawler that ended meanwhile sends no event any more, so it would
+be running on the screen for ever. Here each one that was running is stopped in the file, before Flower starts; one that lives
+tells its figures every 2 s, and is running again with the first of these.
+"""
+
+from __future__ import annotations
+
+import dbm
+import logging
+import pickle
+import shelve
+from typing import Any
+
+CRAWLING, STOPPED = "CRAWLING", "STOPPED"  # as tasks/flower.py makes them
+NOT_HEARD = "not heard of since Flower was started"
+_UNREADABLE: tuple[type[Exception], ...] = (
+    *dbm.error,
+    *(pickle.PickleError, EOFError, AttributeError, ImportError, LookupError, TypeError, ValueError),
+)
+
+logger = logging.getLogger(__name__)
+
+
+def stop_crawlers(path: str) -> int:
+    """How many crawlers of the file were running. One that cannot be read is left to Flower, which moves it aside."""
+    try:
+        with shelve.open(path, flag="w") as kept:  # noqa: S301 - Flower itself reads it next
+            state: Any = kept.get("events")
+            running = [task for task in state.tasks.values() if task.state == CRAWLING] if state else []
+            for task in running:
+                task.state, task.result = STOPPED, NOT_HEARD
+            if running:
+                kept["events"] = state
+            return len(running)
+    except _UNREADABLE as error:
+        logger.debug("%s: %s", path, error)  # there is none yet, too
+        return 0
