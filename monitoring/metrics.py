@@ -70,10 +70,11 @@ def _statuses(view: Overview) -> Samples:
     for service in view.services:
         if not service.is_known:
             continue
-        for name, text in sorted(service.crawl.stats.items()):
+        stats = service.crawl.stats
+        for name in sorted([one for one in stats if one.startswith(_STATUS)]):
             code = name.removeprefix(_STATUS)
             # Three digits and nothing else: a label's values must be bounded, and anybody may have written to Redis.
-            if name.startswith(_STATUS) and re.fullmatch(r"\d{3}", code, re.ASCII) and (value := number(text)) is not None:
+            if re.fullmatch(r"\d{3}", code, re.ASCII) and (value := number(stats[name])) is not None:
                 yield (service.name, service.name, code), value
 
 

@@ -19,7 +19,7 @@ MOST_BOARDS = 10_000
 
 def shown_boards(view: Overview) -> list[WatchedForum]:
     """By id, so that the same boards are shown each time."""
-    return [one.watched for one in view.sites.boards[:MOST_BOARDS]]
+    return list(view.sites.boards.watched[:MOST_BOARDS])
 
 
 def _board(name: str, help: str, figure: Callable[[WatchedForum], float | None]) -> MetricSpec:
@@ -41,8 +41,8 @@ def _blocked(view: Overview) -> Samples:
     counts: Counter[tuple[str, str, str]] = Counter()
     for service in view.services:
         for name, text in service.crawl.stats.items():
-            parts = name.split("/")
-            if len(parts) == 5 and (parts[0], parts[3]) == ("sites", "blocked") and (value := number(text)) is not None:
+            parts = name.split("/") if name.startswith("sites/") else ()
+            if len(parts) == 5 and parts[3] == "blocked" and (value := number(text)) is not None:
                 counts[parts[1], parts[2], parts[4]] += int(value)
     return sorted(counts.items())
 

@@ -5,9 +5,9 @@ boards.py    the state of one board           problems.py  what needs attention,
 samples.py   a bounded history of figures     why.py       what is known of one URL
 """
 
-from .boards import BoardView
+from .boards import Boards, BoardView
 from .model import Overview, ServiceView, SitesView
 from .problems import Problem, problems
 from .reader import OverviewReader
 
-__all__ = ["BoardView", "Overview", "OverviewReader", "Problem", "ServiceView", "SitesView", "problems"]
+__all__ = ["BoardView", "Boards", "Overview", "OverviewReader", "Problem", "ServiceView", "SitesView", "problems"]

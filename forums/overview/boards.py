@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
+from typing import overload
 
 import msgspec
 
 from forums.records.start_tasks import RECENT
 from forums.state.forum_states import STALE_S, ForumState, WatchedForum
+from forums.state.watched_forums import Watched
 from redis_components.frontier.holds import Hold
 
 SOON_S = 10.0  # twice the time between two rounds of the seeder: a board that is due for less is not late
@@ -29,7 +32,12 @@ class BoardState(StrEnum):
 BAD_STATES = frozenset({BoardState.NOT_SCANNED, BoardState.STALE, BoardState.FAILING, BoardState.GAP})
 
 
-class BoardView(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # 10,000 of them are made for each scrape
+def fails(one: WatchedForum) -> bool:
+    """Whether its last scan failed; the page of the newest messages is not a forum."""
+    return one.state.errors > 0 and one.forum != RECENT
+
+
+class BoardView(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A board of a forum at one moment (`now`: epoch seconds by Redis's clock)."""
 
     watched: WatchedForum
@@ -67,8 +75,8 @@ class BoardView(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # 10,000 
 
     @property
     def fails(self) -> bool:
-        """Whether its last scan failed; the page of the newest messages is not a forum."""
-        return self.state.errors > 0 and self.watched.forum != RECENT
+        """Whether its last scan failed."""
+        return fails(self.watched)
 
     @property
     def is_stale(self) -> bool:
@@ -84,3 +92,54 @@ class BoardView(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # 10,000 
         gap = "a gap is open" if self.state.gap_at is not None else ""
         first = str(self.hold or self.wrong_file or self.over_budget)
         return ": ".join(filter(None, (first, failed or gap, self.state.reason or "")))
+
+
+class Boards(Sequence[BoardView]):
+    """The boards that are watched, at one moment. A view of one is made when it is asked for: a scrape of 10,000 looks at few.
+
+    What a site says of all its boards (a hold, a wrong file, a spent budget) is given by site.
+    """
+
+    def __init__(
+        self,
+        watched: Sequence[WatchedForum] | Watched,
+        now: float,
+        *,
+        held: Mapping[str, Hold] | None = None,
+        wrong: Mapping[str, str] | None = None,
+        over: Mapping[str, str] | None = None,
+    ) -> None:
+        known = watched if isinstance(watched, Watched) else Watched.of(watched)
+        self.watched, self.by_site, self.ill = known.forums, known.by_site, known.ill
+        self._now, self._held, self._wrong, self._over = now, held or {}, wrong or {}, over or {}
+
+    def __len__(self) -> int:
+        return len(self.watched)
+
+    def __iter__(self) -> Iterator[BoardView]:
+        return map(self._view, self.watched)
+
+    @overload
+    def __getitem__(self, place: int) -> BoardView: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[BoardView]: ...
+
+    def __getitem__(self, place: int | slice) -> BoardView | Sequence[BoardView]:
+        found = self.watched[place]
+        return self._view(found) if isinstance(found, WatchedForum) else [self._view(one) for one in found]
+
+    def stale(self) -> list[BoardView]:
+        """Those that are overdue although nobody holds them; most are not due."""
+        latest = self._now - STALE_S
+        return [view for view in [self._view(one) for one in self.watched if one.due_at < latest] if view.is_stale]
+
+    def _view(self, one: WatchedForum) -> BoardView:
+        site = one.site
+        return BoardView(
+            watched=one,
+            now=self._now,
+            hold=self._held.get(site),
+            wrong_file=self._wrong.get(site, ""),
+            over_budget=self._over.get(site, ""),
+        )

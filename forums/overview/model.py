@@ -4,6 +4,7 @@ demo. Times are epoch seconds by Redis's clock.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,7 +28,7 @@ from redis_components.fleet.rolls import Roll
 from redis_components.frontier.holds import HoldKind
 from redis_components.server.health import Finding
 
-from .boards import BoardView
+from .boards import Boards, BoardView, fails
 
 GONE = "gone"  # state of a crawler that should be alive and was not heard for 15 s
 Drifts = Mapping[tuple[str, str, str], tuple[float, float]]
@@ -139,7 +140,7 @@ class SitesView:
     breakers: Mapping[str, Breaker] = field(default_factory=dict)  # the open ones, by site
     drifts: Drifts = field(default_factory=dict)
     wrong_files: Mapping[str, str] = field(default_factory=dict)  # what is wrong with them, by site
-    boards: tuple[BoardView, ...] = ()  # by id
+    boards: Boards = field(default_factory=lambda: Boards((), 0.0))  # by id
     spent: Mapping[str, Spent] = field(default_factory=dict)  # site -> requests of the last hour
     budgets: Mapping[str, float] = field(default_factory=dict)  # site -> requests an hour that it may be sent
     delays: Mapping[str, DelayHistogram] = field(default_factory=dict)  # site -> from publication to the database
@@ -155,22 +156,16 @@ class SitesView:
     @cached_property
     def stale(self) -> tuple[BoardView, ...]:
         """Boards that are overdue although nobody holds their site, the most overdue first."""
-        return tuple(sorted((one for one in self.boards if one.is_stale), key=lambda one: one.watched.due_at))
+        return tuple(sorted(self.boards.stale(), key=lambda one: one.watched.due_at))
 
     @cached_property
     def tallies(self) -> Mapping[str, BoardTally]:
-        """How many boards each site that is watched has, and how many are not well: one pass over all of them."""
-        found: dict[str, list[int]] = {}
-        for one in self.boards:
-            watched = one.watched
-            if (of_site := found.get(watched.site)) is None:
-                of_site = found[watched.site] = [0, 0, 0]
-            of_site[0] += 1
-            if watched.state.gap_at is not None:
-                of_site[1] += 1
-            if watched.state.errors and one.fails:
-                of_site[2] += 1
-        return {site: BoardTally(*found[site]) for site in sorted(found)}
+        """How many boards each site that is watched has, and how many are not well."""
+        ill = self.boards.ill
+        gaps = Counter(one.site for one in ill if one.state.gap_at is not None)
+        failing = Counter(one.site for one in ill if fails(one))
+        boards = self.boards.by_site
+        return {site: BoardTally(boards[site], gaps[site], failing[site]) for site in sorted(boards)}
 
     @property
     def names(self) -> tuple[str, ...]:

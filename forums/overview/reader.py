@@ -16,13 +16,12 @@ import redis
 
 from forums.state.database_identity import DatabaseNote
 from forums.state.foreign_values import Foreign, find
-from forums.state.forum_states import WatchedForum
 from forums.state.output_troubles import output_troubles
 from forums.state.publication_delays import PublicationDelays
 from forums.state.request_ledger import Ledger, Spent
 from forums.state.services import FORUM_LIST
 from forums.state.site_breakers import Breakers, drifted, wrong_files
-from forums.state.watched_forums import WatchedForums
+from forums.state.watched_forums import Watched, WatchedForums
 from forums.state.writer_figures import WriterCounts, WriterFigures
 from redis_components.crawl_admin.group_states import group_states
 from redis_components.crawl_admin.inspector import CrawlSnapshot, empty_snapshot, snapshots
@@ -38,7 +37,7 @@ from redis_components.fleet.holds import FleetHolds, Held
 from redis_components.fleet.nodes import NodeRecord, Nodes, shortages
 from redis_components.fleet.registry import CrawlerRecord, Registry
 from redis_components.fleet.rolls import RollNote
-from redis_components.frontier.holds import Hold, HoldKind
+from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys, limits_key
 from redis_components.server import health
 from redis_components.server.health import Finding
@@ -47,7 +46,7 @@ from workers.fleet.sizes import declared_fleet
 from workers.process.item_consumers import FORUM_WRITER, streams_of
 from workers.process.stat_metrics import readable_metrics
 
-from .boards import BoardView
+from .boards import Boards
 from .model import Overview, ServiceView, SitesView
 from .seldom import Seldom
 from .writer_lag import writer_lag
@@ -263,8 +262,8 @@ class _Reading:
         self, site: str | None = None, crawls: Sequence[CrawlKeys] = (), writer: Mapping[str, CrawlKeys] | None = None
     ) -> SitesView:
         client, now = self._client, self._now
-        watched = self.part("boards", lambda: self._boards.look(site)) or []
-        sites = sorted({one.site for one in watched})
+        watched = self.part("boards", lambda: self._boards.look(site)) or Watched.of(())
+        sites = sorted(watched.by_site)
         spent = self.part("requests", lambda: Ledger(client).spent(sites, now)) or {}
         budgets = self.part("budgets", lambda: Ledger(client).budgets(sites)) or {}
         wrong = self.part("site files", lambda: wrong_files(client)) or {}
@@ -273,7 +272,7 @@ class _Reading:
             breakers=self.part("breakers", Breakers(client).open_ones) or {},
             drifts=self.part("drift", partial(drifted, client)) or {},
             wrong_files=wrong,
-            boards=_boards(watched, now, held, wrong, budgets, spent),
+            boards=Boards(watched, now, held=held, wrong=wrong, over=_over(budgets, spent)),
             spent=spent,
             budgets=budgets,
             delays=self.part("delays", PublicationDelays(client).read) or {},
@@ -289,29 +288,8 @@ def _or_raise(found: T | redis.ResponseError) -> T:
     return found
 
 
-def _boards(
-    all_watched: Sequence[WatchedForum],
-    now: float,
-    held: Mapping[str, Hold],
-    wrong: Mapping[str, str],
-    budgets: Mapping[str, float],
-    spent: Mapping[str, Spent],
-) -> tuple[BoardView, ...]:
-    """What a site says of all its boards is looked up once."""
-    over = {
+def _over(budgets: Mapping[str, float], spent: Mapping[str, Spent]) -> dict[str, str]:
+    """The sites whose budget of the hour is spent, with what was."""
+    return {
         site: spent[site].compared(budget) for site, budget in budgets.items() if site in spent and spent[site].total >= budget
     }
-    if not (held or wrong or over):
-        return tuple([BoardView(watched=one, now=now) for one in all_watched])
-    return tuple(
-        [
-            BoardView(
-                watched=one,
-                now=now,
-                hold=held.get(one.site),
-                wrong_file=wrong.get(one.site, ""),
-                over_budget=over.get(one.site, ""),
-            )
-            for one in all_watched
-        ]
-    )

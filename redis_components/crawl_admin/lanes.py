@@ -103,16 +103,18 @@ def look(
     lanes = sorted(sorted(known, key=lambda lane: lane not in wanted)[:most])
     if not lanes:
         return []
+    counted = [lane for lane in lanes if known[lane].concurrency is not None]
     with client.pipeline(transaction=False) as pipe:
         for lane in lanes:
             pipe.hmget(lane_state_key(limits_key, lane), STATE_FIELDS)
+        for lane in counted:
             pipe.zcount(lane_busy_key(limits_key, lane), now * 1000, "+inf")
         for one in keys:
             pipe.zcard(one.lanes())
-        found = pipe.execute()
-    states, numbers = found[: 2 * len(lanes)], found[2 * len(lanes) :]
-    waiting = _waiting(client, lanes, [one for one, number in zip(keys, numbers, strict=True) if number])
-    return [_view(lane, known[lane], states[2 * n : 2 * n + 2], waiting[lane], now) for n, lane in enumerate(lanes)]
+        found = iter(pipe.execute())
+    states, busy = dict(zip(lanes, found)), dict(zip(counted, found))  # noqa: B905 - the iterator goes on
+    waiting = _waiting(client, lanes, [one for one, number in zip(keys, found, strict=True) if number])
+    return [_view(lane, known[lane], states[lane], busy.get(lane), waiting[lane], now) for lane in lanes]
 
 
 @dataclass(kw_only=True)
@@ -143,8 +145,7 @@ def _waiting(client: redis.Redis, lanes: list[str], keys: list[CrawlKeys]) -> de
     return found
 
 
-def _view(lane: str, limited: LaneLimits, found: list[Any], waiting: _Waiting, now: float) -> LaneView:
-    values, busy = found
+def _view(lane: str, limited: LaneLimits, values: list[Any], busy: int | None, waiting: _Waiting, now: float) -> LaneView:
     state = state_from(values, now)
     rates = [rate for rate in (limited.rate, state.slowed, state.robots) if rate is not None]
     quiet_s = quiet_now(limited.quiet_hours, now)
@@ -153,7 +154,7 @@ def _view(lane: str, limited: LaneLimits, found: list[Any], waiting: _Waiting, n
         limits=limited,
         state=state,
         rate_now=min(rates, default=None),
-        at_work=busy if limited.concurrency is not None else None,
+        at_work=busy,
         waiting=waiting.size,
         quiet_s=quiet_s,
         oldest_at=min(waiting.oldest) / 1000 if waiting.oldest else None,

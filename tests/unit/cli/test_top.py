@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from cli.views.top_tables import headline, tables
-from forums.overview import Overview
+from forums.overview import Boards, Overview
 from redis_components.errors import ConfigError
 from tests.unit.monitoring.test_metrics import CRAWLER, VIEW
 
@@ -95,12 +95,9 @@ def test_keys_change_screens_sort_filter_and_quit() -> None:
 
 
 def test_a_fleet_of_many_boards_shows_the_first_and_finds_the_others() -> None:
-    board = BUSY.sites.boards[0]
-    boards = tuple(
-        msgspec.structs.replace(board, watched=msgspec.structs.replace(board.watched, forum=f"f{number}"))
-        for number in range(1000)
-    )
-    many = replace(BUSY, sites=replace(BUSY.sites, boards=boards))
+    watched = BUSY.sites.boards.watched[0]
+    boards = [msgspec.structs.replace(watched, forum=f"f{number}") for number in range(1000)]
+    many = replace(BUSY, sites=replace(BUSY.sites, boards=Boards(boards, BUSY.now)))
 
     async def keys(app: Any, pilot: Any) -> None:
         table = app.query_one("#table-sites")

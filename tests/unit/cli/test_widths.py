@@ -30,7 +30,7 @@ from cli.views.safe_console import SafeConsole
 from cli.views.schedule import table_of
 from demo.progress import Event
 from demo.screen import picture
-from forums.overview import BoardView, Overview, ServiceView, SitesView
+from forums.overview import Boards, BoardView, Overview, ServiceView, SitesView
 from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.site_breakers import Breaker, BreakerState
 from forums.storage import RunRow
@@ -137,7 +137,7 @@ def _in_trouble() -> Overview:
         crawlers=crawlers,
         held=held,
         nodes=tuple(replace(NODE, name=f"celery@crawl-{n}.example.net", beat_at=NOW - (60 if n == 6 else 1)) for n in range(8)),
-        sites=SitesView(breakers={"forum.example.com": broken}, boards=(BoardView(watched=stale, now=NOW),)),
+        sites=SitesView(breakers={"forum.example.com": broken}, boards=Boards([stale], NOW)),
         errors=tuple(ErrorRecord(at=NOW - 60 * n, where="trawl.store_items", what="the database is locked") for n in range(9)),
         dead_messages=2,
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from forums.overview import BoardView, Overview, ServiceView, SitesView, problems
+from forums.overview import Boards, Overview, ServiceView, SitesView, problems
 from forums.state.foreign_values import Foreign
 from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.site_breakers import Breaker, BreakerState
@@ -40,9 +41,9 @@ def lane(name: str, refusals: int = 0, refused_s: float = 0.0, *, left_alone_s: 
     return LaneView(lane=name, limits=LaneLimits(), state=state, **figures)
 
 
-def board(**state: Any) -> BoardView:
+def board(held: Mapping[str, Hold] | None = None, **state: Any) -> Boards:
     """A board that was due an hour ago."""
-    return BoardView(watched=WatchedForum(site="demo", forum="f1", state=ForumState(**state), due_at=NOW - 3600), now=NOW)
+    return Boards([WatchedForum(site="demo", forum="f1", state=ForumState(**state), due_at=NOW - 3600)], NOW, held=held)
 
 
 WELL = fleet(CRAWLER)
@@ -105,14 +106,14 @@ FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
         "trawl lanes",
         False,
     ),
-    "a stale board": (replace(WELL, sites=SitesView(boards=(board(),))), "stale: demo/f1", "trawl forums", True),
+    "a stale board": (replace(WELL, sites=SitesView(boards=board())), "stale: demo/f1", "trawl forums", True),
     "a failing board": (
-        replace(WELL, sites=SitesView(boards=(board(tried_at=NOW - 9, errors=1, reason="page 1: HTTP 503"),))),
+        replace(WELL, sites=SitesView(boards=board(tried_at=NOW - 9, errors=1, reason="page 1: HTTP 503"))),
         "the last scan failed: demo/f1 (1 scan failed: page 1: HTTP 503)",
         "trawl forums",
         False,
     ),
-    "a gap": (replace(WELL, sites=SitesView(boards=(board(tried_at=NOW, gap_at=NOW),))), "a gap is open", "trawl forums", False),
+    "a gap": (replace(WELL, sites=SitesView(boards=board(tried_at=NOW, gap_at=NOW))), "a gap is open", "trawl forums", False),
     "a gone node": (
         replace(WELL, nodes=(NODE, replace(NODE, name="b@c", beat_at=NOW - 30))),
         "b@c was last heard",
@@ -146,7 +147,7 @@ def test_each_fault_is_said_once_with_its_next_step(fault: str) -> None:
         fleet(CRAWLER, desired=2, held=(Held(hold=STOP, service="books", slot=1),)),
         fleet(CRAWLER, held=(Held(hold=PAUSE),)),
         fleet(desired=0),
-        replace(WELL, sites=SitesView(boards=(BoardView(watched=board().watched, now=NOW, hold=PAUSE),))),
+        replace(WELL, sites=SitesView(boards=board(held={"demo": PAUSE}))),
     ],
     ids=("fleet stopped", "service stopped", "slot stopped", "paused", "scaled to 0", "site paused"),
 )

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from forums.overview import BoardView, Overview, ServiceView, SitesView
+from forums.overview import Boards, Overview, ServiceView, SitesView
 from forums.overview.reader import FLEET_PARTS
 from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.publication_delays import DelayHistogram
@@ -99,7 +99,7 @@ BOARDS = (
 SITES = SitesView(
     breakers={"demo": DEMO_IS_BROKEN},
     drifts={("demo", "comments", "body"): (0.9, 0.1)},
-    boards=tuple(BoardView(watched=one, now=NOW) for one in BOARDS),
+    boards=Boards(BOARDS, NOW),
     spent={"demo": Spent(scan=24, detail=25, check=26, backfill=27)},
     budgets={"demo": 1200.0},
     lanes=(
@@ -162,7 +162,7 @@ def test_the_text_is_that_of_the_library() -> None:
 
 def test_boards_that_were_scanned_added_or_removed_since_the_last_scrape_are_told_as_they_are_now() -> None:
     def many(*watched: WatchedForum) -> Overview:
-        return Overview(now=NOW, sites=SitesView(boards=tuple(BoardView(watched=one, now=NOW) for one in watched)))
+        return Overview(now=NOW, sites=SitesView(boards=Boards(watched, NOW)))
 
     first = [WatchedForum(site="demo", forum=f"f{n:03}", state=ForumState(), due_at=NOW + n) for n in range(100)]
     scanned = [

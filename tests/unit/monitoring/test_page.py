@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 from msgspec.structs import replace as replace_struct
 
-from forums.overview import BoardView, Overview, ServiceView, SitesView
+from forums.overview import Boards, BoardView, Overview, ServiceView, SitesView
 from forums.state.forum_states import ForumState, WatchedForum
 from monitoring.page import page
 from monitoring.pages.rendering import board_why
@@ -27,7 +27,8 @@ def _board(watched: WatchedForum) -> BoardView:
 
 
 def _with_boards(*boards: BoardView) -> Overview:
-    return replace(VIEW, sites=replace(SITES, boards=boards))
+    held = {one.watched.site: one.hold for one in boards if one.hold}
+    return replace(VIEW, sites=replace(SITES, boards=Boards([one.watched for one in boards], NOW, held=held)))
 
 
 class _Page(HTMLParser):
@@ -125,7 +126,7 @@ def test_every_value_from_redis_is_escaped() -> None:
         errors=(ErrorRecord(at=NOW, where=EVIL, what=EVIL),),
         nodes=(NodeRecord(name=EVIL, services=(EVIL,), config=EVIL),),
         unreadable={EVIL: EVIL},
-        sites=SitesView(boards=(_board(WatchedForum(site=EVIL, forum=EVIL, state=ForumState(name=EVIL), due_at=NOW)),)),
+        sites=SitesView(boards=Boards([WatchedForum(site=EVIL, forum=EVIL, state=ForumState(name=EVIL), due_at=NOW)], NOW)),
     )
     html = page(evil, EVIL)
     assert "<script>" not in html
