@@ -100,7 +100,7 @@ def look(forum: str) -> Found:
     try:
         begun, frozen = time.monotonic(), datetime.now(UTC)
         database = Database.from_url().open(upgrade=False)
-        left = settle(database, connect(os.environ["TRAWL_REDIS_URL"]), frozen)
+        left = settle(database, connect(), frozen)
         tables = compare(database, ask(forum, "/truth"), SITE)
         return Found(unchecked=left, pages=ask(forum, "/stats")["total"], seconds=time.monotonic() - begun, tables=tables)
     finally:

@@ -176,6 +176,9 @@ def test_a_beat_and_flower_have_as_much_time_and_no_container_may_take_the_whole
         assert service.raw["read_only"] is True, name
         assert service.raw["tmpfs"] == ["/tmp"], name
         assert service.raw["mem_limit"], name
+        assert str(service.raw["cpus"]) == ("0" if name in WORKERS else "1"), (
+            f"{name}: what does more than one thing at a time is not slowed"
+        )
         assert service.raw["pids_limit"], name
 
 

@@ -2,9 +2,10 @@
 
     python -m tests.containers.readme [--pictures docs/images] [--rows FILE]
 
-Then `docker compose` config, scale, restart and down of that fleet. Exit code 1: a command failed, warned, or something is
-missing in the database. What this machine lacks is put right by a `docker` before the real one: a build without a mirror of
-Debian, Compose as a program of its own, and an image of Grafana, without which Grafana is left out, which is said.
+Then `docker compose` config, scale and restart of that fleet, users of Redis from secrets, and down. Exit code 1: a command
+failed, warned, or something is missing in the database. What this machine lacks is put right by a `docker` before the real one:
+a build without a mirror of Debian, Compose as a program of its own, and an image of Grafana, without which Grafana is left out,
+which is said.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from .report import Row
 
 UP_S = 600.0
 FILES = "docker compose -f docker-compose.yml -f deploy/compose.monitoring.yml --profile demo"
+USERS = FILES.replace(" --profile", " -f deploy/compose.users.yml --profile")
 GRAFANA = "grafana/grafana:12.1.1"
 PICTURE = "containers-page.png"
 
@@ -66,6 +68,11 @@ class Clone:
         if done.returncode or warned:
             raise Failed(f"{command}: exit {done.returncode}: {(done.stdout + done.stderr)[-800:]}")
         return done.stdout
+
+    def compared(self, files: str) -> list[str]:
+        """What the comparison with the forum says, table by table. Raises Failed where something is missing."""
+        asked = "exec -T worker-control python -m demo.compare"
+        return self.run("`docker compose exec worker-control python -m demo.compare`", f"{files} {asked}").splitlines()
 
     def prepare(self) -> None:
         """Clone, and write the `docker` that stands before the real one."""
@@ -117,18 +124,18 @@ def walk(clone: Clone, pictures: Path | None) -> None:
         for command in printed():
             clone.run(f"`{command}`", command)
         clone.rows.add(Row(kind="readme", name="until all are healthy", seconds=wait(healthy, "all are healthy", UP_S)))
-        asked = "exec -T worker-control python -m demo.compare"
-        said = clone.run("`docker compose exec worker-control python -m demo.compare`", f"{FILES} {asked}")
-        took = time.monotonic() - begun
-        clone.rows.add(
-            Row(kind="readme", name="from the clone to a compared forum", seconds=took, said=" · ".join(said.splitlines()))
-        )
+        said, took = " · ".join(clone.compared(FILES)), time.monotonic() - begun
+        clone.rows.add(Row(kind="readme", name="from the clone to a compared forum", seconds=took, said=said))
         clone.rows.add(Row(kind="readme", name="panels of the dashboards", said=filled("127.0.0.1")))
         if pictures and (chromium := shutil.which("chromium")):
             photographed(chromium, "http://127.0.0.1:9410/", pictures / PICTURE)
         for words in ("config --quiet", "up -d --scale worker-detail=2", "restart exporter"):
             clone.run(f"`docker compose {words}`", f"{FILES} {words}")
         wait(healthy, "all are healthy", UP_S)
+        clone.run("`deploy/new-users.sh`", "deploy/new-users.sh")
+        clone.run("`docker compose -f ... -f deploy/compose.users.yml up -d`", f"{USERS} up -d")
+        wait(healthy, "all are healthy", UP_S)
+        clone.rows.add(Row(kind="readme", name="compared, with users", said=" · ".join(clone.compared(USERS))))
     finally:
         clone.run("`docker compose down --volumes`", f"{FILES} down --volumes")
 

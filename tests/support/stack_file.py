@@ -31,7 +31,7 @@ HEADER = """\
 # No port is published: Swarm would publish Flower and exporter on every address of every node. Put a proxy with TLS and a
 # login into the stack's network, or publish them in mode host behind a firewall.
 """
-_LEFT_OUT = ("build", "depends_on", "restart", "profiles", "ports", "mem_limit", "pids_limit", "security_opt", "tmpfs")
+_LEFT_OUT = ("build", "depends_on", "restart", "profiles", "ports", "mem_limit", "cpus", "pids_limit", "security_opt", "tmpfs")
 _STATEFUL = ("redis", "worker-control")  # two of them at one time would share their data
 
 
@@ -72,6 +72,7 @@ def _service(name: str, compose: dict[str, Any]) -> dict[str, Any]:
         service.setdefault("volumes", []).append({"type": "tmpfs", "target": path})
     stateful = name in _STATEFUL
     limits = {"memory": compose["mem_limit"]} if "mem_limit" in compose else {}
+    limits |= {"cpus": str(compose["cpus"])} if "cpus" in compose else {}
     limits |= {"pids": compose["pids_limit"]} if "pids_limit" in compose else {}
     service["deploy"] = {
         "replicas": compose.get("deploy", {}).get("replicas", 1),

@@ -305,6 +305,9 @@ class Compose(Variables):
     list_memory: str | None = declare("2g", "most memory of a `worker-list`; crawlers get shares of it (`workers/settings.py`)")
     detail_memory: str | None = declare("3g", "the same of a `worker-detail`")
     control_memory: str | None = declare("2g", "the same of `worker-control`")
+    list_cpus: str | None = declare("0", "cores that a `worker-list` may use, as 1.5; 0: all; Docker refuses more than there are")
+    detail_cpus: str | None = declare("0", "the same of a `worker-detail`")
+    control_cpus: str | None = declare("0", "the same of `worker-control`")
     image: str | None = declare("trawl", "name of the image in `deploy/stack.yml`, with the registry before it")
     tag: str | None = declare("latest", "of the image `trawl`")
 

@@ -1,21 +1,26 @@
-"""What deploy/ adds to docker-compose.yml: Prometheus with Grafana, the HTTP API, PostgreSQL."""
+"""What deploy/ adds to docker-compose.yml: Prometheus with Grafana, the HTTP API, PostgreSQL, users of Redis."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
 from monitoring.api.__main__ import DEFAULT_PORT
 from monitoring.dashboards import files
+from tests.support import compose_file
 from tests.support.compose_file import ROOT, example
 
 ADDITIONS = ("compose.monitoring.yml", "compose.api.yml", "compose.postgres.yml")
+USERS: dict[str, Any] = yaml.safe_load((ROOT / "deploy/compose.users.yml").read_text())
 SECRETS = {"GRAFANA_PASSWORD": "x" * 24, "TRAWL_API_ACT_TOKEN": "y" * 24, "POSTGRES_PASSWORD": "z" * 24}
 DOCUMENTS: dict[str, dict[str, Any]] = {name: yaml.safe_load((ROOT / "deploy" / name).read_text()) for name in ADDITIONS}
 SERVICES: dict[str, dict[str, Any]] = {key: value for one in DOCUMENTS.values() for key, value in one["services"].items()}
@@ -28,6 +33,7 @@ def test_they_are_confined_come_back_and_are_published_on_this_machine_only() ->
         assert (service["init"], service["restart"], service["read_only"]) == (True, "unless-stopped", True), name
         assert service["cap_drop"] == ["ALL"], name
         assert service["mem_limit"], name
+        assert "cpus" in service, name
         assert service["healthcheck"]["test"], name
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ())), name
         assert not service["image"].endswith(":latest"), name
@@ -74,6 +80,61 @@ def test_the_api_listens_where_it_is_published_and_asked() -> None:
     assert f"--port={DEFAULT_PORT}" in api["command"].split()
     assert api["ports"] == [f"127.0.0.1:{DEFAULT_PORT}:{DEFAULT_PORT}"]
     assert api["healthcheck"]["test"][-1] == f"http://127.0.0.1:{DEFAULT_PORT}/livez"
+
+
+def test_with_users_each_process_has_its_url_from_a_secret_and_redis_is_the_same_but_for_the_password() -> None:
+    services = compose_file.services(example())
+    assert USERS["services"].keys() == services.keys() - {"forum"}
+    plain, with_users = services["redis"].command, USERS["services"]["redis"]["command"]
+    assert list(plain[3:]) == with_users[3:]
+    assert (plain[1], with_users[1:3]) == ("--requirepass", ["--aclfile", "/run/secrets/redis_users"])
+    for name, service in USERS["services"].items():
+        (secret,) = service["secrets"]
+        role = name.partition("-")[0]
+        assert secret == {"redis": "redis_users"}.get(name, f"redis_{role}")
+        assert USERS["secrets"][secret]["file"] == f"./deploy/users/{'redis.acl' if name == 'redis' else role}"
+        if name != "redis":
+            assert service["environment"]["TRAWL_REDIS_URL"] == "", "both would be refused"
+            assert service["environment"]["TRAWL_REDIS_URL_FILE"] == f"/run/secrets/{secret}"
+
+
+@pytest.mark.processes
+def test_users_are_made_once_and_only_their_owner_reads_the_passwords(tmp_path: Path) -> None:
+    """With the `trawl acl` of this tree in place of the image's."""
+    (tmp_path / "deploy").mkdir()
+    shutil.copy(ROOT / "deploy/new-users.sh", tmp_path / "deploy")
+    (tmp_path / ".env").write_text("TRAWL_REDIS_PASSWORD=abc\nTRAWL_NAMESPACE=job42\n")
+    program = tmp_path / "bin/docker"
+    program.parent.mkdir()
+    program.write_text(
+        "#!/bin/sh\n"
+        f"cd {ROOT}; for last; do :; done\n"
+        'case "$*" in *TRAWL_NAMESPACE=job42*trawl:latest*) export TRAWL_NAMESPACE=job42 ;; esac\n'
+        f'echo "$last" | sed "s#/tmp/passwords#{tmp_path}/passwords#g" | sh -e\n'
+    )
+    program.chmod(0o755)
+    path = os.pathsep.join((str(program.parent), str(Path(sys.executable).parent), os.environ["PATH"]))
+
+    def run() -> str:
+        command = ["sh", str(tmp_path / "deploy/new-users.sh")]
+        return subprocess.run(
+            command, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=True, timeout=60
+        ).stdout
+
+    assert run() == "made deploy/users\n"
+    folder = tmp_path / "deploy/users"
+    assert folder.stat().st_mode & 0o077 == 0
+    made = {file.name: file.read_text() for file in folder.iterdir()}
+    for secret in USERS["secrets"].values():
+        assert Path(secret["file"]).name in made
+    lines = {line.split()[1]: line for line in made.pop("redis.acl").splitlines()}
+    assert lines["default"].endswith(f" on #{sha256(b'abc').hexdigest()} resetkeys resetchannels -@all +ping")
+    for name, url in made.items():
+        parts = urlsplit(url.strip())
+        assert (parts.username, parts.hostname) == (name, "redis")
+        assert f" #{sha256(str(parts.password).encode()).hexdigest()} " in lines[name]
+        assert "~job42:" in lines[name]
+    assert run() == ""
 
 
 def _compose() -> list[str]:

@@ -50,7 +50,7 @@ def test_the_stack_has_nothing_that_swarm_refuses_or_makes_public() -> None:
     assert stack.keys() == {"version", "services", "secrets", "networks", "volumes"}
     assert stack["services"].keys() == SERVICES.keys() - {"forum"}
     for name, service in stack["services"].items():
-        refused = {"build", "depends_on", "restart", "profiles", "ports", "container_name", "mem_limit", "pids_limit"}
+        refused = {"build", "depends_on", "restart", "profiles", "ports", "container_name", "mem_limit", "cpus", "pids_limit"}
         assert not refused & service.keys(), name
         assert service["command"] == SERVICES[name].raw["command"] or "${" in str(service["command"]), name
         assert service["deploy"]["update_config"]["failure_action"] == "rollback"
