@@ -48,9 +48,17 @@ def running() -> Iterator[None]:
         finally:
             process.terminate()
             process.wait(60)
+            _unmount(state)
             os.environ.pop("DOCKER_HOST")
             if before is not None:
                 os.environ["DOCKER_HOST"] = before
+
+
+def _unmount(folder: str) -> None:
+    """What the engine leaves mounted there: a network namespace at least."""
+    mounted = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
+    for place in reversed([each for each in mounted if each.startswith(f"{folder}/")]):
+        subprocess.run(("umount", "--lazy", place), check=True)
 
 
 def base_images() -> None:
