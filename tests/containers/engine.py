@@ -8,7 +8,8 @@ import secrets
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,20 @@ class Project:
         mine = self.containers(service)
         hosts = self.watched.seen[-1].hosts if self.watched.seen else ()
         return max(mine, key=lambda one: hosts.count(one["Id"][:12]))
+
+    @property
+    def watcher(self) -> str:
+        """Name of the container in which `trawl status --watch` runs."""
+        return f"{self.name}-watch"
+
+    @contextmanager
+    def unwatched(self) -> Iterator[None]:
+        """The watcher stands still within the block."""
+        docker("pause", self.watcher)
+        try:
+            yield
+        finally:
+            docker("unpause", self.watcher)
 
     def compare(self) -> str:
         """What the comparison of the database with the forum printed."""

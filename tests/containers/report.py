@@ -157,7 +157,8 @@ def _rest(rows: list[Row]) -> list[str]:
     lines = [
         "## At rest",
         "",
-        "Share of a core in 60 s while the forum stands still, health checks included, %:",
+        "Share of a core in 60 s while the forum stands still, health checks included, and without the `trawl status --watch` of",
+        "the test, %:",
         "",
         f"| container | {' | '.join(shares)} |",
         f"|---|{'---|' * len(shares)}",
