@@ -50,6 +50,20 @@ def test_a_backlog_is_sorted_in_without_a_pause_so_that_who_comes_behind_it_is_s
     assert (redis_client.exists(KEYS.start_tasks()), redis_client.zcard(KEYS.turns())) == (0, 30_001)
 
 
+def test_a_site_behind_a_backlog_has_its_turn_before_that_is_sorted_in(redis_client: redis.Redis) -> None:
+    one = owner(redis_client)
+    push(redis_client, "a", *(f"a{number}" for number in range(30_000)))
+    push(redis_client, "b", "b1", "b1", "b2")
+    one.exchanger.cut_after = 1
+    taken = posts(one.take_tasks(4))
+    assert sorted(taken) == ["a0", "a1", "a2", "b1"]
+    assert redis_client.llen(KEYS.start_tasks()) == 28_002
+    one.exchanger.cut_after = None
+    rest = [*posts(one.take_tasks(2)), *posts(one.take_tasks(3))]
+    assert [name for name in rest if name[0] == "b"] == ["b1", "b2"]
+    assert redis_client.zcard(KEYS.turns()) == 30_003 - 9
+
+
 def test_the_turn_goes_on_where_another_crawler_ended(redis_client: redis.Redis) -> None:
     for site in "abc":
         push(redis_client, site, f"{site}1", f"{site}2")

@@ -2,6 +2,7 @@
 -- What is in a start key is sorted into a separate zset, `<start key>:turns`, whose scores are all 0: member = site, NUL, 8 bytes of order, data. So the tasks of
 -- a site lie together in their order, the next site is found by its name, and how long another site's tasks are does not matter.
 local MOST_SORTED = 2000 -- tasks of one key in one exchange
+local MOST_PEEKED = 200 -- at the end of a list that is longer, where what was pushed last is
 local MOST_LOOKS = 300
 local LONGEST_SITE = 200
 
@@ -23,18 +24,41 @@ local function site_of(data, by)
   return site
 end
 
+local function turn_of(site, order, data)
+  return site .. '\0' .. struct.pack('>I8', order) .. data
+end
+
+-- A list is longer than what was sorted of it: a site of which nothing waits for its turn yet does not wait until all of it is. Its first task at the end of
+-- the list comes next; of a site that has one the order is kept.
+local function peek(key, turns, by, counters)
+  if redis.call('TYPE', key)['ok'] ~= 'list' then return end
+  local is_known = {}
+  for _, data in ipairs(redis.call('LRANGE', key, -MOST_PEEKED, -1)) do
+    local site = site_of(data, by)
+    if is_known[site] == nil then
+      is_known[site] = redis.call('ZLEXCOUNT', turns, '[' .. site .. '\0', '(' .. site .. '\1') > 0
+    end
+    if not is_known[site] then
+      is_known[site] = true
+      redis.call('LREM', key, -1, data)
+      redis.call('ZADD', turns, '0', turn_of(site, order_numbers(counters, 1) + 1, data))
+    end
+  end
+end
+
 -- Sort what is in `key` behind what waits for its turn in `turns`.
 local function sort_in(key, turns, by, counters)
   local tasks = pop_tasks(key, MOST_SORTED)
   if #tasks == 0 then return end
   local order, more = order_numbers(counters, #tasks), {}
   for place, task in ipairs(tasks) do
-    more[#more + 1], more[#more + 2] = '0', site_of(task[3], by) .. '\0' .. struct.pack('>I8', order + place) .. task[3]
+    more[#more + 1], more[#more + 2] = '0', turn_of(site_of(task[3], by), order + place, task[3])
     if #more >= 1000 or place == #tasks then
       redis.call('ZADD', turns, unpack(more))
       more = {}
     end
   end
+  if #tasks == MOST_SORTED then peek(key, turns, by, counters) end
 end
 
 -- Remove and return up to `wanted` tasks: one of each site in turn, from the first of `turn_keys` that has some, then from the next; of a site in `room` no
