@@ -29,7 +29,8 @@ from .scrapy_glue.custom_dupefilter import OUTAGES, CustomDupeFilter
 from .scrapy_glue.custom_queue import CustomQueue
 from .scrapy_glue.depth_limit import watch_depth_limit
 from .scrapy_glue.engine import close_frontier, frontier_of, running_crawler, stop_crawl
-from .scrapy_glue.internals import check_when_sent, watch_finished
+from .scrapy_glue.internals import check_when_sent, downloader_of, watch_finished
+from .scrapy_glue.long_waits import LongWaits
 from .scrapy_glue.page import Page, current_page
 from .scrapy_glue.page_tracker import PageBook
 from .scrapy_glue.refusal import REASON, is_refused, refusing
@@ -62,6 +63,7 @@ class Scheduler(LoneScheduler):
     _custom_dupefilter: CustomDupeFilter | None = None
     _idle_since: float | None = None
     _places: SitePlaces | None = None
+    _long_waits: LongWaits | None = None
     _frontier: Frontier
     _lanes: RequestLanes
     _book: PageBook
@@ -129,6 +131,8 @@ class Scheduler(LoneScheduler):
         if (by := self._frontier.config.turn_by) and self._custom_queue is None:
             self._places = self._book.places = SitePlaces(by, cast("RedisMixin", self.spider).most_at_once, self._frontier)
             listeners.room = self._places.room
+            if (downloader := downloader_of(crawler)) is not None:
+                self._long_waits = LongWaits(downloader, self._wake, self._frontier.now)
 
     def _adapted(self, config: FrontierConfig) -> FrontierConfig:
         """Keys and order are those of the queue and the dupefilter."""
@@ -244,6 +248,8 @@ class Scheduler(LoneScheduler):
                     else:
                         self._frontier.defer(lease, site)
                     continue
+                if self._long_waits is not None:
+                    self._long_waits.begin()
             self._pages[request] = Page(lease.id, request, site, lease.attempts, lease.until)
             self._inc_value("scheduler/dequeued/redis")
             self._inc_value("scheduler/dequeued")

@@ -2,9 +2,10 @@
 
     python -m benchmarks.forums.neighbours [--crawlers 1] [--backlog 100000] [--threads 15] [--only TEXT]
 
-Site A has a backlog of threads that wait for `forum_detail`, and answers well, slowly, with 503, or never. Then each second one
-thread of site B is new. The time is from its start task to the request's arrival at B, which answers at once. A's breaker is
-switched off but in the situation that says so; downloads time out after 5 s, and failed ones are tried again as usual.
+Site A, or twenty of its kind, has a backlog of threads that wait for `forum_detail`, and answers well, slowly, with 503, or
+never. Then each second one thread of site B is new. The time is from its start task to the request's arrival at B, which
+answers at once. A's breaker is switched off but in the situation that says so; downloads time out after 5 s, and failed ones
+are tried again as usual.
 """
 
 from __future__ import annotations
@@ -80,6 +81,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int = 8
     breaker: bool = False
     held: bool = False
+    sites: int = 1
+    """So many of them, which share the backlog."""
 
 
 SITUATIONS = {
@@ -92,6 +95,7 @@ SITUATIONS = {
     "A never answers, 8 at a time, with a breaker": Situation(answers_after_s=None, breaker=True),
     "A answers 503, 8 at a time": Situation(status=503),
     "A is held": Situation(held=True),
+    "20 sites A never answer, 2 at a time each": Situation(answers_after_s=None, concurrency=2, sites=20),
 }
 
 
@@ -177,12 +181,13 @@ def _measure(report: Report, situation: Situation, crawlers: int, backlog: int, 
         report.served_by(client)
         sites = Path(folder) / "sites"
         sites.mkdir()
-        for name, pages, manners in (("a", a, situation), ("b", b, Situation())):
+        of_a = [f"a{number or ''}" for number in range(situation.sites)]
+        for name, pages, manners in (*((name, a, situation) for name in of_a), ("b", b, Situation())):
             text = SITE.format(
                 url=pages.url, breaker=str(manners.breaker).lower(), delay_s=manners.delay_s, concurrency=manners.concurrency
             )
             (sites / f"{name}.toml").write_text(text)
-        tasks = [encode(PostTask(site="a", post=f"a{number}")) for number in range(backlog)]
+        tasks = [encode(PostTask(site=of_a[number % len(of_a)], post=f"a{number}")) for number in range(backlog)]
         for at in range(0, backlog, 10_000):
             client.rpush(KEYS.start_tasks(), *tasks[at : at + 10_000])
         if situation.held:

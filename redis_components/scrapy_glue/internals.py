@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
+    from .long_waits import Downloading
+
 ASSUMES = {
     "_Slot.inprogress": "each scheduled request enters this set when Scrapy begins with it, and leaves it once, last of all",
     "_Slot.nextcall": "`schedule` makes the engine ask the scheduler for a request soon",
@@ -32,6 +34,7 @@ ASSUMES = {
     "DownloadHandlers.download_request_async": "the downloader calls it when it is the turn of a request at its site",
     "Slot.queue": "of a downloader: pairs of a request that waits for its turn and the Deferred that lets it go on",
     "Downloader._process_queue": "counts a request as in transfer only when its task runs, so a slot's limit does not hold",
+    "Downloader.total_concurrency": "CONCURRENT_REQUESTS; the engine starts no request while so many are in `active`",
     "StatsCollector.__getattribute__": "wraps methods to warn of a deprecated argument, and does nothing else",
     "MemoryStatsCollector._stats": "the stats of this process, by name",
     "BaseDupeFilter.log": "only warns of itself: a class that does not override it has no log of its filtered requests",
@@ -136,6 +139,13 @@ def check_when_sent(crawler: Crawler, is_late: Callable[[Request], bool]) -> Non
         return await download(request)  # type: ignore[no-any-return]
 
     handlers.download_request_async = download_in_time  # type: ignore[union-attr]
+
+
+def downloader_of(crawler: Crawler) -> Downloading | None:
+    """The downloader; None where it has no limit, or is a project's own that counts its requests in another way."""
+    downloader = getattr(crawler.engine, "downloader", None)
+    most, active = getattr(downloader, "total_concurrency", None), getattr(downloader, "active", None)
+    return downloader if isinstance(most, int) and most > 0 and isinstance(active, set) else None
 
 
 def take_back(crawler: Crawler, is_held: Callable[[Request], bool]) -> None:

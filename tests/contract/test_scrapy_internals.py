@@ -187,8 +187,9 @@ def test_an_engine_that_has_not_started_has_no_start_time() -> None:
     assert "self.start_time = time()" in source(ExecutionEngine.start_async)
 
 
-@asserts("scrapy", "Downloader._process_queue")
-def test_a_slot_sends_all_that_reach_it_in_one_turn_of_the_loop() -> None:
+@asserts("scrapy", "Downloader._process_queue", "Downloader.total_concurrency")
+def test_a_slot_sends_all_that_reach_it_in_one_turn_of_the_loop_as_long_as_the_downloader_takes_some() -> None:
+    assert source(Downloader.needs_backout).endswith("return 0 < self.total_concurrency <= len(self.active)")
     text = source(Downloader._process_queue)
     assert "while slot.queue and slot.free_transfer_slots() > 0" in text
     assert "_schedule_coro(self._wait_for_download(slot, request, queue_dfd))" in text

@@ -43,9 +43,8 @@ class DownloadHandler(AiohttpDownloadHandler):
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(RESOLVING, thread_name_prefix="resolving"))
         self._session.detach()  # from a connector that has connected to nothing yet
         self._session = aiohttp.ClientSession(
-            connector=connector(
-                local_addr=self._bind_address, limit=self._pool_size_total, limit_per_host=self._pool_size_per_host
-            ),
+            # Scrapy's downloader says how many at a time: a crawl of many sites has more where some wait long (`long_waits.py`).
+            connector=connector(local_addr=self._bind_address, limit=0, limit_per_host=self._pool_size_per_host),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             response_class=ClientResponse,

@@ -35,7 +35,7 @@ ASSUMES = {
     "Crawler.stop_async": "sets `crawling` to False and stops the engine, and is lost before the engine runs",
     "Downloader.active": "the requests that are being downloaded",
     "CrawlerProcess": "unlike CrawlerRunner it installs the DNS resolver and sizes the reactor's threads",
-    "AiohttpDownloadHandler": "its `_session` is made of `_bind_address`, `_pool_size_total`, `_pool_size_per_host`",
+    "AiohttpDownloadHandler": "its `_session` is made of `_bind_address` and `_pool_size_per_host`, with a limit in all",
     "AiohttpDownloadHandler._extract_headers": "makes Scrapy's headers of a response of aiohttp's",
     "_ClientResponse": "the class of the session's responses",
     "RedirectMiddleware.from_crawler": "searches for a RefererMiddleware, warns where there is none, and sets `crawler`",
