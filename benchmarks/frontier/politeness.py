@@ -1,6 +1,6 @@
 """What a site gets from many crawlers that share its limits: by the log of the site.
 
-    python -m benchmarks.frontier.politeness [--only rate deaths refusals quota] [--crawlers 8] [--seconds 40]
+    python -m benchmarks.frontier.politeness [--only rate deaths refusals quota] [--crawlers 8] [--seconds 40] [--shares 0.5]
 
 Every number is counted at the site, in a process apart from the crawlers, by one clock. `deaths` ends a crawler by SIGKILL every
 4 s and one by SIGTERM every 9 s, starts others in their places, and kills Redis once (append-only file, back after 2 s).
@@ -180,6 +180,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=SCENARIOS, default=list(SCENARIOS))
     parser.add_argument("--crawlers", type=int, default=8, help="processes (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=40.0, help="of `rate` and `deaths` (default: %(default)s)")
+    parser.add_argument("--shares", nargs="*", type=float, default=SHARES, help="of `refusals` (default: %(default)s)")
     chosen = parser.parse_args()
     report = Report(title="Politeness", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))
 
@@ -203,7 +204,7 @@ def main() -> None:
         rows = [
             run("refusals", lambda folder, share=share, status=status: refuses(folder, chosen.crawlers, share, status))
             for status in (503, 429)
-            for share in SHARES
+            for share in chosen.shares
         ]
         report.table(
             ["refused of what is too much", "1/s, first 20 s", "1/s, 20 to 60 s", "1/s, settled", "of 20/s", "refused"], rows
