@@ -66,14 +66,16 @@ def _show(seen: tuple[Overview, str] | None, as_json: bool, *, everything: bool 
     if seen is None:
         print_json({"running": False}) if as_json else say(NOTHING)
         return ATTENTION
-    from cli.views.fleet_json import overview_json
-    from cli.views.fleet_screen import FleetScreen
     from forums.overview import problems
 
     view, name = seen
     if as_json:
+        from cli.views.fleet_json import overview_json
+
         print_json({"running": True, "redis": name, **overview_json(view)})
     else:
+        from cli.views.fleet_screen import FleetScreen
+
         to = console()
         height = to.height - 1 if to.is_terminal and not everything else None  # the prompt takes a line
         to.print(FleetScreen(view, name, height))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import psutil
 import pytest
 import redis
 
 from redis_components.errors import ConfigError
 from redis_components.fleet.autoscaling import Autoscaling, Policy
 from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry
+from workers.environment import machine
 from workers.environment.machine import CRAWLER_BYTES, MOST_SPARE, cores, memory_bytes, places
 from workers.environment.values import parse_fleet
 from workers.fleet.sizes import default_fleet, desired_fleet, largest_fleet, node_crawlers, scale
@@ -119,3 +123,12 @@ def test_the_largest_fleet_counts_the_upper_bound_of_what_scales_itself(registry
     autoscaling = Autoscaling(redis_client)
     autoscaling.set("a", Policy(min=1, max=8))
     assert largest_fleet(desired_fleet(registry), autoscaling) == {"a": 8, "b": 2}
+
+
+def test_the_memory_of_a_machine_is_the_same_where_linux_says_it_and_where_psutil_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(machine, "_CGROUP_LIMITS", ())
+    said = machine.memory_bytes()
+    monkeypatch.setattr(machine, "_MEMORY", tmp_path / "meminfo")
+    assert machine.memory_bytes() == said == psutil.virtual_memory().total
