@@ -34,6 +34,7 @@ from .views.option_words import describe_types_in_words, refusal
 from .views.output import complain, say
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
+_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -234,6 +235,9 @@ def _complain(error: Exception) -> int:
         where = f"{error.filename}: " if error.filename else ""
         complain(f"{where}{error.strerror}: what was to be written is not complete; make room, and repeat the command")
         _forget_output()
+        return FAILED
+    if isinstance(error, OSError) and error.errno in _FORBIDDEN and error.filename:  # `--install-completion` in a read-only home
+        complain(f"{error.filename}: {error.strerror}; nothing more was done")
         return FAILED
     complain(f"internal error: {error!r}; please report it with the traceback that TRAWL_DEBUG=1 shows")
     return FAILED

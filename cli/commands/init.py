@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -90,7 +91,7 @@ def init(
         print_json({"folder": str(folder), "package": name, "files": list(files)})
         return 0
     say(f"{folder}: {', '.join(files)}")
-    where = "" if folder == Path() else f"cd {folder}, then "
+    where = "" if folder == Path() else f"cd {shlex.quote(str(folder))}, then "
     say(f"Next: {where}trawl sites new https://forum.example.org/, trawl up; trawl doctor checks everything")
     return 0
 

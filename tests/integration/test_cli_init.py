@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -33,7 +34,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 def test_a_new_project_finds_trawls_spiders_and_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "My Forums"
     assert main(["init", str(folder)]) == 0
-    assert "Next: cd " in capsys.readouterr().out
+    assert f"Next: cd {shlex.quote(str(folder))}, then" in capsys.readouterr().out
     (folder / "my_forums" / "spiders" / "books.py").write_text(SPIDER)
     assert run(folder, "scrapy", "list").stdout.split() == ["books", "forum_detail", "forum_list"]
     (folder / ".env").write_text("TRAWL_FLEET=books=2\n")

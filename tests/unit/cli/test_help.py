@@ -114,3 +114,13 @@ def test_an_output_that_takes_nothing_is_no_internal_error(where: str, code: int
     program = f"exec {sys.executable} -c 'from cli.start import main; raise SystemExit(main())' --version {where}"
     done = subprocess.run(["bash", "-c", program], stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (code, said)
+
+
+def test_a_home_folder_that_cannot_be_written_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", "/sys")  # where nobody makes a folder, root neither
+    assert main(["--install-completion", "bash"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("trawl: /sys/.")
+    assert "internal error" not in said
