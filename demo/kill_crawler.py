@@ -33,8 +33,8 @@ def kill_crawler(progress: Progress) -> Step[KilledCrawler]:
     leased = progress.detail.leased + progress.detail.leased_tasks
     os.kill(victim.pid, signal.SIGKILL)
     at_s = progress.clock_s
-    progress.happened(f"SIGKILL to {victim.name} (pid {victim.pid}), which had {leased} requests and tasks in its hands")
-    progress.doing = f"{victim.name} was killed: its supervisor starts another, which gets the requests it left."
+    progress.happened(f"SIGKILL to {victim.name} (pid {victim.pid}) with {leased} requests")
+    progress.doing = f"{victim.name} was killed: the next gets its requests."
     acked = progress.detail.acked
 
     def successor() -> CrawlerRecord | None:
@@ -48,7 +48,7 @@ def kill_crawler(progress: Progress) -> Step[KilledCrawler]:
 
     new = yield from until(progress, successor, f"for {victim.name} to crawl again", RECOVERY_TIMEOUT_S)
     recovered_after_s = progress.clock_s - at_s
-    progress.happened(f"{victim.name} crawls again (pid {new.pid}), {recovered_after_s:.1f} s after the kill")
+    progress.happened(f"{victim.name} crawls again (pid {new.pid}) after {recovered_after_s:.1f} s")
     return KilledCrawler(crawler=victim, at_s=at_s, recovered_after_s=recovered_after_s)
 
 

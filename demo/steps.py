@@ -56,17 +56,17 @@ class DemoSteps:
             ("Starting a Redis of its own.", processes.start_redis),
             ("Making an empty database.", processes.open_database),
             ("Growing a forum and starting its web server.", processes.start_forum),
-            ("Starting a Celery worker, beat, Flower and the exporter.", processes.start_services),
+            ("Starting a Celery worker, beat, Flower, the exporter.", processes.start_services),
         ):
             progress.doing = doing
             yield
             step()
         progress.count()
         assert progress.forum
-        progress.happened(f"Redis, a forum with {progress.forum.pieces:,} posts and comments, and four services are started")
+        progress.happened(f"Redis, a forum of {progress.forum.pieces:,} posts, four services: started")
         processes.seed()
-        progress.happened(f"{BOARDS} boards are seeded: as tasks they wait in Redis for a crawler")
-        progress.doing = "Beat finds that two crawlers are missing; the worker launches them as processes of their own."
+        progress.happened(f"{BOARDS} boards are seeded: tasks for a crawler, in Redis")
+        progress.doing = "Beat finds two crawlers missing, the worker launches them."
         yield from until(progress, self._whole, "for the crawlers to start", START_TIMEOUT_S)
         progress.happened("both crawlers run")
 
@@ -75,7 +75,7 @@ class DemoSteps:
         self.processes.forum.control(rate=options.rate)
         progress.living = True
         progress.happened("the forum lives: people post, edit, delete and move")
-        progress.doing = "forum_list scans the boards; each new or changed thread becomes a task for forum_detail."
+        progress.doing = "forum_list scans boards: a task for each changed thread."
         yield from until(
             progress,
             lambda: progress.stored_share >= options.kill_at,
@@ -85,13 +85,13 @@ class DemoSteps:
 
     def _follow(self) -> Step[None]:
         progress, options = self.progress, self.processes.options
-        progress.doing = "Reading what there was from the beginning, and what is new first."
+        progress.doing = "Reading the whole forum once, what is new first."
         yield from until(progress, self._caught_up, "for the whole forum to be read once", CRAWL_TIMEOUT_S)
         progress.count()
         assert progress.forum
         began_s, began, first = progress.clock_s, datetime.now(UTC), progress.forum
-        progress.happened(f"the forum was read once, with {first.pages:,} requests; now it is followed")
-        progress.doing = "Following: only lists, the last pages of threads that changed, and a check of young ones now and then."
+        progress.happened(f"read once, with {first.pages:,} requests; now it is followed")
+        progress.doing = "Following: lists, changed threads, checks of young ones."
         yield from until(
             progress, lambda: progress.clock_s - began_s >= options.live_s, "for the forum to have lived", options.live_s + 5
         )
@@ -104,24 +104,24 @@ class DemoSteps:
             requests=progress.forum.pages - first.pages,
             pages=(progress.forum.size + first.size) / 2,
         )
-        progress.happened(f"the forum stands still now, with {progress.forum.pieces:,} posts and comments")
+        progress.happened(f"the forum does not change any more: {progress.forum.pieces:,} posts")
 
     def _settle(self) -> Step[None]:
         progress = self.progress
-        progress.doing = "Waiting for one more scan of every board, and until nothing waits any more."
+        progress.doing = "One more scan of every board, until nothing waits."
         yield from until(progress, self._scanned, "for a complete scan of each board after the last change", SETTLE_TIMEOUT_S)
         progress.happened("every board was scanned once more")
         self.processes.recheck(False)  # there would always be something that is due
         yield from self._idle_for_good()
         progress.count()
         self.noticed_following = sum(progress.noticed)
-        progress.doing = "Reading every thread once more, which beat spreads over days: edits and deletions show in no list."
+        progress.doing = "Reading all once more: no list shows edits and deletions."
         for _ in range(CHECK_ROUNDS):
             if self._unchecked():
                 self.processes.check_all()
                 yield from self._idle_for_good()
         edits, deletions = progress.noticed
-        progress.happened(f"nothing waits, everything is stored; {edits:,} edits and {deletions:,} deletions were noticed")
+        progress.happened(f"all is stored; {edits:,} edits, {deletions:,} deletions noticed")
 
     def _idle_for_good(self) -> Step[None]:
         quiet, acked = 0, -1
@@ -136,7 +136,7 @@ class DemoSteps:
 
     def _compare(self) -> None:
         progress = self.progress
-        progress.doing = "Comparing the database with the forum's own list, row by row."
+        progress.doing = "Comparing the database with the forum's list, row by row."
         progress.count()
         assert self.processes.database
         assert self.followed
