@@ -14,11 +14,13 @@ import os
 import socket
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import redis
 from kombu.exceptions import OperationalError
 
+from redis_components.embedded.private_files import private_folder
 from redis_components.errors import ConfigError
 from redis_components.fleet.registry import CrawlerRecord
 
@@ -151,6 +153,12 @@ def check_flower(arguments: list[str]) -> None:
     if not options.unix_socket and options.port:
         refuse_taken_port(options.address, options.port)
     if options.persistent:
+        try:
+            private_folder(Path(options.db).absolute().parent)
+        except OSError as error:
+            raise ConfigError(
+                f"Flower cannot keep its state in {options.db} ({error.strerror}): correct --db (FLOWER_DB)"
+            ) from error
         stop_crawlers(options.db)
 
 

@@ -89,7 +89,7 @@ def up(
     if variable("TRAWL_LOG_STREAM") is None:
         os.environ["TRAWL_LOG_STREAM"] = "INFO" if verbose else "WARNING"  # of crawlers; everything is in their files
     try:
-        flower = FlowerAccess.on(take(port_flower, of="Flower", option="--port-flower"))
+        flower = FlowerAccess.on(take(port_flower, of="Flower", option="--port-flower"), kept=port_flower != 0)
         exporter = take(port_exporter, of="the exporter", option="--port-exporter")
     except PortInUse as error:
         if _runs_here() is None:

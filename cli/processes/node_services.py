@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from redis_components.embedded import data_dir
-from redis_components.embedded.private_files import private_folder
 from workers.environment.variables import Flower
 from workers.process.run_module import FOLDER, own_module
 from workers.process.shutdown_times import node_s, shutdown_grace
@@ -30,15 +29,18 @@ class FlowerAccess:
     user: str = "trawl"
     password: str = field(default_factory=lambda: secrets.token_urlsafe(9), repr=False)
     given: bool = False  # by TRAWL_FLOWER_AUTH: who gave it knows it, and it must not get into a journal
+    kept: bool = False
 
     @classmethod
-    def on(cls, port: int) -> FlowerAccess:
-        """With TRAWL_FLOWER_AUTH (`user:password`), else a new password. Raises ConfigError."""
+    def on(cls, port: int, *, kept: bool = False) -> FlowerAccess:
+        """With TRAWL_FLOWER_AUTH (`user:password`), else a new password; `kept`: it will be on this port again, and keeps what it
+        knows until then. Raises ConfigError.
+        """
         given = Flower.read().flower_auth
         if given is None:
-            return cls(port=port)
+            return cls(port=port, kept=kept)
         user, _, password = given.get_secret_value().partition(":")
-        return cls(port=port, user=user, password=password, given=True)
+        return cls(port=port, user=user, password=password, given=True, kept=kept)
 
     @property
     def how_to_log_in(self) -> str:
@@ -66,7 +68,7 @@ def node_services(flower: FlowerAccess, exporter_port: int) -> list[Service]:
         Service(name="beat", command=_celery("beat", "--loglevel=INFO"), stop_s=HELPER_STOP_S),
         Service(
             name="flower",
-            command=_celery("flower", "--address=127.0.0.1", f"--port={flower.port}", f"--conf={FLOWER_CONFIG}", *_kept()),
+            command=_celery("flower", "--address=127.0.0.1", f"--port={flower.port}", f"--conf={FLOWER_CONFIG}", *_kept(flower)),
             environment={"FLOWER_BASIC_AUTH": f"{flower.user}:{flower.password}"},  # not where `ps` shows it
             stop_s=HELPER_STOP_S,
         ),
@@ -78,9 +80,10 @@ def node_services(flower: FlowerAccess, exporter_port: int) -> list[Service]:
     ]
 
 
-def _kept() -> tuple[str, ...]:
-    """Flower's tasks outlive its restart: kept each minute and at its end."""
-    return "--persistent=True", f"--db={private_folder(data_dir()) / 'flower'}", f"--state-save-interval={FLOWER_SAVES_MS}"
+def _kept(flower: FlowerAccess) -> tuple[str, ...]:
+    """Its tasks outlive its restart: kept each minute and at its end, in a file of its port, for a machine may have several."""
+    db = data_dir() / f"flower-{flower.port}"
+    return ("--persistent=True", f"--db={db}", f"--state-save-interval={FLOWER_SAVES_MS}") if flower.kept else ()
 
 
 def _project() -> dict[str, str]:
