@@ -1,4 +1,5 @@
-"""docs/images/page-*.png: the status page of a real fleet in three states (fine, in trouble, dead), made by `make pictures`.
+"""docs/images/page-*.png: the status page of a real fleet in three states (fine, in trouble, dead), and flower.png: Flower's
+tasks while all is well; made by `make pictures`.
 
 A separate fleet reads the demo's forum: while all is well; then the forum shows a login form instead of its pages, and a
 crawler is killed; then the fleet is stopped, and only the exporter is left. Needs Chromium.
@@ -7,8 +8,10 @@ crawler is killed; then the fleet is stopped, and only the exporter is left. Nee
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -24,19 +27,21 @@ from browser import CHROMIUM, browser
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs/images"
 WIDTH, HEIGHT = 1100, 900
+FLOWER_SIZE = (1300, 520)
 PATIENCE_S = 240.0
 STATES = ("fine", "trouble", "dead")
+LOGIN = f"trawl:{secrets.token_urlsafe(9)}"  # of Flower, for one run
 
 
 def main() -> int:
-    """Make the three pictures; 0, or 1 where no browser is installed."""
+    """Make the four pictures; 0, or 1 where no browser is installed."""
     if CHROMIUM is None:
         sys.stderr.write("Chromium is not installed (apt-get install chromium): the pictures of the page stay as they are\n")
         return 1
     with tempfile.TemporaryDirectory(prefix="trawl-pictures-") as folder:
         PictureFleet(Path(folder)).take_pictures()
-    for state in STATES:
-        picture = IMAGES / f"page-{state}.png"
+    for name in (*(f"page-{state}" for state in STATES), "flower"):
+        picture = IMAGES / f"{name}.png"
         sys.stdout.write(f"{picture.relative_to(ROOT)}: {picture.stat().st_size:,} bytes\n")
     return 0
 
@@ -46,12 +51,13 @@ class PictureFleet:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._forum, self._page = (f"http://127.0.0.1:{_free_port()}" for _ in range(2))
+        self._forum, self._page, self._flower = (f"http://127.0.0.1:{_free_port()}" for _ in range(3))
         self._environment = {name: text for name, text in os.environ.items() if not name.startswith("TRAWL_")} | {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "TRAWL_DEMO_URL": self._forum,
             "TRAWL_DATA_DIR": str(folder / "data"),
             "TRAWL_ENV_FILE": "",
+            "TRAWL_FLOWER_AUTH": LOGIN,
         }
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -59,14 +65,15 @@ class PictureFleet:
         """Every state, one after the other."""
         (self._folder / "sites").mkdir()
         (self._folder / "sites/demo.toml").write_text((ROOT / "demo/sites/demo.toml").read_text("utf-8"))
-        forum, page = self._forum.rpartition(":")[2], self._page.rpartition(":")[2]
+        forum, page, flower = (url.rpartition(":")[2] for url in (self._forum, self._page, self._flower))
         try:
             self._start("forum", sys.executable, "-m", "demo.forum", "--port", forum, "--rate", "3", "--pace", "60")
             self._start("exporter", sys.executable, "-m", "monitoring.exporter", "--port", page)
-            self._start("up", "trawl", "up", "--port-flower", "0", "--port-exporter", "0")
+            self._start("up", "trawl", "up", "--port-flower", flower, "--port-exporter", "0")
             self._until(lambda seen: seen["services"] and _pages(seen) > 100 and not seen["problems"])
             time.sleep(100)  # so that the charts have something to show: a sample is taken each minute
             self._picture("fine")
+            (IMAGES / "flower.png").write_bytes(asyncio.run(_flower(f"{self._flower}/tasks")))
             self._forum_shows("login")
             os.kill(next(one["pid"] for one in self._seen()["crawlers"] if one["spider"] == "forum_detail"), signal.SIGKILL)
             self._until(lambda seen: any("not crawled" in one["what"] for one in seen["problems"]))
@@ -112,6 +119,17 @@ async def _taken(url: str, *, dark: bool) -> bytes:
     async with browser() as page:
         await page.look_as(WIDTH, HEIGHT, dark=dark)
         await page.open(url)
+        return await page.picture(whole=False)
+
+
+async def _flower(url: str) -> bytes:
+    login = base64.b64encode(LOGIN.encode()).decode()
+    async with browser() as page:
+        await page.look_as(*FLOWER_SIZE)
+        await page.call("Network.enable")
+        await page.call("Network.setExtraHTTPHeaders", headers={"Authorization": f"Basic {login}"})
+        await page.open(url)
+        await asyncio.sleep(3)  # its table is filled by a script
         return await page.picture(whole=False)
 
 
