@@ -132,6 +132,14 @@ class StatChange(NamedTuple):
     value: str
 
 
+class Turn(NamedTuple):
+    """When a leased request of a lane is to be sent."""
+
+    lane: str
+    wait_s: float | None  # from the time at which Redis decided; None: at any time
+    is_firm: bool  # not later: an operator or robots.txt promises the site a rate; complaints, which set one too, do not
+
+
 class Lease(NamedTuple):
     """Something leased to this process: a request's payload or a start task's data. Requests sort as in the queue."""
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from .messages import Lease
+from .messages import Lease, Turn
 
 
 class HeldNow(NamedTuple):
@@ -70,8 +70,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """None: what we know is right."""
     lanes: int = 0
     """Lanes that hold requests; one more where requests wait for their time."""
-    paced: dict[str, tuple[str, float | None]] = {}
-    """Lease id -> lane, seconds from `now` at which it is to be sent (None: at any time)."""
+    paced: dict[str, Turn] = {}
+    """By lease id."""
     now: int = 0
     """The time of Redis in ms, from which those count."""
     closing: dict[str, float] = {}
@@ -91,7 +91,9 @@ def decode(raw: list[Any]) -> Reply:
     if b"held" in told:
         fields["held"] = _held(told[b"held"], told.get(b"lots", []))
     if paced := fields.get("paced"):
-        fields["leases"] = [lease._replace(lane=paced[lease.id][0]) if lease.id in paced else lease for lease in fields["leases"]]
+        fields["leases"] = [
+            lease._replace(lane=paced[lease.id].lane) if lease.id in paced else lease for lease in fields["leases"]
+        ]
     return Reply(**fields)
 
 
@@ -103,9 +105,9 @@ def _tasks(flat: list[Any]) -> list[Lease]:
     return [Lease(0.0, b"", flat[i].decode(), flat[i + 1]) for i in range(0, len(flat), 2)]
 
 
-def _paced(flat: list[Any]) -> dict[str, tuple[str, float | None]]:
-    ms = flat[2::3]
-    return {flat[3 * n].decode(): (flat[3 * n + 1].decode(), at / 1000 if at >= 0 else None) for n, at in enumerate(ms)}
+def _paced(flat: list[Any]) -> dict[str, Turn]:
+    rows = (flat[n : n + 4] for n in range(0, len(flat), 4))
+    return {lease.decode(): Turn(lane.decode(), at / 1000 if at >= 0 else None, bool(firm)) for lease, lane, at, firm in rows}
 
 
 def _closing(flat: list[Any]) -> dict[str, float]:

@@ -38,7 +38,7 @@ class Stock:
         if reply.paced:
             for lease in allowed:
                 if lease.lane:
-                    self.timed.add(decided, reply.paced[lease.id][1], lease)
+                    self.timed.add(decided, reply.paced[lease.id], lease)
             allowed = [lease for lease in allowed if not lease.lane]
         self.buffer.add(allowed)
         return bool(allowed) or self.timed.is_due(now)

@@ -6,11 +6,12 @@ import heapq
 import math
 from collections.abc import Callable
 
-from .messages import Lease
+from .messages import Lease, Turn
 
 LATE_S = 0.012
-"""A request that could not be sent so long after its time is given back: later it would meet those of other processes. Of the 35
-ms in a second that `MARGIN_MS` of lib/sending leaves; the other 23 are for the ways from Redis and to the site."""
+"""A request whose time is firm, and that could not be sent so long after it, is given back: later it would meet those of other
+processes. Of the 35 ms in a second that `MARGIN_MS` of lib/sending leaves; the other 23 are for the ways from Redis and to the
+site."""
 
 
 class TimedLeases:
@@ -24,10 +25,10 @@ class TimedLeases:
     def __len__(self) -> int:
         return len(self.heap)
 
-    def add(self, now: float, wait_s: float | None, lease: Lease) -> None:
-        """To be sent `wait_s` from `now`, the time at which Redis decided; None: at any time from then on."""
-        at = now + (wait_s or 0.0)
-        heapq.heappush(self.heap, (at, lease, math.inf if wait_s is None else at + LATE_S))
+    def add(self, now: float, turn: Turn, lease: Lease) -> None:
+        """To be sent at its turn, counted from `now`, the time at which Redis decided."""
+        at = now + (turn.wait_s or 0.0)
+        heapq.heappush(self.heap, (at, lease, at + LATE_S if turn.is_firm else math.inf))
 
     def close(self, lane: str, at: float) -> None:
         """The quiet hours of a lane begin at that time: nothing of it may be sent from then on."""

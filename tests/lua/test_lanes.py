@@ -75,13 +75,30 @@ def test_leases_of_a_lane_carry_times_that_are_apart_as_the_rate_says(
     one = crawler("one")
     told: list[list[float]] = []
     one.frontier.listeners.applied.append(
-        lambda _, reply: told.append([wait for _, wait in reply.paced.values() if wait is not None])
+        lambda _, reply: told.append([turn.wait_s for turn in reply.paced.values() if turn.wait_s is not None])
     )
     store(one, 50)
     taken(one, 0.2)
     assert max(map(len, told)) >= 2, "some are handed out in advance"
     for waits in told:
         assert all(later - sooner >= 0.049 for sooner, later in pairwise(sorted(waits)))
+
+
+@pytest.mark.parametrize(("rate", "is_firm"), [(20.0, True), (None, False)])
+def test_only_times_by_a_rate_that_was_promised_are_firm(
+    redis_client: redis.Redis, crawler: Callable[..., Owner], rate: float | None, is_firm: bool
+) -> None:
+    limit(redis_client, rate=rate)
+    now = redis_ms(redis_client)
+    redis_client.hset(KEYS.lane_state(LANE), mapping={"slowed": 20, "slowed_at": now, "slowed_top": 20, "slowed_return": 20})
+    one = crawler("one")
+    told: list[bool] = []
+    one.frontier.listeners.applied.append(
+        lambda _, reply: told.extend(turn.is_firm for turn in reply.paced.values() if turn.wait_s is not None)
+    )
+    store(one, 5)
+    taken(one, 0.2)
+    assert set(told) == {is_firm}
 
 
 def test_a_burst_comes_at_once_and_the_rate_holds_after_it(redis_client: redis.Redis, crawler: Callable[..., Owner]) -> None:

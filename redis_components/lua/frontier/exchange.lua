@@ -54,7 +54,7 @@
 --   full          1: Redis is out of memory;  survives  'yes': what Redis holds survives a crash, by an append-only file or replicas; 'no'
 --   forgotten     time of the last removal from the dupefilter, in ms;  left  entries left in the lot to be put back
 --   items         items that wait or were refused, with message.max_items;  backed_up  1: they are so many that nothing was leased
---   lanes         lanes that hold requests (lib/lanes);  paced  {lease id, lane, ms from now at which it is to be sent or -1, ...};  now  Redis's time in ms
+--   lanes         lanes that hold requests (lib/lanes);  paced  {lease id, lane, ms from now at which it is to be sent or -1, 1 where it is not to be sent later, ...};  now  Redis's time in ms
 --   unsorted      1: start tasks have not been sorted by their turns yet, so those of some sites cannot be seen
 --   closing       {lane, ms from now at which its quiet hours begin, ...} of what is leased in it
 --   limits        {lane, limits, ...} and the version, where the owner knows another version
@@ -202,7 +202,7 @@ local function fence(last)
   return answer('fenced')
 end
 
--- Applied before, only the answer was lost: the same answer again.
+-- Applied before, only the answer was lost: the same answer again, but that all its times are firm.
 local function repeat_answer(known_duplicates)
   reply.duplicates, reply.paced = {}, {}
   for place in string.gmatch(known_duplicates, '%d+') do reply.duplicates[#reply.duplicates + 1] = tonumber(place) end
@@ -214,8 +214,7 @@ local function repeat_answer(known_duplicates)
     local kind, score, member, key, at = lease_parts(value)
     if kind ~= FOREIGN then tell_lease(reply.leases, reply.tasks, id, kind, score, member, key) end
     if kind == REQUEST and key then
-      local n = #reply.paced
-      reply.paced[n + 1], reply.paced[n + 2], reply.paced[n + 3] = id, key, at and math.max(at - now, 0) or -1
+      for _, told in ipairs({ id, key, at and math.max(at - now, 0) or -1, at and 1 or 0 }) do table.insert(reply.paced, told) end
     end
     n = n + 1
   end

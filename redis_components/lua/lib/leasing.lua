@@ -60,17 +60,18 @@ local function lease_requests(x)
   if #withheld > 0 then x.reply.withheld = #withheld end
 end
 
--- Requests of lanes, each with the time (ms from now, -1: any) at which it is to be sent.
+-- Requests of lanes, each with the time (ms from now, -1: any) at which it is to be sent, and 1 where that is firm: it is not to be sent later. A rate that only
+-- complaints of the site have set promises it nothing, and whoever is late for want of a processor would be later for giving requests back.
 local function lease_paced(x, limits)
   if x.stale or count_lanes(x.ready) == 0 then return end
   local paced = {}
-  x.reply.closing = lease_lanes(x.ready, limits, x.now, x.message.want_paced or 0, function(lane, score, member, at)
+  x.reply.closing = lease_lanes(x.ready, limits, x.now, x.message.want_paced or 0, function(lane, score, member, at, firm)
     if is_withheld(x, member) then
       to_lane(x.ready, lane, score, member)
       return nil
     end
     local id = lease(x, REQUEST, score, member, lane, at and string.format('%.0f', at))
-    paced[#paced + 1], paced[#paced + 2], paced[#paced + 3] = id, lane, at and at - x.now or -1
+    for _, told in ipairs({ id, lane, at and at - x.now or -1, firm and 1 or 0 }) do paced[#paced + 1] = told end
     return x.leases .. '|' .. id
   end)
   x.reply.paced = paced

@@ -155,7 +155,8 @@ local function limit_of(limits, lane)
   return limit
 end
 
--- What a lane may be sent now, over all that limits it: {n, times, law, limit, ...}: so many requests, at these `times` (ms; nil: at any); or nil, the time at
+-- What a lane may be sent now, over all that limits it: {n, times, firm, law, limit, ...}: so many requests, at these `times` (ms; nil: at any), and not later
+-- where they are `firm`; or nil, the time at
 -- which to look at the lane again, and whether to look before, since an operator may end what it waits for.
 local function allowance(limits, lane, now, wanted)
   local state, busy = limits .. ':' .. lane, limits .. ':' .. lane .. ':busy'
@@ -179,7 +180,7 @@ local function allowance(limits, lane, now, wanted)
   if not law then return { n = n, limit = limit } end
   local times, turn, at, log = sending_times(law, { known[1], known[10] }, now, n)
   if #times == 0 then return nil, at end
-  return { n = #times, times = times, turn = turn, law = law, log = log, limit = limit }
+  return { n = #times, times = times, firm = limit.rate ~= nil, turn = turn, law = law, log = log, limit = limit }
 end
 
 -- So many of what `allowed` (see `allowance`) has allowed are sent; `names` stand for them among those at work.
@@ -194,14 +195,14 @@ local function spend(limits, lane, allowed, taken, names, now)
   redis.call('PEXPIRE', busy, FORGOTTEN_MS)
 end
 
--- Up to `wanted` requests of one lane that may be sent before now + AHEAD_MS: calls `lease` with score, member, and where there is a rate the time to send it;
+-- Up to `wanted` requests of one lane that may be sent before now + AHEAD_MS: calls `lease` with score, member, and where there is a rate the time to send it, and whether it is firm;
 -- returns the time at which to look at the lane again, and in how many ms its quiet hours begin.
 local function lease_of_lane(ready, limits, lane, now, wanted, lease)
   local allowed, again, may_end = allowance(limits, lane, now, wanted)
   if not allowed then return may_end and math.min(again, now + LONGEST_LOOK_MS) or again end
   local popped, names = redis.call('ZPOPMIN', lane_key(ready, lane), allowed.n), {}
   for i = 1, #popped, 2 do
-    names[#names + 1] = lease(popped[i + 1], popped[i], allowed.times and allowed.times[(i + 1) / 2])
+    names[#names + 1] = lease(popped[i + 1], popped[i], allowed.times and allowed.times[(i + 1) / 2], allowed.firm)
   end
   spend(limits, lane, allowed, #popped / 2, names, now)
   return now, closes_in(allowed.limit, now)
@@ -230,9 +231,9 @@ local function lease_lanes(ready, limits, now, wanted, lease)
       wake_later(ready, now)
     elseif wanted > 0 then
       local given = 0
-      local again, closes = lease_of_lane(ready, limits, lane, now, math.min(weights[i] * each, wanted), function(score, member, at)
+      local again, closes = lease_of_lane(ready, limits, lane, now, math.min(weights[i] * each, wanted), function(score, member, at, firm)
         given = given + 1
-        return lease(lane, score, member, at)
+        return lease(lane, score, member, at, firm)
       end)
       wanted = wanted - given
       if closes and given > 0 then closing[#closing + 1], closing[#closing + 2] = lane, math.floor(closes) end
