@@ -72,7 +72,8 @@ class Clone:
     def compared(self, files: str) -> list[str]:
         """What the comparison with the forum says, table by table. Raises Failed where something is missing."""
         asked = "exec -T worker-control python -m demo.compare"
-        return self.run("`docker compose exec worker-control python -m demo.compare`", f"{files} {asked}").splitlines()
+        words = " -f ... -f deploy/compose.users.yml" if files == USERS else ""
+        return self.run(f"`docker compose{words} {asked.replace(' -T', '')}`", f"{files} {asked}").splitlines()
 
     def prepare(self) -> None:
         """Clone, and write the `docker` that stands before the real one."""
