@@ -32,7 +32,7 @@ def of_crawl(name: str, kind: Literal["counter", "gauge"], help: str, value: Cal
     """A figure of each crawl; of one in another Redis nothing is known, and nothing is said."""
 
     def samples(view: Overview) -> Samples:
-        return [((one.name, one.name), value(one.crawl)) for one in view.services if one.is_known]
+        return [((one.name, one.name), value(one.crawl)) for one in view.known]
 
     return MetricSpec(name=name, kind=kind, help=help, labels=("service", "spider"), samples=samples)
 
@@ -41,7 +41,7 @@ def of_items(name: str, help: str, value: Callable[[CrawlSnapshot], float]) -> M
     """A figure of each item stream: where a service and its jobs share one, only the service has it, so that sums are right."""
 
     def samples(view: Overview) -> Samples:
-        return [((one.name, one.name), value(one.crawl)) for one in view.services if one.is_known and not one.items_of]
+        return [((one.name, one.name), value(one.crawl)) for one in view.known if not one.items_of]
 
     return MetricSpec(name=name, kind="gauge", help=help, labels=("service", "spider"), samples=samples)
 

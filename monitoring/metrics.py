@@ -67,9 +67,7 @@ def _to_replace(roll: Roll | None) -> int:
 
 
 def _statuses(view: Overview) -> Samples:
-    for service in view.services:
-        if not service.is_known:
-            continue
+    for service in view.known:
         stats = service.crawl.stats
         for name in sorted([one for one in stats if one.startswith(_STATUS)]):
             code = name.removeprefix(_STATUS)
@@ -131,9 +129,7 @@ METRICS: tuple[MetricSpec, ...] = (
         help="Since the oldest request that waits was stored first; 0: none waits, or the queue is in random order.",
         labels=("service", "spider"),
         samples=lambda view: [
-            ((one.name, one.name), max(0.0, view.now - at) if (at := one.crawl.oldest_ready_at) else 0.0)
-            for one in view.services
-            if one.is_known
+            ((one.name, one.name), max(0.0, view.now - at) if (at := one.crawl.oldest_ready_at) else 0.0) for one in view.known
         ],
     ),
     of_crawl("trawl_leased_requests", "gauge", "Requests that crawlers work on now.", lambda c: c.leased),

@@ -40,9 +40,10 @@ def _stale(view: Overview) -> Samples:
 def _blocked(view: Overview) -> Samples:
     counts: Counter[tuple[str, str, str]] = Counter()
     for service in view.services:
-        for name, text in service.crawl.stats.items():
-            parts = name.split("/") if name.startswith("sites/") else ()
-            if len(parts) == 5 and parts[3] == "blocked" and (value := number(text)) is not None:
+        stats = service.crawl.stats
+        for name in [one for one in stats if one.startswith("sites/")]:
+            parts = name.split("/")
+            if len(parts) == 5 and parts[3] == "blocked" and (value := number(stats[name])) is not None:
                 counts[parts[1], parts[2], parts[4]] += int(value)
     return sorted(counts.items())
 

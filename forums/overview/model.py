@@ -199,6 +199,11 @@ class Overview:
     server: tuple[Finding, ...] = ()  # what is wrong with how Redis keeps what it is given
     foreign: tuple[Foreign, ...] = ()  # records that cannot be read, and keys of another type, each left out
 
+    @cached_property
+    def known(self) -> tuple[ServiceView, ...]:
+        """The services whose figures say something."""
+        return tuple(one for one in self.services if one.is_known)
+
     def service(self, name: str) -> ServiceView:
         """The service of that name. Raises StopIteration for another one."""
         return next(one for one in self.services if one.name == name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from operator import attrgetter, ne
@@ -53,11 +53,12 @@ class WatchedForums:
         """Every forum that is watched, or those of a site. Raises `redis.RedisError` when Redis does not answer."""
         store = ForumStates(self._client)
         dues, states = store.raw_dues(site), store.raw_states(site)
-        changed = [*_differing(dues, self._dues), *(name for name in _differing(states, self._states) if name in dues)]
-        if self._states.keys() != states.keys():
+        of_dues, of_states = _differing(dues, self._dues), _differing(states, self._states)
+        changed = of_dues + [name for name in of_states if name in dues]
+        if not _same_names(states, self._states, of_states):
             changed += [name for name in self._states.keys() - states.keys() if name in dues]
         read = {name: _watched(name, dues[name], states.get(name)) for name in changed}
-        if dues.keys() == self._dues.keys() and all(one and name in self._places for name, one in read.items()):
+        if _same_names(dues, self._dues, of_dues) and all(one and name in self._places for name, one in read.items()):
             for name, one in read.items():
                 if one is not None:
                     self._put(self._places[name], one)
@@ -79,9 +80,13 @@ class WatchedForums:
         (self._ill.add if _is_ill(one) else self._ill.discard)(place)
 
 
-def _differing(now: dict[bytes, bytes], before: dict[bytes, bytes]) -> Iterator[bytes]:
+def _differing(now: dict[bytes, bytes], before: dict[bytes, bytes]) -> list[bytes]:
     """The names that are new or have another text. Without a step in Python for each of 10,000."""
-    return compress(now, map(ne, now.values(), map(before.get, now)))
+    return list(compress(now, map(ne, now.values(), map(before.get, now))))
+
+
+def _same_names(now: dict[bytes, bytes], before: dict[bytes, bytes], differing: list[bytes]) -> bool:
+    return len(now) == len(before) and all(name in before for name in differing)
 
 
 def _is_ill(one: WatchedForum) -> bool:

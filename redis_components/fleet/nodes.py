@@ -6,6 +6,7 @@ That says nothing about its crawlers: a node cut off from Redis may still run th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -175,11 +176,11 @@ def shortages(desired: Mapping[str, int], live: Iterable[SlotView], nodes: Itera
     """Why services lack crawlers for want of room: service -> one sentence, for those that do."""
     slots, offers = list(live), [node for node in nodes if node.alive(now) and not node.draining]
     used = used_places(slots)
+    cared_for = Counter(view.spider for view in slots if view.number < desired.get(view.spider, 0) and _is_cared_for(view))
     sentences = {}
     for service, size in sorted(desired.items()):
         here = [node for node in offers if service in node.services]
-        cared_for = sum(view.spider == service and view.number < size and _is_cared_for(view) for view in slots)
-        missing = size - cared_for
+        missing = size - cared_for[service]
         if missing and all(used.get(node.name, 0) >= node.capacity for node in here):
             room = sum(node.capacity for node in here)
             offer = f"the nodes that serve it offer {room}, all taken" if room else "no node serves it"
