@@ -66,13 +66,13 @@ class Books(RedisSpider):
     name = "books"
     custom_settings = {"DOWNLOAD_DELAY": 0.5}
     async def start(self):
-        if hasattr(self, "category"):  # a job that has no end, so that it can be cancelled and resumed
-            yield scrapy.Request("FORUM")
+        if hasattr(self, "category"):  # a job of five minutes, so that it can be cancelled and resumed
+            yield scrapy.Request("FORUM", meta={"depth": 0})
         async for request in super().start():
             yield request
     def parse(self, response):
         yield {"url": response.url}
-        if hasattr(self, "category"):
+        if hasattr(self, "category") and response.meta.get("depth", 0) < 600:
             yield scrapy.Request("FORUM", dont_filter=True)
 
 class ShopBooks(Books):
@@ -237,7 +237,8 @@ def fleet(newcomer: Newcomer, shop: str) -> Iterator[Reader]:
     for site in ("demo", "books"):
         (folder / f"sites/{site}.toml").write_text((ROOT / "demo/sites/demo.toml").read_text())
     assert newcomer.run("pip install 'trawl-fleet[parquet]'", folder)[0] == 0  # as the pages say where they name Parquet
-    more = {"TRAWL_TASKS": "shop.tasks", "SHOP_SECRET": "0123456789abcdef"}
+    # Room for the jobs of all pages at one time: one that waits for room is waited for.
+    more = {"TRAWL_TASKS": "shop.tasks", "SHOP_SECRET": "0123456789abcdef", "TRAWL_NODE_CRAWLERS": "16"}
     up = "trawl up --port-flower 0 --port-exporter 0"
     with newcomer.going_on(up, folder, "launched crawler", newcomer.home / "up.log", **more):
         yield Reader(newcomer, folder, forum, shop, more=more)
