@@ -6,8 +6,10 @@ import gc
 import os
 import signal
 import sys
+from types import FrameType
 
 INTERRUPTED = 130
+SOON_S = 0.02
 
 
 def main() -> int:
@@ -21,11 +23,22 @@ def main() -> int:
         return health(sys.argv[2:])
     from .main import main as run
 
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGALRM, interrupt)
+    signal.signal(signal.SIGINT, interrupt)
     try:
         return run()
     except KeyboardInterrupt:  # in the moment when an error is told, or the audit is written
         return INTERRUPTED
+
+
+def interrupt(_number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt; a moment later, where Python ignores it: while it forgets the lock of an import."""
+    while frame is not None:
+        if frame.f_code.co_name == "cb" and frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            signal.setitimer(signal.ITIMER_REAL, SOON_S)
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
 
 
 def _open_what_is_closed() -> None:

@@ -85,6 +85,29 @@ raise SystemExit(main())
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
+@pytest.mark.processes
+def test_ctrl_c_is_not_lost_in_the_callback_of_an_import() -> None:
+    code = """
+import os, signal, sys, time
+from cli.start import interrupt
+signal.signal(signal.SIGINT, interrupt)
+signal.signal(signal.SIGALRM, interrupt)
+def trace(frame, event, _):
+    if frame.f_code.co_name == "cb":
+        sys.settrace(None)
+        print("in the callback")
+        os.kill(os.getpid(), signal.SIGINT)
+sys.settrace(trace)
+try:
+    import wave
+    time.sleep(50)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("in the callback\ninterrupted\n", "")
+
+
 def test_ctrl_c_while_an_error_is_told_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(error: Exception) -> int:
         raise KeyboardInterrupt from error
