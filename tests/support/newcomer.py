@@ -88,9 +88,13 @@ class Newcomer:
             return subprocess.Popen(["bash", "-c", f"exec {text}"], **place, stdout=file, stderr=file)
 
     def stop(self, process: subprocess.Popen[bytes], log: Path) -> tuple[int, str]:
-        """Ctrl-C."""
+        """Ctrl-C; the code is that of SIGKILL where that does not end it."""
         process.send_signal(signal.SIGINT)
-        return process.wait(120), log.read_text(errors="replace")
+        try:
+            process.wait(120)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        return process.wait(), log.read_text(errors="replace")
 
     @contextmanager
     def going_on(self, text: str, folder: Path, until: str, log: Path, **more: str) -> Iterator[subprocess.Popen[bytes]]:
