@@ -31,16 +31,23 @@ _WORDS = {
     "dict_type": "must be a table, as [{path}]",
 }
 _SELECTORS = ("FieldSpec", "Select")
+_MOST_SHOWN = 300  # characters of a value
+
+
+def shortened(text: str) -> str:
+    """A value as an error shows it: what is long ends with `…`."""
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
 def message_of(found: ErrorDetails, loc: tuple[str | int, ...], value: Any) -> str:
     """The message for one thing that pydantic found at `loc`, where `value` is written."""
     key = next((str(part) for part in reversed(loc) if isinstance(part, str)), "")
-    given = {"key": key, "path": ".".join(map(str, loc)), "quoted": json.dumps(value, ensure_ascii=False, default=str)}
+    quoted = shortened(json.dumps(value, ensure_ascii=False, default=str))
+    given = {"key": key, "path": ".".join(map(str, loc)), "quoted": quoted}
     if loc[:1] in (("headers",), ("cookies",)):
         given["quoted"] = '"…"'  # it may be a secret
     elif found["type"] == "string_type":
-        given["quoted"] = json.dumps(str(value), ensure_ascii=False)
+        given["quoted"] = shortened(json.dumps(str(value), ensure_ascii=False))
     if loc[-1:] == ("default",):
         return "must be text, a number, true or false"
     if found["type"].startswith("model_"):

@@ -15,12 +15,16 @@ from . import layers
 from .site import Site
 
 _SECRET = re.compile(r"(?i)^(authorization|proxy-authorization|cookie|set-cookie)$|token|secret|passw|api[-_]?key|session")
+_MOST_LINES = 40  # a list of 1,000 wrong values is 1,000 faults, each of which shows the list
 _FROM_ENVIRONMENT = re.compile(r"\$\{\w+\}")
 
 
 def lines(read: layers.Layers, error: ValidationError) -> list[str]:
-    """One line for each thing that pydantic found."""
-    return list(dict.fromkeys(_line(read, found) for found in error.errors()))
+    """One line for each thing that pydantic found, of the first ones."""
+    found = error.errors()
+    told = list(dict.fromkeys(_line(read, one) for one in found[:_MOST_LINES]))
+    more = len(found) - _MOST_LINES
+    return [*told, f"{read.files[0]}: {more:,} more faults"] if more > 0 else told
 
 
 def secrets(read: layers.Layers) -> list[str]:
@@ -54,7 +58,7 @@ def _line(read: layers.Layers, found: ErrorDetails) -> str:
         return f"{file}: a site's name has letters, digits, '.', '_', '-' and begins with a letter or digit: rename the file"
     elif found["type"] == "missing":
         return f"{read.files[0]}: {key} is missing{_fix(loc)}"
-    shown = "" if isinstance(value, dict) else f" = {value!r}"
+    shown = "" if isinstance(value, dict) else f" = {fault_words.shortened(repr(value))}"
     if loc[:1] in (("headers",), ("cookies",)):
         shown = " = '…'"
     return f"{file}: {key}{shown}: {message}"

@@ -11,7 +11,7 @@ import pytest
 from forums.sites import SiteError, load_all, load_site, site_in_use, site_names, site_to_ask
 from forums.sites.definition import layers, load
 from forums.sites.definition.layers import leaves
-from forums.sites.definition.load import site_of
+from forums.sites.definition.load import load_file, site_of
 from forums.sites.http.politeness import headers_of
 
 
@@ -256,3 +256,15 @@ def test_no_message_is_pydantics(folder: Path) -> None:
                 said += str(error).splitlines()
     assert len(said) > 100
     assert not [line for line in said if "Input should" in line or "instance of" in line]
+
+
+def test_a_list_of_many_wrong_values_is_refused_in_few_short_lines(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    wrong = ", ".join(["62"] * 5_000)
+    file.write_text(f'profile = "generic"\nbase_url = "http://h.example"\nforums = ["1"]\n[pages.comments]\nrows = [{wrong}]\n')
+    with pytest.raises(SiteError) as refused:
+        load_file(file)
+    lines = str(refused.value).splitlines()
+    assert len(lines) <= 41
+    assert max(map(len, lines)) < 1_000 + 2 * len(str(file))
+    assert lines[-1] == f"{file}: 4,960 more faults"
