@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import warnings
 
 OBJECTS = 50_000
 """New objects between two collections. A crawl of a test makes few; its start, a million that stay."""
@@ -20,6 +21,8 @@ def crawl_command(*arguments: str) -> list[str]:
 def main() -> None:
     """Leaves with Scrapy's exit code."""
     gc.set_threshold(OBJECTS)
+    # Scrapy makes an event loop and leaves it for uvloop's.
+    warnings.filterwarnings("ignore", "unclosed event loop", ResourceWarning)
     from scrapy.cmdline import execute
 
     execute(["scrapy", *sys.argv[1:]])
