@@ -31,9 +31,8 @@ class CrawlSnapshot:
     thread_records: int  # threads of which is known what is stored
     start_tokens: int  # threads whose last start task was not carried out yet
     ready: int  # requests that wait, those of lanes and those that wait for their time included
-    oldest_ready_at: float = (
-        0.0  # when the oldest that may be leased was stored first (epoch s, Redis); 0: none waits, or unknown
-    )
+    oldest_ready_at: float = 0.0
+    """When the oldest that may be leased was stored first (epoch s, Redis); 0: none waits, or that is not known."""
     leased: int  # requests some crawler works on
     leased_tasks: int  # start tasks that are becoming requests
     parked: int  # requests set aside, because their site is held

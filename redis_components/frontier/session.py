@@ -127,9 +127,8 @@ class Conversation:
     def say(self, batch: Batch, wish: Wish, *, carried_all: bool) -> None:
         """Send a message. The answer comes to `answered`, whenever Redis gives one."""
         self.busy = True
-        self.number = max(
-            self.number + 1, int(shared_clock.time() * 1000) if self._previous else 0
-        )  # an answer has set the clock
+        time_ms = int(shared_clock.time() * 1000) if self._previous else 0  # an answer has set the clock
+        self.number = max(self.number + 1, time_ms)
         blobs = batch.blobs()
         item_keys = self._own_lists(batch) if batch.keyed_items or batch.tasks else {}
         lots = lots_in(batch.parks, wish.unpark) if batch.parks or wish.unpark else {}

@@ -8,7 +8,7 @@ import secrets
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,13 @@ PASSWORD = "of-a-test"
 
 class Failed(Exception):
     """A command of the engine failed, or what was waited for did not come."""
+
+
+def run_script(script: str, folder: Path, environment: Mapping[str, str], limit_s: float) -> subprocess.CompletedProcess[str]:
+    """A script of a page or of a pipeline's job, in `folder`, under `sh -e`; what it wrote, and its exit code."""
+    return subprocess.run(
+        ("sh", "-ec", script), cwd=folder, env=environment, capture_output=True, text=True, timeout=limit_s, check=False
+    )
 
 
 def missing() -> str | None:

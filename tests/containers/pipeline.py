@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.support.pipeline_jobs import gitlab_job
 
-from .engine import ROOT, Failed
+from .engine import ROOT, Failed, run_script
 
 
 @dataclass(kw_only=True)
@@ -36,15 +36,7 @@ class Runner:
         script, environment = gitlab_job(name, {**self.variables, **own, "CI_PROJECT_DIR": str(self.folder / "clone")})
         (self.folder / "bin").mkdir(exist_ok=True)
         self._docker(name)
-        done = subprocess.run(
-            ("sh", "-ec", script),
-            cwd=self.folder / "clone",
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=limit_s,
-            check=False,
-        )
+        done = run_script(script, self.folder / "clone", environment, limit_s)
         if done.returncode:
             raise Failed(f"job {name}: exit {done.returncode}: {(done.stdout + done.stderr)[-800:]}")
         return done.stdout + done.stderr

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from . import own_engine
 from .__main__ import Rows, say
-from .engine import IMAGES, ROOT, Failed, compose_command, docker, missing, wait
+from .engine import IMAGES, ROOT, Failed, compose_command, docker, missing, run_script, wait
 from .monitored import filled, photographed
 from .report import Row
 
@@ -54,15 +54,7 @@ class Clone:
         """One command, timed; what it wrote. Raises Failed, also where it warned."""
         begun = time.monotonic()
         environment = {**os.environ, "PATH": f"{self.folder}/bin:{os.environ['PATH']}", "TRAWL_SITES_DIR": "./demo/sites"}
-        done = subprocess.run(
-            ("sh", "-ec", command),
-            cwd=self.folder / "trawl",
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=limit_s,
-            check=False,
-        )
+        done = run_script(command, self.folder / "trawl", environment, limit_s)
         warned = [line for line in done.stderr.splitlines() if "level=warn" in line.lower() or "obsolete" in line]
         self.rows.add(Row(kind="readme", name=name, seconds=time.monotonic() - begun, said="; ".join(warned)))
         if done.returncode or warned:

@@ -156,8 +156,7 @@ local function limit_of(limits, lane)
 end
 
 -- What a lane may be sent now, over all that limits it: {n, times, firm, law, limit, ...}: so many requests, at these `times` (ms; nil: at any), and not later
--- where they are `firm`; or nil, the time at
--- which to look at the lane again, and whether to look before, since an operator may end what it waits for.
+-- where they are `firm`; or nil, the time at which to look at the lane again, and whether to look before, since an operator may end what it waits for.
 local function allowance(limits, lane, now, wanted)
   local state, busy = limits .. ':' .. lane, limits .. ':' .. lane .. ':busy'
   local limit, known = limit_of(limits, lane), redis.call('HMGET', state, 'tat', 'until', 'asked', 'robots_rate', 'robots_at', 'slowed', 'slowed_at', 'slowed_top', 'slowed_return', 'times')
