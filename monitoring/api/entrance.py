@@ -7,8 +7,9 @@ from typing import Any
 
 from fastapi.responses import JSONResponse
 
-from .access import Scope, Tokens
+from .access import Scope
 from .body import MOST_BYTES
+from .guesses import GuessedTooOften, Guesses, address_of
 
 OPEN_PATHS = frozenset({"/livez"})
 _LOOKS = frozenset({"GET", "HEAD"})
@@ -22,11 +23,11 @@ class AsciiJson(JSONResponse):
 
 
 class Entrance:
-    """ASGI middleware: 401 or 403 with nothing read, 413 for a body that is too large; what goes on has its whole body."""
+    """ASGI middleware: 401, 403 or 429 with nothing read, 413 for a body that is too large; what goes on has its whole body."""
 
-    def __init__(self, app: Any, *, tokens: Tokens) -> None:
+    def __init__(self, app: Any, *, guesses: Guesses) -> None:
         self._app = app
-        self._tokens = tokens
+        self._guesses = guesses
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass it on, or refuse it."""
@@ -44,7 +45,10 @@ class Entrance:
 
     def _refusal(self, scope: Any) -> JSONResponse | None:
         header = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
-        has = self._tokens.scope_of(header)
+        try:
+            has = self._guesses.scope_of(header, address_of(scope.get("client")), is_program=True)
+        except GuessedTooOften as error:
+            return AsciiJson(_said(scope, str(error)), 429, {**error.headers, "Connection": "close"})
         if has is Scope.NOTHING:
             # No "Basic": a browser would ask for the token, keep it, and send it for pages of others, too.
             said = _said(scope, "a token is needed: Authorization: Bearer TOKEN")

@@ -32,6 +32,7 @@ from workers.fleet.sizes import desired_fleet, scale
 from .access import Scope, Tokens, audited, require
 from .body import JobBody, ReasonBody, SizeBody, UrlsBody
 from .entrance import AsciiJson, Entrance
+from .guesses import Guesses
 from .scrapyd import scrapyd_routes
 from .scrapyd_pages import scrapyd_pages
 
@@ -45,7 +46,7 @@ def create_api(client: redis.Redis, tokens: Tokens, url: str) -> FastAPI:
     `/openapi.json` describes it, for whoever may read; there are no documentation pages, which load foreign scripts.
     """
     app = FastAPI(title="Trawl", version="1", openapi_url=None, default_response_class=AsciiJson)
-    app.add_middleware(Entrance, tokens=tokens)
+    app.add_middleware(Entrance, guesses=Guesses(tokens))
     _answer_errors(app, url)
 
     def read(request: Request) -> None:

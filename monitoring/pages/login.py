@@ -17,10 +17,11 @@ from ipaddress import ip_address
 from fastapi import Request, Response
 
 from monitoring.api.access import Scope, Tokens
+from monitoring.api.guesses import Guesses, address_of
 from monitoring.host_check import LOOPBACK, host_of
 
-COOKIE = "trawl_session"
-LASTS_S = 12 * 3600.0
+COOKIE, BROWSER = "trawl_session", "trawl_browser"
+LASTS_S, BROWSER_LASTS_S = 12 * 3600.0, 180 * 86_400.0
 MOST_SESSIONS = 1000
 MOST_FORMS = 100  # of one session that wait to be sent
 _FOREIGN = frozenset({"cross-site", "same-site"})
@@ -62,6 +63,7 @@ class Login:
     def __init__(self, tokens: Tokens, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.tokens = tokens
         self._clock = clock
+        self._guesses = Guesses(tokens, clock=clock)
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -77,10 +79,17 @@ class Login:
             return session.scope
         return Scope.READ if not self.tokens.read and is_local(request) else Scope.NOTHING
 
-    def enter(self, token: str, response: Response, *, secure: bool) -> bool:
-        """Open a session for a valid token, and give `response` its cookie; False for another one."""
-        if (scope := self.tokens.scope_of(f"Bearer {token}")) is Scope.NOTHING:
+    def enter(self, token: str, request: Request, response: Response) -> bool:
+        """Open a session for a valid token, and give `response` its cookies; False for another one. Raises GuessedTooOften."""
+        browser, secure = request.cookies.get(BROWSER, ""), request.url.scheme == "https"
+        is_known = self._guesses.is_browser(browser)
+        who = browser if is_known else address_of((request.client.host, request.client.port) if request.client else None)
+        if (scope := self._guesses.scope_of(f"Bearer {token}", who)) is Scope.NOTHING:
             return False
+        if not is_known and (browser := self._guesses.browser_name(scope)):
+            response.set_cookie(
+                BROWSER, browser, max_age=int(BROWSER_LASTS_S), httponly=True, samesite="strict", secure=secure, path="/login"
+            )
         name = secrets.token_urlsafe(24)
         with self._lock:
             self._sessions[name] = Session(scope=scope, ends_at=self._clock() + LASTS_S)

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from monitoring.api.body import FormFields
+from monitoring.api.guesses import GuessedTooOften
 
 from .login import is_foreign
 from .routes import HEADERS, Desk
@@ -30,7 +31,13 @@ def login_routes(desk: Desk) -> APIRouter:
         if is_foreign(request):
             return form(request, onward, "a page of another site sent this form: send it from here", 403)
         answer = RedirectResponse(onward if is_own(onward) else "/", 303, headers=HEADERS)
-        if not desk.login.enter(fields.get("token", [""])[-1].strip(), answer, secure=request.url.scheme == "https"):
+        try:
+            is_right = desk.login.enter(fields.get("token", [""])[-1].strip(), request, answer)
+        except GuessedTooOften as error:
+            waits = form(request, onward, str(error), 429)
+            waits.headers.update(error.headers)
+            return waits
+        if not is_right:
             return form(request, onward, "this token opens nothing", 401)
         return answer
 

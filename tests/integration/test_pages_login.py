@@ -28,6 +28,7 @@ class Browser:
     client: str = "127.0.0.1"
     cookie: str = ""
     headers: dict[str, str] = field(default_factory=dict)
+    cookies_set: list[str] = field(default_factory=list)
 
     def ask(self, method: str, target: str, form: dict[str, str] | None = None, **more: str) -> tuple[int, str, dict[str, str]]:
         """Status, body and headers."""
@@ -58,6 +59,7 @@ class Browser:
             sent.append(message)
 
         asyncio.run(self.app(scope, receive, send))
+        self.cookies_set += [value.decode() for name, value in sent[0]["headers"] if name == b"set-cookie"]
         answered = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
         if "set-cookie" in answered:
             self.cookie = answered["set-cookie"].partition(";")[0]
