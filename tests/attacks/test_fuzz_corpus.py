@@ -9,7 +9,7 @@ import pytest
 from tests.fuzz import pages, web
 from tests.fuzz.ledger import Ledger
 from tests.fuzz.target import CORPUS, Target
-from tests.fuzz.targets import targets
+from tests.fuzz.targets import GROUPS, PARTS, targets
 
 EXAMPLES = 10
 TARGETS = {target.name: target for target in targets()}
@@ -25,10 +25,14 @@ def test_each_input_that_was_kept_is_read_or_refused(name: str) -> None:
             raise AssertionError(f"tests/fuzz/corpus/{name}/{file}") from error
 
 
-@pytest.mark.parametrize("name", [make().name for make in (*pages.TARGETS, *web.TARGETS)])  # others have tests of their readers
+@pytest.mark.parametrize("name", ["heads", *pages.TARGETS, *web.TARGETS])  # others have tests of their readers
 def test_inputs_by_structure_are_read_or_refused(name: str) -> None:
     for raw in TARGETS[name].made(EXAMPLES):
         TARGETS[name].check(raw)
+
+
+def test_each_reader_of_a_record_or_a_text_is_part_of_a_target() -> None:
+    assert sorted(name for group in GROUPS.values() for name in group) == sorted(PARTS)
 
 
 def test_a_folder_of_inputs_belongs_to_a_target() -> None:

@@ -180,20 +180,26 @@ def _dates() -> Target:
     return Target(name="date", read=_date, first=first, words=DATES)
 
 
-TARGETS: tuple[Callable[[], Target], ...] = (
-    lambda: Target(
+ROBOTS = Target(
+    name="robots.txt", read=_robots, first=RULES, words=("User-agent: *", "Crawl-delay: ", "Request-rate: 1/2", "Disallow: ")
+)
+HEADERS = Target(
+    name="response headers", read=_headers, first=HEADS, words=("Retry-After: ", "RateLimit: ", "X-RateLimit-Reset: ", ";r=0;t=")
+)
+TARGETS: dict[str, Callable[[], Target]] = {
+    "page-html": lambda: Target(
         name="page-html",
         read=_by_a_profile("html", HtmlResponse),
         first=st.tuples(CHOICE, MARKUP).map(b"".join),
         words=WORDS,
     ),
-    lambda: Target(
+    "page-json": lambda: Target(
         name="page-json", read=_by_a_profile("json", TextResponse), first=st.tuples(CHOICE, JSON.map(_json)).map(b"".join)
     ),
-    lambda: Target(name="page-xml", read=_by_a_profile("xml", XmlResponse), first=st.tuples(CHOICE, FEED).map(b"".join)),
-    lambda: Target(name="page-of-any-forum", read=_by_structure, first=MARKUP, words=WORDS),
-    lambda: Target(name="page-of-sites-new", read=_looked_at, first=MARKUP, words=WORDS),
-    _dates,
-    lambda: Target(name="robots.txt", read=_robots, first=RULES),
-    lambda: Target(name="response-headers", read=_headers, first=HEADS),
-)
+    "page-xml": lambda: Target(
+        name="page-xml", read=_by_a_profile("xml", XmlResponse), first=st.tuples(CHOICE, FEED).map(b"".join)
+    ),
+    "page-of-any-forum": lambda: Target(name="page-of-any-forum", read=_by_structure, first=MARKUP, words=WORDS),
+    "page-of-sites-new": lambda: Target(name="page-of-sites-new", read=_looked_at, first=MARKUP, words=WORDS),
+    "date": _dates,
+}

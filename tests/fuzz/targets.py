@@ -1,4 +1,8 @@
-"""The targets: what reads the bytes, what it may refuse them with, and how the first inputs are made."""
+"""The targets: what reads the bytes, what it may refuse them with, and how the first inputs are made.
+
+What reads inputs of one form is one target, and each of its readers reads every input: records are read in microseconds, and an
+hour for each of them alone would find what the first minute did.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,18 @@ from tests.fuzz import pages, web
 from tests.fuzz.target import Target
 from tests.unit.redis_components import test_fuzzed_records as records
 
+GROUPS = {
+    "records": (
+        *("act", "note", "hold", "roll", "crawl", "node", "crawler", "autoscaling", "round", "size", "version", "job"),
+        *("declared service", "API body", "metrics of a record", "shown arguments", "label", "celery envelope"),
+    ),
+    "packed": ("codec", "start task", "part of a backup", "item of the stream"),
+    "configuration": ("services.toml", "events.toml", "scrapy.cfg", "requirements.txt", "consumer", "filter"),
+    "heads": ("robots.txt", "response headers"),
+}
+"""Target -> the readers that get each of its inputs."""
+WORDS = (*records.WORDS, *texts.KEYS.split(), "[services.x]", "true", "null", "1e999", "[settings]")
+
 
 def _of_record(name: str) -> Target:
     reader, refusals = records.READERS[name]
@@ -24,7 +40,7 @@ def _of_record(name: str) -> Target:
         with suppress(*refusals):
             reader(raw)
 
-    return Target(name=name.replace(" ", "-"), read=read, first=records.RAW)
+    return Target(name=name, read=read, first=records.RAW)
 
 
 def _of_text(name: str) -> Target:
@@ -38,8 +54,7 @@ def _of_text(name: str) -> Target:
         with suppress(*refusals):
             reader(folder, text)
 
-    first = strategy.map(lambda text: text.encode("utf-8", "replace"))
-    return Target(name=name.lower().replace(" ", "-"), read=read, first=first)
+    return Target(name=name, read=read, first=strategy.map(lambda text: text.encode("utf-8", "replace")))
 
 
 def _verdicts(raw: bytes) -> None:
@@ -56,22 +71,37 @@ def _message(one: Any, other: Any) -> bytes:
     return json.dumps([one, other], default=repr).encode()
 
 
-ENVELOPE = Target(name="celery-envelope", read=_verdicts, first=st.builds(_message, records.TREES, records.TREES))
+ENVELOPE = Target(name="celery envelope", read=_verdicts, first=st.builds(_message, records.TREES, records.TREES))
+PARTS: dict[str, Callable[[], Target]] = {
+    **{name: (lambda name=name: _of_record(name)) for name in records.READERS},
+    **{name: (lambda name=name: _of_text(name)) for name in texts.READERS},
+    **{target.name: (lambda target=target: target) for target in (ENVELOPE, pages.ROBOTS, pages.HEADERS, web.ITEM)},
+}
 
-MADE: tuple[Callable[[], Target], ...] = (
-    *((lambda name=name: _of_record(name)) for name in records.READERS),
-    *((lambda name=name: _of_text(name)) for name in texts.READERS),
-    lambda: ENVELOPE,
-    *pages.TARGETS,
-    *web.TARGETS,
-)
+
+def _group(name: str) -> Target:
+    parts = [PARTS[part]() for part in GROUPS[name]]
+
+    def read(raw: bytes) -> None:
+        for part in parts:
+            part.read(raw)
+
+    words = tuple(dict.fromkeys(word for part in parts for word in part.words)) or WORDS
+    return Target(name=name, read=read, first=st.one_of([part.first for part in parts]), words=words)
+
+
+MADE: dict[str, Callable[[], Target]] = {
+    **{name: (lambda name=name: _group(name)) for name in GROUPS},
+    **pages.TARGETS,
+    **web.TARGETS,
+}
 
 
 def targets(only: str = "") -> list[Target]:
     """Those whose name has `only` in it."""
-    return [target for make in MADE if only in (target := make()).name]
+    return [make() for name, make in MADE.items() if only in name]
 
 
 def target(name: str) -> Target:
     """The one of this name."""
-    return next(one for one in targets(name) if one.name == name)
+    return MADE[name]()

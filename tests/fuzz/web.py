@@ -27,7 +27,7 @@ URLS = (
     "http://xn--/", "http://ﬀ.example/", "redis://:a%zz@h:99999/0", "http://h:0x50/", "rediss+cluster://@/",
 )  # fmt: skip
 SITE = "profile base_url forums pages list comments rows url id title author created_at regex format headers cookies also_allowed"
-ITEM = "kind site id forum_id title body author created_at fetched_at url parent_id thread_id reply_count views number complete"
+FIELDS = "kind site id forum_id title body author created_at fetched_at url parent_id thread_id reply_count views number complete"
 
 
 def _url(raw: bytes) -> None:
@@ -80,9 +80,9 @@ def _site_target() -> Target:
 
 def _item_target() -> Target:
     kinds = st.sampled_from(("post", "comment", "forum", "scan", "check", "x"))
-    first = st.tuples(kinds, st.dictionaries(st.sampled_from(ITEM.split()), TREE, max_size=8))
+    first = st.tuples(kinds, st.dictionaries(st.sampled_from(FIELDS.split()), TREE, max_size=8))
     made = first.map(lambda one: msgspec.json.encode({**_encodable(one[1]), "kind": one[0]}))
-    return Target(name="item-of-the-stream", read=_item, first=made, words=tuple(ITEM.split()))
+    return Target(name="item of the stream", read=_item, first=made, words=tuple(FIELDS.split()))
 
 
 def _encodable(value: Any) -> Any:
@@ -96,8 +96,8 @@ def _encodable(value: Any) -> Any:
     return str(value) if isinstance(value, int) and abs(value) >= 2**63 else value
 
 
-TARGETS = (
-    lambda: Target(name="url", read=_url, first=st.sampled_from(URLS).map(str.encode), words=URLS),
-    _site_target,
-    _item_target,
-)
+ITEM = _item_target()
+TARGETS = {
+    "url": lambda: Target(name="url", read=_url, first=st.sampled_from(URLS).map(str.encode), words=URLS),
+    "site-file": _site_target,
+}

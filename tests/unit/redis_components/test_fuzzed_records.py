@@ -39,12 +39,11 @@ MINUTES = float(os.environ.get("FUZZ_MINUTES", "0"))
 LEAVES = (
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text(max_size=20) | st.binary(max_size=20)
 )
-NAMES = st.sampled_from(
-    (
-        *("url", "method", "headers", "body", "meta", "priority", "at", "by", "word", "reason", "spider"),
-        *("keys", "policy", "state", "pid", "node", "u", "m", "h", "task", "id", "timelimit", "args"),
-    )
+WORDS = (
+    *("url", "method", "headers", "body", "meta", "priority", "at", "by", "word", "reason", "spider"),
+    *("keys", "policy", "state", "pid", "node", "u", "m", "h", "task", "id", "timelimit", "args"),
 )
+NAMES = st.sampled_from(WORDS)
 TREES = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=5) | st.dictionaries(NAMES | st.text(max_size=5), inner), max_leaves=15
 )
