@@ -26,14 +26,18 @@ COMMAND = [sys.executable, "-W", "error", "-m", "monitoring.exporter"]
 
 
 def _environment(url: str) -> dict[str, str]:
-    return {**os.environ, "TRAWL_REDIS_URL": url, "TRAWL_FLEET": "forum_list=1,forum_detail=2"}
+    return {"TRAWL_FLEET": "forum_list=1,forum_detail=2", **os.environ, "TRAWL_REDIS_URL": url}
 
 
 @contextmanager
-def running_exporter(redis_url: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """A running exporter and its port; killed if it is still there at the end, with everything that it said shown."""
+def running_exporter(redis_url: str, *, port: int = 0) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A running exporter and its port (0: any); killed if it is still there at the end, with everything that it said shown."""
     with warm_start.Popen(
-        [*COMMAND, "--port", "0"], env=_environment(redis_url), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*COMMAND, "--port", str(port)],
+        env=_environment(redis_url),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         try:
             assert process.stdout is not None
