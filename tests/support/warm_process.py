@@ -6,6 +6,8 @@ at once, so that the command becomes a child of the test's process. It ends when
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import ctypes
 import gc
 import importlib
@@ -14,6 +16,7 @@ import os
 import runpy
 import socket
 import sys
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -121,10 +124,32 @@ def main() -> dict[str, object]:
     return request
 
 
-if __name__ == "__main__":
-    request = main()
+def run(request: dict[str, object]) -> None:
     if request["how"] == "-m":
         runpy.run_module(str(request["what"]), run_name="__main__", alter_sys=True)
     else:
         sys.modules["__main__"] = ModuleType("__main__")
         exec(compile(str(request["what"]), "<string>", "exec"), sys.modules["__main__"].__dict__)
+
+
+def end(code: int) -> None:
+    """What the interpreter does at its end, but for taking its objects apart: that copies each page that the family shares with
+    this process, for 0.09 s of CPU. Comes back where a stream cannot be written.
+    """
+    threading._shutdown()  # type: ignore[attr-defined] # waits for the threads
+    atexit._run_exitfuncs()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code & 0xFF)
+
+
+if __name__ == "__main__":
+    request = main()
+    try:
+        run(request)
+    except SystemExit as told:
+        if told.code is None or isinstance(told.code, int):
+            end(told.code or 0)
+        raise
+    end(0)

@@ -1,10 +1,10 @@
 """Python commands of tests, started in a tenth of the time: by fork, from a process that has imported what they import.
 
 `Popen` and `run` are `subprocess`'s. Two thirds of what a short crawl costs are imports, the same for each. A command `python -m
-MODULE` of `FAMILIES` is forked from a process of its family (`tests.support.warm_process`) and is a child of the test's process,
-with the environment, folder, files and session that were asked for; so is a script, `-c`, where the test names the family. /proc
-shows its command line (arguments with blanks are not told apart) and its environment. Everything else starts as ever, and with
-COLD_STARTS=1 so do these: `make test-all` does that.
+MODULE` of `FAMILIES`, or `celery`, is forked from a process of its family (`tests.support.warm_process`) and is a child of the
+test's process, with the environment, folder, files and session that were asked for; so is a script, `-c`, where the test names
+the family. /proc shows its command line (arguments with blanks are not told apart) and its environment. Everything else starts
+as ever, and with COLD_STARTS=1 so do these: `make test-all` does that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from typing import Any
 from workers.node.preload import NEEDED_BY_TASKS
 
 ROOT = Path(__file__).resolve().parents[2]
+CELERY = str(Path(sys.executable).with_name("celery"))
 LENGTH = struct.Struct("!I")
+MAY_DIFFER = {"PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONPYCACHEPREFIX"}
 ROOM_FOR_ARGUMENTS, ROOM_FOR_VARIABLES = 4_000, 60_000
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 SCRAPY = ("scrapy.cmdline", "scrapy.crawler", "scrapy.core.downloader.handlers.http11", "scrapy.downloadermiddlewares.robotstxt")
@@ -128,18 +130,18 @@ def _replaces_imports(paths: str) -> bool:
 
 def _forkable(command: object, environment: Mapping[str, str] | None, family: str) -> dict[str, object] | None:
     """What is to be run by a command that can be forked."""
-    if (
-        not isinstance(command, list)
-        or command[:1] != [sys.executable]
-        or os.environ.get("COLD_STARTS")
-        or sys.platform != "linux"
-    ):
+    if not isinstance(command, list) or os.environ.get("COLD_STARTS") or sys.platform != "linux":
         return None
-    warnings, rest = (command[2:3], command[3:]) if command[1:2] == ["-W"] else ([], command[1:])
+    words = command[:]
+    if words[:1] == [CELERY]:
+        words[:1] = [sys.executable, "-m", "celery"]
+    if words[:1] != [sys.executable]:
+        return None
+    warnings, rest = (words[2:3], words[3:]) if words[1:2] == ["-W"] else ([], words[1:])
     if len(rest) < 2 or rest[0] not in ("-m", "-c") or (family or rest[1]) not in FAMILIES:
         return None
     ours, theirs = os.environ, os.environ if environment is None else environment
-    of_python = {name for name in {*ours, *theirs} if name.startswith("PYTHON")} - {"PYTHONPATH", "PYTHONUNBUFFERED"}
+    of_python = {name for name in {*ours, *theirs} if name.startswith("PYTHON")} - MAY_DIFFER
     same = all(ours.get(name) == theirs.get(name) for name in of_python)
     if not same or _replaces_imports(theirs.get("PYTHONPATH", "")):
         return None
