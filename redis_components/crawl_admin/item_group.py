@@ -135,7 +135,7 @@ class ItemGroup:
         try:
             answer: Any = self.client.xreadgroup(self.group, CONSUMER, {self.keys.item_stream(): after}, count=n)
         except redis.ResponseError as error:
-            if not str(error).startswith("NOGROUP"):
+            if not str(error).startswith(("NOGROUP", "WRONGTYPE")):
                 raise
             self._make()
             return []
@@ -144,7 +144,9 @@ class ItemGroup:
         return answer[0][1] if answer else []
 
     def _make(self) -> None:
-        """The group, or the whole stream, is not there: nothing was stored yet, or somebody has removed it."""
+        """The group, or the whole stream, is not there: nothing was stored yet, somebody has removed it, or the items are a list
+        from before the service named groups.
+        """
         tend(self.client, self.keys)
         try:
             self.client.xgroup_create(self.keys.item_stream(), self.group, id="0", mkstream=True)

@@ -133,6 +133,13 @@ def test_a_list_becomes_the_stream_when_groups_are_named(redis_client: redis.Red
     assert texts(redis_client)[-1] == b"late"
 
 
+def test_a_consumer_of_a_group_makes_the_stream_of_a_list_that_no_crawler_has_tended_yet(redis_client: redis.Redis) -> None:
+    redis_client.rpush(ITEMS, "1", "2")
+    files = ItemGroup(redis_client, KEYS, "files")
+    assert take(files, "a") == [b"1", b"2"]
+    assert take(ItemGroup(redis_client, KEYS, "search"), "b") == [b"1", b"2"]
+
+
 def test_tending_is_done_by_crawlers_too_and_is_safe_to_repeat(redis_client: redis.Redis) -> None:
     redis_client.rpush(ITEMS, "1", "2")
     redis_client.rpush(KEYS.items_moving(), "0")  # somebody died while he moved an older list
