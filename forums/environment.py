@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 from redis_components.embedded import project_dir
-from workers.environment.declaration import EmptyIsNone, Secret, Variables, Whole, declare, parsed_by
+from workers.environment.declaration import EmptyIsNone, Variables, Whole, declare, parsed_by
+from workers.environment.secret import Secret
 
 
 def _default_sites() -> Path:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-from pydantic.fields import FieldInfo
-
 from forums import environment as of_forums
 from redis_components.server.variables import origin
 from workers.environment import variables as of_workers
-from workers.environment.declaration import PREFIX, Variables, extra, faults, is_secret, variable_name
+from workers.environment.declaration import PREFIX, Declared, Variables, WrongValues, is_secret, type_words, variable_name
 
 GROUPS: tuple[type[Variables], ...] = (*of_workers.GROUPS, *of_forums.GROUPS)
 ALL: tuple[type[Variables], ...] = (*GROUPS, of_workers.Compose)
@@ -59,7 +57,7 @@ def rows() -> list[Row]:
 
 def unknown() -> list[str]:
     """A line for each variable in the environment that has a name like one of Trawl's."""
-    names = [variable_name(field) for group in ALL for field in group.model_fields]
+    names = [variable_name(field) for group in ALL for field in group.declared()]
     known = {*names, *(f"{name}_FILE" for name in names)}
     found = sorted(name for name in os.environ if name.startswith(PREFIX) and not name.startswith(_OTHERS) and name not in known)
     return [f"{name} is not a variable of Trawl{_meant(name, names)}" for name in found]
@@ -72,23 +70,25 @@ def page_with_tables(page: str) -> str:
 
 
 def _rows_of(group: type[Variables]) -> list[Row]:
-    wrong: dict[str, str] = {}
+    wrong: Mapping[str, str] = {}
     values: Variables | None = None
     try:
         values = group.validated()
-    except ValidationError as error:
-        wrong = faults(group, error)
-    return [_row(name, field, values, wrong) for name, field in group.model_fields.items()]
+    except WrongValues as error:
+        wrong = error.faults
+    return [_row(name, group, values, wrong) for name in group.declared()]
 
 
-def _row(name: str, field: FieldInfo, values: Variables | None, wrong: dict[str, str]) -> Row:
+def _row(name: str, group: type[Variables], values: Variables | None, wrong: Mapping[str, str]) -> Row:
+    field = group.declared()[name]
     variable = variable_name(name)
     where = origin(variable) or "default"
     if name in wrong:
         return Row(variable=variable, value="", origin=where, fault=wrong[name])
     if values is None:  # another one of the group is wrong: this one as it is written
         written = os.environ.get(variable)
-        return Row(variable=variable, value="***" if written and is_secret(field) else written or _unset(field), origin=where)
+        shown = "***" if written and is_secret(group, name) else written or _unset(field)
+        return Row(variable=variable, value=shown, origin=where)
     value = getattr(values, name)
     return Row(variable=variable, value=_unset(field) if value is None else _text(value), origin=where)
 
@@ -99,24 +99,24 @@ def _tables() -> str:
 
 def _table(*groups: type[Variables]) -> str:
     lines = [
-        f"| `{variable_name(name)}` | {_type(field)} | {_default(field)} | {field.description} |"
+        f"| `{variable_name(name)}` | {_type(group, name)} | {_default(field)} | {field.meaning} |"
         for group in groups
-        for name, field in group.model_fields.items()
+        for name, field in group.declared().items()
     ]
     return "\n".join(["| variable | type | default | meaning |", "|---|---|---|---|", *lines]) + "\n"
 
 
-def _type(field: FieldInfo) -> str:
-    written = str(field.annotation)
+def _type(group: type[Variables], name: str) -> str:
+    written = type_words(group, name)
     return next(name for known, name in _TYPES.items() if known in written)
 
 
-def _default(field: FieldInfo) -> str:
-    return extra(field, "shown") or _text(field.default)
+def _default(field: Declared) -> str:
+    return field.shown or _text(field.default)
 
 
-def _unset(field: FieldInfo) -> str:
-    shown = extra(field, "shown").replace("`", "")
+def _unset(field: Declared) -> str:
+    shown = field.shown.replace("`", "")
     return f"({shown})" if shown else _default(field)
 
 

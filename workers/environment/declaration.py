@@ -1,137 +1,189 @@
-"""How environment variables are declared and read: a model of pydantic for each group that is read together.
+"""How environment variables are declared and read: a class for each group that is read together.
 
     class Logs(Variables):
         log_files: Whole = declare(3, "rotated log files of each slot", rule="must be from 1 to 100", ge=1, le=100)
 
     Logs.read().log_files        TRAWL_LOG_FILES, else 3; ConfigError "TRAWL_LOG_FILES='0': must be from 1 to 100"
 
-A group is validated as a whole when it is read, and only then: a wrong value stops what reads its group, nothing else.
+A group is validated as a whole when it is read, and only then: a wrong value stops what reads its group, nothing else. msgspec
+validates here: every command and process reads variables, and pydantic, which reads site files, takes 0.1 s to load.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Annotated, Any, Self
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Self, Union, get_args, get_origin, get_type_hints
 
-import pydantic
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic.fields import FieldInfo
+import msgspec
 
 from redis_components.errors import ConfigError
-from redis_components.server.url import masked
 from redis_components.server.variables import variable
 
 PREFIX = "TRAWL_"
+_ON = {"1", "true", "t", "yes", "y", "on"}
+_OFF = {"", "0", "false", "f", "no", "n", "off"}
+_KNOWN: dict[type, dict[str, Any]] = {}  # annotations of a group, which take longer to evaluate than the group to read
 
 
-class Secret(pydantic.Secret[str]):
-    """A text that is never printed: `str`, `repr` and JSON show a URL without its password, and of any other text nothing.
+@dataclass(frozen=True, kw_only=True)
+class Declared:
+    """One variable, as `declare` was told."""
 
-    `get_secret_value()` returns it.
+    default: Any
+    meaning: str
+    rule: str
+    shown: str
+    factory: Callable[[], Any] | None
+    derived: Callable[[Mapping[str, Any]], Any] | None
+    bounds: Mapping[str, Any]
+
+    def unset(self, before: Mapping[str, Any]) -> Any:
+        """The value where the variable is not set. `before`: those of the fields before it."""
+        if self.derived:
+            return self.derived(before)
+        return self.factory() if self.factory else self.default
+
+
+def declare(
+    default: Any = None,
+    meaning: str = "",
+    *,
+    rule: str = "",
+    shown: str = "",
+    factory: Callable[[], Any] | None = None,
+    derived: Callable[[Mapping[str, Any]], Any] | None = None,
+    **bounds: Any,
+) -> Any:
+    """A variable. `meaning` is Markdown of docs/settings.md, `shown` the default there; `rule` ends "NAME='value': ".
+
+    In place of a `default`, `factory` makes one, or `derived` does from the fields before it. `bounds`: those of `msgspec.Meta`.
+    """
+    return Declared(default=default, meaning=meaning, rule=rule, shown=shown, factory=factory, derived=derived, bounds=bounds)
+
+
+class WrongValues(Exception):
+    """Values of a group that cannot be.
+
+    `faults`: by the name of the field one line with variable, value (unless it is secret) and what it must be.
     """
 
-    def _display(self) -> str:
-        text = self.get_secret_value()
-        return masked(text) if "://" in text else "***" if text else ""
+    def __init__(self, faults: Mapping[str, str]) -> None:
+        super().__init__(*faults.values())
+        self.faults = faults
 
 
-class Variables(BaseModel):
-    """Base of a group."""
+class Variables:
+    """Base of a group; an instance has the values as attributes."""
 
-    model_config = ConfigDict(defer_build=True, frozen=True, extra="ignore")
+    @classmethod
+    def declared(cls) -> dict[str, Declared]:
+        """By the name of the field, in order."""
+        return {name: one for name, one in vars(cls).items() if isinstance(one, Declared)}
 
     @classmethod
     def read(cls) -> Self:
         """The values now. Raises ConfigError for the first one that is wrong."""
         try:
             return cls.validated()
-        except ValidationError as error:
-            raise ConfigError(next(iter(faults(cls, error).values()))) from None
+        except WrongValues as error:
+            raise ConfigError(next(iter(error.faults.values()))) from None
 
     @classmethod
     def validated(cls) -> Self:
-        """The values now. Raises ValidationError for all that are wrong, ConfigError for a file that cannot be read."""
-        found = {field: variable(variable_name(field)) for field in cls.model_fields}
-        return cls.model_validate({field: text for field, text in found.items() if text is not None})
+        """The values now. Raises WrongValues for all that are wrong, ConfigError for a file that cannot be read."""
+        values: dict[str, Any] = {}
+        faults: dict[str, str] = {}
+        for name, one in cls.declared().items():
+            text = variable(variable_name(name))
+            try:
+                values[name] = one.unset(values) if text is None else _value(_annotations(cls)[name], text, one.bounds)
+            except ConfigError as error:  # of a parser in `values.py`, which has its own sentence
+                faults[name] = str(error)
+            except ValueError:
+                shown = "" if is_secret(cls, name) else f"={text!r:.200}"
+                faults[name] = f"{variable_name(name)}{shown}: {one.rule}"
+        if faults:
+            raise WrongValues(faults)
+        made = cls()
+        vars(made).update(values)
+        return made
 
 
-def faults(group: type[Variables], error: ValidationError) -> dict[str, str]:
-    """By the name of the field one line with variable, value (unless it is secret) and what it must be."""
-    wrong = [one for one in error.errors() if one["type"] != "default_factory_not_called"]  # follows from another one
-    return {str(one["loc"][0]): _line(group, one) for one in reversed(wrong)}  # of several in one field the first
-
-
-def declare(
-    default: Any = ...,
-    meaning: str = "",
-    *,
-    rule: str = "",
-    shown: str = "",
-    factory: Callable[..., Any] | None = None,
-    **bounds: Any,
-) -> Any:
-    """A variable. `meaning` is Markdown of docs/settings.md, `shown` the default there; `rule` ends "NAME='value': "."""
-    more: dict[str, Any] = {"rule": rule, "shown": shown}
-    if factory:
-        return Field(default_factory=factory, description=meaning, json_schema_extra=more, **bounds)
-    return Field(default=default, description=meaning, json_schema_extra=more, validate_default=False, **bounds)
-
-
-def variable_name(field: str) -> str:
+def variable_name(name: str) -> str:
     """`TRAWL_LOG_FILES` for `log_files`."""
-    return f"{PREFIX}{field.upper()}"
+    return f"{PREFIX}{name.upper()}"
 
 
-def extra(field: FieldInfo, name: str) -> str:
-    """`rule` or `shown` of a declared field."""
-    return str(field.json_schema_extra[name]) if isinstance(field.json_schema_extra, dict) else ""
-
-
-def is_secret(field: FieldInfo) -> bool:
+def is_secret(group: type[Variables], name: str) -> bool:
     """Whether its value is never printed."""
-    return "Secret" in str(field.annotation)
+    return "Secret" in type_words(group, name)
 
 
-def _line(group: type[Variables], error: Any) -> str:
-    field = str(error["loc"][0])
-    name, info = variable_name(field), group.model_fields[field]
-    if error["type"] == "value_error":  # of a parser in `values.py`, which has its own sentence
-        return str(error["ctx"]["error"])
-    value = "" if is_secret(info) else f"={variable(name)!r:.200}"
-    return f"{name}{value}: {extra(info, 'rule')}"
+def type_words(group: type[Variables], name: str) -> str:
+    """The type of a field, as Python writes it."""
+    return str(_parts(_annotations(group)[name])[0])
+
+
+def _annotations(group: type[Variables]) -> dict[str, Any]:
+    if group not in _KNOWN:  # without the class's own names: `data_dir` is a function in an annotation, and a field
+        _KNOWN[group] = get_type_hints(group, vars(sys.modules[group.__module__]), {}, include_extras=True)
+    return _KNOWN[group]
+
+
+def _parts(annotation: Any) -> tuple[Any, tuple[Callable[[str], Any], ...]]:
+    """The type, and the parsers that a text goes through before."""
+    if get_origin(annotation) is not Annotated:
+        return annotation, ()
+    kind, *parsers = get_args(annotation)
+    return kind, tuple(parsers)
+
+
+def _value(annotation: Any, text: str, bounds: Mapping[str, Any]) -> Any:
+    """Raises ValueError, or the ConfigError of a parser."""
+    kind, parsers = _parts(annotation)
+    value: Any = text
+    for parse in parsers:
+        value = parse(value) if isinstance(value, str) else value
+    if value is None:  # by a parser
+        return None
+    if get_origin(kind) in (Union, UnionType):
+        kind = Union[tuple(one for one in get_args(kind) if one is not NoneType)]  # noqa: UP007 - of a tuple
+    bounded = Annotated[kind, msgspec.Meta(**bounds)] if bounds else kind
+    return msgspec.convert(value, bounded, dec_hook=lambda made, given: made(given))
 
 
 # types
 
 
-def parsed_by(parse: Callable[[str], Any]) -> BeforeValidator:
-    """The text goes through `parse`, which raises ConfigError."""
-
-    def validate(value: Any) -> Any:
-        try:
-            return parse(value) if isinstance(value, str) else value
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
-
-    return BeforeValidator(validate)
+def parsed_by(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """The text goes through `parse`, which raises ConfigError. A mark for readers: any callable in an annotation parses."""
+    return parse
 
 
-def _plain_number(form: str) -> BeforeValidator:
-    """Pydantic also takes 1_000 and 1e3, which nobody means."""
+def _number(kind: Callable[[str], Any], form: str) -> Callable[[str], Any]:
+    """Python also takes 1_000 and 1e3, which nobody means."""
 
-    def validate(value: Any) -> Any:
-        return value if not isinstance(value, str) or re.fullmatch(form, value, re.ASCII) else None
+    def parse(text: str) -> Any:
+        if not re.fullmatch(form, text, re.ASCII):
+            raise ValueError(text)
+        return kind(text)
 
-    return BeforeValidator(validate)
-
-
-def _none_if_empty(value: Any) -> Any:
-    return None if value == "" else value
+    return parse
 
 
-Whole = Annotated[int, _plain_number(r"\d{1,18}")]
-Number = Annotated[float, _plain_number(r"\d{1,18}(\.\d{1,18})?")]
-EmptyIsNone = BeforeValidator(_none_if_empty)
+def _switch(text: str) -> bool:
+    word = text.strip().lower()
+    if word not in _ON | _OFF:
+        raise ValueError(text)
+    return word in _ON
+
+
+Whole = Annotated[int, _number(int, r"\d{1,18}")]
+Number = Annotated[float, _number(float, r"\d{1,18}(\.\d{1,18})?")]
+Switch = Annotated[bool, _switch]
+EmptyIsNone = parsed_by(lambda text: text or None)
 """An empty text is none: compose files pass `${NAME:-}` on."""
-Switch = Annotated[bool, BeforeValidator(lambda value: value.strip() or False if isinstance(value, str) else value)]

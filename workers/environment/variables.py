@@ -5,20 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator
-
 from redis_components.embedded import data_dir
 from redis_components.names import MOST_SLOTS
 from redis_components.server.namespace import fleet_namespace
 from redis_components.server.signing import parse_keys
 
-from .declaration import EmptyIsNone, Number, Secret, Switch, Variables, Whole, declare, parsed_by
+from .declaration import EmptyIsNone, Number, Switch, Variables, Whole, declare, parsed_by
 from .machine import cores, memory_bytes, places
+from .secret import Secret
 from .values import DEFAULT_FLEET, parse_fleet, parse_hosts, parse_login, parse_names
 
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
-_LOWER = BeforeValidator(lambda text: text.lower() if isinstance(text, str) else text)
-_UPPER = BeforeValidator(lambda text: text.upper() if isinstance(text, str) else text)
+_LOWER, _UPPER = parsed_by(str.lower), parsed_by(str.upper)
 _LEVELS = "DEBUG, INFO, WARNING, ERROR, CRITICAL"
 
 
@@ -86,7 +84,7 @@ class Fleet(Variables):
         meaning="crawlers that one worker may host",
         rule=f"the crawlers of one node are a whole number from 1 to {MOST_SLOTS}",
         shown="4 for each core, one for each 256 MB, at most 16; the fleet if larger",
-        factory=lambda values: max(places(cores(), memory_bytes()), sum(values.get("fleet", {}).values())),
+        derived=lambda before: max(places(cores(), memory_bytes()), sum(before.get("fleet", {}).values())),
         ge=1,
         le=MOST_SLOTS,
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from workers.environment.declaration import variable_name
 from workers.environment.variables import Fleet
 
-SHUTDOWN_GRACE_S: float = Fleet.model_fields["shutdown_grace"].default
+SHUTDOWN_GRACE_S: float = Fleet.declared()["shutdown_grace"].default
 MARGIN_S = 3.0  # a crawler's last exchange, its farewell to a Redis with AOF, and its end
 RELEASE_TIMEOUT_S = 5.0  # longest wait for Redis to take a slot back; without an answer the slot expires later
 VARIABLE = variable_name("shutdown_grace")

@@ -15,7 +15,8 @@ from cli.main import main
 from cli.views.environment import ALL, rows
 from forums.environment import Reading
 from redis_components.errors import ConfigError
-from workers.environment.declaration import Secret, Variables, variable_name
+from workers.environment.declaration import Variables, variable_name
+from workers.environment.secret import Secret
 from workers.environment.variables import Crawlers, Exporter, Fleet, Flower, Logs, Tool
 
 
