@@ -30,6 +30,7 @@ from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.variables import load_env_file
 
 from .access.changing import changes, words_of_command
+from .views.option_values import validate_what_needs_it
 from .views.option_words import describe_types_in_words, refusal
 from .views.output import complain, say
 
@@ -141,6 +142,7 @@ def program(only: str | None = None, outline: bool = False) -> Any:
 @cache
 def _program(only: str | None, outline: bool) -> Any:
     describe_types_in_words()
+    validate_what_needs_it()
     app = typer.Typer(
         name="trawl",
         no_args_is_help=True,
