@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from redis_components.fleet.jobs import Job
 
 LOOK_S = 0.5
+DELAY_S = 3.0
 
 app = typer.Typer(no_args_is_help=True, help="List, show, cancel, resume and rerun jobs (trawl run).")
 Name = Annotated[str, typer.Argument(metavar="JOB", help="Name or id of the job.", show_default=False)]
@@ -57,11 +58,13 @@ def show(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
     from cli.views.output import iso, print_json
     from redis_components.server.masking import masked_values
     from workers.fleet import jobs
+    from workers.fleet.job_delay import delay
 
     with redis_client() as client:
         job = jobs.find(client, name)
         if wait:
             return follow(client, job, as_json=as_json)
+        waits = "" if as_json else delay(client, job)
     given = {"arguments": masked_values(job.arguments), "settings": masked_values(job.settings)}
     if as_json:
         print_json({**jobs.told(job), **given, "by": job.by})
@@ -73,6 +76,8 @@ def show(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
             say(f"{what}: {', '.join(f'{key}={value}' for key, value in values.items())}")
     if job.ended_at:
         say(f"ended {iso(job.ended_at)}")
+    elif waits:
+        say(f"waits: {waits}")
     return 0
 
 
@@ -128,12 +133,14 @@ def follow(client: redis.Redis, job: Job, *, as_json: bool) -> int:
     from redis_components.fleet.jobs import JobState
     from workers.fleet import jobs
 
-    said = ""
+    said, waits = "", Delay(client)
     if not as_json:
         say(job.id)
     while not job.state.ended:
         time.sleep(LOOK_S)
         job = jobs.find(client, job.id)
+        if reason := waits.new_reason(job):
+            complain(f"waits: {reason}")
         if not as_json and not job.state.ended and (line := job.sentence()) != said:
             complain(said := line)
     if as_json:
@@ -141,6 +148,26 @@ def follow(client: redis.Redis, job: Job, *, as_json: bool) -> int:
     else:
         say(job.sentence())
     return 0 if job.state is JobState.FINISHED else 1
+
+
+class Delay:
+    """Why a job has no crawler, told once when it has been so for a moment: its launch takes one, too."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._client = client
+        self._reason, self._since, self._told = "", time.monotonic(), ""
+
+    def new_reason(self, job: Job) -> str:
+        """The reason that has lasted, "" where there is none, or it was told."""
+        from workers.fleet.job_delay import delay
+
+        now = time.monotonic()
+        if (reason := delay(self._client, job)) != self._reason:
+            self._reason, self._since = reason, now
+        if now - self._since < DELAY_S or reason == self._told:
+            return ""
+        self._told = reason
+        return reason
 
 
 def _say(job: Job, as_json: bool, line: str) -> int:
