@@ -2,7 +2,8 @@
 
 Keys come from their one declaration. Commands are Redis's categories without the dangerous ones: nobody gets FLUSHALL, KEYS,
 CONFIG, SHUTDOWN, DEBUG, REPLICAOF, MIGRATE or ACL. A script runs with the rights of its caller, so a role without `@write`
-changes nothing through EVALSHA either.
+changes nothing through EVALSHA either. Functions, which stay in the server and run with the rights of whoever calls them, are
+for nobody; a script that never ends is killed by `cli-admin`.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from redis_components.server.key_patterns import literal
 from redis_components.server.namespace import fleet_namespace
 
 _ANY = "*"
-_READ = ("+@read", "+@connection", "+@transaction", "+time", "+eval", "+evalsha", "+script|load", "+script|exists")
+_READ = ("+@read", "+@connection", "+@transaction", "+time")
 _WRITE = (*_READ, "+@write")
+_SCRIPTS = ("-@scripting", "+eval", "+evalsha", "+script|load", "+script|exists")  # FUNCTION is of the category, 6.2 lacks it
 _SAFE = ("-@dangerous", "+info", "-@admin")
 _CELERY = ("_kombu.*", "control*", "*.pidbox", "celery*", "unacked*", "*.reply.celery.pidbox")
 """Keys of the broker that whoever sends a task, or a command of remote control, touches; the namespace stands before each."""
@@ -33,12 +35,14 @@ class Role:
     keys: tuple[str, ...]
     channels: tuple[str, ...] = ()
     commands: tuple[str, ...]
+    kills_scripts: bool = False
 
     def rules(self, password: str) -> list[str]:
         """The rules of ACL SETUSER, the password as its SHA-256 or in the clear, with the sign before it."""
         channels = [f"&{channel}" for channel in self.channels]
         keys = [f"~{key}" for key in self.keys]
-        return ["reset", "on", password, "resetchannels", *keys, *channels, "-@all", *self.commands, *_SAFE]
+        scripts = (*_SCRIPTS, "+script|kill") if self.kills_scripts else _SCRIPTS
+        return ["reset", "on", password, "resetchannels", *keys, *channels, "-@all", *self.commands, *scripts, *_SAFE]
 
 
 def roles(crawls: Iterable[CrawlKeys]) -> list[Role]:
@@ -92,6 +96,7 @@ def roles(crawls: Iterable[CrawlKeys]) -> list[Role]:
             keys=every,
             channels=sent,
             commands=(*_WRITE, "+@pubsub"),
+            kills_scripts=True,
         ),
     ]
 

@@ -16,10 +16,19 @@ from redis_components.names import LONGEST, is_job_name
 
 from .variables import variable
 
+PREFIX = "trawl"
+"""Of the keys of a fleet without a namespace."""
+
 
 def fleet_namespace() -> str:
-    """The namespace of fleet and tools: TRAWL_NAMESPACE, or none. Raises ConfigError."""
-    return _checked(variable("TRAWL_NAMESPACE") or "", "TRAWL_NAMESPACE")
+    """The namespace of fleet and tools: TRAWL_NAMESPACE, or none. Raises ConfigError, also for one that lies in another one's
+    keys: users of Redis, backups and `trawl restore` take all that begins with a namespace for its fleet's.
+    """
+    namespace = _checked(variable("TRAWL_NAMESPACE") or "", "TRAWL_NAMESPACE")
+    if ":" in namespace or namespace == PREFIX:
+        why = "begins the keys of fleets without one" if namespace == PREFIX else "has a colon: its keys could be another fleet's"
+        raise ConfigError(f"TRAWL_NAMESPACE = {namespace!r}: {why}; choose another one, as in job42 or {{job42}}")
+    return namespace
 
 
 class _Settings(Protocol):

@@ -101,6 +101,14 @@ def test_what_cannot_be_a_part_of_keys_is_refused(name: str, monkeypatch: pytest
         fleet_namespace()
 
 
+@pytest.mark.parametrize("name", ["team:blue", ":", "trawl"])
+def test_a_fleet_does_not_lie_within_the_keys_of_another(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAWL_NAMESPACE", name)
+    with pytest.raises(ConfigError, match=r"TRAWL_NAMESPACE = .*; choose another one"):
+        fleet_namespace()
+    assert namespace_of({"REDIS_NAMESPACE": name}) == name, "a crawl of its own is in no backup and has no users"
+
+
 def test_a_number_is_a_namespace_and_nothing_is_none() -> None:
     assert [namespace_of(settings) for settings in ({"REDIS_NAMESPACE": 42}, {"REDIS_NAMESPACE": None}, {})] == ["42", "", ""]
 
