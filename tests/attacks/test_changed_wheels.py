@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -50,6 +53,60 @@ def test_a_changed_wheel_is_refused_and_leaves_no_environment(
     with pytest.raises(ConfigError, match="not what was deployed"):
         environments.prepare(redis_client, "shop", VERSION)
     assert not environments.python_of("shop", VERSION)
+
+
+def pipe(place: Path) -> None:
+    os.mkfifo(place)
+
+
+def endless(place: Path) -> None:
+    place.symlink_to("/dev/zero")
+
+
+def sparse(place: Path) -> None:
+    with place.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+def folder(place: Path) -> None:
+    place.mkdir()
+
+
+@pytest.mark.parametrize("put", [pipe, endless, sparse, folder])
+def test_what_is_no_wheel_is_neither_waited_for_nor_read(
+    wheel: Path, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch, put: Callable[[Path], None]
+) -> None:
+    monkeypatch.setattr(environments, "run_pip", lambda *_, **__: pytest.fail("nothing is installed"))
+    wheel.unlink()
+    put(wheel)
+    with pytest.raises(ConfigError, match=re.escape(str(wheel))):
+        environments.prepare(redis_client, "shop", VERSION)
+
+
+def test_a_wheel_is_written_through_nobodys_link(tmp_path: Path) -> None:
+    theirs, place, wheel = tmp_path / "theirs", tmp_path / "place", tmp_path / "a.whl"
+    theirs.write_bytes(b"theirs")
+    wheel.write_bytes(GOOD)
+    place.symlink_to(theirs)
+    with pytest.raises(FileExistsError):
+        environments.copied(wheel, place)
+    assert theirs.read_bytes() == b"theirs"
+
+
+def test_a_wheel_that_grows_while_it_is_copied_costs_no_more_than_it_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    growing = tmp_path / "a.whl"
+    growing.write_bytes(GOOD)
+    known = os.fstat
+
+    def fstat(descriptor: int) -> os.stat_result:
+        about = known(descriptor)
+        with growing.open("ab") as file:
+            file.write(BAD * 1000)
+        return about
+
+    monkeypatch.setattr(os, "fstat", fstat)
+    environments.copied(growing, tmp_path / "copy")
+    assert (tmp_path / "copy").stat().st_size < 3 * 1000 * len(BAD)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ Steps of `trawl deploy`, each of which may be repeated: `store` the wheel, have 
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import tempfile
 from dataclasses import replace
@@ -21,7 +22,7 @@ from redis_components.fleet.versions import Deployment, Deployments, Version
 from redis_components.names import service_name
 from redis_components.server.replies import server_time
 
-from .environments import digest_of, prepare, wheel_of, wheels_dir
+from .environments import copied, digest_of, prepare, wheel_of, wheels_dir
 from .project_wheel import build, settings_module
 from .service_check import check
 from .sizes import declared_fleet
@@ -45,8 +46,9 @@ def store(client: redis.Redis, service: str, project: Path, *, size: int, by: st
         place = wheel_of(service, version)
         try:
             private_folder(place.parent)
-            shutil.copyfile(wheel, place.with_suffix(".part"))
-            place.with_suffix(".part").replace(place)
+            part = place.with_name(f".{secrets.token_hex(8)}.part")  # nobody can have put a link there
+            copied(wheel, part)
+            part.replace(place)
         except OSError as error:
             raise ConfigError(f"{wheels_dir()}: {error.strerror}: wheels cannot be stored there") from None
     Deployments(client).change(service, lambda now: replace(now, versions=(*_others(now, version.name), version)))

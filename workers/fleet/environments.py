@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import os
 import re
 import shutil
+import stat
 import sysconfig
 import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 
 import redis
@@ -29,6 +32,8 @@ from .project_wheel import BuildFailed, run_pip
 
 READY = "trawl-ready"
 """The last file that is written: an environment without it was not finished."""
+MOST_WHEEL_BYTES = 1 << 30
+_AT_ONCE = 1 << 20
 _NAME = re.compile(r"[0-9a-f]{12}")
 _WHEEL = re.compile(r"[A-Za-z0-9_.+!-]+\.whl")
 
@@ -48,13 +53,34 @@ def wheel_of(service: str, version: Version) -> Path:
 
 def digest_of(wheel: Path) -> str:
     """SHA-256 in hexadecimal. Raises ConfigError where it cannot be read."""
+    with _opened(wheel) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def copied(wheel: Path, into: Path) -> None:
+    """Copy a wheel from or into the shared folder, in which others may write. Raises ConfigError for what cannot be one, OSError,
+    also where something is at the other place.
+    """
+    with _opened(wheel) as file, into.open("xb") as copy:
+        left = os.fstat(file.fileno()).st_size
+        while left > 0 and (part := file.read(min(left, _AT_ONCE))):
+            copy.write(part)
+            left -= len(part)
+
+
+def _opened(wheel: Path) -> BufferedReader:
+    """The file, unless it is none: a pipe would be waited for, a device would never end."""
     try:
-        with wheel.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        descriptor = os.open(wheel, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # else a pipe that nobody writes to waits
     except OSError as error:
         raise ConfigError(
             f"{wheel}: {error.strerror}: every node needs the folder of wheels, a shared or copied one (TRAWL_WHEELS_DIR)"
         ) from None
+    about = os.fstat(descriptor)
+    if not stat.S_ISREG(about.st_mode) or about.st_size > MOST_WHEEL_BYTES:
+        os.close(descriptor)
+        raise ConfigError(f"{wheel} is not a file of at most {MOST_WHEEL_BYTES:,} bytes: deploy the version again")
+    return open(descriptor, "rb")  # noqa: PTH123 - a descriptor
 
 
 def python_of(service: str, version: Version) -> str:
@@ -103,13 +129,13 @@ def _folder(service: str, version: Version) -> Path:
 
 def _install(service: str, version: Version, folder: Path) -> None:
     shared = wheel_of(service, version)
-    digest_of(shared)  # says what to do where it is missing
+    _opened(shared).close()  # says what to do where it is missing
     shutil.rmtree(folder, ignore_errors=True)  # what was left by one that was killed
     try:
         # A private copy: whoever may write to the shared folder could change the file after it was looked at.
         private_folder(folder)
         wheel = below(folder, shared.name)
-        shutil.copyfile(shared, wheel)
+        copied(shared, wheel)
         if digest_of(wheel) != version.digest:
             shutil.rmtree(folder, ignore_errors=True)
             raise ConfigError(f"{shared} is not what was deployed as version {version.name} of {service}: deploy it again")
