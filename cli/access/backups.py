@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from redis_components.backup.archive import FORMAT, MANIFEST, SUMS, Parts, Writer, members, records, verified
+from redis_components.backup.archive import FORMAT, MANIFEST, SIGNATURE, SUMS, Parts, Writer, members_again, records, verified
 from redis_components.backup.key_names import KeyNames, key_names
 from redis_components.backup.snapshot import BackupError, read, snapshot
 from redis_components.server.namespace import fleet_namespace
@@ -78,7 +78,9 @@ def make(client: redis.Redis, services: Collection[str], database: Database, tar
     return Saved(file=str(target), bytes=target.stat().st_size, keys=len(copies), database=there, elsewhere=names.elsewhere)
 
 
-def put_back(client: redis.Redis, services: Collection[str], database: Database, source: Path, *, force: bool) -> dict[str, Any]:
+def put_back(
+    client: redis.Redis, services: Collection[str], database: Database, source: Path, *, force: bool, unsigned: bool = False
+) -> dict[str, Any]:
     """Restore a backup; returns what was in it. Everything is read and checked before anything is replaced.
 
     Raises BackupError, StorageError, OSError: nothing is changed then, but where Redis fails in the last step the database is
@@ -87,7 +89,7 @@ def put_back(client: redis.Redis, services: Collection[str], database: Database,
     from forums.storage.copying import check, copy_from
     from redis_components.backup.staging import Staging
 
-    manifest = verified(source)
+    manifest, sums = verified(source, unsigned=unsigned)
     if manifest.get("namespace") != fleet_namespace():
         raise BackupError(f"{source} is of namespace {manifest.get('namespace')!r:.200}: name it with trawl --namespace")
     names = key_names(client, services)
@@ -96,7 +98,7 @@ def put_back(client: redis.Redis, services: Collection[str], database: Database,
     staging = Staging(client)
     with tempfile.TemporaryDirectory(prefix="trawl-restore-") as folder:
         try:
-            copy = _load(source, staging, Path(folder) / "database")
+            copy = _load(source, sums, staging, Path(folder) / "database")
             if copy:
                 check(Path(folder) / "database", copy, database)
             names = _with_crawls_of(staging, names)
@@ -112,12 +114,12 @@ def put_back(client: redis.Redis, services: Collection[str], database: Database,
     return manifest | {"keys": staging.keys, "database": bool(copy)}
 
 
-def _load(source: Path, staging: Any, copy: Path) -> str:
+def _load(source: Path, sums: bytes, staging: Any, copy: Path) -> str:
     """Into Redis under other names, and the database into a file; returns the name of that member, "" where there is none."""
     from redis_components.embedded.private_files import private_file
 
     found = ""
-    with members(source) as every:
+    with members_again(source, sums) as every:
         for name, size, content in every:
             if name.startswith("redis/"):
                 staging.load(records(content, size))
@@ -128,7 +130,9 @@ def _load(source: Path, staging: Any, copy: Path) -> str:
                 with copy.open("wb") as file:
                     while part := content.read(_COPIED):
                         file.write(part)
-            elif name not in (MANIFEST, SUMS):
+            elif name == MANIFEST:
+                content.read()
+            elif name not in (SUMS, SIGNATURE):
                 raise BackupError(f"{source} has {name[:100]!r}, which this Trawl does not know")
     return found
 

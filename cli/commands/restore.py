@@ -13,12 +13,16 @@ from cli.views.output import say
 def restore(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What `trawl backup` has written.")],
     force: Annotated[bool, typer.Option("--force", help="Replace what is there, also of a fleet that runs.")] = False,
+    unsigned: Annotated[
+        bool, typer.Option("--unsigned", help="Also a backup without the fleet's signature, which can run SQL of its writer.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
 ) -> int:
     """Put a backup back: queues and operator's state into Redis, and the database.
 
-    The file is checked as a whole first, and all of it is read before anything is replaced. A fleet that runs, queues that hold
-    something and a database with posts are replaced only with --force. Pages that were in flight are fetched again.
+    Where messages are signed, the backup has to be signed with one of the fleet's keys. The file is checked as a whole first, and
+    all of it is read before anything is replaced. A fleet that runs, queues that hold something and a database with posts are
+    replaced only with --force. Pages that were in flight are fetched again.
 
     **Examples:**
 
@@ -35,7 +39,7 @@ def restore(
 
     try:
         with redis_client() as client, working("checking, then putting back", shown=not as_json):
-            done = put_back(client, default_fleet(), Database.from_url(), file, force=force)
+            done = put_back(client, default_fleet(), Database.from_url(), file, force=force, unsigned=unsigned)
     except OSError as error:
         raise BackupError(f"{file}: {error.strerror or error}") from error
     if as_json:

@@ -6,6 +6,7 @@
 | `redis/0000001` ... | keys in MessagePack: `[[key, kind, time to live in ms or -1, values], ...]` |
 | `database.sqlite`, `.pg`, `.mysql` | a copy of the database                                      |
 | `SHA256SUMS`        | the sum of each member before it; a file without it was cut off            |
+| `SIGNATURE`         | of the sums, where the fleet signs: who changes the file cannot make it    |
 
 No member is ever written to a path that the file names. What a file claims is believed only as far as Trawl writes it: names and
 their extensions are short, members are plain files, a part has no more elements than one that is written.
@@ -17,6 +18,7 @@ import gzip
 import hashlib
 import io
 import os
+import secrets
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -28,15 +30,18 @@ from typing import IO, Any, Self
 import msgspec
 
 from redis_components.embedded.private_files import FILE
+from redis_components.server.signing import fault, seal, signing_is_on
 
 from .snapshot import BackupError
 
-SUMS = "SHA256SUMS"
+SUMS, SIGNATURE = "SHA256SUMS", "SIGNATURE"
+PURPOSE = "backup"
 MANIFEST = "manifest.json"
 FORMAT = 1
 PART_BYTES = 1 << 20
 MOST_PART_BYTES = 1 << 30  # one element of Redis has at most 512 MiB
 MOST_SUMS_BYTES = 1 << 26
+MOST_SIGNATURE_BYTES = 1 << 10
 MOST_MEMBERS = 1 << 20
 """A tebibyte of keys."""
 MOST_HEADER_BYTES = 1 << 16
@@ -53,11 +58,12 @@ class Writer:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+        self._unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.unfinished")
         self._sums: list[str] = []
 
     def __enter__(self) -> Self:
-        handle = os.open(self._unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE)
+        # In a folder of several users somebody may have made a file of that name, which would be his.
+        handle = os.open(self._unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, FILE)
         self._file = os.fdopen(handle, "wb")
         self._packed = gzip.GzipFile(filename="", fileobj=self._file, mode="wb", compresslevel=1)
         self._tar = tarfile.open(fileobj=self._packed, mode="w|")
@@ -83,7 +89,10 @@ class Writer:
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None) -> None:
         try:
             if kind is None:
-                self.add(SUMS, "".join(self._sums).encode())
+                sums = "".join(self._sums).encode()
+                self.add(SUMS, sums)
+                if signing_is_on():
+                    self.add(SIGNATURE, seal(PURPOSE, sums).encode())
                 self._tar.close()
                 self._packed.close()
                 self._file.flush()
@@ -179,16 +188,53 @@ def _check_length(raw: bytes, most: int) -> None:
         raise BackupError(f"a part has a list of {length:,} elements, a backup has at most {most:,}")
 
 
-def verified(path: Path) -> dict[str, Any]:
-    """Read the whole file once, compare every sum, and return the manifest. Raises BackupError."""
+class _Summed:
+    """A member's content, whose sum is known when it was read."""
+
+    def __init__(self, content: IO[bytes]) -> None:
+        self._content, self.sum = content, hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        part = self._content.read(size)
+        self.sum.update(part)
+        return part
+
+
+@contextmanager
+def members_again(path: Path, sums: bytes) -> Iterator[Iterator[tuple[str, int, Any]]]:
+    """As `members`, of a file whose sums were verified: raises BackupError at the end of the block where it is another one now.
+    Each content has to be read.
+    """
+    seen: list[tuple[str, _Summed]] = []
+
+    def each(found: Iterator[tuple[str, int, IO[bytes]]]) -> Iterator[tuple[str, int, _Summed]]:
+        for name, size, content in found:
+            seen.append((name, _Summed(content)))
+            yield name, size, seen[-1][1]
+
+    with members(path) as found:
+        yield each(found)
+    now = "".join(f"{one.sum.hexdigest()}  {name}\n" for name, one in seen if name not in (SUMS, SIGNATURE))
+    if now.encode() != sums:
+        raise BackupError(f"{path} was changed while it was read: nothing was restored")
+
+
+def verified(path: Path, *, unsigned: bool = False) -> tuple[dict[str, Any], bytes]:
+    """Read the whole file once, compare every sum, and return the manifest and the sums. Raises BackupError.
+
+    Where the fleet signs its signature has to fit, unless `unsigned`.
+    """
     sums: list[str] = []
-    manifest = said = b""
+    manifest = said = signature = b""
     with members(path) as found:
         for name, size, content in found:
-            if said:
+            if said and (name != SIGNATURE or signature):
                 raise BackupError(f"{path}: something follows its sums: it was changed")
-            if name in (SUMS, MANIFEST) and size > MOST_SUMS_BYTES:
+            if size > {SUMS: MOST_SUMS_BYTES, MANIFEST: MOST_SUMS_BYTES, SIGNATURE: MOST_SIGNATURE_BYTES}.get(name, size):
                 raise BackupError(f"{path}: {name} has {size:,} bytes")
+            if said:
+                signature = content.read()
+                continue
             if name == SUMS:
                 said = content.read()
                 continue
@@ -201,10 +247,12 @@ def verified(path: Path) -> dict[str, Any]:
         raise BackupError(f"{path} was cut off: it has no sums")
     if said != "".join(sums).encode():
         raise BackupError(f"{path} is damaged: a sum differs")
+    if not unsigned and signing_is_on() and (wrong := fault(signature.decode("latin-1") or None, PURPOSE, said)):
+        raise BackupError(f"{path} {wrong}: if nobody else could write the file, restore it with --unsigned")
     try:
         known: dict[str, Any] = msgspec.json.decode(manifest, type=dict)
     except msgspec.MsgspecError as error:
         raise BackupError(f"{path}: its manifest cannot be read: {error}") from error
     if known.get("format") != FORMAT:
         raise BackupError(f"{path} has format {known.get('format')!r:.40}, this Trawl reads {FORMAT}: use the Trawl that made it")
-    return known
+    return known, said

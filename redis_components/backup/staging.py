@@ -14,6 +14,9 @@ from .key_names import KeyNames
 from .snapshot import AT_ONCE, KEPT_MS, BackupError
 from .values import in_lots, write
 
+LONGEST_MS = 100 * 366 * 86_400_000
+"""A key's time to live: no backup has a longer one, and with some Redis would refuse the last step."""
+
 
 class Staging:
     """Loads portions; `swap` makes them the fleet's. Nothing of the fleet is changed before, and `discard` leaves nothing.
@@ -32,6 +35,8 @@ class Staging:
         for some in in_lots(records, AT_ONCE):
             with self._client.pipeline(transaction=False) as pipe:
                 for key, kind, left_ms, values in some:
+                    if not -1 <= left_ms <= LONGEST_MS:
+                        raise BackupError(f"key {key!r:.100} cannot be restored: it would live for {left_ms} ms")
                     self._keys.setdefault(key, left_ms)
                     copy = self._copy(key)
                     try:

@@ -7,16 +7,19 @@ import hashlib
 import io
 import json
 import resource
+import secrets
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
+import redis
 
 from cli.access.backups import _check_room
 from redis_components.backup import archive
 from redis_components.backup.snapshot import BackupError
+from redis_components.backup.staging import Staging
 
 MIB = 1 << 20
 
@@ -102,9 +105,115 @@ def test_what_is_written_is_read_also_large_and_many(tmp_path: Path) -> None:
             parts.add(b"k%d" % number, "string", -1, [])
         parts.add(b"hash", "hash", 5, values)
         parts.flush()
-    assert archive.verified(backup) == {"format": archive.FORMAT}
+    assert archive.verified(backup)[0] == {"format": archive.FORMAT}
     with archive.members(backup) as found:
         read = [one for name, size, content in found if name.startswith("redis/") for one in archive.records(content, size)]
     assert len(read) == 40_001
     assert read[-1] == (b"hash", "hash", 5, values)
     assert hashlib.sha256(backup.read_bytes()).hexdigest()
+
+
+KEY, OTHER_KEY = "k" * 32, "o" * 32
+
+
+def written(path: Path, **more: bytes) -> Path:
+    """A backup of this fleet, with other members before its sums."""
+    with archive.Writer(path) as writer:
+        writer.add(archive.MANIFEST, json.dumps({"format": archive.FORMAT}).encode())
+        for name, content in more.items():
+            writer.add(name, content)
+    return path
+
+
+def test_where_the_fleet_signs_a_backup_that_somebody_else_made_or_changed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unsigned = written(tmp_path / "unsigned")
+    monkeypatch.setenv("TRAWL_SIGNING_KEY", OTHER_KEY)
+    foreign = written(tmp_path / "foreign")
+    monkeypatch.setenv("TRAWL_SIGNING_KEY", KEY)
+    ours, evil = written(tmp_path / "ours"), written(tmp_path / "evil", database=b"COPY x FROM PROGRAM 'sh'")
+    assert archive.verified(ours)[0] == {"format": archive.FORMAT}
+    with archive.members(ours) as found:
+        signature = next(content.read() for name, _, content in found if name == archive.SIGNATURE)
+    stolen = written(tmp_path / "stolen", database=b"other content")
+    changed = tmp_path / "changed"
+    replaced_signature(stolen, changed, signature)
+    for refused in (unsigned, foreign, changed):
+        with pytest.raises(BackupError, match=rf"{refused.name} (is not signed|has a signature that does not fit).*--unsigned"):
+            archive.verified(refused)
+        assert archive.verified(refused, unsigned=True)
+    monkeypatch.setenv("TRAWL_NAMESPACE", "another")
+    with pytest.raises(BackupError, match="does not fit"):
+        archive.verified(evil)
+    monkeypatch.delenv("TRAWL_SIGNING_KEY")
+    assert archive.verified(unsigned)
+    assert archive.verified(ours), "where nothing is signed, nothing is asked"
+
+
+def replaced_signature(source: Path, target: Path, signature: bytes) -> None:
+    """The same file with this signature."""
+    with tarfile.open(source, "r:gz") as old, tarfile.open(target, "w:gz") as new:
+        for info in old:
+            content = old.extractfile(info)
+            assert content
+            raw = signature if info.name == archive.SIGNATURE else content.read()
+            info.size = len(raw)
+            new.addfile(info, io.BytesIO(raw))
+
+
+def test_nothing_follows_a_signature_and_it_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAWL_SIGNING_KEY", KEY)
+    good = written(tmp_path / "good")
+    for number, more in enumerate(((archive.SIGNATURE, b"x"), ("redis/0000001", b"x"))):
+        spoilt = tmp_path / f"spoilt{number}"
+        with tarfile.open(good, "r:gz") as old, tarfile.open(spoilt, "w:gz") as new:
+            for info in old:
+                new.addfile(info, old.extractfile(info))
+            name, content = more
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            new.addfile(info, io.BytesIO(content))
+        with pytest.raises(BackupError, match="something follows"):
+            archive.verified(spoilt, unsigned=True)
+    replaced_signature(good, tmp_path / "long", b"1" * 2000)
+    with pytest.raises(BackupError, match="SIGNATURE has 2,000 bytes"):
+        archive.verified(tmp_path / "long")
+
+
+def test_a_backup_that_is_exchanged_after_it_was_looked_at_is_not_restored(tmp_path: Path) -> None:
+    good, evil = written(tmp_path / "good", database=b"good"), written(tmp_path / "evil", database=b"evil")
+    _, sums = archive.verified(good)
+    with archive.members_again(good, sums) as every:
+        assert [content.read()[-4:] for _, _, content in every][1] == b"good"
+    evil.replace(good)
+    with pytest.raises(BackupError, match="was changed while it was read"), archive.members_again(good, sums) as every:
+        for _, _, content in every:
+            content.read()
+
+
+def test_a_file_or_link_that_somebody_put_where_a_backup_is_written_gets_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secrets, "token_hex", lambda _: "guessed")
+    theirs, place = tmp_path / "theirs", tmp_path / ".a.backup.guessed.unfinished"
+    theirs.write_bytes(b"theirs")
+    place.symlink_to(theirs)
+    with pytest.raises(FileExistsError):
+        written(tmp_path / "a.backup")
+    assert theirs.read_bytes() == b"theirs"
+    place.unlink()
+    place.touch(mode=0o666)
+    with pytest.raises(FileExistsError):
+        written(tmp_path / "a.backup")
+
+
+@pytest.mark.parametrize("left_ms", [2**63 - 1, -2, 10**14])
+def test_a_time_to_live_that_redis_would_refuse_in_the_last_step_is_refused_before(
+    redis_client: redis.Redis, left_ms: int
+) -> None:
+    staging = Staging(redis_client)
+    with pytest.raises(BackupError, match="would live for"):
+        staging.load([(b"trawl:fleet:desired", "hash", left_ms, [b"a", b"1"])])
+    staging.discard()
+    assert redis_client.dbsize() == 0

@@ -174,7 +174,7 @@ def test_a_backup_names_no_path_and_takes_no_key_of_others(trawl: Trawl, redis_c
             parts = Parts(file)
             parts.add(key or FleetKeys().desired().encode(), "hash", -1, [b"forum_list", b"1"])
             parts.flush()
-        assert verified(forged)["format"] == 1
+        assert verified(forged)[0]["format"] == 1
         one_line(trawl("restore", str(forged)), 1, member or "does not belong")
         assert contents(redis_client) == {}
     assert not (tmp_path.parent.parent / "escaped").exists()
