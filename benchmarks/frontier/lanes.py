@@ -2,8 +2,8 @@
 
     python -m benchmarks.frontier.lanes [--exchanges 300]
 
-One process stores 30 requests, leases 30 and acks 30 in each exchange; µs are Redis's own (`INFO commandstats`), memory is what
-`MEMORY USAGE` says of the limits. No limit holds anybody up: what is measured is the limiter. Fairness: 99 lanes with 100
+One process stores 30 requests, leases 30 and acks 30 in each exchange; µs are processor time of Redis's main thread, memory is
+what `MEMORY USAGE` says of the limits. No limit holds anybody up: what is measured is the limiter. Fairness: 99 lanes with 100
 requests each are worked off alone, and beside a lane of a million; counted are the exchanges until the 99 are empty, which no
 clock changes.
 """
@@ -44,22 +44,31 @@ def stored(client: redis.Redis, lane: str, number: int, first: int = 0) -> None:
         client.zadd(KEYS.lanes(), {lane: 0})
 
 
+def spent_s(client: redis.Redis) -> float:
+    """Processor time of the main thread."""
+    used = client.info("cpu")
+    return float(used["used_cpu_user_main_thread"] + used["used_cpu_sys_main_thread"])
+
+
 def exchanged(client: redis.Redis, lanes: list[str], exchanges: int) -> float:
     """µs of Redis for one exchange, on requests of these lanes in turn; [""]: of no lane."""
     one, number = Owner(client, "one", concurrency=30, max_prefetch=30).open(), 10**9
     one.advance(0.2)
+    before = 0.0
     for turn in range(exchanges + 20):
         if turn == 20:  # the first ones come to rest
-            client.config_resetstat()
+            before = spent_s(client)
         while (lease := one.frontier.take()) is not None:
             one.frontier.ack(lease.id)
         for _ in range(30):
             number += 1
             one.frontier.add_request(NewRequest(NO_FILTER, "0", b"%d" % number + PAYLOAD, lanes[number % len(lanes)]))
-        one.advance(0.03)
-    stats = client.info("commandstats")["cmdstat_evalsha"]
+        answered = one.frontier.exchanges
+        while one.frontier.exchanges == answered:
+            one.advance(0.001)
+    used_s = spent_s(client) - before
     one.frontier.stop()
-    return float(stats["usec"] / stats["calls"])
+    return used_s * 1e6 / exchanges
 
 
 def until_empty(client: redis.Redis, *, beside: int) -> int:
