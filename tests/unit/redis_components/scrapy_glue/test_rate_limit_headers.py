@@ -29,9 +29,21 @@ NOW = 1_800_000_000.0
         ({"X-RateLimit-Remaining": "none", "X-RateLimit-Reset": "soon"}, None),
         ({"X-RateLimit-Remaining": "-1", "X-RateLimit-Reset": "-5"}, None),
         ({"RateLimit": "r=" * 5000}, None),
+        ({"RateLimit": '"remaining";r=0;t=9'}, 9),
+        ({"RateLimit": '"a,b;r=0;t=800";r=2;t=9'}, None),
+        ({"RateLimit": '"default";r=0;pk=:dHJhMTIz:;t=30'}, 30),
+        ({"RateLimit": ['"burst";r=0;t=5', '"day";r=3;t=800']}, 5),
+        ({"X-RateLimit-Remaining": "0.0", "X-RateLimit-Reset": str(int(NOW + 90) * 1000)}, 90),
+        ({"X-RateLimit-Remaining": "0", "X-RateLimit-Reset-After": "2.5", "X-RateLimit-Reset": "1"}, 2.5),
+        ({"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "2027-01-15T08:01:30+00:00"}, 90),
+        ({"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "Fri, 15 Jan 2027 08:01:30 GMT"}, 90),
+        (
+            {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(NOW)), "Date": "Fri, 15 Jan 2027 07:59:00 GMT"},
+            60,
+        ),
     ],
 )
-def test_nothing_is_left_for_so_long(headers: dict[str, str], seconds: float | None) -> None:
+def test_nothing_is_left_for_so_long(headers: dict[str, str | list[str]], seconds: float | None) -> None:
     assert used_up_s(Headers(headers), NOW) == seconds
 
 
