@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import struct
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -50,6 +52,14 @@ def taken(one: Owner, seconds: float = 0.0) -> list[Lease]:
     return found
 
 
+def at_its_time(one: Owner) -> Lease:
+    """The next request that one gets; later it would be given back."""
+    while (lease := one.frontier.take()) is None:
+        assert one.clock.time < 60
+        one.clock.advance(0.001)
+    return lease
+
+
 def redis_ms(client: redis.Redis) -> int:
     seconds, micros = client.time()
     return int(seconds) * 1000 + int(micros) // 1000
@@ -66,6 +76,22 @@ def test_requests_of_a_lane_are_leased_at_its_rate_by_all_processes_together(
     most = 1 + (redis_ms(redis_client) - began + 200) // 100
     assert 1 <= leased <= most, "200 ms are handed out in advance"
     assert redis_client.zcard(KEYS.lane(LANE)) + len(one.frontier._timed) + len(other.frontier._timed) == 50 - leased
+
+
+def test_a_time_that_a_dead_process_had_ahead_is_free_again(redis_client: redis.Redis, crawler: Callable[..., Owner]) -> None:
+    limit(redis_client, rate=20)
+    one, other = crawler("one"), crawler("other")
+    store(one, 1)
+    at_its_time(one)
+    leases, state = KEYS.leases("one"), f"{KEYS.limits}:{LANE}"
+    [(lease, value)] = redis_client.hgetall(leases).items()
+    soon = redis_ms(redis_client) + 60_000
+    redis_client.hset(leases, lease, re.sub(rb"@\d+\|", b"@%d|" % soon, value, count=1))
+    redis_client.hset(state, mapping={"times": struct.pack(">d", soon), "until": soon})
+    redis_client.zadd(KEYS.owners(), {"one": 0})
+    other.advance(1.2)
+    assert redis_client.zcard(KEYS.lane(LANE)) == 1
+    assert redis_client.hget(state, "times") == b""
 
 
 def test_leases_of_a_lane_carry_times_that_are_apart_as_the_rate_says(

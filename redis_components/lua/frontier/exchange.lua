@@ -220,20 +220,21 @@ local function repeat_answer(known_duplicates)
   end
 end
 
--- e: one dead owner for each exchange; the caller learned its name from an earlier answer and passed its keys.
+-- e: one dead owner for each exchange; the caller learned its name from an earlier answer and passed its keys. Returns what it was to send and does not (lib/reclaim).
 local function reclaim()
   local expires = message.reclaim ~= '' and tonumber(redis.call('ZSCORE', owners, message.reclaim) or nil)
-  if not expires or expires > now then return end
+  if not expires or expires > now then return {} end
   local last, _, overtaken, concurrency, why = string.match(
     redis.call('HGET', numbers, message.reclaim) or '', '^(%d*)|?([%d,]*)|?([^|]*)|?(%d*)|?(.*)$'
   )
   local started = tonumber(concurrency) or message.concurrency
-  local moved = give_back_all(dead_leases, overtaken, ready, start_tasks, start_deaths, dead, counters, fed, started, message.max_attempts, why)
+  local moved, ahead = give_back_all(dead_leases, overtaken, ready, start_tasks, start_deaths, dead, counters, fed, started, message.max_attempts, why)
   redis.call('HINCRBY', counters, 'reclaimed', moved)
   redis.call('ZREM', owners, message.reclaim)
   redis.call('SET', dead_gone, last, 'EX', GONE_S) -- kept: an owner that comes back learns what was applied and replays only the rest
   redis.call('HDEL', numbers, message.reclaim)
   redis.call('DEL', dead_own_stats)
+  return ahead
 end
 
 -- Start tasks to lease; those that wait in the overflow move up whether any is wanted or not.
@@ -275,14 +276,14 @@ local function apply()
   store_tasks(x, next_tokens, to_feed, lists)
   if message.item_groups then tend_stream(items, items_moving, message.item_groups) end
   store_items(x, lists)
-  ack_told(x)
+  ack_told(x, limits)
   release_told(x)
   shelve_told(x)
   keep_off_told(x, limits, owners)
   park_told(x, lots, lot_keys)
   bury_told(x)
   for _, change in ipairs(message.stats) do change_stat(stats, own_stats, change[1], change[2], change[3]) end
-  reclaim()
+  for _, one in ipairs(reclaim()) do free_time(limits, one[1], one[2]) end
   if is_backed_up(x) then reply.backed_up = 1 end
   if not x.full and not reply.backed_up then
     lease_claims(x)

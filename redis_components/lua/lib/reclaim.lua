@@ -33,12 +33,13 @@ local function leases_as_started(leases, overtaken)
 end
 
 -- d, e: give back every lease of one owner. Where it died, that counts as an attempt for what it was working on: its `started` first requests
--- and start tasks. What has spent its attempts goes to DEAD (f). Bounded by what one process may hold.
+-- and start tasks. What has spent its attempts goes to DEAD (f). Bounded by what one process may hold. Returns how many there were, and the lanes and times of those
+-- that were to be sent later.
 local function give_back_all(leases, overtaken, ready, start_tasks, start_deaths, dead, counters, fed, started, max_attempts, why)
   local last = why and why ~= '' and ', the last time it ' .. why or ''
-  local ours, moved = {}, { leased = 0, leased_tasks = 0 }
+  local ours, ahead, moved = {}, {}, { leased = 0, leased_tasks = 0 }
   for _, lease in ipairs(leases_as_started(leases, overtaken)) do
-    lease.kind, lease.score, lease.member, lease.key = lease_parts(lease.value)
+    lease.kind, lease.score, lease.member, lease.key, lease.at = lease_parts(lease.value)
     if lease.kind == FOREIGN then
       bury(dead, fed.now, 'not a lease that Trawl wrote', FOREIGN, '', lease.member)
     else
@@ -52,6 +53,7 @@ local function give_back_all(leases, overtaken, ready, start_tasks, start_deaths
     local lease, deaths = ours[i], 0
     if lease.kind == REQUEST then
       if lease.key then leave_lane(limits, lease.key, leases .. '|' .. lease.id) end
+      if lease.key and lease.at and lease.at > fed.now then ahead[#ahead + 1] = { lease.key, lease.at } end
       if lease.started then lease.member = with_attempts(lease.member, attempts_of(lease.member) + 1) end
       deaths = attempts_of(lease.member)
     elseif lease.started then
@@ -71,5 +73,5 @@ local function give_back_all(leases, overtaken, ready, start_tasks, start_deaths
   for counter, n in pairs(moved) do
     if n > 0 then redis.call('HINCRBY', counters, counter, -n) end
   end
-  return moved.leased + moved.leased_tasks
+  return moved.leased + moved.leased_tasks, ahead
 end
