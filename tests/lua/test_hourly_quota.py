@@ -19,7 +19,7 @@ STEPS = """
 local limits, lane, now, till, sent = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), {}
 math.randomseed(tonumber(ARGV[4]))
 while now < till do
-  local allowed = allowance(limits, lane, now, math.random(1, tonumber(ARGV[5])))
+  local allowed = allowance(limits, lane, redis.call('HGET', limits, lane), now, math.random(1, tonumber(ARGV[5])))
   if allowed then
     spend(limits, lane, allowed, allowed.n, {}, now)
     for _ = 1, allowed.n do sent[#sent + 1] = now end
@@ -28,9 +28,8 @@ while now < till do
 end
 return sent
 """
-LAW = "\n".join(
-    (LUA / "lib" / f"{name}.lua").read_text() for name in ("score", "lanes", "ready_requests", "quiet", "sending", "pacing")
-)
+PARTS = ("many", "score", "lanes", "ready_requests", "quiet", "sending", "pacing")
+LAW = "\n".join((LUA / "lib" / f"{name}.lua").read_text() for name in PARTS)
 
 
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)

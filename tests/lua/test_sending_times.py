@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import msgspec
+import pytest
 import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from redis_components.frontier.limits import HOUR_MS
 from redis_components.server.scripts import LUA
 
 MARGIN_MS = 35
@@ -22,12 +24,29 @@ for n, step in ipairs(steps) do
   local known = redis.call('HMGET', 'limits:lane', 'tat', 'times')
   local law = spacing(rate, 1, nil)
   local times, turn, _, log = sending_times(law, known, now, wanted)
-  if #times > 0 then take_times('limits:lane', law, log, times, turn, #times) end
+  if #times > 0 then take_times('limits:lane', { law = law, log = log, times = times, turn = turn, tat = known[1] }, #times) end
   answers[n] = times
 end
 return answers
 """
-LAW = "\n".join((LUA / "lib" / f"{name}.lua").read_text() for name in ("lanes", "sending")) + STEPS
+LIB = "\n".join((LUA / "lib" / f"{name}.lua").read_text() for name in ("lanes", "sending"))
+LAW = LIB + STEPS
+USES = """
+math.randomseed(1)
+local now, told_at, longest, rare = 1700000000000, 1700000000000, 0, 0
+local law, tat = spacing(tonumber(ARGV[1]), tonumber(ARGV[2]), nil), nil
+for _ = 1, 3000 do
+  local times, turn, _, log = sending_times(law, { tat, '' }, now, 3)
+  if #times > 0 then
+    local lasts = take_times('limits:lane', { law = law, log = log, times = times, turn = turn, tat = tat }, #times)
+    tat = redis.call('HGET', 'limits:lane', 'tat')
+    if lasts then rare = rare + 1 else told_at = now end
+    longest = math.max(longest, now - told_at)
+  end
+  now = now + math.random(1, tonumber(ARGV[3]))
+end
+return { longest, rare }
+"""
 Step = tuple[int, int, int]
 
 
@@ -113,3 +132,15 @@ def test_a_clock_that_was_ahead_does_not_stop_a_lane(redis_client: redis.Redis) 
         lane.lease(4)
         lane.now += 10
     assert 70 <= len(lane.sent) <= 80, "19 a second"
+
+
+@pytest.mark.parametrize(
+    ("rate", "burst", "pause_ms"), [(20, 1, 90_000), (0.0002, 1, 9_000_000), (1, 5000, 90_000), (1, 500, 90_000)]
+)
+def test_the_state_of_a_lane_in_use_is_told_to_last_long_before_it_ends(
+    redis_client: redis.Redis, rate: float, burst: int, pause_ms: int
+) -> None:
+    redis_client.flushdb()
+    longest_ms, spared = redis_client.eval(LIB + USES, 0, rate, burst, pause_ms)
+    assert longest_ms < 6 * HOUR_MS, "it lasts 48 hours"
+    assert (spared > 1000) == (burst < 3600 and rate > 0.001), "not told each time"

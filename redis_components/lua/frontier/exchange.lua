@@ -79,6 +79,7 @@ local GOOD_BYE_S = 3600 -- longer than any connection keeps on sending what was 
 
 -- include: clock
 -- include: memory
+-- include: many
 -- include: score
 -- include: lanes
 -- include: ready_requests

@@ -45,7 +45,11 @@ local function full_lanes(ready, most, room)
   return room
 end
 
+local function busy_key(limits, lane)
+  return limits .. ':' .. lane .. ':busy'
+end
+
 -- A request of a lane is not at work any more.
 local function leave_lane(limits, lane, lease_key)
-  redis.call('ZREM', limits .. ':' .. lane .. ':busy', lease_key)
+  redis.call('ZREM', busy_key(limits, lane), lease_key)
 end

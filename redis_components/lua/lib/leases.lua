@@ -28,6 +28,14 @@ local function lease_parts(value)
   return kind, score, member, key, tonumber(at)
 end
 
+-- The lane of a request's lease, '' for none, where that is seen at once; nil of other leases, which `lease_parts` has to read.
+local function request_lane(value)
+  local _, last = string.find(value, '^r%-?%d+')
+  local mark = last and string.byte(value, last + 1)
+  if mark == 64 then return string.match(value, '^([^@|]*)@%d*|.........', last + 2) end
+  return mark == 124 and #value > last + 9 and '' or nil
+end
+
 -- The counter that a lease of this kind is counted in.
 local function lease_counter(kind)
   return kind == REQUEST and 'leased' or 'leased_tasks'

@@ -1,5 +1,5 @@
--- b: the next leases of an owner. `x` is the exchange (lib/storing), `x.made` how many were leased in it by counter, `x.leased` their ids and values. Needs lib/storing, lib/ready_requests, lib/leases, lib/tasks, lib/tasks_by_id
--- lib/item_memory and lib/item_count.
+-- b: the next leases of an owner. `x` is the exchange (lib/storing), `x.made` how many were leased in it by counter, `x.leased` their ids and values. Needs lib/many, lib/ready_requests, lib/leases, lib/lanes,
+-- lib/tasks, lib/tasks_by_id, lib/item_memory and lib/item_count.
 local MOST_WITHHELD = 200
 
 local function lease(x, kind, score, member, key, at)
@@ -70,8 +70,8 @@ local function lease_paced(x, limits)
       to_lane(x.ready, lane, score, member)
       return nil
     end
-    local id = lease(x, REQUEST, score, member, lane, at and string.format('%.0f', at))
-    for _, told in ipairs({ id, lane, at and at - x.now or -1, firm and 1 or 0 }) do paced[#paced + 1] = told end
+    local id, n = lease(x, REQUEST, score, member, lane, at), #paced -- a time in ms has 13 digits, of 14 that Lua writes
+    paced[n + 1], paced[n + 2], paced[n + 3], paced[n + 4] = id, lane, at and at - x.now or -1, firm and 1 or 0
     return x.leases .. '|' .. id
   end)
   x.reply.paced = paced

@@ -1,4 +1,5 @@
--- When requests of lanes are leased (lib/lanes has the keys), and how sites are left alone. Needs lib/lanes, lib/sending, lib/ready_requests, lib/score and lib/quiet.
+-- When requests of lanes are leased (lib/lanes has the keys), and how sites are left alone. Needs lib/many, lib/lanes, lib/sending, lib/ready_requests, lib/score
+-- and lib/quiet.
 local MOST_LANES = 50
 local MOST_LATER = 500
 local FORGOTTEN_MS = 600000
@@ -118,7 +119,7 @@ local function allowed_by_quotas(limit, state, now)
 end
 
 -- Buckets that no window reaches any more, where there are many.
-local function forget_buckets(limit, state, now)
+local function forget_buckets(state, now)
   if redis.call('HLEN', state) < MOST_FIELDS then return end
   for _, field in ipairs(redis.call('HKEYS', state)) do
     local window, bucket = string.match(field, '^(%d+):(%d+)$')
@@ -134,8 +135,9 @@ local function count_quotas(limit, state, times, taken, now)
     windows[#windows + 1] = quota[2]
     for n = 1, taken do redis.call('HINCRBY', state, bucket(quota[2], times and times[n] or now), 1) end
   end
-  if #windows > 0 then redis.call('HSET', state, 'quotas', table.concat(windows, ' ')) end
-  forget_buckets(limit, state, now)
+  if #windows == 0 then return end
+  redis.call('HSET', state, 'quotas', table.concat(windows, ' '))
+  forget_buckets(state, now)
 end
 
 -- A lane that had no limits but a wait, long ago: its requests are like others from now on.
@@ -144,77 +146,91 @@ local function forget_lane(limits, lane)
   redis.pcall('HINCRBY', limits, 'version', 1)
 end
 
-local function limit_of(limits, lane)
-  local text = redis.pcall('HGET', limits, lane)
-  local readable, limit = pcall(cjson.decode, text or '{}')
+local read_limits = {} -- by their text: many lanes have the same
+
+local function limit_of(text)
+  if type(text) ~= 'string' then text = '' end
+  if read_limits[text] then return read_limits[text] end
+  local readable, limit = pcall(cjson.decode, text)
   if not readable or type(limit) ~= 'table' then limit = {} end
   limit.rate, limit.burst = tonumber(limit.rate), math.max(1, tonumber(limit.burst) or 1)
-  limit.concurrency = tonumber(limit.concurrency)
+  limit.concurrency, limit.weight = tonumber(limit.concurrency), math.max(1, math.floor(tonumber(limit.weight) or 1))
   limit.quotas, limit.quiet, limit.offsets = pairs_of(limit.quotas), pairs_of(limit.quiet), pairs_of(limit.offsets)
   limit.only_asked = text == '{}'
+  read_limits[text] = limit
   return limit
 end
 
 -- What a lane may be sent now, over all that limits it: {n, times, firm, law, limit, ...}: so many requests, at these `times` (ms; nil: at any), and not later
 -- where they are `firm`; or nil, the time at which to look at the lane again, and whether to look before, since an operator may end what it waits for.
-local function allowance(limits, lane, now, wanted)
-  local state, busy = limits .. ':' .. lane, limits .. ':' .. lane .. ':busy'
-  local limit, known = limit_of(limits, lane), redis.call('HMGET', state, 'tat', 'until', 'asked', 'robots_rate', 'robots_at', 'slowed', 'slowed_at', 'slowed_top', 'slowed_return', 'times')
+-- `text`: the limits of the lane as they are stored.
+local function allowance(limits, lane, text, now, wanted)
+  local state, busy = limits .. ':' .. lane, busy_key(limits, lane)
+  local limit, known = limit_of(text), redis.call('HMGET', state, 'tat', 'until', 'asked', 'robots_rate', 'slowed', 'times')
   local till = math.max(tonumber(known[2] or 0) or 0, quiet_until(limit, now) or 0)
   if till > now then return nil, till, true end
-  local by_robots = (tonumber(known[5] or 0) or 0) > now - STATE_S * 1000 and tonumber(known[4] or nil)
-  if by_robots then limit.rate = math.min(limit.rate or by_robots, by_robots) end -- the slower one counts
-  local by_complaints = slowed_rate({ known[6], known[7], known[8], known[9] }, now)
+  local by_robots = known[4] and (tonumber(redis.call('HGET', state, 'robots_at') or 0) or 0) > now - STATE_S * 1000 and tonumber(known[4])
+  local rate = by_robots and math.min(limit.rate or by_robots, by_robots) or limit.rate -- the slower one counts
+  local by_complaints = known[5] and slowed_rate(redis.call('HMGET', state, 'slowed', 'slowed_at', 'slowed_top', 'slowed_return'), now)
   if limit.only_asked and not by_robots and not by_complaints and (tonumber(known[3] or 0) or 0) < now - PEACE_MS then forget_lane(limits, lane) end
-  local n = wanted
+  local n, at_work = wanted, 0
   if limit.concurrency then
-    redis.call('ZREMRANGEBYSCORE', busy, '-inf', now)
-    n = math.min(n, limit.concurrency - redis.call('ZCARD', busy))
+    at_work = redis.call('ZCARD', busy)
+    if at_work + n > limit.concurrency then -- some may be of processes that are gone
+      redis.call('ZREMRANGEBYSCORE', busy, '-inf', now)
+      at_work = redis.call('ZCARD', busy)
+    end
+    n = math.min(n, limit.concurrency - at_work)
     if n <= 0 then return nil, now + 20 end
   end
   local by_quotas, again = allowed_by_quotas(limit, state, now)
   if by_quotas <= 0 then return nil, again, true end
   n = math.min(n, by_quotas)
-  local law = spacing(limit.rate, limit.burst, by_complaints)
-  if not law then return { n = n, limit = limit } end
-  local times, turn, at, log = sending_times(law, { known[1], known[10] }, now, n)
-  if #times == 0 then return nil, at end
-  return { n = #times, times = times, firm = limit.rate ~= nil, turn = turn, law = law, log = log, limit = limit }
+  local allowed = { n = n, limit = limit, at_work = at_work, law = spacing(rate, limit.burst, by_complaints), firm = rate ~= nil }
+  if not allowed.law then return allowed end
+  local at
+  allowed.tat = known[1]
+  allowed.times, allowed.turn, at, allowed.log = sending_times(allowed.law, { known[1], known[6] }, now, n)
+  if #allowed.times == 0 then return nil, at end
+  allowed.n = #allowed.times
+  return allowed
 end
 
 -- So many of what `allowed` (see `allowance`) has allowed are sent; `names` stand for them among those at work.
 local function spend(limits, lane, allowed, taken, names, now)
-  local state, busy, limit = limits .. ':' .. lane, limits .. ':' .. lane .. ':busy', allowed.limit
+  local state, busy, limit = limits .. ':' .. lane, busy_key(limits, lane), allowed.limit
   if taken == 0 then return end
-  if allowed.law then take_times(state, allowed.law, allowed.log, allowed.times, allowed.turn, taken) end
+  local lasts = allowed.law and take_times(state, allowed, taken)
   count_quotas(limit, state, allowed.times, taken, now)
-  redis.call('EXPIRE', state, STATE_S)
+  if not lasts then redis.call('EXPIRE', state, STATE_S) end
   if not limit.concurrency then return end
-  for _, name in ipairs(names) do redis.call('ZADD', busy, now + FORGOTTEN_MS, name) end
-  redis.call('PEXPIRE', busy, FORGOTTEN_MS)
+  local told, till = {}, string.format('%.0f', now + FORGOTTEN_MS)
+  for n, name in ipairs(names) do told[2 * n - 1], told[2 * n] = till, name end
+  call_with_many('ZADD', busy, told)
+  if not lasts or allowed.at_work == 0 then redis.call('EXPIRE', busy, STATE_S) end -- one that was empty was gone
 end
 
 -- Up to `wanted` requests of one lane that may be sent before now + AHEAD_MS: calls `lease` with score, member, and where there is a rate the time to send it, and whether it is firm;
--- returns the time at which to look at the lane again, and in how many ms its quiet hours begin.
-local function lease_of_lane(ready, limits, lane, now, wanted, lease)
-  local allowed, again, may_end = allowance(limits, lane, now, wanted)
+-- returns the time at which to look at the lane again, in how many ms its quiet hours begin, and whether the lane is known to be empty.
+local function lease_of_lane(ready, limits, lane, text, now, wanted, lease)
+  local allowed, again, may_end = allowance(limits, lane, text, now, wanted)
   if not allowed then return may_end and math.min(again, now + LONGEST_LOOK_MS) or again end
   local popped, names = redis.call('ZPOPMIN', lane_key(ready, lane), allowed.n), {}
   for i = 1, #popped, 2 do
     names[#names + 1] = lease(popped[i + 1], popped[i], allowed.times and allowed.times[(i + 1) / 2], allowed.firm)
   end
   spend(limits, lane, allowed, #popped / 2, names, now)
-  return now, closes_in(allowed.limit, now)
+  return now, closes_in(allowed.limit, now), #popped / 2 < allowed.n and #names == #popped / 2
 end
 
--- How many requests of each of these lanes come at one turn, by its weight, and the sum.
+-- How many requests of each of these lanes come at one turn, by its weight, the sum, and the limits of each as they are stored.
 local function weights_of(limits, lanes)
-  local known, weights, sum = #lanes > 1 and redis.pcall('HMGET', limits, unpack(lanes)) or {}, {}, 0
+  local known, weights, sum = #lanes > 0 and redis.pcall('HMGET', limits, unpack(lanes)) or {}, {}, 0
   for i, lane in ipairs(lanes) do
-    weights[i] = lane == LATER and 0 or math.max(1, tonumber(string.match(known[i] or '', '"weight":(%d+)') or nil) or 1)
+    weights[i] = lane == LATER and 0 or limit_of(known[i]).weight
     sum = sum + weights[i]
   end
-  return weights, math.max(1, sum)
+  return weights, math.max(1, sum), known
 end
 
 -- Up to `wanted` requests of the lanes that are due, those that waited longest first; a lane that is empty then is removed. Returns lanes that have quiet hours
@@ -223,25 +239,27 @@ local function lease_lanes(ready, limits, now, wanted, lease)
   local closing = {}
   local lanes = lanes_of(ready)
   local due = redis.call('ZRANGEBYSCORE', lanes, '-inf', now + AHEAD_MS, 'LIMIT', 0, MOST_LANES)
-  local weights, sum = weights_of(limits, due)
-  local each = math.max(1, math.floor(wanted / sum))
-  for i, lane in ipairs(due) do
+  local weights, sum, texts = weights_of(limits, due)
+  local each, looks, lane, given = math.max(1, math.floor(wanted / sum)), {}, nil, 0
+  local function lease_it(score, member, at, firm)
+    given = given + 1
+    return lease(lane, score, member, at, firm)
+  end
+  for i = 1, #due do
+    lane, given = due[i], 0
     if lane == LATER then
       wake_later(ready, now)
     elseif wanted > 0 then
-      local given = 0
-      local again, closes = lease_of_lane(ready, limits, lane, now, math.min(weights[i] * each, wanted), function(score, member, at, firm)
-        given = given + 1
-        return lease(lane, score, member, at, firm)
-      end)
+      local again, closes, is_empty = lease_of_lane(ready, limits, lane, texts[i], now, math.min(weights[i] * each, wanted), lease_it)
       wanted = wanted - given
       if closes and given > 0 then closing[#closing + 1], closing[#closing + 2] = lane, math.floor(closes) end
-      if redis.call('EXISTS', lane_key(ready, lane)) == 0 then
+      if is_empty or redis.call('EXISTS', lane_key(ready, lane)) == 0 then
         redis.call('ZREM', lanes, lane)
       else
-        redis.call('ZADD', lanes, math.max(again, now), lane)
+        looks[#looks + 1], looks[#looks + 2] = math.max(again, now), lane
       end
     end
   end
+  call_with_many('ZADD', lanes, looks)
   return closing
 end

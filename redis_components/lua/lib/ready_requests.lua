@@ -11,22 +11,13 @@ local function new_member(order, number, payload)
   return struct.pack('>I8', rank_of(order, number)) .. '\0' .. payload
 end
 
--- a: store one request. Where a queue class of the user's says what is next, the payload begins with an order that its owner chose and knows it by. `pace`:
--- its lane, '' for none, and the time before which it is not leased (ms), 0 for none (lib/lanes).
-local function enqueue(ready, order, number, score, payload, pace)
+-- a: store one request. Where a queue class of the user's says what is next, the payload begins with an order that its owner chose and knows it by.
+local function enqueue(ready, order, number, score, payload)
   if order == 'advised' then
     redis.call('ZADD', ready, 0, string.sub(payload, 1, 8) .. '\0' .. string.sub(payload, 9))
     return
   end
-  if order ~= 'priority' then score = 0 end
-  local member = new_member(order, number, payload)
-  if not pace then
-    redis.call('ZADD', ready, score, member)
-  elseif pace[3] > 0 then
-    to_later(ready, pace[2], score, member, pace[3])
-  else
-    to_lane(ready, pace[2], score, member)
-  end
+  redis.call('ZADD', ready, order == 'priority' and score or 0, new_member(order, number, payload))
 end
 
 local function order_of(member)

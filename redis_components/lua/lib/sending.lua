@@ -7,6 +7,7 @@ local MOST_LOGGED = 100 -- requests per second: of more no log is kept
 local CLOSEST = 0.7 -- of the usual distance: so close requests come while what was missed is caught up with
 local MOST_MISSED = 5 -- times that are caught up with: who was away for longer begins again
 local BUCKETS = 60
+local HOUR_MS = 3600000
 
 -- How far apart requests are sent (ms) by the rate of a lane, and by the one that complaints have lowered it to (nil: none); nil where there is neither. A rate
 -- without bursts holds in every window, also where some are not sent: a log of the last times says so, at most `most` in `window` ms. With bursts it is a token
@@ -56,13 +57,18 @@ local function sending_times(law, known, now, most)
   return times, turn, at, log
 end
 
--- The first `taken` of these times are used.
-local function take_times(state, law, log, times, turn, taken)
-  redis.call('HSET', state, 'tat', string.format('%.3f', turn + (taken + law.burst - 1) * law.apart), 'apart', string.format('%.3f', law.apart))
-  if not law.most then return end
-  local told = { log or '' }
-  for n = 1, taken do told[n + 1] = struct.pack('>d', times[n]) end
-  redis.call('HSET', state, 'times', string.sub(table.concat(told), -16 * law.most)) -- twice as many as count: some may be given back
+-- The first `taken` of the times of `allowed` (lib/pacing) are used. Returns whether the state was used in this hour before, so that it need not be told to last.
+local function take_times(state, allowed, taken)
+  local law, tat = allowed.law, allowed.turn + (taken + allowed.law.burst - 1) * allowed.law.apart
+  local told = { 'tat', string.format('%.3f', tat), 'apart', string.format('%.3f', law.apart) }
+  if law.most then
+    local log = { allowed.log or '' }
+    for n = 1, taken do log[n + 1] = struct.pack('>d', allowed.times[n]) end
+    told[5], told[6] = 'times', string.sub(table.concat(log), -16 * law.most) -- twice as many as count: some may be given back
+  end
+  redis.call('HSET', state, unpack(told))
+  local hour = law.burst * law.apart < HOUR_MS and math.floor(tat / HOUR_MS)
+  return hour == math.floor((tonumber(allowed.tat or nil) or 0) / HOUR_MS)
 end
 
 local function bucket(window, at)

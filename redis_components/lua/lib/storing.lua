@@ -1,18 +1,20 @@
--- What a message has to store. `x` is the exchange: the keys by their names in exchange.lua, `message`, `reply`, `now` and `next_blob`. Needs lib/ready_requests,
--- lib/order_numbers, lib/tasks_by_id, lib/tokens and lib/item_stream.
+-- What a message has to store. `x` is the exchange: the keys by their names in exchange.lua, `message`, `reply`, `now` and `next_blob`. Needs lib/many, lib/ready_requests,
+-- lib/order_numbers, lib/lanes, lib/tasks_by_id, lib/tokens and lib/item_stream.
 
--- One command for many arguments, a thousand at a time: each call from here costs as much as what it does.
-local function call_with_many(command, key, arguments)
-  local sum = 0
-  for from = 1, #arguments, 1000 do
-    sum = sum + redis.call(command, key, unpack(arguments, from, math.min(from + 999, #arguments)))
+-- New requests of lanes; of each lane their scores and members.
+local function store_in_lanes(ready, by_lane)
+  local holding = {}
+  for lane, members in pairs(by_lane) do
+    call_with_many('ZADD', lane_key(ready, lane), members)
+    holding[#holding + 1], holding[#holding + 2] = 0, lane
   end
-  return sum
+  for from = 1, #holding, 1000 do redis.call('ZADD', lanes_of(ready), 'NX', unpack(holding, from, math.min(from + 999, #holding))) end
 end
 
--- a: a new request is stored in the same step in which its fingerprint is set.
+-- a: a new request is stored in the same step in which its fingerprint is set. A pace is its place, its lane, '' for none, and the time before which it is not
+-- leased (ms), 0 for none.
 local function store_requests(x, filter)
-  local message, duplicates, order, paces, plain = x.message, {}, 0, {}, {}
+  local message, duplicates, order, paces, plain, by_lane = x.message, {}, 0, {}, {}, {}
   local seen, next_blob, kind = x.seen, x.next_blob, message.order
   for _, pace in ipairs(message.paces or {}) do paces[pace[1]] = pace end
   if #message.requests > 0 then order = order_numbers(x.counters, #message.requests) end
@@ -21,13 +23,24 @@ local function store_requests(x, filter)
     local fingerprint, payload = next_blob(), next_blob()
     if fingerprint ~= '' and ((not filter and redis.call('SADD', seen, fingerprint) == 0) or (filter and filter:seen(fingerprint))) then
       duplicates[#duplicates + 1] = place
-    elseif kind == 'advised' or paces[place] then
-      enqueue(x.ready, kind, order + place, score, payload, paces[place])
+    elseif kind == 'advised' then
+      enqueue(x.ready, kind, order + place, score, payload)
     else
-      plain[#plain + 1], plain[#plain + 2] = kind == 'priority' and score or 0, new_member(kind, order + place, payload)
+      local pace, members, member = paces[place], plain, new_member(kind, order + place, payload)
+      if kind ~= 'priority' then score = 0 end
+      if pace and pace[3] > 0 then
+        to_later(x.ready, pace[2], score, member, pace[3])
+      else
+        if pace then
+          members = by_lane[pace[2]] or {}
+          by_lane[pace[2]] = members
+        end
+        members[#members + 1], members[#members + 2] = score, member
+      end
     end
   end
   call_with_many('ZADD', x.ready, plain)
+  store_in_lanes(x.ready, by_lane)
   if filter then filter:close(x.full) end
   x.reply.duplicates = duplicates
 end

@@ -1,20 +1,23 @@
--- What a message says of leases, as far as they are its owner's. `x` is the exchange (lib/storing); `reply.lost` counts the others. Needs lib/storing, lib/settling and
--- lib/parking.
+-- What a message says of leases, as far as they are its owner's. `x` is the exchange (lib/storing); `reply.lost` counts the others. Needs lib/many, lib/leases, lib/settling
+-- and lib/parking.
 
 local function count_lost(x, was_ours)
   if not was_ours then x.reply.lost = (x.reply.lost or 0) + 1 end
 end
 
--- c. Requests without a lane, which are most, at once.
-local function ack_told(x)
-  local acks, plain = x.message.acks, {}
+-- c. Requests, which are most, at once; those of lanes are not at work any more.
+local function ack_told(x, limits)
+  local acks, plain, by_lane = x.message.acks, {}, {}
   for from = 1, #acks, 1000 do
     for place, value in ipairs(redis.call('HMGET', x.leases, unpack(acks, from, math.min(from + 999, #acks)))) do
       local id = acks[from + place - 1]
-      if value and string.find(value, '^r%-?%d+|.........') then
-        plain[#plain + 1] = id
-      else
+      local lane = value and request_lane(value)
+      if lane then plain[#plain + 1] = id end
+      if not lane then
         count_lost(x, ack(x.leases, x.counters, x.start_deaths, x.fed, id))
+      elseif lane ~= '' then
+        local names = by_lane[lane] or {}
+        names[#names + 1], by_lane[lane] = x.leases .. '|' .. id, names
       end
     end
   end
@@ -23,6 +26,7 @@ local function ack_told(x)
   redis.call('HINCRBY', x.counters, 'leased', -ended)
   redis.call('HINCRBY', x.counters, 'acked', ended)
   for _ = ended + 1, #plain do count_lost(x, false) end
+  for lane, names in pairs(by_lane) do call_with_many('ZREM', busy_key(limits, lane), names) end
 end
 
 -- d

@@ -11,6 +11,7 @@ local claim, keep_ms = ARGV[1], tonumber(ARGV[2])
 local names = 3
 
 -- include: clock
+-- include: many
 -- include: score
 -- include: lanes
 -- include: ready_requests
@@ -25,9 +26,8 @@ for place = names, #ARGV do
   if not lane and ARGV[place] ~= 'version' and redis.call('HEXISTS', limits, ARGV[place]) == 1 then lane = ARGV[place] end
 end
 if not lane then return { 'free', 0, '' } end
-local allowed, again = allowance(limits, lane, now, 1)
+local allowed, again = allowance(limits, lane, redis.pcall('HGET', limits, lane), now, 1)
 if not allowed then return { 'wait', math.max(1, math.ceil(again - now)), lane } end
 spend(limits, lane, allowed, 1, { claim }, now)
-local busy = limits .. ':' .. lane .. ':busy'
-if allowed.limit.concurrency then redis.call('ZADD', busy, 'XX', now + keep_ms, claim) end
+if allowed.limit.concurrency then redis.call('ZADD', busy_key(limits, lane), 'XX', now + keep_ms, claim) end
 return { 'send', math.max(0, allowed.times and allowed.times[1] - now or 0), lane }

@@ -9,6 +9,7 @@ local limits = KEYS[1]
 local lane, ms = ARGV[1], tonumber(ARGV[2])
 
 -- include: clock
+-- include: many
 -- include: score
 -- include: lanes
 -- include: ready_requests
