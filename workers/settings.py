@@ -45,6 +45,9 @@ RETRY_EXCEPTIONS = [error for error in default_settings.RETRY_EXCEPTIONS if not 
 RETRY_HTTP_CODES = [408, 429, 500, 502, 503, 504, 522, 524]
 DOWNLOAD_WARNSIZE = 2 * 1024 * 1024  # Scrapy's 32 MiB would never be said of a forum
 DOWNLOAD_MAXSIZE = 8 * 1024 * 1024  # no forum page is larger, and the worst page of that size is read within WATCHDOG_TIMEOUT
+# Pages that wait to be read: with more bytes no request of any site is started. Scrapy's 5 MB are two pages of a hostile site,
+# which are read in a process apart for up to a minute; a site has two places in a crawler (`politeness.concurrency`).
+SCRAPER_SLOT_MAX_ACTIVE_SIZE = 8 * DOWNLOAD_MAXSIZE
 
 # Speed: `python -m benchmarks.frontier.settings_share` measures what each of these is worth.
 CONCURRENT_ITEMS = 4  # Scrapy starts this many tasks for each response; its 100 halve the pages per second
