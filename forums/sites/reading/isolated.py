@@ -160,9 +160,10 @@ def _exchange(process: subprocess.Popen[bytes], message: bytes, until: float) ->
 
 
 def _some(descriptor: int, size: int, until: float) -> bytes:
-    got = bytearray()
+    got, ready = bytearray(), select.poll()  # not select(): it takes no descriptor over 1,023
+    ready.register(descriptor, select.POLLIN)
     while len(got) < size:
-        if not select.select([descriptor], [], [], max(0.0, until - time.monotonic()))[0]:
+        if not ready.poll(max(0.0, until - time.monotonic()) * 1000):
             raise TimeoutError
         if not (part := os.read(descriptor, min(1 << 20, size - len(got)))):
             raise EOFError

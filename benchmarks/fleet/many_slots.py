@@ -1,0 +1,128 @@
+"""Two hundred slots on one node: how soon they are whole, what each costs, and what follows when some of them are killed.
+
+    python -m benchmarks.fleet.many_slots [--slots 200] [--killed 20] [--files 1024]
+
+One worker with room for all, a beat, and a service of that size with a small spider that waits for work. The soft limit of open
+files is `--files`, what a login shell and systemd give. Memory is what the processes would give back (USS, summed); descriptors
+are those of the worker's main process, and the most of another one. Where memory is short, so many slots are tried as have room,
+and the table says how many.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+from benchmarks.support.report import Report, options
+from tests.support.fleet import MARK, Program, ToyFleet
+from tests.support.processes import arguments, none_left, wait_until
+
+TRIED_FIRST = 20
+KEPT_FREE = 0.15  # of what is available
+LONGEST_S = 300.0
+REST_S = 20.0
+
+
+def main() -> int:
+    """Measure and tell; exit code 1 where a slot is missing."""
+    parser = options(__doc__)
+    parser.add_argument("--slots", type=int, default=200, help="crawlers of the node (default: %(default)s)")
+    parser.add_argument("--killed", type=int, default=20, help="of them, by SIGKILL at once (default: %(default)s)")
+    parser.add_argument("--files", type=int, default=1024, help="soft limit of open files (default: %(default)s)")
+    chosen = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (chosen.files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    report = Report(title="Many slots on one node", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))
+    with tempfile.TemporaryDirectory(prefix="trawl-slots-") as name, none_left((MARK, name)):
+        first = min(TRIED_FIRST, chosen.slots)
+        with ToyFleet(Path(name), f"toy={first}", TRAWL_NODE_CRAWLERS=str(chosen.slots)) as fleet:
+            report.served_by(fleet.redis.client())
+            rows = _measured(fleet, chosen.slots, chosen.killed)
+    report.table(["what", "figure"], rows)
+    report.target(f"all of {chosen.slots} slots crawl, and again after {chosen.killed} were killed", rows[0][1] == chosen.slots)
+    report.tell(chosen)
+    return int(rows[0][1] != chosen.slots)
+
+
+def _measured(fleet: ToyFleet, slots: int, killed: int) -> list[list[object]]:
+    node, _ = fleet.node(), fleet.beat()
+    main = psutil.Process(node.process.pid)
+    first = min(TRIED_FIRST, slots)
+    _whole(fleet, first)
+    each = _memory(main) / first
+    room = int((1 - KEPT_FREE) * psutil.virtual_memory().available / each) + first
+    slots = min(slots, room)
+    begun, cpu = time.monotonic(), _cpu(main)
+    fleet.registry.set_desired("toy", slots)
+    _whole(fleet, slots)
+    up_s, up_cpu_s = time.monotonic() - begun, _cpu(main) - cpu
+    cpu = _cpu(main)
+    time.sleep(REST_S)
+    rest = (_cpu(main) - cpu) / REST_S
+    rows: list[list[object]] = [
+        ["slots that crawl", slots],
+        ["memory of the node, MB", _memory(main) / 1e6],
+        ["of that for each slot, MB", _memory(main) / slots / 1e6],
+        [f"from {first} to all, s", up_s],
+        ["processor time of that, s", up_cpu_s],
+        ["at rest, part of a core", rest],
+        ["at rest, part of a core for each slot", rest / slots],
+        ["descriptors of the main process", main.num_fds()],
+        ["most descriptors of another process", max(_descriptors(one) for one in main.children(recursive=True))],
+        ["connections of Redis", fleet.redis.client().info("clients")["connected_clients"]],
+    ]
+    return [*rows, *_killed(fleet, slots, killed), *_ended(node)]
+
+
+def _killed(fleet: ToyFleet, slots: int, killed: int) -> list[list[object]]:
+    """Until each of those that were killed has a successor, and whether another one was touched."""
+    before = fleet.crawlers()
+    chosen = random.Random(7).sample(sorted(before), killed)
+    begun = time.monotonic()
+    for name in chosen:
+        psutil.Process(before[name].pid).kill()
+    gone = {before[name].pid for name in chosen}
+    wait_until(
+        lambda: len(now := fleet.crawlers()) == slots and not gone & {one.pid for one in now.values()}, fleet.said, LONGEST_S
+    )
+    took, after = time.monotonic() - begun, fleet.crawlers()
+    touched = sum(after[name].pid != one.pid for name, one in before.items() if name not in chosen)
+    return [[f"{killed} killed at once: all back, s", took], ["of the others, replaced", touched]]
+
+
+def _ended(node: Program) -> list[list[object]]:
+    begun = time.monotonic()
+    node.process.terminate()
+    code = node.wait(LONGEST_S)
+    return [["SIGTERM of the worker until all are gone, s", time.monotonic() - begun], ["its exit code", code]]
+
+
+def _whole(fleet: ToyFleet, size: int) -> None:
+    def said() -> str:
+        return f"{len(fleet.crawlers())} of {size}\n{fleet.said()[-5000:]}"
+
+    wait_until(lambda: len(fleet.crawlers()) == size, said, LONGEST_S)
+
+
+def _processes(main: psutil.Process) -> list[psutil.Process]:
+    return [main, *(one for one in main.children(recursive=True) if arguments(one))]
+
+
+def _memory(main: psutil.Process) -> float:
+    return float(sum(one.memory_full_info().uss for one in _processes(main)))
+
+
+def _cpu(main: psutil.Process) -> float:
+    return sum(sum(one.cpu_times()[:2]) for one in _processes(main))
+
+
+def _descriptors(process: psutil.Process) -> int:
+    return int(process.num_fds())
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
