@@ -86,12 +86,11 @@ class LeaderScheduler(Scheduler):
             asked_at = time.time()
             standing = self._beats.lead(self._owner)
             self._compare(off_by(standing.now, asked_at, time.time()))
-            self._back("Redis")
-            self._back("a key")
             self._heard(standing)
-            if not standing.leads:
-                return min(RENEW_S, standing.left_s + 0.02)
-            return self._lead(standing)
+            wait_s = self._lead(standing) if standing.leads else min(RENEW_S, standing.left_s + 0.02)
+            self._back("Redis")  # not before: a Redis without room answers this, and refuses the rest
+            self._back("a key")
+            return wait_s
         except (redis.RedisError, OSError) as error:
             if is_foreign(error):
                 self._spoilt(str(error))
@@ -185,14 +184,14 @@ class LeaderScheduler(Scheduler):
         """Say once what is wrong with how Redis keeps what it is given, and again when it has come back."""
         findings = {one.name: one for one in health.look(self._client)}
         found = {name: str(one) for name, one in findings.items()}
+        known, self._findings, self._health_at = self._findings, found, time.monotonic() + HEALTH_S
         for name, said in found.items():
-            if name not in self._findings:
+            if name not in known:
                 logger.log(logging.ERROR if findings[name].grave else logging.WARNING, "beat: %s", said)
                 if findings[name].grave:
                     self._registry.report_error("Redis", said)
-        for name in self._findings.keys() - found.keys():
-            logger.warning("beat: resolved: %s", self._findings[name])
-        self._findings, self._health_at = found, time.monotonic() + HEALTH_S
+        for name in known.keys() - found.keys():
+            logger.warning("beat: resolved: %s", known[name])
 
     def _note(self, name: str, token: int, last: Round) -> bool:
         noted = self._schedules.note(token, name, last.due, last.state)

@@ -19,7 +19,7 @@ from .transport import Clock, Exchanger
 
 logger = logging.getLogger(__name__)
 
-SLOWEST_RETRY_S = 2.0
+SLOWEST_RETRY_S = 0.5
 ASKING = "0"
 """As the number of the last answer: of no message ever, so that Redis applies nothing and says what it knows of the owner."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from redis_components.keys import FleetKeys
 from redis_components.server import health
 from tests.support.fleet import Program, ToyFleet
 from tests.support.processes import wait_until
@@ -92,6 +93,23 @@ def test_worker_crawler_and_beat_wait_and_go_on_as_the_same_processes(fleet: Toy
     bad = [word for word in ("Unrecoverable", "CRITICAL", "Traceback", "Frequent restarts") if lines(worker, word)]
     assert not bad, worker.said()
     assert lines(worker, "waiting, crawlers continue") == lines(worker, "Redis accepts writes again") == 1
+
+
+def test_a_redis_without_room_is_not_told_again_each_second(fleet: ToyFleet) -> None:
+    client, beat = fleet.redis.client(), fleet.beat()
+    wait_until(lambda: client.exists(FleetKeys().beat_leader()), fleet.said, 60)
+
+    def looks() -> int:
+        return int(client.info("commandstats")["cmdstat_evalsha"]["calls"])
+
+    client.config_set("maxmemory", 1)
+    wait_until(lambda: lines(beat, "the broker is away"), fleet.said, 60)
+    before, said = looks(), beat.said()
+    wait_until(lambda: looks() > before + 6, fleet.said, 60)
+    assert lines(beat, "of its maxmemory") == lines(beat, "Redis refuses") == lines(beat, "the broker is away") == 1, beat.said()
+    assert beat.said().removeprefix(said).count("\n") <= 1, "that Redis, which has only the broker, is back"
+    client.config_set("maxmemory", 0)
+    wait_until(lambda: lines(beat, "the broker is back"), fleet.said, 60)
 
 
 @pytest.mark.parametrize(
