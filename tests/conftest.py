@@ -73,7 +73,7 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_hostile_site_live\.py::.*\[tag\ of\ 60,000\ attributes\]
       | test_scheduler_bad_input\.py::test_a_setting_that_.*\[(SCHEDULER_(QUEUE|SERIALIZER|REQUEST)|REDIS_ITEMS)
       | test_scheduler_bad_input\.py::test_a_request_that_cannot_be_read.*\[(older|newer|unknown|cut)
-      | test_innocent_site\.py::.*\[(?!nothing|page:\ rows|threads\ that\ redirect\ to|messages|names|stored|foreign)
+      | test_innocent_site\.py::.*\[(?!nothing|page:\ rows|threads\ that\ redirect\ to\ the|messages|names|stored|foreign|NOREP)
       | test_clocks\.py::.*\[(an\ hour\ ahead|a\ day)
       | test_standing_still\.py
       | test_private_addresses\.py::test_a_name_that_resolves.*\[(0\.0\.0\.0|10\.0\.0\.1|fd00::1|169\.254\.169\.254)\]

@@ -47,7 +47,7 @@ class TimedReader(io.RawIOBase):
 class Page:
     """What is answered at a path."""
 
-    body: Any = ""  # text, or what becomes JSON
+    body: Any = ""  # text, bytes, or what becomes JSON
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
 
@@ -89,8 +89,9 @@ class WatchedSite:
                 site.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
                 page = site.answer(self.path)
                 time.sleep(site.latency_s)
-                is_text = isinstance(page.body, str)
-                body = page.body.encode() if is_text else json.dumps(page.body).encode()
+                is_text = isinstance(page.body, str | bytes)
+                text = page.body if is_text else json.dumps(page.body)
+                body = text if isinstance(text, bytes) else text.encode()
                 self.send_response(page.status)
                 given = {"Content-Type": "text/html" if is_text else "application/json", "Content-Length": str(len(body))}
                 for name, value in (given | page.headers).items():
