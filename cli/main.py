@@ -182,6 +182,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Commands that change something leave a line in the audit, also where they fail.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["help"]:  # as git, kubectl and docker have it
+        given = [*given[1:], "--help"]
     code = _run(given)
     if changes(given):
         from .access.audit import record

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def autoscale(
-    service: Annotated[str | None, typer.Argument(metavar="[SERVICE]", help="The service; without it, all are shown.")] = None,
+    service: Annotated[str | None, typer.Argument(metavar="SERVICE", help="The service; without it, all are shown.")] = None,
     least: Annotated[int | None, typer.Option("--min", metavar="N", help="Never fewer crawlers than this.")] = None,
     most: Annotated[int | None, typer.Option("--max", metavar="N", help="Never more crawlers than this.")] = None,
     target: Annotated[

@@ -25,7 +25,7 @@ TICK_S = 0.1
 
 
 def consume(
-    service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service whose items are taken.")] = "",
+    service: Annotated[str, typer.Argument(metavar="SERVICE", help="The service whose items are taken.")] = "",
     to: Annotated[str, typer.Option("--to", metavar="TARGET", help="By default the consumer that the service declares.")] = "",
     key: Annotated[str, typer.Option(metavar="FIELD", help="Field by which a row of a database is found and replaced.")] = "",
     table: Annotated[str, typer.Option(metavar="NAME", help="Table of a database; by default the service's name.")] = "",

@@ -152,7 +152,7 @@ def _clear(word: str, spiders: list[str] | None, as_json: bool, act: Callable[[r
 def items(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[replay|purge] [SERVICE]...", help="The action (default: show), and the services."),
+        typer.Argument(metavar="replay|purge|SERVICE", help="The action (default: show), and the services."),
     ] = None,
     spiders: Spiders = None,
     limit: Annotated[

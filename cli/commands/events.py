@@ -61,7 +61,7 @@ def list_outputs(as_json: Annotated[bool, typer.Option("--json", help="Print one
 
 @app.command("refused")
 def refused(
-    output: Annotated[str, typer.Argument(help="Name of the output.")],
+    output: Annotated[str, typer.Argument(metavar="OUTPUT", help="Name of the output.")],
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Show at most this many.")] = 20,
     again: Annotated[bool, typer.Option("--again", help="Hand them over again, all of them.")] = False,
 ) -> int:
@@ -87,7 +87,7 @@ def refused(
 
 @app.command("replay")
 def replay(
-    output: Annotated[str, typer.Argument(help="Name of the output; of the kind webhook.")],
+    output: Annotated[str, typer.Argument(metavar="OUTPUT", help="Name of the output; of the kind webhook.")],
     since: Annotated[
         str | None, typer.Option(metavar="WHEN", help="From what was stored then: 2h, 1d, 2026-01-31.", show_default=False)
     ] = None,

@@ -48,7 +48,9 @@ class ExportError(TrawlError):
 
 
 def export(
-    table: Annotated[Table, typer.Argument(help="The table to export.")] = Table.POSTS,
+    table: Annotated[
+        Table, typer.Argument(metavar="TABLE", help="The table: posts, comments, forums, scans, gaps or revisions.")
+    ] = Table.POSTS,
     site: Annotated[str | None, typer.Option(help="Only rows of this site.", show_default=False)] = None,
     since: Annotated[
         str | None,

@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
+from cli.access.targets import OF_SITE, either
 from cli.views.output import say
 from forums.state.services import FORUM_DETAIL, FORUM_LIST
 
 
 def forget(
     site: Annotated[str | None, typer.Argument(metavar="SITE", help="A site.", show_default=False)] = None,
+    of_site: Annotated[str | None, typer.Option("--site", metavar="SITE", help=OF_SITE, show_default=False)] = None,
     threads: Annotated[
         list[str] | None, typer.Option("--thread", "-t", metavar="ID", help="Only this thread of it; may be repeated.")
     ] = None,
@@ -32,6 +34,7 @@ def forget(
         trawl forget example --thread 4711 --thread 4712
         trawl forget --all --yes
     """
+    site = either(site, of_site)
     if everything == (site is not None) or (threads and site is None):
         raise typer.BadParameter("name a site, or use --all")
     from cli.access.names import check_site

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.access.targets import OF_SITE, either
 from cli.views.output import complain, say
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ NO_REDIS = "No Redis runs here to say how fresh the forums are: start the fleet 
 
 
 def forums(
-    site: Annotated[str | None, typer.Option(help="Only forums of this site.", show_default=False)] = None,
+    site: Annotated[str | None, typer.Argument(metavar="SITE", help="Only forums of this site.", show_default=False)] = None,
+    of_site: Annotated[str | None, typer.Option("--site", metavar="SITE", help=OF_SITE, show_default=False)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
 ) -> int:
     """Show how fresh each forum is, the stalest first.
@@ -37,10 +39,12 @@ def forums(
     **Examples:**
 
         trawl forums
+        trawl forums demo
         trawl forums --site demo --json | jq '.forums[] | select(.state == "stale")'
     """
     from cli.views.output import console, print_json
 
+    site = either(site, of_site)
     found = _look(site)
     for line in found.wrong:
         complain(line)

@@ -8,7 +8,7 @@ import typer
 
 
 def health(
-    target: Annotated[str, typer.Argument(metavar="[worker|beat|URL]", help="Of which process on this machine.")] = "worker",
+    target: Annotated[str, typer.Argument(metavar="worker|beat|URL", help="Of which process on this machine.")] = "worker",
 ) -> None:
     """Check that the worker of this machine does its job, or waits and knows why; for containers and systemd.
 

@@ -19,7 +19,7 @@ RUNNING = "running"
 def history(
     target: Annotated[
         str | None,
-        typer.Argument(metavar="[SERVICE|SLOT]", help="Only of this service, or of one slot of it.", show_default=False),
+        typer.Argument(metavar="SERVICE|SLOT", help="Only of this service, or of one slot of it.", show_default=False),
     ] = None,
     since: Annotated[
         str | None,

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from redis_components.frontier.holds import HoldKind
     from workers.fleet.holds import Target
 
-Services = Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Services (spiders).", show_default=False)]
+Services = Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Services (spiders).", show_default=False)]
 Slots = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[SERVICE[/N]]...", help="Services (spiders), or single slots of them.", show_default=False),
+    typer.Argument(metavar="SERVICE[/N]", help="Services (spiders), or single slots of them.", show_default=False),
 ]
 Site = Annotated[
     str | None, typer.Option(metavar="NAME", help="Only this site: the name of a site file, or a host.", show_default=False)

@@ -52,9 +52,7 @@ One `<name>.toml` for each forum: `trawl sites new URL` writes it, `trawl sites 
 
 
 def init(
-    folder: Annotated[
-        Path, typer.Argument(metavar="[DIR]", help="The folder; by default this one.", show_default=False)
-    ] = Path(),
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder; by default this one.", show_default=False)] = Path(),
     package: Annotated[
         str | None, typer.Option(metavar="NAME", help="Name of the package with your spiders; by default the folder's.")
     ] = None,

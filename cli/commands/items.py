@@ -21,7 +21,7 @@ SHOWN_CHARS = 120
 
 
 def items(
-    services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Services; by default all.")] = None,
+    services: Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Services; by default all.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as one line of JSON.")] = False,
 ) -> int:
     """Show how many items wait, how that changed within a second, the oldest one, and whether a consumer takes them.

@@ -25,10 +25,11 @@ Wait = Annotated[bool, typer.Option("--wait", help="Wait for its end; Ctrl-C onl
 
 @app.command("list")
 def list_jobs(
-    service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="Of one service only.")] = "",
+    service: Annotated[str, typer.Argument(metavar="SERVICE", help="Of one service only.")] = "",
     as_json: AsJson = False,
 ) -> int:
     """List jobs, the newest first; those that are over for TRAWL_JOBS_KEEP."""
+    from cli.access.names import check_spiders
     from cli.access.redis import redis_client
     from cli.views.output import console, duration, iso, plain_table, print_json
     from redis_components.fleet.jobs import Jobs
@@ -37,6 +38,8 @@ def list_jobs(
 
     with redis_client() as client:
         found = [job for job in Jobs(client).all().values() if service in ("", job.service)]
+        if service and not found:
+            check_spiders(client, [service])
         now = server_time(client)
     found.sort(key=lambda job: job.started_at, reverse=True)
     if as_json:

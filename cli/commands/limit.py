@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.access.targets import OF_SITE, either
 from cli.views.output import plain_table, print_json, say
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ MOST_HISTORY = 100
 _SETS = {"--rate", "--concurrency", "--weight", "--per-hour", "--per-day", "--quiet", "--remove"}
 Site = Annotated[
     str | None,
-    typer.Argument(metavar="[SITE]", help="The name of a site file, a host or a domain with its subdomains.", show_default=False),
+    typer.Argument(metavar="SITE", help="The name of a site file, a host or a domain with its subdomains.", show_default=False),
 ]
 Rate = Annotated[float | None, typer.Option(metavar="N", help="Requests per second.", show_default=False)]
 Burst = Annotated[int, typer.Option(metavar="N", help="Requests that may be sent at once after a pause.")]
@@ -42,6 +43,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
 def limit(
     site: Site = None,
+    of_site: Annotated[str | None, typer.Option("--site", metavar="SITE", help=OF_SITE, show_default=False)] = None,
     rate: Rate = None,
     burst: Burst = 1,
     concurrency: Concurrency = None,
@@ -75,6 +77,7 @@ def limit(
     from redis_components.keys import limits_key
     from workers.fleet.holds import who
 
+    site = either(site, of_site)
     given = any(value is not None for value in (rate, concurrency, weight, per_hour, per_day, quiet))
     if site is None and (given or remove):
         raise ConfigError("name a site: trawl limit SITE --rate N")
@@ -102,9 +105,22 @@ def limit(
                 quiet=hours,
                 by=who(),
             )
+            _check(client, key, site)
             limits.change(client, key, site, wanted)
         _show(client, key, None if remove else site, as_json)
     return 0
+
+
+def _check(client: redis.Redis, key: str, site: str) -> None:
+    """Raises ConfigError for a name that is neither a site, a host, nor a lane that a site file or a crawler names."""
+    from forums.sites import load_all
+    from redis_components.keys import lane_state_key
+    from workers.fleet.holds import known_site
+
+    if client.hexists(key, site) or client.exists(lane_state_key(key, site)):
+        return
+    if not any(one.politeness.lane == site for one in load_all()[0]):
+        known_site(site, anything=False)
 
 
 def _options(what: Sequence[str]) -> set[str]:

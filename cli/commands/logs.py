@@ -32,7 +32,7 @@ class NoLogs(TrawlError):
 
 def logs(
     target: Annotated[
-        str | None, typer.Argument(metavar="[SERVICE|SLOT]", help="A slot, or all slots of a service.", show_default=False)
+        str | None, typer.Argument(metavar="SERVICE|SLOT", help="A slot, or all slots of a service.", show_default=False)
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow new lines until Ctrl-C.")] = False,
     lines: Annotated[

@@ -35,7 +35,7 @@ def migrate() -> None:
 
 @app.command("scrapy-redis")
 def scrapy_redis(
-    spiders: Annotated[list[str], typer.Argument(metavar="SPIDER...", help="Names of the spiders whose crawls are imported.")],
+    spiders: Annotated[list[str], typer.Argument(metavar="SPIDER", help="Names of the spiders whose crawls are imported.")],
     settings: Annotated[
         str | None, typer.Option(metavar="MODULE", help="The project's settings module, when Scrapy does not find it.")
     ] = None,

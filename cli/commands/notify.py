@@ -12,7 +12,9 @@ app = typer.Typer(no_args_is_help=True, help="Messages to people: a test, and al
 
 
 @app.command("test")
-def send_test(output: Annotated[str | None, typer.Argument(help="Only this output.", show_default=False)] = None) -> int:
+def send_test(
+    output: Annotated[str | None, typer.Argument(metavar="OUTPUT", help="Only this output.", show_default=False)] = None,
+) -> int:
     """Send a test message to the outputs of the kind notify. Ends with 1 where one was not taken."""
     from cli.commands.events import check_output, rules_file
     from forums.events.outputs.delivery import NotTaken

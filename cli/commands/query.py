@@ -13,7 +13,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON for
 
 
 def query(
-    text: Annotated[str, typer.Argument(metavar="[TEXT]", help="Words that a post or comment has, all of them.")] = "",
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Words that a post or comment has, all of them.")] = "",
     site: Annotated[str | None, typer.Option(metavar="NAME", help="Only of this site.", show_default=False)] = None,
     author: Annotated[str | None, typer.Option(metavar="NAME", help="Only by this author.", show_default=False)] = None,
     limit: Annotated[int, typer.Option(metavar="N", help="Most rows.", min=1, max=10_000)] = 20,

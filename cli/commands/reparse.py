@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.access.targets import OF_SITE, either
 from cli.views.output import complain, say
 from cli.views.progress import progress_bar
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def reparse(
-    site: Annotated[str, typer.Option(metavar="NAME", help="The site.")],
+    site: Annotated[str | None, typer.Argument(metavar="SITE", help="The site.", show_default=False)] = None,
+    of_site: Annotated[str | None, typer.Option("--site", metavar="SITE", help=OF_SITE, show_default=False)] = None,
     since: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="Only pages fetched since then: 2h, 7d, 2026-01-31.", show_default=False),
@@ -39,7 +41,7 @@ def reparse(
 
     **Examples:**
 
-        trawl reparse --site books --since 3d --dry-run
+        trawl reparse books --since 3d --dry-run
         trawl reparse --site books --kind comments
     """
     from cli.access.times import parse_since
@@ -55,6 +57,8 @@ def reparse(
 
     if unknown := [name for name in kind or () if name not in KINDS]:
         raise ConfigError(f"--kind {unknown[0]!r}: kinds of pages are {', '.join(KINDS)}")
+    if (site := either(site, of_site)) is None:
+        raise ConfigError("name a site: trawl reparse SITE")
     declared = load_site(site)
     moment = parse_since(since) if since else None
     if not stored_days(raw_dir(), site, moment):

@@ -10,7 +10,7 @@ from .seed import print_outcomes
 
 
 def rescan(
-    forums: Annotated[list[str], typer.Argument(help="Forums to scan.")],
+    forums: Annotated[list[str], typer.Argument(metavar="FORUM", help="Forums to scan.")],
     site: Annotated[str | None, typer.Option(help="Only forums of this site (sites/NAME.toml).", show_default=False)] = None,
     depth: Annotated[
         int | None, typer.Option(min=1, metavar="PAGES", help="Read this many list pages, new or not.", show_default=False)
@@ -36,7 +36,7 @@ def rescan(
 
 def backfill(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[SITE] [FORUM]...", help="The site, and some of its forums; by default all.")
+        list[str] | None, typer.Argument(metavar="SITE|FORUM", help="The site, and some of its forums; by default all.")
     ] = None,
     site: Annotated[str | None, typer.Option(help="The site, where only forums are named.", show_default=False)] = None,
     since: Annotated[

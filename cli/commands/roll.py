@@ -21,7 +21,7 @@ STUCK_S = 30.0  # without anybody who goes on with it
 
 
 def roll(
-    services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Services; by default all.")] = None,
+    services: Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Services; by default all.")] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end and show progress.")] = True,
     abort: Annotated[bool, typer.Option("--abort", help="Stop the running roll, or clear a failed one.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the finished roll as one line of JSON.")] = False,

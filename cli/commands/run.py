@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    service: Annotated[str, typer.Argument(help="A service, or a spider of the project.", show_default=False)],
+    service: Annotated[str, typer.Argument(metavar="SERVICE", help="A service, or a spider of the project.", show_default=False)],
     arguments: Annotated[list[str] | None, typer.Option("-a", metavar="NAME=VALUE", help="An argument of the spider.")] = None,
     settings: Annotated[list[str] | None, typer.Option("-s", metavar="NAME=VALUE", help="A Scrapy setting.")] = None,
     crawlers: Annotated[int, typer.Option(metavar="N", min=1, help="Crawlers that share the crawl.")] = 1,

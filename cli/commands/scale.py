@@ -11,7 +11,7 @@ from cli.views.output import complain, say
 
 
 def scale(
-    sizes: Annotated[list[str], typer.Argument(metavar="SERVICE=N...", help="Services and their number of crawlers.")],
+    sizes: Annotated[list[str], typer.Argument(metavar="SERVICE=N", help="Services and their number of crawlers.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the fleet's size as one line of JSON.")] = False,
 ) -> int:
     """Set the number of crawlers of a service; the fleet follows within seconds.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def seed(
     forums: Annotated[
-        list[str] | None, typer.Argument(help="Forums to scan; by default all that are due.", show_default=False)
+        list[str] | None, typer.Argument(metavar="FORUM", help="Forums to scan; by default all that are due.", show_default=False)
     ] = None,
     site: Annotated[str | None, typer.Option(help="Only forums of this site (sites/NAME.toml).", show_default=False)] = None,
     force: Annotated[bool, typer.Option("--force", help="Also forums that are not due yet.")] = False,

@@ -20,8 +20,8 @@ MOST_SHOWN = 20
 
 
 def seed_urls(
-    service: Annotated[str, typer.Argument(help="The service, as in TRAWL_FLEET.", show_default=False)],
-    file: Annotated[str, typer.Argument(help="A file with a URL or a JSON object a line; - reads standard input.")] = "-",
+    service: Annotated[str, typer.Argument(metavar="SERVICE", help="The service, as in TRAWL_FLEET.", show_default=False)],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A URL or a JSON object a line; - reads standard input.")] = "-",
     unique: Annotated[bool, typer.Option("--unique", help="Fetch nothing that the crawl's dupefilter knows.")] = False,
     skip: Annotated[int, typer.Option(help="Go on behind so many lines, after an interruption.", min=0, metavar="LINES")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was queued as one line of JSON.")] = False,

@@ -204,7 +204,7 @@ def forget_group(
 
 @app.command()
 def check(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Services; by default all.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Services; by default all.")] = None,
     as_json: AsJson = False,
 ) -> int:
     """Load project and spider of each service on this machine, and say what is wrong."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from redis_components.errors import TrawlError
+from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.known_passwords import refuse_example_secrets
 from redis_components.server.variables import variable
 
@@ -80,6 +80,7 @@ def up(
     from redis_components.server.url import impatient
 
     refuse_example_secrets(os.environ)
+    _refuse_wrong_variables()
     if variable("TRAWL_DATABASE_URL"):
         from forums.storage.database import check_url
 
@@ -123,6 +124,17 @@ def up(
         services.stop(hurry=lambda: interrupts.impatient)
     log.line("trawl", "everything is stopped; what is queued and stored stays")
     return 0
+
+
+def _refuse_wrong_variables() -> None:
+    """Raises ConfigError for a value that crawlers, or another process, would refuse again and again; tells unknown names."""
+    from cli.views.environment import rows, unknown
+    from cli.views.output import complain
+
+    if wrong := [row.fault for row in rows() if row.fault]:
+        raise ConfigError("; ".join(wrong))
+    for line in unknown():
+        complain(line)
 
 
 def _runs_here() -> str | None:

@@ -19,12 +19,15 @@ def list_versions(
     service: Service, as_json: Annotated[bool, typer.Option("--json", help="Print them as one line of JSON.")] = False
 ) -> int:
     """List the versions of a service, the newest last; * is the one that its crawlers have."""
+    from cli.access.names import check_spiders
     from cli.access.redis import redis_client
     from cli.views.output import console, iso, plain_table, print_json
     from redis_components.fleet.versions import Deployments
 
     with redis_client() as client:
         known = Deployments(client).of(service)
+        if not known.versions:
+            check_spiders(client, [service])
     if as_json:
         print_json(asdict(known))
         return 0

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def why(
-    url: Annotated[str, typer.Argument(help="The address of a page.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="The address of a page.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
 ) -> int:
     """Explain why a page is stored, or is not: queued, leased, given up, refused, done, or never seen, and what came from it.

@@ -21,12 +21,20 @@ _REFUSALS: dict[str, Callable[[Any, dict[str, Any]], str]] = {  # pydantic's typ
 
 
 def describe_types_in_words() -> None:
-    """From now on help shows `N`, `FILE`, `a | b` and nothing for a switch, where typer writes `<int range>` and `<bool>`.
+    """From now on help shows `N`, `FILE`, `a | b` and nothing for a switch, where typer writes `<int range>` and `<bool>`; in
+    a line of usage `SERVICE` for its `{SERVICE}`.
 
-    typer has no setting for it, and makes the option --help only when it is shown; so the method of all parameters is replaced.
+    typer has no setting for it, and makes the option --help only when it is shown; so the methods of all parameters are replaced.
     A parameter with a metavar keeps that.
     """
     core._TyperParameter.display_type = _type_in_words  # type: ignore[method-assign, assignment]
+    core.TyperArgument._usage_display_name = argument_in_usage  # type: ignore[method-assign, assignment]
+
+
+def argument_in_usage(one: Any) -> str:
+    """`SERVICE` where it has to be given, `[SERVICE]` where it may be, with `...` where several are taken."""
+    name = one.metavar or one.name.upper()
+    return (name if one.required else f"[{name}]") + ("..." if one.nargs != 1 else "")
 
 
 def _type_in_words(param: Any, _context: Any) -> str:

@@ -70,6 +70,8 @@ class Desk:
 
     def change(self, name: str, **given: Any) -> None:
         """Store it, if it can be. Raises ConfigError."""
+        if name not in self.names() and not given.get("task"):
+            raise ConfigError(f"{self.unknown(name)}; a new one needs --task")
         before = self.stored.get(name)
         entry = before if isinstance(before, StoredEntry) else StoredEntry()
         if given.get("every_s") is not None or given.get("cron") is not None:

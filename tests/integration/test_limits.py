@@ -104,7 +104,8 @@ def test_what_a_lane_may_do_now_and_why_is_shown(redis_client: redis.Redis, traw
         (["a", "--rate", "0"], "rate = 0 is out of range: from 1e-05 to 10000"),
         (["a", "--rate", "1", "--history"], "--history cannot be combined with limits"),
         (["a", "--quiet", "at night"], "quiet hours 'at night' cannot be read: write"),
-        (["a b", "--rate", "1"], "'a b' is not a site, host or domain"),
+        (["a b", "--rate", "1"], "site 'a b': name a site, or a host such as example.com"),
+        (["nowhere", "--rate", "1"], "unknown site 'nowhere': "),
     ],
 )
 def test_wrong_use_is_said_in_one_line(redis_client: redis.Redis, trawl: Trawl, arguments: list[str], said: str) -> None:

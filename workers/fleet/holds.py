@@ -68,7 +68,7 @@ class Target:
         if not self.site or self.site in {one.site for one in held}:
             return self
         fleet = declared_fleet(client)
-        return replace(self, site=_known_site(self.site, anything=any(name not in fleet for name in self.services)))
+        return replace(self, site=known_site(self.site, anything=any(name not in fleet for name in self.services)))
 
 
 def who() -> str:
@@ -201,7 +201,7 @@ def _check_word(client: redis.Redis, target: Target, word: HoldKind) -> None:
         )
 
 
-def _known_site(site: str, *, anything: bool) -> str:
+def known_site(site: str, *, anything: bool) -> str:
     """The name of a site file, else a host as URLs have it. Raises ConfigError."""
     if not _SITE.fullmatch(site):
         raise ConfigError(f"site {site!r:.100}: name a site, or a host such as example.com: no URL, no spaces, 253 characters")

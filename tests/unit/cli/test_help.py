@@ -34,6 +34,16 @@ def test_the_list_of_commands_is_that_of_the_whole_program(capsys: pytest.Captur
     assert quick == capsys.readouterr().out
 
 
+def test_help_is_a_word_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scale", "--help"]) == 0
+    asked = capsys.readouterr().out
+    assert "Usage: trawl scale [OPTIONS] SERVICE=N..." in asked
+    assert main(["help", "scale"]) == 0
+    assert capsys.readouterr().out == asked
+    assert main(["help"]) == 0
+    assert "Usage: trawl [OPTIONS] COMMAND" in capsys.readouterr().out
+
+
 @pytest.mark.processes
 def test_a_command_imports_no_other_command_and_not_pydantic() -> None:
     code = """

@@ -141,6 +141,18 @@ def test_all_that_is_wrong_is_said_at_once(monkeypatch: pytest.MonkeyPatch, caps
     assert "geheim" not in json.dumps(found) + said
 
 
+def test_a_fleet_is_not_started_with_a_value_that_its_crawlers_would_refuse(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRAWL_LOG_LEVEL", "LOUD")
+    monkeypatch.setenv("TRAWL_LOG_FILES", "0")
+    assert main(["up"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("trawl: TRAWL_LOG_LEVEL='LOUD': must be a level, ")
+    assert "; TRAWL_LOG_FILES='0': must be a whole number from 1 to 100" in said
+    assert said.count("\n") == 1
+
+
 def test_every_variable_is_shown_once() -> None:
     names = [row.variable for row in rows()]
     assert len(names) == len(set(names)) > 20
