@@ -27,6 +27,7 @@ def toy_environment(redis_url: str, data: Path, **more: str) -> dict[str, str]:
         "TRAWL_DATA_DIR": str(data),
         "SCRAPY_SETTINGS_MODULE": "tests.support.toy.settings",
         "TRAWL_FLEET": "toy=1",
+        "TRAWL_NODE_CRAWLERS": "4",  # each is a process of the pool, which most tests do not need
         "PYTHONUNBUFFERED": "1",
         **more,
     }
