@@ -61,23 +61,26 @@ def _row(page: SeenPage, *, author_names: bool) -> dict[str, Any]:
         "kind": page.kind.value,
         "reader": page.reader.value if page.reader else None,
         "profile": page.software.profile if page.software else None,
-        "posts": [
-            {
-                "id": post.id,
-                "author": post.author if author_names else _author(post),
-                "author_name": post.author,
-                "author_url": post.author_url,
-                "published": post.published.isoformat() if post.published else None,
-                "edited": post.edited.isoformat() if post.edited else None,
-                "parent": post.parent,
-                "text": post.text,
-            }
-            for post in page.posts
-        ],
+        "posts": [_post(post, author_names=author_names) for post in page.posts],
         "confidence": page.confidence,
         "notes": list(page.notes),
         "error": None,
     }
+
+
+def _post(post: SeenPost, *, author_names: bool) -> dict[str, Any]:
+    """A post; on sites of questions and answers those that are commented on have `comments`."""
+    comments = [_post(comment, author_names=author_names) for comment in post.comments]
+    return {
+        "id": post.id,
+        "author": post.author if author_names else _author(post),
+        "author_name": post.author,
+        "author_url": post.author_url,
+        "published": post.published.isoformat() if post.published else None,
+        "edited": post.edited.isoformat() if post.edited else None,
+        "parent": post.parent,
+        "text": post.text,
+    } | ({"comments": comments} if comments else {})
 
 
 def _author(post: SeenPost) -> str | None:

@@ -36,7 +36,9 @@ def show(page: SeenPage, *, full: bool) -> None:
     else:
         _line(to, "software: not recognised", width)
     if page.reader:
-        _line(to, f"{counted(len(page.posts), 'post')}, {_HOW[page.reader.value]}; confidence {page.confidence:.0%}", width)
+        comments = sum(len(post.comments) for post in page.posts)
+        posts = counted(len(page.posts), "post") + (f" with {counted(comments, 'comment')} on them" if comments else "")
+        _line(to, f"{posts}, {_HOW[page.reader.value]}; confidence {page.confidence:.0%}", width)
     for other, share in page.agreement.items():
         _line(to, f"{other} agrees on {share:.0%} of them", width)
     for note in page.notes:
@@ -44,6 +46,8 @@ def show(page: SeenPage, *, full: bool) -> None:
     for post in page.posts:
         to.print()
         _post(to, post, width, full=full)
+        for comment in post.comments:
+            _post(to, comment, width, full=full)
     if not page.posts and page.rows:
         _line(to, f"{counted(len(page.rows), 'link')} of the same kind:", width)
         for row in page.rows[:_ROWS]:
@@ -64,7 +68,7 @@ def show(page: SeenPage, *, full: bool) -> None:
 
 def _post(to: Console, post: SeenPost, width: int, *, full: bool) -> None:
     when = f"{post.published:%Y-%m-%d %H:%M}" if post.published else "no date"
-    parts = [f"#{post.number}", post.author or "no author", when]
+    parts = [f"#{post.number}" if post.number else "  comment", post.author or "no author", when]
     parts += [f"id {post.id}"] if post.id else []
     parts += [f"answers {post.parent}"] if post.parent else []
     parts += [f"edited {post.edited:%Y-%m-%d %H:%M}"] if post.edited else []

@@ -20,6 +20,7 @@ from parsel.selector import create_root_node
 
 from forums.sites.reading.html_text import text_of
 
+from .answer_comments import with_their_posts
 from .checks import agreement, completed, grade, has_all_posts, is_complete
 from .learned import learn
 from .lone_post import lone_post
@@ -58,10 +59,11 @@ def read_page(html: str, url: str, *, now: datetime | None = None, profiles: boo
     found: dict[Reader, tuple[SeenPost, ...]] = {}
     profile = ProfileReader(html, url, root, now) if profiles else None
     software = profile.software if profile else None
+    comments: frozenset[int] = frozenset()
     if profile and software:
         found[Reader.PROFILE] = profile.posts()
     if any(word in html for word in _SCHEMA_WORDS):
-        found[Reader.SCHEMA_ORG] = marked_posts(_scripts(root), tree, calendar)
+        found[Reader.SCHEMA_ORG], comments = marked_posts(_scripts(root), tree, calendar)
     learned = marks = None
     if compare or not _is_enough(found, tree, words):
         marks = find_marks(tree)
@@ -89,14 +91,15 @@ def read_page(html: str, url: str, *, now: datetime | None = None, profiles: boo
     if reader is None or kind.kind is not PageKind.THREAD:
         return page
     posts = found[reader]
+    if reader is not Reader.SCHEMA_ORG or not comments:
+        comments = profile.comments_on(posts) if profile and software else frozenset()
     for other in grades:
         posts = completed(posts, found[other]) if other is not reader else posts
-    posts = tuple(_finished(posts, url))
     agrees = {one.value: round(agreement(posts, found[one]), 2) for one in grades if one is not reader}
     return msgspec.structs.replace(
         page,
         reader=reader,
-        posts=posts,
+        posts=tuple(_finished(with_their_posts(posts, comments), url)),
         confidence=round(min(1.0, grades[reader]), 2),
         agreement=agrees,
         notes=tuple(_notes(reader, found, agrees)),
@@ -162,14 +165,15 @@ def _best(grades: dict[Reader, float], found: dict[Reader, tuple[SeenPost, ...]]
     return best
 
 
-def _finished(posts: Iterable[SeenPost], url: str) -> Iterable[SeenPost]:
+def _finished(posts: Iterable[SeenPost], url: str, *, numbered: bool = True) -> Iterable[SeenPost]:
     for number, post in enumerate(posts, 1):
         yield msgspec.structs.replace(
             post,
             text=_unescaped(post.text),
-            number=post.number or number,
+            number=post.number or number if numbered else None,
             url=_absolute(url, post.url),
             author_url=_absolute(url, post.author_url),
+            comments=tuple(_finished(post.comments, url, numbered=False)),
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 80
 _CLOSE = 30 / 10_000  # posts of one month, in order, leave no doubt of their dates
 _TINY = 1e-9
+_NUMBER = re.compile(r"\d+$")
 _links = etree.XPath("//a[@href]")
 
 
@@ -69,6 +72,12 @@ class ProfileReader:
             for comment in page.comments
         ]  # fmt: skip
         return self._with_profiles(posts)
+
+    def comments_on(self, posts: Sequence[SeenPost]) -> frozenset[int]:
+        """Which of the posts are comments on a question or an answer."""
+        path = self._found.comment_ids
+        ids = {_last_number(str(value)) for value in _compiled(path)(self._index.root)} if path else set()
+        return frozenset(n for n, post in enumerate(posts) if post.id is not None and _last_number(post.id) in ids)
 
     def _comments(self, language: str | None) -> CommentsPage | None:
         """The page by the profile, with dates in its language or another; None where it does not fit."""
@@ -131,6 +140,16 @@ def _response(html: str, url: str, now: datetime) -> TextResponse:
 
 def _dated(page: CommentsPage) -> int:
     return sum(moment is not None for moment in day_first.moments_of(page))
+
+
+@lru_cache(maxsize=64)
+def _compiled(path: str) -> etree.XPath:
+    return etree.XPath(path)
+
+
+def _last_number(text: str) -> str:
+    found = _NUMBER.search(text)
+    return found[0] if found else text
 
 
 @lru_cache(maxsize=64)

@@ -44,7 +44,8 @@ class Reader(Enum):
 
 class SeenPost(msgspec.Struct, frozen=True, kw_only=True):
     """A post as the page shows it. `id` is the site's own where the page has one; `number` is its place in the thread from 1;
-    `published` and `edited` are UTC where the page names a time zone, else in `time_zone` of the reading.
+    `published` and `edited` are UTC where the page names a time zone, else in `time_zone` of the reading. `comments` are those on
+    this question or answer, where a page keeps them apart from answers.
     """
 
     text: str
@@ -57,6 +58,7 @@ class SeenPost(msgspec.Struct, frozen=True, kw_only=True):
     url: str | None = None
     number: int | None = None
     signature: str | None = None
+    comments: tuple[SeenPost, ...] = ()
 
 
 class SeenLink(msgspec.Struct, frozen=True, kw_only=True):

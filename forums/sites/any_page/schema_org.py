@@ -23,6 +23,7 @@ _OPENING = frozenset(
     {"discussionforumposting", "question", "socialmediaposting", "article", "newsarticle", "blogposting", "techarticle"}
 )
 _ANSWERS = frozenset({"comment", "answer", "usercomments", "review"})
+_ASKED = frozenset({"question", "answer"})
 _INNER = ("suggestedAnswer", "acceptedAnswer", "comment", "comments", "commentText", "review")
 _HOLDERS = ("mainEntity", "@graph", "hasPart", "itemListElement", "item", "mainEntityOfPage", "about")
 _MOST_POSTS = 5000
@@ -46,15 +47,30 @@ class Marked:
     id: str | None = None
     url: str | None = None
     parent: int | None = None
+    kinds: frozenset[str] = frozenset()
     title: str | None = None
     texts: list[str] = field(default_factory=list)
 
 
-def marked_posts(scripts: Iterable[str], tree: PageTree, calendar: Calendar) -> tuple[SeenPost, ...]:
-    """The posts that are marked, those of JSON-LD or of microdata, whichever are more."""
+def marked_posts(scripts: Iterable[str], tree: PageTree, calendar: Calendar) -> tuple[tuple[SeenPost, ...], frozenset[int]]:
+    """The posts that are marked, those of JSON-LD or of microdata, whichever are more; and which of them are comments on a
+    question or an answer.
+    """
     found = [_json_ld(scripts), _microdata(tree)]
     best = max(found, key=lambda posts: (sum(bool(post.text) for post in posts), sum(len(post.text) for post in posts)))
-    return tuple(_seen(best, calendar))
+    return tuple(_seen(best, calendar)), _comments(best)
+
+
+def _comments(posts: list[Marked]) -> frozenset[int]:
+    """The comments of a page that has answers; without any, its comments are the answers."""
+    if not any("answer" in post.kinds for post in posts):
+        return frozenset()
+    found: set[int] = set()
+    for n, post in enumerate(posts):
+        parent = post.parent
+        if parent is not None and "comment" in post.kinds and (posts[parent].kinds & _ASKED or parent in found):
+            found.add(n)
+    return frozenset(found)
 
 
 def _seen(posts: list[Marked], calendar: Calendar) -> Iterator[SeenPost]:
@@ -141,6 +157,7 @@ def _collect(value: Mapping[str, Any], parent: int | None, posts: list[Marked], 
             id=_id(_string(value.get("identifier")) or _string(value.get("@id")) or url),
             url=url,
             parent=parent,
+            kinds=frozenset(_types(value)),
             title=_string(value.get("headline")) or _string(value.get("name")),
         )
     )
@@ -200,7 +217,7 @@ def _microdata(tree: PageTree) -> list[Marked]:
             of[i] = len(posts)
             kinds.append(kind)
             around = next(iter(_around(tree, i, of)), None)
-            posts.append(Marked(parent=of[around] if around is not None else None))
+            posts.append(Marked(parent=of[around] if around is not None else None, kinds=frozenset({kind})))
     if posts:
         _properties(tree, of, posts)
     return posts if sum(bool(post.text) for post in posts) else []

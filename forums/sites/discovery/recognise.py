@@ -58,6 +58,10 @@ class Recognise(BaseModel):
         description="regular expression whose first group is a forum's id in an address behind base_url, for software without"
         " an index; left out: the address of the list pages",
     )
+    comment_ids: str | None = Field(
+        default=None,
+        description="XPath of the ids of comments on a question or an answer, which `trawl read` shows below it: their number",
+    )
     about: str | None = Field(default=None, description="one line about the software")
 
     @field_validator("sure", "marks", "needs", "never")
@@ -92,6 +96,7 @@ class Recognition(msgspec.Struct, frozen=True, kw_only=True):
     profile: str | None
     html_profile: str | None
     base_url: str
+    comment_ids: str | None = None
 
 
 def recognise(page: TextResponse, index: ElementIndex | None = None) -> Recognition:
@@ -115,6 +120,7 @@ def recognise(page: TextResponse, index: ElementIndex | None = None) -> Recognit
         profile=best.profile if is_sure else None,
         html_profile=(best.table.html_profile or best.profile) if is_sure else None,
         base_url=_base(best.table, page, best.page) if is_sure else base_of(page.url),
+        comment_ids=best.table.comment_ids if is_sure else None,
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from forums.sites.any_page.page_reader import read_page
 from forums.sites.any_page.records import NotAPage, PageKind, Reader
 from tests.support import thread_pages
 
+FIXTURES = Path(__file__).parents[4] / "fixtures" / "forums"
 URL = "https://forum.example/t/1"
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 LANGUAGES = ("en", "de", "ru", "zh")
@@ -156,3 +159,29 @@ def test_what_is_no_html_is_refused_by_name() -> None:
         read_page('{"posts": []}', URL, now=NOW)
     with pytest.raises(NotAPage, match="no HTML"):
         read_page("", URL, now=NOW)
+
+
+def test_comments_on_a_question_or_an_answer_stand_below_it() -> None:
+    beer = "Beer in a saucer drowns them in the night; the next morning there are none, and the salad is whole."
+    markup = (FIXTURES / "stackexchange" / "comments-1.html").read_text().replace("Beer.", beer)
+    page = read_page(markup, URL, now=NOW, compare=True)
+    told = [(post.number, post.id, post.text, [(one.id, one.author, one.text) for one in post.comments]) for post in page.posts]
+    assert told == [
+        (1, "41", "They eat everything.", [("55", "Cid", "Which slugs?")]),
+        (2, "902", beer, [("56", "Ann", "Thanks"), ("57", "Cid", "How much beer?")]),
+    ]
+
+
+@pytest.mark.parametrize("has_answer", [True, False])
+def test_comments_are_apart_from_answers_where_the_page_marks_both(has_answer: bool) -> None:
+    def marked(kind: str, number: int, **more: object) -> dict[str, object]:
+        text = f"{kind} number {number} says something of its own here."
+        author, at = {"@type": "Person", "name": f"name{number}"}, f"2026-03-0{number}T10:00:00Z"
+        named = {"@context": "https://schema.org", "@type": kind, "@id": f"#post-{number}", "author": author}
+        return {**named, "text": text, "datePublished": at, **more}
+
+    answers = [marked("Answer", 3, comment=[marked("Comment", 4)]), marked("Answer", 5)] if has_answer else []
+    question = marked("Question", 1, comment=[marked("Comment", 2)], suggestedAnswer=answers)
+    page = read_page(f'<script type="application/ld+json">{json.dumps(question)}</script><p>Lamps</p>', URL, now=NOW)
+    expected = [("1", ["2"]), ("3", ["4"]), ("5", [])] if has_answer else [("1", []), ("2", [])]
+    assert [(post.id, [one.id for one in post.comments]) for post in page.posts] == expected
