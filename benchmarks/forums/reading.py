@@ -2,14 +2,16 @@
 
 Milliseconds of the reactor's thread for a page of 15 rows, by a profile, by a callback written by hand for this one board
 (`benchmarks/peers/by_hand.py`: parsel for each field of each row, `strptime` with the board's known format, the words of a post
-joined by spaces), which reads the same rows and fields, and by the parser alone (lxml's tree, or `json`). HTML is filled up with
-scripts and navigation to 86 KB, the median of real thread pages. A round reads eight pages with other ids and times by each, in
-random order; ratios are taken within a round. *Pages/s* are those that a whole CPU would read by the profile. *First pages* are
-the first eight of a process, which learn how the board writes its dates: once, by asking dateparser.
+joined by spaces), which reads the same rows and fields, and by the parser alone (lxml's tree, or `json`). HTML is filled up
+with scripts and navigation to 86 KB, the median of real thread pages. A round reads eight pages with other ids and times by
+each, in random order, the garbage collector set as in a crawler; ratios are taken within a round. *Pages/s* are those that a
+whole CPU would read by the profile. *First pages* are the first eight of a process, which learn how the board writes its dates:
+once, by asking dateparser.
 """
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import random
@@ -34,6 +36,7 @@ from forums.sites import Site
 from forums.sites.definition.load import load_file
 from forums.sites.reading.page_values import Document
 from forums.sites.reading.read_page import read_comments, read_list
+from workers.settings import GC_THRESHOLD
 
 FORUMS = Path(__file__).parents[2] / "tests" / "fixtures" / "forums"
 DATE = "Sun, 22 Nov 2026 12:00:00 GMT"
@@ -50,6 +53,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=15, help="rows of a page (default: %(default)s)")
     parser.add_argument("--bytes", type=int, default=86_000, help="least size of a page of HTML (default: %(default)s)")
     chosen = parser.parse_args()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLD)
     report = Report(title="Reading pages", method=" ".join((__doc__ or "").split("\n\n", 2)[1].split()))
     report.caveats += [
         "The pages are of our own making, after the boards' public markup, their rows repeated with other ids and times.",

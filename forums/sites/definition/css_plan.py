@@ -113,12 +113,16 @@ class Plan(NamedTuple):
                 found.append(listed)
         return found
 
-    def find(self, index: Index, listed: list[Listed], scope: int) -> list[Any]:
-        """What the selector finds in the element at a place, itself included, in the page's order. `listed` is of this index."""
-        places = _matches(listed[0], index, scope)
+    def find(self, index: Index, listed: list[Listed], scopes: list[int]) -> list[int]:
+        """Where the selector finds something in the elements at `scopes`, themselves included, in the page's order. No scope is
+        within another one; `listed` is of this index.
+        """
+        if not listed:
+            return []
+        places = _matches(listed[0], index, scopes)
         if len(listed) > 1:
-            places = sorted({*places, *(place for chain in listed[1:] for place in _matches(chain, index, scope))})
-        return self.taken([index.element(place) for place in places])
+            places = sorted({*places, *(place for chain in listed[1:] for place in _matches(chain, index, scopes))})
+        return places
 
     def taken(self, elements: list[Any]) -> list[Any]:
         """The elements, or the values of the attribute."""
@@ -145,9 +149,9 @@ def plan_of(selector: str, *, is_xpath: bool) -> Plan | None:
     return Plan(chains, attribute=taken.pop(), has_siblings=siblings) if len(taken) == 1 else None
 
 
-def _matches(chain: Listed, index: Index, scope: int) -> list[int]:
+def _matches(chain: Listed, index: Index, scopes: list[int]) -> list[int]:
     """Where elements are that end a chain, found from left to right."""
-    found = [scope]
+    found = scopes
     for compound, places in chain:
         combinator, _, tests = compound
         if combinator == "+":
@@ -157,8 +161,8 @@ def _matches(chain: Listed, index: Index, scope: int) -> list[int]:
             if combinator == ">":
                 parents = frozenset(found)
                 kept = [place for place in kept if index.parent(place) in parents]
-            elif not combinator and _has(places, scope):
-                kept = [scope, *kept]
+            elif not combinator and (own := [scope for scope in scopes if _has(places, scope)]):
+                kept = sorted([*own, *kept])
         found = [place for place in kept if _passes(index.element(place), tests)] if tests else kept
         if not found:
             break

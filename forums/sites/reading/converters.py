@@ -38,6 +38,8 @@ _STRING = etree.XPath("string()", smart_strings=False)
 _LONGEST_URL = 2083  # characters, as for Scrapy
 _LONGEST_ID = 200
 _LARGEST = 2**63 - 1  # that a database holds
+_LONGEST_PLAIN = len(str(_LARGEST))
+_AROUND_NUMBERS = " \t\r\n#"
 _QUICK = 16  # characters on which even a bad regular expression takes some milliseconds
 _FALSE = frozenset({"", "0", "false", "no", "off", "none", "null", "n"})
 
@@ -95,8 +97,9 @@ def number(value: str | None) -> int | None:
     """`1,234`, `1 234`, `1.234`, `1,23,456`, `1.2k`, `3.4M`, `1.2万`, `1.2w`, `1,2 tys.`: a whole number of 64 bits. Digits with
     a space between them are one number where they come in threes.
     """
-    if value and value.isdecimal() and len(value) < len(str(_LARGEST)):
-        return int(value)
+    plain = value.strip(_AROUND_NUMBERS) if value else ""
+    if plain.isdecimal() and len(plain) < _LONGEST_PLAIN:
+        return int(plain)
     value = (value or "").translate(_MARKS)
     match = _INT.search(value)
     if not match:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import repeat
@@ -29,6 +30,8 @@ class ElementIndex:
         self._elements: list[Any] = list(root.iter("*"))
         self._places: dict[Any, int] = dict(zip(self._elements, range(len(self._elements)), strict=True))
         self._listed: dict[HtmlFinder, list[Listed]] = {}
+        self._rows: dict[Any, int] = {}
+        self._in_rows: dict[HtmlFinder, dict[int, list[Any]]] = {}
         self._known: dict[Key, list[int]] = {}
         self._values: dict[str, dict[str, list[int]]] = {}
         self._ends: dict[int, int] = {0: len(self._elements)}
@@ -41,13 +44,46 @@ class ElementIndex:
             return None
         if plan.itself:
             return plan.taken([node])
+        place = self._rows.get(node)
+        if place is not None:
+            in_rows = self._in_rows.get(finder)
+            if in_rows is None:
+                in_rows = self._in_rows[finder] = self._find_in_rows(finder, plan)
+            return in_rows.get(place, [])
         place = self._places.get(node)
         if place is None:
             return None
+        return self._taken(plan, plan.find(self, self._listed_of(finder, plan), [place]))
+
+    def search_together(self, rows: Sequence[Any]) -> None:
+        """From now on a selector that is looked for in one of the rows is looked for in all of them at once. None may be within
+        another.
+        """
+        self._rows = {row: place for row in rows if (place := self._places.get(row)) is not None}
+        self._in_rows.clear()
+
+    def _find_in_rows(self, finder: HtmlFinder, plan: Plan) -> dict[int, list[Any]]:
+        """What a selector finds in each of the rows that has something of it."""
+        rows = sorted(self._rows.values())
+        places = plan.find(self, self._listed_of(finder, plan), rows)
+        found: dict[int, list[Any]] = {}
+        start = 0
+        for row in rows if places else ():
+            end = bisect_left(places, self._end(row), start)
+            if start < end:
+                found[row] = self._taken(plan, places[start:end])
+            start = end
+        return found
+
+    def _listed_of(self, finder: HtmlFinder, plan: Plan) -> list[Listed]:
         listed = self._listed.get(finder)
         if listed is None:
             listed = self._listed[finder] = plan.listed(self)
-        return plan.find(self, listed, place) if listed else []
+        return listed
+
+    def _taken(self, plan: Plan, places: list[int]) -> list[Any]:
+        elements = self._elements
+        return plan.taken([elements[place] for place in places])
 
     @contextmanager
     def left_out(self, row: Any, inner: Mapping[Any, list[Any]]) -> Iterator[None]:
@@ -126,17 +162,15 @@ class ElementIndex:
         return [self._places[element] for element in self.root.iter(key.name)]
 
     def _by_value(self, name: str) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
+        found: defaultdict[str, list[int]] = defaultdict(list)
         if name == "class" or self._without:  # what is out of the tree is not found there
             for place, value in enumerate(map(_get, self._elements, repeat(name))):
-                if value is not None:
-                    if value in found:
-                        found[value].append(place)
-                    else:
-                        found[value] = [place]
+                found[value].append(place)
+            found.pop(None, None)  # type: ignore[call-overload]
         else:
             for place in sorted([self._places[element] for element in _with_attribute(name)(self.root)]):
-                found.setdefault(self._elements[place].get(name), []).append(place)
+                found[self._elements[place].get(name)].append(place)
+        found.default_factory = None
         return found
 
 

@@ -142,6 +142,8 @@ class Document:
         if page.format != "json":
             rows = not_too_many([row for row in self.find(page.rows) if isinstance(row, etree._Element)])
             self._inner = inner_rows(rows)
+            if page.format != "xml":
+                self._index.search_together(() if self._inner else rows)
             return rows
         for selector in page.rows.select:
             for found in compiled("json", selector)(self.root):
@@ -247,7 +249,11 @@ class Document:
             return converters.part(field.regex, converters.string(one), field.join)
         if self.page.format == "xml" and kind == "text" and xml_page.holds_markup(one):
             return converters.part(field.regex, text_of(xml_page.markup_of(one)))
-        attribute = next((name for name in _ATTRIBUTES.get(kind, ()) if one.get(name) is not None), None)
+        attribute = None
+        for name in _ATTRIBUTES.get(kind, ()):
+            if one.get(name) is not None:
+                attribute = name
+                break
         text = converters.part(field.regex, converters.string(one, attribute), field.join)
         if text is None and kind == "id" and field.regex:
             text = converters.part(field.regex, one.get("href"), field.join)  # a link was selected: its id is in its address
@@ -276,12 +282,17 @@ class Document:
 
     def _found(self, field: FieldSpec, node: Any) -> Found:
         found = self.find(field, node)
-        if field.without:
+        if field.without and (node is not self._row or any(self._may_be_in(cutter, node) for cutter in field.cutters)):
             found = [self._cut(one, field.cutters) for one in outermost(found)]
         if field.lookup is None or field.value is None or not found:
             return found
         row = self._table(field.lookup, field.key).get(converters.string(found[0]) or "")
         return [] if row is None else compiled("json", field.value)(row)
+
+    def _may_be_in(self, cutter: Finder, row: Any) -> bool:
+        """Whether something to be cut may be in a row: a lookup for all rows tells, where it has a plan."""
+        plan = cutter.plan if type(cutter) is HtmlFinder else None
+        return plan is None or plan.itself or plan.has_siblings or bool(self._search(cutter, row))
 
     def _cut(self, found: Any, cutters: tuple[Finder, ...]) -> Any:
         """A copy of an element without what the selectors find in it; the text after what is cut stays."""

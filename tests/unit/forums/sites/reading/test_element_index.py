@@ -42,6 +42,21 @@ def test_the_index_finds_what_xpath_finds_within_any_element(selector: str) -> N
         assert found == finder(element) or (found is None and "+" in selector and element is not root)
 
 
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_rows_that_are_searched_together_find_what_each_finds_alone(selector: str) -> None:
+    root = create_root_node(f"<section>{MARKUP}</section>{MARKUP}", etree.HTMLParser)
+    finder = compiled("html", selector)
+    assert isinstance(finder, HtmlFinder)
+    index = ElementIndex(root)
+    rows = [*root.xpath("//body/div | //section/div | //p[ancestor::div/@id = 'p3']")][::2]
+    rows = [row for row in rows if not any(row in one.iterdescendants() for one in rows)]
+    assert len(rows) > 2
+    index.search_together(rows)
+    for element in (*rows, *rows[0].iterdescendants(), root):
+        found = index.find(finder, element)
+        assert found == finder(element) or (found is None and "+" in selector and element is not root)
+
+
 @pytest.mark.parametrize("selector", ["a ~ b", "td:nth-child(2)", "p::text", ":is(a, b)", "//p", "./@id[. = 'x']", "a:not(b c)"])
 def test_a_selector_that_is_not_simple_is_left_to_its_xpath(selector: str) -> None:
     root = create_root_node(MARKUP, etree.HTMLParser)
