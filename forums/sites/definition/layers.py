@@ -16,6 +16,8 @@ from .errors import SiteError
 
 PROFILES = Path(__file__).parents[1] / "profiles"
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+OWN, DEMO = ("TRAWL_", "FLOWER_", "CELERY_"), "TRAWL_DEMO_URL"
+"""Variables that a site file does not name: its author need not know the passwords of the fleet. The demo has one of them."""
 _TOP_ONLY = frozenset({"recognise"})  # says what a profile is; a profile built on it is another software
 
 Loc = tuple[str, ...]
@@ -120,14 +122,16 @@ def _expand(value: Any, loc: Loc, origins: Origins, variables: dict[str, str | N
     def from_environment(match: re.Match[str]) -> str:
         name: str = match[1]
         default: str | None = match[2]
+        if name.startswith(OWN) and name != DEMO:
+            raise SiteError(f"{place()}: {name} is a setting of Trawl, maybe a password, and no site gets it: name another")
         variables[name] = os.environ.get(name)
         found = os.environ.get(name, default)
         if found is None:
-            file = next((origins[loc[:n]] for n in range(len(loc), 0, -1) if loc[:n] in origins), None)
-            key = ".".join(str(part) for part in loc)
-            raise SiteError(
-                f"{file}: {key} = {value!r}: {name} is not set: set it in the environment, or write ${{{name}:-default}}"
-            )
+            raise SiteError(f"{place()}: {name} is not set: set it in the environment, or write ${{{name}:-default}}")
         return found
+
+    def place() -> str:
+        file = next((origins[loc[:n]] for n in range(len(loc), 0, -1) if loc[:n] in origins), None)
+        return f"{file}: {'.'.join(str(part) for part in loc)} = {value!r}"
 
     return _VARIABLE.sub(from_environment, value)

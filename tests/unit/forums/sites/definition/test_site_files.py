@@ -10,7 +10,7 @@ import pytest
 
 from forums.sites import SiteError, load_all, load_site, site_in_use, site_names, site_to_ask
 from forums.sites.definition import layers, load
-from forums.sites.definition.layers import leaves
+from forums.sites.definition.layers import OWN, leaves
 from forums.sites.definition.load import load_file, site_of
 from forums.sites.http.politeness import headers_of
 
@@ -135,6 +135,10 @@ def test_a_file_is_read_again_when_it_or_its_environment_has_changed(folder: Pat
         (GOOD.replace("generic", "genric"), "profile = 'genric': there is none; profiles are .*generic"),
         (GOOD.replace("generic", "../../x"), "there is none"),
         (GOOD.replace("http:", "${NOT_SET_ANYWHERE}"), "NOT_SET_ANYWHERE is not set: set it in the environment, or write"),
+        *(
+            (GOOD.replace("http:", f"${{{name}X:-http:}}"), "is a setting of Trawl, .* no site gets it: name another")
+            for name in OWN
+        ),
         (GOOD + 'name = "other"', "must be 'books', as the file is named"),
         (GOOD.replace("[", "").replace("]", ""), "cannot be read as TOML"),
     ],
