@@ -1,5 +1,6 @@
 """Years of other calendars, as years of the common one: Japanese eras (`令和8年`, `R8.11.21`), the Republic of
 China's (`民國115年`), the Buddhist era of Thailand (`21 พ.ย. 2569`) and the Solar Hijri calendar of Iran (`30 آبان 1405`).
+Arabic months have other names in the Levant and in the Maghreb; dateparser knows those of Egypt alone.
 """
 
 from __future__ import annotations
@@ -19,6 +20,12 @@ _THAI = (
 _PERSIAN = (
     "فروردین", "اردیبهشت", "خرداد", "تیر", "مرداد|امرداد", "شهریور", "مهر", "آبان", "آذر", "دی", "بهمن", "اسفند",
 )  # fmt: skip
+_EGYPTIAN = ("يناير", "فبراير", "مارس", "أبريل", "مايو", "يونيو", "يوليو", "أغسطس", "سبتمبر", "أكتوبر", "نوفمبر", "ديسمبر")
+_OTHER_ARABIC = (
+    "كانون الثاني|كانون ثاني|جانفي", "شباط|فيفري", "آذار|اذار", "نيسان|أفريل|افريل", "أيار|ايار|ماي", "حزيران|جوان",
+    "تموز|جويلية", "آب|اب|أوت|اوت", "أيلول|ايلول", "تشرين الأول|تشرين الاول|تشرين أول", "تشرين الثاني|تشرين ثاني",
+    "كانون الأول|كانون الاول|كانون أول",
+)  # fmt: skip
 
 
 def _numbers(names: tuple[str, ...]) -> dict[str, int]:
@@ -31,6 +38,8 @@ def _with_months(names: dict[str, int], before_year: str) -> re.Pattern[str]:
 
 
 _THAI_MONTHS, _PERSIAN_MONTHS = _numbers(_THAI), _numbers(_PERSIAN)
+_ARABIC_MONTHS = _numbers(_OTHER_ARABIC)
+_ARABIC_MONTH = re.compile(rf"(?<!\w)(?:{'|'.join(_ARABIC_MONTHS)})(?!\w)")
 _THAI_DAY = _with_months(_THAI_MONTHS, r"(?:พ\.?\s?ศ\.?\s*)?")
 _PERSIAN_DAY = _with_months(_PERSIAN_MONTHS, "")
 _THAI_NUMBERS = re.compile(r"(?<!\d)(\d{1,2})([./-])(\d{1,2})\2(2[45]\d\d)(?!\d)")
@@ -49,6 +58,8 @@ def in_common_era(text: str, language: str | None) -> str:
             return _thai(text, thai)
         if (persian := _PERSIAN_DAY.search(text)) is not None:
             return _persian(text, persian, (int(persian[3]), _PERSIAN_MONTHS[persian[2]], int(persian[1])))
+        if base in ("ar", ""):
+            text = _ARABIC_MONTH.sub(lambda found: _EGYPTIAN[_ARABIC_MONTHS[found[0]] - 1], text)
     if base == "ja":
         return _LETTERED.sub(lambda found: f"{_ERAS[_LETTERS[found[1]]] + int(found[2])}年{found[3]}月{found[4]}日", text)
     if base == "th":

@@ -299,6 +299,13 @@ def test_chinese_dates_are_read_on_boards_of_other_languages(language: str, text
     assert found == datetime.fromisoformat(moment)
 
 
+@pytest.mark.parametrize("language", ["ar", None])
+@pytest.mark.parametrize("text", ["21 تشرين الثاني 2026 08:03", "السبت ٢١ تشرين ثاني ٢٠٢٦ - ٠٨:٠٣ ص", "21 نوفمبر 2026 08:03"])
+def test_arabic_months_by_their_names_in_each_country(language: str | None, text: str) -> None:
+    assert read(text, language) == DAY
+    assert read("4 جويلية 2026", language) == read("4 تموز 2026", language) == "2026-07-04T00:00:00+00:00"
+
+
 @pytest.mark.parametrize("language", ["en", "ru", "zh", "ja", "fa", "th", None])
 @pytest.mark.parametrize(
     ("text", "moment"),
