@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from forums.overview import BoardView
 from forums.overview.boards import BAD_STATES, BoardState
@@ -45,7 +45,14 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"ago": span, "clock": clock, "count": _count, "stamp": _stamp, "web": _web_address}
+    environment.filters |= {
+        "ago": span,
+        "clock": clock,
+        "count": _count,
+        "stamp": _stamp,
+        "web": _web_address,
+        "command": _command,
+    }
     environment.globals |= {
         "refresh_s": REFRESH_S,
         "problems_shown": PROBLEMS_SHOWN,
@@ -128,6 +135,13 @@ def _count(value: object) -> str:
 def clock(at: float) -> str:
     """`2026-01-31 12:00:00 UTC` of epoch seconds."""
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _command(text: str) -> Markup:
+    """A text that names commands: no line ends within an option, as `--breaker` after its hyphens."""
+    option = Markup('<span class="option">{}</span>')
+    words = printable(text).split(" ")
+    return Markup(" ").join(option.format(one) if one.startswith("--") else escape(one) for one in words)
 
 
 def _stamp(at: datetime | None) -> str:
