@@ -26,6 +26,7 @@ from .site_metrics import SITE_METRICS
 from .stat_metrics import left_out
 
 _STATUS = "downloader/response_status_count/"
+_CODE = re.compile(r"\d{3}", re.ASCII).fullmatch
 
 
 def _crawler(name: str, kind: Literal["counter", "gauge"], help: str, value: Callable[[CrawlerRecord], float]) -> MetricSpec:
@@ -72,7 +73,7 @@ def _statuses(view: Overview) -> Samples:
         for name in sorted([one for one in stats if one.startswith(_STATUS)]):
             code = name.removeprefix(_STATUS)
             # Three digits and nothing else: a label's values must be bounded, and anybody may have written to Redis.
-            if re.fullmatch(r"\d{3}", code, re.ASCII) and (value := number(stats[name])) is not None:
+            if _CODE(code) and (value := number(stats[name])) is not None:
                 yield (service.name, service.name, code), value
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -14,6 +14,8 @@ from redis_components.frontier.limits import STATE_FIELDS, LaneLimits, LaneState
 from redis_components.frontier.quiet_hours import quiet_now, written
 from redis_components.keys import CrawlKeys, lane_busy_key, lane_state_key
 from redis_components.server.scripts import script
+
+_AT_ONCE = 1000  # lanes that one script looks at
 
 
 class LaneCondition(StrEnum):
@@ -96,7 +98,7 @@ def look(
     first: Iterable[str] = (),
     most: int | None = None,
 ) -> list[LaneView]:
-    """All lanes at `now` (epoch s of Redis), by name; or `most` of them, those in `first` before others. Three round trips.
+    """All lanes at `now` (epoch s of Redis), by name; or `most` of them, those in `first` before others. Four round trips.
     Raises `redis.RedisError`.
     """
     keys, known, wanted = list(crawls), read(client, limits_key), set(first)
@@ -104,17 +106,28 @@ def look(
     if not lanes:
         return []
     counted = [lane for lane in lanes if known[lane].concurrency is not None]
+    states = _states(client, [lane_state_key(limits_key, lane) for lane in lanes])
     with client.pipeline(transaction=False) as pipe:
-        for lane in lanes:
-            pipe.hmget(lane_state_key(limits_key, lane), STATE_FIELDS)
         for lane in counted:
             pipe.zcount(lane_busy_key(limits_key, lane), now * 1000, "+inf")
         for one in keys:
             pipe.zcard(one.lanes())
         found = iter(pipe.execute())
-    states, busy = dict(zip(lanes, found)), dict(zip(counted, found))  # noqa: B905 - the iterator goes on
+    busy = dict(zip(counted, found))  # noqa: B905 - the iterator goes on
     waiting = _waiting(client, lanes, [one for one, number in zip(keys, found, strict=True) if number])
-    return [_view(lane, known[lane], states[lane], busy.get(lane), waiting[lane], now) for lane in lanes]
+    return [
+        _view(lane, known[lane], state, busy.get(lane), waiting[lane], now) for lane, state in zip(lanes, states, strict=True)
+    ]
+
+
+def _states(client: redis.Redis, keys: list[str]) -> Iterator[list[bytes | None]]:
+    """The state of each lane: a command for each would be half of what a look at 200 lanes costs."""
+    states = script("lane_states")
+    parts = [keys[begin : begin + _AT_ONCE] for begin in range(0, len(keys), _AT_ONCE)]
+    for told in states.each(client, [states.operands({"states": part}, {"fields": STATE_FIELDS}) for part in parts]):
+        if isinstance(told, redis.ResponseError):
+            raise told
+        yield from told
 
 
 @dataclass(kw_only=True)

@@ -199,6 +199,7 @@ class LaneState(NamedTuple):
     """Requests per second that its robots.txt asks for."""
 
 
+_NOTHING = LaneState(left_alone_s=0.0, refusals=0, refused_s=0.0, slowed=None, robots=None)
 STATE_FIELDS = (
     *("until", "asked", "refusals", "refused_since"),
     *("slowed", "slowed_at", "slowed_top", "slowed_return"),
@@ -216,6 +217,8 @@ def state_of(client: redis.Redis, key: str, lane: str, now: float) -> LaneState:
 
 def state_from(values: Sequence[bytes | None], now: float) -> LaneState:
     """The same from the values of STATE_FIELDS."""
+    if not any(values):  # as of most
+        return _NOTHING
     until, asked, refusals, since, slowed, slowed_at, top, return_s, robots, robots_at = map(_number, values)
     is_refusing = max(until, asked) / 1000 > now - PEACE_S
     is_slowed = slowed > 0 and slowed_at / 1000 > now - PEACE_S

@@ -210,6 +210,18 @@ def test_a_later_look_has_every_board_that_was_scanned_added_or_removed_since(re
     assert [(one.name, one.state.scanned_at) for one in again] == [("demo/a", None), ("demo/f0", None), ("demo/f1", 11.0)]
     assert again[0].watched is boards[0].watched, "what has not changed is not read again"
 
+    # the same names with other values: a state alone, a due time alone, one that can be read now, one that cannot any more
+    states.write({"demo/f1": ForumState(scanned_at=12.0, errors=2)})
+    redis_client.hset(ForumCrawlKeys(LIST).forum_dues(), mapping={"demo/f0": str(now + 3), "demo/x": str(now), "demo/a": "?"})
+    last = source.look().sites.boards
+    assert [(one.name, one.state.scanned_at, one.watched.due_at - now) for one in last] == [
+        ("demo/f0", None, 3),
+        ("demo/f1", 12.0, 7),
+        ("demo/x", None, 0),
+    ]
+    assert [one.forum for one in last.ill] == ["f1"]
+    assert source.look().sites.boards[0].watched is last[0].watched
+
 
 def test_it_reads_the_crawls_of_a_server_that_was_restarted_and_has_lost_its_scripts(
     redis_client: redis.Redis, redis_url: str
