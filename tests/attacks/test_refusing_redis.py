@@ -106,7 +106,9 @@ def test_a_redis_without_room_is_not_told_again_each_second(fleet: ToyFleet) -> 
     wait_until(lambda: lines(beat, "the broker is away"), fleet.said, 60)
     before, said = looks(), beat.said()
     wait_until(lambda: looks() > before + 6, fleet.said, 60)
-    assert lines(beat, "of its maxmemory") == lines(beat, "Redis refuses") == lines(beat, "the broker is away") == 1, beat.said()
+    assert lines(beat, "the broker is away") == 1, beat.said()
+    # Only where beat had still to note when its tasks were due first.
+    assert lines(beat, "of its maxmemory") == lines(beat, "Redis refuses") <= 1, beat.said()
     assert beat.said().removeprefix(said).count("\n") <= 1, "that Redis, which has only the broker, is back"
     client.config_set("maxmemory", 0)
     wait_until(lambda: lines(beat, "the broker is back"), fleet.said, 60)
