@@ -1,4 +1,6 @@
-"""Tasks by which somebody changes something, in the audit of the fleet; what beat sends and what keeps the fleet going is not."""
+"""Puts into the audit tasks by which somebody changes something, and what Celery's remote control tells a worker, which Flower's
+pages use; not what beat sends and what keeps the fleet going.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +28,22 @@ OF_OPERATORS = frozenset(
     )
 )
 
+REMOTE = frozenset(
+    (
+        *("shutdown", "revoke", "revoke_by_stamped_headers", "terminate", "rate_limit", "time_limit"),
+        *("pool_grow", "pool_shrink", "pool_restart", "autoscale", "add_consumer", "cancel_consumer"),
+    )
+)
+"""Commands of remote control that change a worker; Flower repeats others every few seconds."""
+
+
+def note_remote(worker: str, method: str, arguments: Mapping[str, Any] | None) -> None:
+    """Write down that a worker was told to change, before it does: a shutdown is the last that it hears."""
+    if method in REMOTE:
+        given = (f"{name}={value}" for name, value in (arguments or {}).items() if value not in (None, ""))
+        what = (method, *without_secrets(list(given)[:20]), f"worker={worker}")
+        _keep(Act(at=time.time(), by="remote control (Flower, or a program)", what=what, outcome="heard"))
+
 
 @contextmanager
 def audited(task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[None]:
@@ -42,7 +60,11 @@ def audited(task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterat
             given = (*args, *(f"{name}={value}" for name, value in kwargs.items()))
             by = str(getattr(task.request, "origin", None) or who())  # `gen123@host` of who sent it; itself where it was called
             act = Act(at=time.time(), by=by[:200], what=(task.name, *without_secrets(given[:20])), outcome=outcome)
-            try:
-                append(connect(), act)
-            except redis.RedisError as error:
-                logger.warning("the audit does not have %s by %s, %s: %s", task.name, act.by, outcome, error)
+            _keep(act)
+
+
+def _keep(act: Act) -> None:
+    try:
+        append(connect(), act)
+    except redis.RedisError as error:
+        logger.warning("the audit does not have %s by %s, %s: %s", act.what[0], act.by, act.outcome, error)

@@ -20,6 +20,7 @@ from kombu.exceptions import OperationalError
 from redis_components.errors import TrawlError
 from redis_components.fleet.dead_messages import PARTS
 
+from .audit import note_remote
 from .celery_internals import release_place
 from .envelope import fault_of_command, fault_of_task
 from .guard import one_line, set_aside
@@ -44,6 +45,10 @@ class Node(pidbox.Node):
             logger.error("a command of remote control was ignored: it %s", fault)
             return None
         return super().handle_message(body, message)  # type: ignore[no-untyped-call]
+
+    def dispatch(self, method: str, arguments: Any = None, *args: Any, **kwargs: Any) -> Any:
+        note_remote(str(self.hostname), method, arguments)
+        return super().dispatch(method, arguments, *args, **kwargs)  # type: ignore[no-untyped-call]
 
 
 class Mailbox(SigningMailbox, CeleryMailbox):

@@ -10,8 +10,9 @@ import redis
 
 from cli.access.changing import CHANGING, changes
 from cli.main import program
-from redis_components.fleet.audit import without_secrets
+from redis_components.fleet.audit import latest, without_secrets
 from redis_components.keys import FleetKeys
+from tasks.guarded_worker import Mailbox, Node
 from tests.support.trawl_command import Trawl, commands
 
 
@@ -41,6 +42,29 @@ def test_who_changed_what_is_kept_in_redis_and_in_a_file_and_a_refused_attempt_t
     assert file.stat().st_mode & 0o777 == 0o600
     redis_client.xadd(FleetKeys().audit(), {"act": "no act"})
     assert "forum_detail=4" in trawl("audit").out, "one entry that cannot be read hides no other"
+
+
+def test_what_flower_tells_a_worker_is_in_the_audit(
+    redis_client: redis.Redis, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
+    heard: list[str] = []
+    named = ("revoke", "ping", "enable_events", "shutdown")
+    handlers = {name: lambda _state, name=name, **_: heard.append(name) for name in named}
+    node = Node("a@test", mailbox=Mailbox("x"), handlers=handlers, state=object())
+    for method, arguments, destination in (
+        ("ping", {}, None),
+        ("enable_events", {}, None),
+        ("revoke", {"task_id": "abc", "terminate": True, "signal": "SIGTERM"}, None),
+        ("shutdown", {}, ["b@test"]),
+        ("shutdown", {"msg": "token=marked"}, ["a@test"]),
+    ):
+        node.handle_message({"method": method, "arguments": arguments, "destination": destination})
+    assert heard == ["ping", "enable_events", "revoke", "shutdown"]
+    assert [act.what for act in latest(redis_client, 9)] == [
+        ("shutdown", "msg=token=***", "worker=a@test"),
+        ("revoke", "task_id=abc", "terminate=True", "signal=SIGTERM", "worker=a@test"),
+    ]
 
 
 def test_a_command_without_redis_is_in_the_file(trawl: Trawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
