@@ -20,11 +20,16 @@ pytestmark = pytest.mark.processes
 KEY = "0f" * 32
 IMAGE = "registry.example/group/trawl:abc1234"
 TELL = """#!/bin/sh
-printf '%s' "${0##*/}" >> "$CALLS"
-for one; do printf '\\t%s' "$one" >> "$CALLS"; done
-printf '\\tDOCKER_HOST=%s TRAWL_SITES_DIR=%s TRAWL_IMAGE=%s TRAWL_TAG=%s KEY=%s\\n' \
-  "$DOCKER_HOST" "$TRAWL_SITES_DIR" "$TRAWL_IMAGE" "$TRAWL_TAG" "$TRAWL_SIGNING_KEY_NAME" >> "$CALLS"
-case "$*" in *--password-stdin*) cat >> "$CALLS.stdin" ;; *" save "*|save\\ *) : > image/trawl.tar ;; esac
+line="${0##*/}"
+for one; do line="$line$(printf '\\t%s' "$one")"; done
+printf '%s\\tDOCKER_HOST=%s TRAWL_SITES_DIR=%s TRAWL_IMAGE=%s TRAWL_TAG=%s KEY=%s\\n' \
+  "$line" "$DOCKER_HOST" "$TRAWL_SITES_DIR" "$TRAWL_IMAGE" "$TRAWL_TAG" "$TRAWL_SIGNING_KEY_NAME" >> "$CALLS"
+case "$*" in
+  *"$FAILS") exit 1 ;;
+  *--password-stdin*) cat >> "$CALLS.stdin" ;;
+  *" save "*|save\\ *) : > image/trawl.tar ;;
+  "service inspect "*) echo "$TRAWL_IMAGE:$TRAWL_TAG@sha256:0" ;;
+esac
 """
 
 
@@ -33,6 +38,7 @@ class Job:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.fails = "a command that ends with these words"
         shutil.copytree(ROOT / "deploy", folder / "tree/deploy")
         (folder / "tree/deploy/signing.key").unlink(missing_ok=True)
         (folder / "bin").mkdir()
@@ -46,7 +52,12 @@ class Job:
         """The commands that it called, with their words; every variable that it uses has to be set."""
         calls = self.folder / "calls"
         calls.write_text("")
-        own = {"PATH": f"{self.folder}/bin:{os.environ['PATH']}", "HOME": str(self.folder), "CALLS": str(calls)}
+        own = {
+            "PATH": f"{self.folder}/bin:{os.environ['PATH']}",
+            "HOME": str(self.folder),
+            "CALLS": str(calls),
+            "FAILS": self.fails,
+        }
         done = subprocess.run(
             [shell, "-euc", script],
             cwd=self.folder / "tree",
@@ -104,24 +115,35 @@ def test_gitlabs_jobs_build_scan_and_push_one_image(job: Job, gitlab: dict[str, 
 
 
 def test_gitlabs_deploy_brings_the_signing_key_and_asks_the_manager(job: Job, gitlab: dict[str, str]) -> None:
-    _, deploy = job.run(*gitlab_job("deploy", gitlab))
+    _, deploy, *asked = job.run(*gitlab_job("deploy", gitlab))
     assert deploy[1:7] == ["stack", "deploy", "--with-registry-auth", "--detach=false", "-c", "deploy/stack.yml"]
     assert "DOCKER_HOST=ssh://me@manager TRAWL_SITES_DIR=/srv/sites TRAWL_IMAGE=registry.example/group/trawl" in deploy[-1]
     for secret in yaml.safe_load((ROOT / "deploy/stack.yml").read_text())["secrets"].values():
         assert (job.folder / "tree/deploy" / secret["file"]).read_text() == f"{KEY}\n", "without it the stack is refused"
     assert (job.folder / ".ssh/id_ed25519").stat().st_mode & 0o077 == 0
+    assert sorted(call[5] for call in asked) == sorted(rolled_back()), "whether Swarm took the image back"
     name = deploy[-1].rpartition("KEY=")[2]
     assert name.startswith("trawl_signing_key_")
     Path(gitlab["TRAWL_SIGNING_KEY"]).write_text("other\n")
     assert not job.run(*gitlab_job("deploy", gitlab))[1][-1].endswith(name), "a secret of Swarm cannot be changed"
+    job.fails = "trawl_flower"
+    with pytest.raises(AssertionError):
+        job.run(*gitlab_job("deploy", gitlab))
+
+
+def rolled_back() -> list[str]:
+    """Services of the stack that have the fleet's image."""
+    services = yaml.safe_load((ROOT / "deploy/stack.yml").read_text())["services"]
+    return [f"trawl_{name}" for name, service in services.items() if "TRAWL_IMAGE" in service["image"]]
 
 
 def test_gitlabs_rollback_rolls_each_service_of_the_image_back(job: Job, gitlab: dict[str, str]) -> None:
-    services = yaml.safe_load((ROOT / "deploy/stack.yml").read_text())["services"]
-    mine = [f"trawl_{name}" for name, service in services.items() if "TRAWL_IMAGE" in service["image"]]
     calls = job.run(*gitlab_job("rollback", gitlab))
-    assert sorted(call[3] for call in calls) == sorted(mine)
+    assert sorted(call[3] for call in calls) == sorted(rolled_back())
     assert {tuple(call[1:3]) for call in calls} == {("service", "rollback")}
+    job.fails = "trawl_beat"
+    with pytest.raises(AssertionError):
+        job.run(*gitlab_job("rollback", gitlab))
     assert gitlab_jobs().keys() == {"lint", "test", "build", "scan", "push", "deploy", "rollback"}, "each is executed here"
 
 
@@ -138,7 +160,10 @@ def test_githubs_jobs_build_push_and_deploy_one_image(job: Job) -> None:
     assert [call[1] for call in seen["image"]] == ["build", "run", "run", "login", "push"]
     assert {IMAGE} == {seen["image"][0][4], seen["image"][1][4], seen["image"][4][2]}
     assert job.typed == "of-GITHUB_TOKEN\n"
-    (deploy,) = seen["deploy"]
+    deploy, *asked = seen["deploy"]
+    assert sorted(call[5] for call in asked) == sorted(rolled_back())
     assert deploy[1:3] == ["stack", "deploy"]
     assert "DOCKER_HOST=ssh://of-DEPLOY_HOST TRAWL_SITES_DIR=of-DEPLOY_SITES_DIR" in deploy[-1]
     assert (job.folder / "tree/deploy/signing.key").read_text() == f"{KEY}\n"
+    assert sorted(call[3] for call in seen["rollback"]) == sorted(rolled_back())
+    assert seen.keys() == {"test", "image", "deploy", "rollback"}, "each is executed here"
