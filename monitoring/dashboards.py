@@ -50,6 +50,7 @@ def _stat(title: str, says: str, query: str, *, bad_from: float | None = None, u
 _STATUS = "collector_downloader_response_status_count"
 _SERVICE = 'service=~"$service"'
 _SITE = 'site=~"$site"'
+_ZERO = f"0 * trawl_forums_stale{{{_SITE}}}"  # a line at 0 for each site: that nothing is wrong is not "no data"
 
 DASHBOARDS = (
     Dashboard(
@@ -241,12 +242,12 @@ DASHBOARDS = (
             Panel(
                 title="Open breakers",
                 says="The site does not answer with its pages, or its file is wrong. trawl status has the reason.",
-                queries={"{{site}} {{cause}}": f"trawl_site_breaker{{{_SITE}}} > 0"},
+                queries={"{{site}} {{cause}}": f"trawl_site_breaker{{{_SITE}}} > 0 or {_ZERO}"},
             ),
             Panel(
                 title="Blocked responses",
                 says="Walls, refusals, other markup; by kind of page and cause, an hour.",
-                queries={"{{site}} {{kind}} {{cause}}": f"increase(trawl_site_blocked_total{{{_SITE}}}[1h])"},
+                queries={"{{site}} {{kind}} {{cause}}": f"increase(trawl_site_blocked_total{{{_SITE}}}[1h]) or {_ZERO}"},
             ),
         ),
     ),
