@@ -1,5 +1,5 @@
-"""deploy/stack.yml from docker-compose.yml: what `docker stack deploy` takes of it, and deploy/stack.api.yml from
-deploy/compose.api.yml. `make stack` writes them.
+"""deploy/stack.yml from docker-compose.yml: what `docker stack deploy` takes of it, deploy/stack.api.yml from
+deploy/compose.api.yml and stack.users.yml from compose.users.yml. `make stack` writes them.
 
 Swarm refuses what Compose allows (`depends_on` with conditions, ports as text, `profiles`, `name`), ignores other things, and
 publishes every port on all addresses: ports of the loopback are left out. A test compares the file with this.
@@ -15,6 +15,20 @@ from tests.support.compose_file import ROOT
 
 FILE = ROOT / "deploy/stack.yml"
 API_FILE = ROOT / "deploy/stack.api.yml"
+USERS_FILE = ROOT / "deploy/stack.users.yml"
+USERS_HEADER = """\
+# stack.yml with a Redis user for each kind of process (docs/security.md, "Users of Redis"), made from docker-compose.yml and
+# compose.users.yml by `make stack`. A file of its own: where Swarm merges two, a variable stays that the second one takes away.
+#
+#   deploy/new-users.sh              (makes deploy/users, with the image)
+#   docker stack deploy --with-registry-auth -c deploy/stack.users.yml trawl
+#
+# A stack that ran without users is removed first (`docker stack rm trawl`): a process with a user refuses a Redis that does not
+# know it, and Swarm would take the service back.
+#
+# Users need a namespace, here `trawl` unless the environment names one: with another one than before the fleet begins with an
+# empty frontier. A secret of Swarm never changes: other users are other secrets, TRAWL_USERS=2 gives them other names.
+"""
 API_HEADER = """\
 # The HTTP API (docs/http-api.md) of a stack, made from compose.api.yml by `make stack`:
 #
@@ -55,6 +69,20 @@ def api_text() -> str:
     raw = yaml.safe_load((ROOT / "deploy/compose.api.yml").read_text())
     services = {name: _service(name, service) for name, service in raw["services"].items()}
     return API_HEADER + yaml.dump({"version": "3.9", "services": services}, Dumper=_Plain, sort_keys=False, width=1000)
+
+
+def users_text() -> str:
+    whole, raw = stack(), yaml.safe_load((ROOT / "deploy/compose.users.yml").read_text())
+    for name, added in raw["services"].items():
+        service = whole["services"][name]
+        service |= {"command": added["command"]} if "command" in added else {}
+        service["secrets"] = [*service.get("secrets", []), *added["secrets"]]
+        service["environment"] |= added.get("environment", {})
+        service["environment"] = {key: value for key, value in service["environment"].items() if value != ""}
+    for name, secret in raw["secrets"].items():
+        file = secret["file"].replace("./deploy/", "./")
+        whole["secrets"][name] = {"name": f"trawl_{name}_${{TRAWL_USERS:-1}}", "file": file}
+    return USERS_HEADER + yaml.dump(whole, Dumper=_Plain, sort_keys=False, width=1000)
 
 
 def _service(name: str, compose: dict[str, Any]) -> dict[str, Any]:
@@ -98,3 +126,4 @@ class _Plain(yaml.SafeDumper):
 if __name__ == "__main__":
     FILE.write_text(text())
     API_FILE.write_text(api_text())
+    USERS_FILE.write_text(users_text())

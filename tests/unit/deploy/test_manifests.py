@@ -64,14 +64,26 @@ def test_the_stack_has_nothing_that_swarm_refuses_or_makes_public() -> None:
 
 @pytest.mark.processes
 @pytest.mark.skipif(not shutil.which("docker"), reason="there is no docker client")
-def test_the_docker_client_takes_the_stack(tmp_path: Path) -> None:
+@pytest.mark.parametrize("files", [(stack_file.FILE,), (stack_file.FILE, stack_file.API_FILE), (stack_file.USERS_FILE,)])
+def test_the_docker_client_takes_the_stack(files: tuple[Path, ...], tmp_path: Path) -> None:
     given = {**compose_file.example(), "TRAWL_SITES_DIR": "/srv/sites", "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
-    command = ["docker", "stack", "config", "-c", str(stack_file.FILE)]
+    given |= {"TRAWL_API_ACT_TOKEN": "x", "TRAWL_REDIS_PASSWORD": "of-a-test"}
+    command = ["docker", "stack", "config", *(word for file in files for word in ("-c", str(file)))]
     done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
+    for name, service in yaml.safe_load(done.stdout)["services"].items():
+        secrets = {one["source"] for one in service.get("secrets", [])}
+        with_user = stack_file.USERS_FILE in files
+        assert any(one.startswith("redis_") for one in secrets) == with_user, name
+        assert ("signing_key" in secrets) == (name not in ("redis", "exporter")), name
+        assert (":of-a-test@" in str(service) or "--requirepass" in str(service)) == (not with_user), name
     del given["TRAWL_SITES_DIR"]
     done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=60, check=False)
     assert "the folder of site files" in done.stderr
+
+
+def test_the_users_stack_is_made_from_its_compose_file() -> None:
+    assert stack_file.USERS_FILE.read_text() == stack_file.users_text(), "run `make stack`"
 
 
 def test_the_apis_stack_is_made_from_its_compose_file() -> None:
@@ -175,6 +187,29 @@ def test_kustomize_builds_the_manifests() -> None:
     done = subprocess.run(with_api, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\nkind: ") == len(_manifests()) + 1 + len(_api_manifests())
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(not shutil.which("kubectl"), reason="there is no kubectl")
+def test_with_users_each_pod_has_the_url_that_it_has_in_compose() -> None:
+    words = ["kubectl", "kustomize", str(DEPLOY / "kubernetes-users")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    compose = yaml.safe_load((DEPLOY / "compose.users.yml").read_text())["services"]
+    pods = {one["metadata"]["name"]: one for one in yaml.safe_load_all(done.stdout) if "template" in one.get("spec", {})}
+    assert pods.keys() == compose.keys()
+    for name, found in pods.items():
+        (container,) = _pod(found)["containers"]
+        urls = [one["valueFrom"]["secretKeyRef"] for one in container.get("env", []) if one["name"] == "TRAWL_REDIS_URL"]
+        role = compose[name]["secrets"][0].removeprefix("redis_")
+        assert urls == ([{"name": "trawl-users", "key": role}] if name != "redis" else []), name
+        assert ("TRAWL_SIGNING_KEY" in str(container)) == (name not in ("redis", "exporter")), name
+    (redis,) = _pod(pods["redis"])["containers"]
+    mounted = {one["mountPath"]: one["name"] for one in redis["volumeMounts"]}
+    assert redis["command"] == [*compose["redis"]["command"][:2], "/run/secrets/redis.acl", *compose["redis"]["command"][3:]]
+    assert mounted == {"/data": "data", "/run/secrets": "users"}
+    (made,) = (one for one in yaml.safe_load_all(done.stdout) if one["kind"] == "ConfigMap")
+    assert made["data"].items() >= {"TRAWL_NAMESPACE": "trawl", "TRAWL_SHUTDOWN_GRACE": "10"}.items()
 
 
 # pipelines
