@@ -76,6 +76,7 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_innocent_site\.py::.*\[(?!nothing|page:\ rows|threads\ that\ redirect\ to\ the|messages|names|stored|foreign|NOREP)
       | test_clocks\.py::.*\[(an\ hour\ ahead|a\ day)
       | test_standing_still\.py
+      | test_database_failover\.py
       | test_private_addresses\.py::test_a_name_that_resolves.*\[(0\.0\.0\.0|10\.0\.0\.1|fd00::1|169\.254\.169\.254)\]
       | test_export\.py::test_memory_does_not_grow.*\[(mysql-|postgresql-jsonl|sqlite-parquet)
       | test_export\.py::test_wrong_use_is_one_line.*\[(mysql|postgresql)-

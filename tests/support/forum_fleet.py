@@ -40,8 +40,9 @@ class ForumFleet(WatchedFleet):
         boards: int = BOARDS,
         sites: Path = ROOT / "demo" / "sites",
         rules: str = "",  # what the rules file of events says; without it there is none
+        database_url: str = "",
     ) -> None:
-        self.database_url = f"sqlite:///{folder / 'trawl.sqlite'}"
+        self.database_url = database_url or f"sqlite:///{folder / 'trawl.sqlite'}"
         environment = {
             "SCRAPY_SETTINGS_MODULE": "workers.settings",
             "TRAWL_SITES_DIR": str(sites),

@@ -67,6 +67,13 @@ class PostgresServer:
             self._process.wait(60)
             self._process = None
 
+    def crash(self) -> None:
+        """End at once, as a machine does whose power is gone: nobody is told, nothing is finished."""
+        assert self._process
+        self._process.send_signal(signal.SIGQUIT)
+        self._process.wait(60)
+        self._process = None
+
     def new_database(self) -> str:
         """URL of an empty database."""
         self._databases += 1
@@ -114,6 +121,12 @@ class PostgresServer:
             ).fetchone()
             return int(row[0]) if row else 0
 
+    def waiting_for(self, event: str) -> int:
+        """How many connections wait for this event of pg_stat_activity, such as SyncRep."""
+        with self._connect("postgres") as connection:
+            row = connection.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event = %s", (event,)).fetchone()
+            return int(row[0]) if row else 0
+
     def _initialise(self) -> None:
         secret = self._folder / "password"
         secret.write_text(self._password)
@@ -121,17 +134,21 @@ class PostgresServer:
             for path in (self._folder, secret):
                 shutil.chown(path, **self._owner())
         where = [f"--pgdata={self._data}", f"--pwfile={secret}"]
+        self._make("initdb", *where, f"--username={USER}", "--auth=scram-sha-256", "--encoding=UTF8", "--no-sync")
+
+    def _make(self, program: str, *words: str) -> None:
         made = subprocess.run(
-            [self._bin / "initdb", *where, f"--username={USER}", "--auth=scram-sha-256", "--encoding=UTF8", "--no-sync"],
+            [self._bin / program, *words],
             check=False,
             capture_output=True,
             text=True,
             timeout=60,
             cwd=self._folder,
+            env={**os.environ, "PGPASSWORD": self._password},
             **self._as_unprivileged(),
         )
         if made.returncode:
-            raise RuntimeError(f"initdb failed: {made.stderr.strip()}")
+            raise RuntimeError(f"{program} failed: {made.stderr.strip()}")
 
     def _answers(self) -> bool:
         if self._process and self._process.poll() is not None:
@@ -179,3 +196,37 @@ class PostgresServer:
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+class StandbyServer(PostgresServer):
+    """A standby that follows a primary's log, and answers reading requests until it is promoted.
+
+    with PostgresServer(binaries()) as primary, StandbyServer(primary) as standby:
+        standby.is_waited_for()
+        url = standby.url_of_both("postgres")
+    """
+
+    def __init__(self, primary: PostgresServer) -> None:
+        super().__init__(primary._bin)
+        self.primary = primary
+        self._password = primary._password
+
+    def is_waited_for(self) -> None:
+        """From now on a commit on the primary is acknowledged when it is in the standby's log, too."""
+        self.primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        self.primary.execute("SELECT pg_reload_conf()")
+
+    def promote(self) -> None:
+        """Become the primary."""
+        self.execute("SELECT pg_promote()")
+
+    def url_of_both(self, database: str) -> str:
+        """Whichever of the two accepts writes."""
+        hosts = f"{self.primary._folder},{self._folder}"
+        return self.url(database, host=hosts, target_session_attrs="read-write")
+
+    def _initialise(self) -> None:
+        if os.geteuid() == 0:
+            shutil.chown(self._folder, **self._owner())
+        source = [f"--host={self.primary._folder}", f"--username={USER}"]
+        self._make("pg_basebackup", *source, f"--pgdata={self._data}", "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
