@@ -32,6 +32,7 @@ SPEED = (
     "writer_rows",
     "freshness",
     "reading",
+    "sizes",
 )
 """What `make bench` runs."""
 DEATHS = ("kill_table", "deaths", "service_deaths", "unconsumed_items")

@@ -17,6 +17,7 @@ class Kind(StrEnum):
 
     JSON = "json"
     HTML = "html"
+    BROWSER = "browser"
 
 
 _BIG = 1_000_000_000_000
@@ -30,13 +31,14 @@ def capacity(
     queued: Annotated[int, typer.Option(metavar="N", help="Most requests that wait at one time.", min=0, max=_BIG)] = 0,
     seen: Annotated[int, typer.Option(metavar="N", help="URLs that the dupefilter holds.", min=0, max=_BIG)] = 0,
     threads: Annotated[int, typer.Option(metavar="N", help="Threads that are watched.", min=0, max=_BIG)] = 0,
+    stored: Annotated[int, typer.Option(metavar="N", help="Posts and comments in the database.", min=0, max=_BIG)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
 ) -> int:
     """Compute what a fleet needs: crawlers, cores, memory, Redis operations, rows per second. Starts and asks nothing.
 
     The constants were measured on two cores (`benchmarks/results`, named in `workers/fleet/capacity_plan.py`). Your cores and
     pages are others: take it for a first guess, and look at `trawl status` then. Planned are 60 % of each core and of each
-    crawler's requests at a time.
+    crawler's requests at a time. `--kind browser` is for a download handler that opens each page in a headless Chromium.
 
     **Examples:**
 
@@ -58,6 +60,7 @@ def capacity(
         queued=queued,
         seen=seen,
         threads=threads,
+        stored=stored,
     )
     found = plan(demand)
     if as_json:
@@ -70,6 +73,7 @@ def capacity(
         f"memory of Redis     {found.redis_mib:,} MiB",
         f"Redis operations    {found.redis_commands_per_s:,.0f}/s, {found.redis_core:.0%} of a core",
         f"database            {found.rows_per_s:,.0f} rows/s, {found.writer:.0%} of what one writer stores into SQLite",
+        f"disk of database    {found.database_mib:,} MiB",
     )
     for warning in found.warnings:
         complain(warning)

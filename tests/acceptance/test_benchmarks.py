@@ -22,6 +22,7 @@ SHORT = {
     "holds": ["--rounds=1", "--crawlers=1", "--backlog=300", "--only=idle"],
     "writer_rows": ["--rounds=1", "--rows=500", "--only=SQLite"],
     "dupefilters": ["--entries", "10000", "--checked=1000"],
+    "sizes": ["--threads=2000", "--rows=400", "--chromium="],
 }
 
 
@@ -59,6 +60,12 @@ def test_two_crawlers_share_one_frontier(results: dict[str, Future[dict[str, Any
     assert table["1"]["÷ linear"] == 1
     assert table["2"]["÷ linear"] > 0  # how fast is the long form's business: here others are at work
     assert 0 < table["1"]["÷ what the latency allows"] < 2
+
+
+def test_what_a_thread_and_a_row_take_is_measured(results: dict[str, Future[dict[str, Any]]]) -> None:
+    table = rows(results["sizes"])
+    assert 50 < table["threads in Redis"]["B each"] < 500
+    assert 500 < table["rows in SQLite"]["B each"] < 5000
 
 
 def test_chains_are_followed_to_their_end(results: dict[str, Future[dict[str, Any]]]) -> None:

@@ -13,15 +13,17 @@ PAGES_PER_CORE_S = 900.0  # fetch, frontier and a page that is hardly read: 1.1 
 REDIS_COMMANDS_PER_PAGE = 9.4
 REDIS_CPU_PER_PAGE_S = 42e-6
 # benchmarks/results/reading.md: the dearest of the JSON and of the HTML pages there
-READ_PAGE_S = {"json": 0.55e-3, "html": 3.5e-3}
+READ_PAGE_S = {"json": 0.55e-3, "html": 3.5e-3, "browser": 0.9}  # the last of sizes.md, "Chromium, headless"
 # benchmarks/results/supervision.md: of a minute, "all commands"
 REDIS_COMMANDS_OF_FLEET_S = 3_804 / 60
 REDIS_COMMANDS_PER_CRAWLER_S = 14_784 / 60
 # benchmarks/results/memory.md
 BYTES_PER_QUEUED = 219
 BYTES_PER_SEEN = 39.9
-# docs/settings.md, TRAWL_THREAD_RECORDS
+# benchmarks/results/sizes.md
 BYTES_PER_THREAD = 100
+BYTES_PER_ROW = 830  # SQLite, posts of 600 characters and comments of 300, indexes and the log of changes included
+BROWSER_MIB = 450
 # benchmarks/results/writer_rows.md, "whole drain, fresh" (SQLite)
 ROWS_PER_S = 26_396
 # Docker containers of the demo fleet, 2026-11-22: a crawler 105 MiB more, a worker 215 to 312 MiB, the others together 300 MiB
@@ -39,11 +41,12 @@ class Demand:
 
     pages_per_s: float
     latency_s: float = 0.5  # of a page, from request to answer
-    kind: str = "html"  # of the pages: json, html
+    kind: str = "html"  # of the pages: json, html, browser
     rows_per_page: float = 10.0
     queued: int = 0  # most requests that wait at one time
     seen: int = 0  # URLs that the dupefilter holds
     threads: int = 0  # threads whose state is remembered
+    stored: int = 0  # posts and comments in the database
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +61,7 @@ class Plan:
     redis_core: float
     rows_per_s: float
     writer: float  # share of what one writer stores into SQLite
+    database_mib: int  # on disk
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -82,10 +86,11 @@ def plan(demand: Demand) -> Plan:
     return Plan(
         crawlers=crawlers,
         cores=cores,
-        nodes_mib=crawlers * CRAWLER_MIB + WORKER_MIB + OTHERS_MIB,
+        nodes_mib=crawlers * (CRAWLER_MIB + (BROWSER_MIB if demand.kind == "browser" else 0)) + WORKER_MIB + OTHERS_MIB,
         redis_mib=math.ceil(redis * 1.5 / 2**20) + 64,  # an append-only file is rewritten by a fork, which copies what changes
         redis_commands_per_s=commands,
         redis_core=demand.pages_per_s * REDIS_CPU_PER_PAGE_S + crawlers * 0.139 / 60 + 0.256 / 60,
         rows_per_s=rows,
         writer=rows / ROWS_PER_S,
+        database_mib=math.ceil(demand.stored * BYTES_PER_ROW / 2**20),
     )

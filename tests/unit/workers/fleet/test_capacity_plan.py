@@ -38,6 +38,10 @@ def test_the_constants_are_the_measured_ones_within_a_third() -> None:
         (plans.BYTES_PER_SEEN, memory[3]),
         (plans.ROWS_PER_S, _row("writer_rows.md", "whole drain, fresh")[0]),
         (plans.READ_PAGE_S["json"], _row("reading.md", "discourse, list")[1] / 1000),
+        (plans.READ_PAGE_S["browser"], _row("sizes.md", "Chromium, headless")[0] / 1000),
+        (plans.BROWSER_MIB, _row("sizes.md", "Chromium, headless")[1]),
+        (plans.BYTES_PER_THREAD, _row("sizes.md", "threads in Redis")[1]),
+        (plans.BYTES_PER_ROW, _row("sizes.md", "rows in SQLite")[1]),
         (plans.READ_PAGE_S["html"], _row("reading.md", "xenforo, comments")[1] / 1000),
     ):
         assert constant == pytest.approx(measured, rel=0.33)
@@ -50,7 +54,7 @@ def test_a_crawler_has_as_many_requests_at_a_time_as_the_plan_counts() -> None:
     assert CONCURRENT_REQUESTS == plans.CONCURRENCY
 
 
-@pytest.mark.parametrize("change", ["pages_per_s", "queued", "seen", "threads", "rows_per_page", "latency_s"])
+@pytest.mark.parametrize("change", ["pages_per_s", "queued", "seen", "threads", "rows_per_page", "latency_s", "stored"])
 def test_a_larger_demand_never_needs_less(change: str) -> None:
     more = plan(replace(USUAL, **{change: 10 * getattr(USUAL, change) + 1_000_000}))
     less = plan(USUAL)
@@ -60,7 +64,7 @@ def test_a_larger_demand_never_needs_less(change: str) -> None:
 
 def test_a_slow_site_needs_more_crawlers_and_html_more_cores() -> None:
     assert plan(replace(USUAL, latency_s=10)).crawlers > plan(USUAL).crawlers
-    assert plan(USUAL).cores > plan(replace(USUAL, kind="json")).cores
+    assert plan(replace(USUAL, kind="browser")).cores > plan(USUAL).cores > plan(replace(USUAL, kind="json")).cores
     assert plan(Demand(pages_per_s=0.001)).crawlers == 1
 
 
