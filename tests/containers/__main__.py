@@ -20,8 +20,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from . import faults, monitored, network_faults, node_faults, own_engine
-from .engine import EXPORTER_IMAGE, IMAGES, PASSWORD, ROOT, Failed, Project, docker, missing, wait
+from .engine import EARLIER, EXPORTER_IMAGE, PASSWORD, ROOT, Failed, Project, docker, missing, wait
 from .network import address
+from .node_faults import SIDE_BY_SIDE
 from .report import Row, comparison, page
 from .watching import ask, watch
 
@@ -68,6 +69,9 @@ def measure(options: argparse.Namespace) -> int:
         try:
             if not options.no_build:
                 build()
+            if SIDE_BY_SIDE in names and not own_engine.earlier_image():
+                names.remove(SIDE_BY_SIDE)
+                say(f"no {EARLIER} in this clone: without {SIDE_BY_SIDE!r}")
             broken_rows = run(names, rows, options.picture)
         except Failed as failed:
             say(f"failed: {failed}")
@@ -81,15 +85,19 @@ def measure(options: argparse.Namespace) -> int:
 def run(names: list[str], rows: Rows, picture: Path | None = None) -> int:
     """Crawl, break, compare; how many times something was not as it has to be."""
     bad = 0
-    with fleet(nodes=2 if names else 1) as (project, up_s):
-        rows.add(Row(kind="up", name=f"{len(project.containers())} containers", seconds=up_s))
-        bad += compared(project, rows, "before the faults")
-        if project.monitored:
-            filled(project, rows)
-        if picture and (chromium := shutil.which("chromium")):
-            monitored.picture(project, picture, chromium)
-        for name in names:
-            bad += at_rest(project, rows) if name == AT_REST else broken(project, rows, name)
+    chosen = [name for name in names if name != AT_REST]
+    if chosen or not names:
+        with fleet(nodes=2 if chosen else 1, quick_checks=bool(chosen)) as (project, up_s):
+            rows.add(Row(kind="up", name=f"{len(project.containers())} containers", seconds=up_s))
+            bad += compared(project, rows, "before the faults")
+            if picture and (chromium := shutil.which("chromium")):
+                monitored.picture(project, picture, chromium)
+            bad += sum(broken(project, rows, name) for name in chosen)
+            if project.monitored:
+                filled(project, rows)
+    if AT_REST in names:  # with the health checks as they are shipped
+        with fleet(nodes=2) as (project, _):
+            at_rest(project, rows)
     return bad
 
 
@@ -121,10 +129,9 @@ def build() -> None:
     """The image of this tree; stand-ins for its base images where these are neither here nor in reach."""
     begun = time.monotonic()
     own_engine.base_images()
-    with_tools = f"{IMAGES[0]}-build"
-    arguments = ("--build-arg", f"BUILD_IMAGE={with_tools}") if docker("images", "-q", with_tools).strip() else ()
-    docker("build", "--network=host", *arguments, "-t", "trawl:latest", str(ROOT), limit_s=1800)
-    docker("build", "--network=host", *arguments, "--target", "exporter", "-t", EXPORTER_IMAGE, str(ROOT), limit_s=1800)
+    arguments = own_engine.build_arguments()
+    docker("build", *arguments, "-t", "trawl:latest", str(ROOT), limit_s=1800)
+    docker("build", *arguments, "--target", "exporter", "-t", EXPORTER_IMAGE, str(ROOT), limit_s=1800)
     say(f"built in {time.monotonic() - begun:.0f} s")
     for role in ("tasks", "workers.crawler.process", "monitoring.exporter"):
         if without := docker("run", "--rm", "--read-only", "trawl:latest", "python", "-c", f"import {role}\n{COMPILED}").strip():
@@ -132,13 +139,14 @@ def build() -> None:
 
 
 @contextmanager
-def fleet(nodes: int) -> Iterator[tuple[Project, float]]:
+def fleet(nodes: int, *, quick_checks: bool = False) -> Iterator[tuple[Project, float]]:
     """Up until all are healthy and every slot has a crawler, and the seconds that took; removed with its volumes at the end."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as undone:
-        project = Project(folder=Path(folder), nodes=nodes, monitored=monitored.available())
+        project = Project(folder=Path(folder), nodes=nodes, monitored=monitored.available(), quick_checks=quick_checks)
         if nodes > 1:
             project.database = Path(undone.enter_context(small_disk(Path(folder))))
         project.prepare()
+        undone.enter_context(project.slots)
         begun = time.monotonic()
         undone.callback(project.compose, "down", "-v", "--remove-orphans", "-t", "20")
         try:
@@ -188,6 +196,7 @@ def broken(project: Project, rows: Rows, name: str) -> bool:
     """One fault under load; whether the fleet was not whole again in time, or rows are missing."""
     time.sleep(WORKS_S)
     pages, begun = served(project), time.monotonic()
+    project.slots.forget()
     row = Row(kind="fault", name=name)
     try:
         row.said = FAULTS[name](project)
@@ -198,24 +207,25 @@ def broken(project: Project, rows: Rows, name: str) -> bool:
         say(project.compose("logs", "--tail", "12"))
     row.pages = served(project) - pages
     row.reduced_s, row.without_s = project.watched.reduced(begun), project.watched.without(begun)
+    row.crowded_s = project.slots.crowded_s()
     try:
         after = comparison("", "", project.compare())
-        row.compared, row.failed = after.compared, row.failed or after.failed
+        row.compared, row.failed = after.compared, row.failed or after.failed or bool(row.crowded_s)
     except Failed as failed:
         row.compared, row.failed = str(failed), True
     rows.add(row)
     return row.failed
 
 
-def at_rest(project: Project, rows: Rows) -> bool:
+def at_rest(project: Project, rows: Rows) -> None:
     """Share of a core that each container uses while the forum stands still, health checks included: with boards that are
     scanned every ten seconds, and with none that is due. What asks for the status each second stands still: it is of the test.
     """
     with project.unwatched():
-        return _at_rest(project, rows)
+        _at_rest(project, rows)
 
 
-def _at_rest(project: Project, rows: Rows) -> bool:
+def _at_rest(project: Project, rows: Rows) -> None:
     site = project.folder / "sites/demo.toml"
     for name in ("boards scanned every 10 s", "no board due"):
         ask(address(project.containers("forum")[0]), "/control", {"rate": 0})
@@ -228,7 +238,6 @@ def _at_rest(project: Project, rows: Rows) -> bool:
         intervals = (("min_interval_s = 0.5", "min_interval_s = 36000"), ("max_interval_s = 10", "max_interval_s = 36000"))
         for usual, never in intervals:
             site.write_text(site.read_text().replace(usual, never))
-    return False
 
 
 def served(project: Project) -> int:

@@ -60,11 +60,13 @@ class Engine:
         return done.stdout
 
     def lost(self) -> None:
-        """The machine is switched off: the engine, its containerd, and process 1 of every container, by SIGKILL."""
+        """The machine is switched off: engine, containerd, its shims, and process 1 of every container, by SIGKILL."""
         ids = self.docker("ps", "-q").split()
         pids = self.docker("inspect", "-f", "{{.State.Pid}}", *ids).split() if ids else []
         containerd = (RUN / self.name / "containerd/containerd.pid").read_text()
-        for pid in (str(self.process.pid), containerd, *pids):
+        own = f"{RUN}/{self.name}/".encode()
+        shims = [path.parent.name for path in Path("/proc").glob("[0-9]*/cmdline") if own in _read(path)]
+        for pid in (str(self.process.pid), containerd, *shims, *pids):
             with suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
 
@@ -78,6 +80,14 @@ class Engine:
         for line in Path("/proc/mounts").read_text().splitlines()[::-1]:
             if (mounted := line.split()[1]).startswith((str(self.folder), str(RUN / self.name))):
                 subprocess.run(("umount", "-l", mounted), check=False)
+
+
+def _read(path: Path) -> bytes:
+    """Its content; nothing where the process has ended meanwhile."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 @contextmanager

@@ -14,14 +14,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.support.crawler_watch import CrawlerWatch
+
 from .watching import Watch
 
 ROOT = Path(__file__).parents[2]
 COMPARE = "python -m demo.compare --json; true"  # its exit code is in its answer
 IMAGES = ("python:3.12-slim", "redis:7-alpine")
 EXPORTER_IMAGE = "trawl-exporter:latest"
+EARLIER, EARLIER_IMAGE = "da937d14", "trawl:earlier"  # an earlier commit, whose crawlers work beside this tree's
 LIMIT_S = 300.0
 PASSWORD = "of-a-test"
+MARK = ("TRAWL_REDIS_URL", f"redis://:{PASSWORD}@redis:6379/0")  # by which crawler processes of a test are known
+LOOK_S = 0.1  # between two looks at who is in which slot
 
 
 class Failed(Exception):
@@ -78,6 +83,9 @@ class Project:
     monitored: bool = False
     """Whether Prometheus of deploy/compose.monitoring.yml is started, too."""
     watched: Watch = field(default_factory=Watch)
+    quick_checks: bool = False
+    """Whether health is asked for every five seconds: an engine before 25 does not know `start_interval`."""
+    slots: CrawlerWatch = field(default_factory=lambda: CrawlerWatch(mark=MARK, look_s=LOOK_S))
 
     def prepare(self) -> None:
         """Write what is particular to this project: a key, the demo's site file, and what is laid over the compose file."""
@@ -95,6 +103,9 @@ class Project:
             },
             "secrets": {"signing_key": {"file": str(self.folder / "signing.key")}},
         }
+        if self.quick_checks:
+            for name in ("redis", "worker-list", "worker-detail", "worker-control", "beat", "flower", "exporter"):
+                override["services"].setdefault(name, {})["healthcheck"] = {"interval": "5s"}
         if self.database:
             bound = {"type": "none", "o": "bind", "device": str(self.database)}
             override["volumes"] = {"database": {"driver_opts": bound}}
@@ -165,6 +176,10 @@ class Project:
         used = {one["Name"].lstrip("/"): docker("exec", one["Id"], "sh", "-c", code).strip() for one in self.containers()}
         version_1 = "cpuacct" in Path("/proc/self/cgroup").read_text()
         return {name.removeprefix(f"{self.name}-"): int(value) / (1e9 if version_1 else 1e6) for name, value in used.items()}
+
+    def processes(self, container: str) -> list[int]:
+        """Pids of all processes of a container, as this machine counts them."""
+        return [int(pid) for pid in docker("top", container, "-eo", "pid").split()[1:]]
 
     def whole(self) -> bool:
         """Whether every container is healthy and every slot has a crawler that runs."""

@@ -52,8 +52,8 @@ def picture(project: Project, path: Path, chromium: str) -> None:
     photographed(chromium, "http://127.0.0.1:9410/", path, "nsenter", "-t", str(pid), "-n")
 
 
-def photographed(chromium: str, url: str, path: Path, *before: str) -> None:
+def photographed(chromium: str, url: str, path: Path, *before: str, size: tuple[int, int] = (1100, 900)) -> None:
     """A picture of a page; `before`: words before the browser's command."""
     flags = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage", "--no-first-run")
-    shot = (f"--screenshot={path.resolve()}", "--window-size=1100,900", "--timeout=15000", url)
+    shot = (f"--screenshot={path.resolve()}", f"--window-size={size[0]},{size[1]}", "--timeout=15000", url)
     subprocess.run((*before, chromium, *flags, *shot), check=True, capture_output=True, timeout=180)

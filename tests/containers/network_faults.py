@@ -23,6 +23,7 @@ def cut_off_redis(service: str, seconds: float) -> Fault:
         with counted(cut, site) as answers:
             wait(lambda: service == "worker-control" or answers() > 0, f"{service} fetches pages", 60)
             with dropped(cut, address(project.containers("redis")[0])):
+                project.slots.leave_out(project.processes(cut["Id"]))
                 time.sleep(LEASE_S)
                 before = answers()
                 time.sleep(seconds - LEASE_S)

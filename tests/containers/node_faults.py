@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from .engine import Project, docker, wait
+from .engine import EARLIER, EARLIER_IMAGE, Project, docker, wait
 from .faults import SERVICES
+from .network import address, counted
 
 Fault = Callable[[Project], str]
 NODE = ("worker-list", "worker-detail", "beat")  # one container of each stands for a machine
 AWAY_S = 60.0
 FULL_S = 60.0
 NEXT = "next"
+SIDE_BY_SIDE = "crawlers of an earlier commit beside this tree's"
 
 
 def node_lost(project: Project) -> str:
@@ -56,6 +58,34 @@ def rolled(tag: str) -> Fault:
     return act
 
 
+def side_by_side(project: Project) -> str:
+    """A node of an earlier commit's image joins; the service has twice its crawlers for a minute, so that old and new ones work
+    on one queue; then the old node leaves.
+    """
+    control, site = project.containers("worker-control")[0]["Id"], address(project.containers("forum")[0])
+    project.variables["TRAWL_TAG"] = EARLIER_IMAGE.partition(":")[2]
+    try:
+        old = project.compose("run", "-d", "--no-deps", "worker-detail").strip().splitlines()[-1]
+    finally:
+        del project.variables["TRAWL_TAG"]
+    (node,) = (one for one in project.containers("worker-detail") if one["Id"].startswith(old))
+    try:
+        wait(lambda: not project.unhealthy(), "the old node is healthy")
+        docker("exec", control, "trawl", "scale", "forum_detail=4")
+        mixed = lambda: 0 < project.watched.seen[-1].hosts.count(node["Id"][:12]) < 4 and project.watched.whole()  # noqa: E731
+        wait(mixed, "old and new crawlers run")
+        with counted(node, site) as answers:
+            time.sleep(AWAY_S)
+            pages = answers()
+        ours = project.watched.seen[-1].hosts.count(node["Id"][:12])
+        check = docker("exec", control, "sh", "-c", "trawl upgrade --check > /dev/null; echo $?").strip()
+        docker("exec", control, "trawl", "scale", "forum_detail=2")
+        docker("stop", node["Id"])
+    finally:
+        docker("rm", "-f", node["Id"])
+    return f"{ours} of 4 crawlers of {EARLIER} for a minute, {pages} packets of pages; `trawl upgrade --check` ends with {check}"
+
+
 def restored(project: Project) -> str:
     """A backup of the working fleet; half a minute later Redis's volume and the database are gone, and it is put back."""
     assert project.database is not None
@@ -81,6 +111,7 @@ FAULTS: dict[str, Fault] = {
     "the machine with the crawlers lost: its containers killed, back after 60 s": node_lost,
     "disk of the database full for 60 s": disk_full,
     "Redis's volume and the database lost, restored from a backup": restored,
+    SIDE_BY_SIDE: side_by_side,
     "another image by `docker compose up`": rolled(NEXT),
     "the image before by `docker compose up`": rolled("latest"),
 }

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from .engine import IMAGES, Failed, docker, wait
+from .engine import EARLIER, EARLIER_IMAGE, IMAGES, ROOT, Failed, docker, wait
 
 PULL_S = 90.0
 _FOLDER = Path(os.environ.get("TRAWL_ENGINE_DIR", "/var/tmp/trawl-engine"))
@@ -71,6 +71,27 @@ def base_images() -> None:
         except (Failed, subprocess.TimeoutExpired):
             _stand_ins()
             return
+
+
+def build_arguments() -> tuple[str, ...]:
+    """What `docker build` needs here besides."""
+    with_tools = f"{IMAGES[0]}-build"
+    more = ("--build-arg", f"BUILD_IMAGE={with_tools}") if docker("images", "-q", with_tools).strip() else ()
+    return ("--network=host", *more)
+
+
+def earlier_image() -> bool:
+    """Build the image of an earlier commit by its own Dockerfile, unless it is here; False where the clone lacks the commit."""
+    if docker("images", "-q", EARLIER_IMAGE).strip():
+        return True
+    with tempfile.TemporaryDirectory() as folder:
+        archive = subprocess.run(("git", "-C", str(ROOT), "archive", EARLIER), capture_output=True, check=False)
+        if archive.returncode:
+            return False
+        subprocess.run(("tar", "-x", "-C", folder), input=archive.stdout, check=True)
+        revision = ("--build-arg", f"REVISION={EARLIER}")
+        docker("build", *build_arguments(), *revision, "-t", EARLIER_IMAGE, folder, limit_s=1800)
+    return True
 
 
 def _stand_ins() -> None:

@@ -21,9 +21,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import own_engine
+from . import drawn_dashboards, own_engine
 from .__main__ import Rows, say
-from .engine import IMAGES, ROOT, Failed, compose_command, docker, missing, run_script, wait
+from .engine import ROOT, Failed, compose_command, docker, missing, run_script, wait
 from .monitored import filled, photographed
 from .report import Row
 
@@ -31,7 +31,7 @@ UP_S = 600.0
 FILES = "docker compose -f docker-compose.yml -f deploy/compose.monitoring.yml --profile demo"
 USERS = FILES.replace(" --profile", " -f deploy/compose.users.yml --profile")
 GRAFANA = "grafana/grafana:12.1.1"
-PICTURE = "containers-page.png"
+PICTURE, DASHBOARDS = "containers-page.png", "containers-dashboards.png"
 
 
 def printed() -> list[str]:
@@ -70,10 +70,7 @@ class Clone:
     def prepare(self) -> None:
         """Clone, and write the `docker` that stands before the real one."""
         subprocess.run(("git", "clone", "-q", "--shared", str(ROOT), str(self.folder / "trawl")), check=True)
-        with_tools = f"{IMAGES[0]}-build"
-        build = "--network=host" + (
-            f" --build-arg BUILD_IMAGE={with_tools}" if docker("images", "-q", with_tools).strip() else ""
-        )
+        build = " ".join(own_engine.build_arguments())
         real = shutil.which("docker") or "docker"
         compose = " ".join(real if word == "docker" else word for word in compose_command())
         (self.folder / "bin").mkdir()
@@ -122,6 +119,7 @@ def walk(clone: Clone, pictures: Path | None) -> None:
         clone.rows.add(Row(kind="readme", name="panels of the dashboards", said=filled("127.0.0.1")))
         if pictures and (chromium := shutil.which("chromium")):
             photographed(chromium, "http://127.0.0.1:9410/", pictures / PICTURE)
+            drawn_dashboards.picture("127.0.0.1", time.monotonic() - begun, pictures / DASHBOARDS, chromium)
         for words in ("config --quiet", "up -d --scale worker-detail=2", "restart exporter"):
             clone.run(f"`docker compose {words}`", f"{FILES} {words}")
         wait(healthy, "all are healthy", UP_S)

@@ -23,21 +23,26 @@ from typing import Any
 
 import yaml
 
+from tests.support.crawler_watch import CrawlerWatch
+
 from . import own_engine
 from .__main__ import Rows, say
 from .cluster import REGISTRY, Engine, cluster, lacking
-from .engine import COMPARE, IMAGES, PASSWORD, ROOT, Failed, docker, missing, wait
+from .engine import COMPARE, IMAGES, LOOK_S, ROOT, Failed, docker, missing, run_script, wait
 from .pipeline import Runner
 from .report import Row, comparison, page
 from .watching import Watch, watch
 
 WORKS_S = 20.0
+PASSWORD = "of-a-swarm"
+MARK = ("TRAWL_REDIS_URL", f"redis://:{PASSWORD}@redis:6379/0")
 LIMIT_S = 300.0
 
 
 def main() -> int:
     """Parse the arguments and run."""
     parser = argparse.ArgumentParser(prog="python -m tests.containers.swarm", description=__doc__.partition("\n")[0])
+    parser.add_argument("--only-users", action="store_true", help="only a stack with users of Redis")
     parser.add_argument("--rows", type=Path, help="add the measurements to this file of `python -m tests.containers --rows`")
     parser.add_argument("--report", type=Path, help="write all that is in the file there, as Markdown")
     options = parser.parse_args()
@@ -52,11 +57,18 @@ def measure(options: argparse.Namespace) -> int:
     """Make the Swarm, go through the steps, report; the exit code."""
     with tempfile.TemporaryDirectory(prefix="trawl-swarm-", dir="/var/tmp") as name:
         folder = Path(name)
+        folder.chmod(0o755)
         rows = Rows(options.rows or folder / "rows.jsonl")
+        plays = (Stage.play_with_users,) if options.only_users else (Stage.play, Stage.play_with_users)
         try:
             own_engine.base_images()
-            with cluster(folder) as engines:
-                Stage(folder, engines, rows).play()
+            for play in plays:
+                mine = folder / play.__name__
+                mine.mkdir()
+                mine.chmod(0o755)
+                slots = CrawlerWatch(mark=MARK, look_s=LOOK_S)
+                with cluster(mine) as engines, slots:
+                    play(Stage(mine, engines, rows, slots))
         except Failed as failed:
             say(f"failed: {failed}")
             return 1
@@ -73,6 +85,7 @@ class Stage:
     folder: Path
     engines: list[Engine]
     rows: Rows
+    slots: CrawlerWatch
     watched: Watch = field(default_factory=Watch)
     forum: str = ""
 
@@ -89,7 +102,23 @@ class Stage:
             self.step("job rollback", lambda: runner.run("rollback") and self.images())
             self.step("an image that ends at once", lambda: self.ends_at_once(runner))
             self.step("a node lost, its containers included", self.node_lost)
-            self.compare()
+
+    def play_with_users(self) -> None:
+        """The stack with a Redis user for each kind of process; the forum's container, which has none, cannot watch it."""
+        self.prepare()
+        runner = self.runner()
+        self.built(runner, "1111111")
+        clone = self.folder / "clone"
+        (clone / ".env").write_text(f"TRAWL_REDIS_PASSWORD={PASSWORD}\n")
+        done = run_script("deploy/new-users.sh", clone, {**os.environ, "DOCKER_HOST": runner.engines["build"]}, 120)
+        if done.returncode:
+            raise Failed(f"deploy/new-users.sh: {done.stderr[-300:]}")
+        shutil.copy(clone / "deploy/stack.users.yml", clone / "deploy/stack.yml")
+        begun = time.monotonic()
+        said = self.first_deploy(runner)
+        row = Row(kind="swarm", name="job deploy of a new stack, `stack.users.yml`", said=said, seconds=time.monotonic() - begun)
+        self.compare(row)
+        self.rows.add(row)
 
     def prepare(self) -> None:
         """What is on the nodes before a stack: Redis's image, the label, and the site file, the same on every node."""
@@ -120,12 +149,10 @@ class Stage:
         key.write_text(f"{secrets.token_hex(32)}\n")
         here = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
         there = self.engines[0].socket
-        tools = f"{IMAGES[0]}-build"
-        build = ["--network=host", *(["--build-arg", f"BUILD_IMAGE={tools}"] if docker("images", "-q", tools).strip() else [])]
         return Runner(
             folder=self.folder,
             engines={"build": here, "push": there, "deploy": there, "rollback": there},
-            more={"build": build, "stack deploy": ["-c", str(self.folder / "more.yml")]},
+            more={"build": [*own_engine.build_arguments()], "stack deploy": ["-c", str(self.folder / "more.yml")]},
             variables={
                 "CI_REGISTRY": REGISTRY,
                 "CI_REGISTRY_IMAGE": f"{REGISTRY}/trawl",
@@ -146,6 +173,7 @@ class Stage:
         if self.forum:
             time.sleep(WORKS_S)
         pages, begun = self.served(), time.monotonic()
+        self.slots.forget()
         row = Row(kind="swarm", name=name)
         try:
             row.said = act()
@@ -156,6 +184,9 @@ class Stage:
             row.said, row.failed = str(failed).replace("\n", " "), True
         row.pages = self.served() - pages
         row.reduced_s, row.without_s = self.watched.reduced(begun), self.watched.without(begun)
+        row.crowded_s = self.slots.crowded_s()
+        if self.watched.seen:
+            self.compare(row)
         self.rows.add(row)
         if row.failed and not self.forum:
             raise Failed(f"{name}: {row.said}")
@@ -193,7 +224,7 @@ class Stage:
             runner.run("deploy")
         except Failed as failed:
             return f"job deploy fails ({str(failed).strip().splitlines()[-1][:120]}); {self.images()}"
-        return f"job deploy does not fail; {self.images()}"
+        raise Failed(f"job deploy does not fail; {self.images()}")
 
     def node_lost(self) -> str:
         """SIGKILL of an engine without a volume of the stack, and of all that it runs; it stays away."""
@@ -218,12 +249,12 @@ class Stage:
         code = "import json, urllib.request as u; print(json.load(u.urlopen('http://127.0.0.1:8765/stats', timeout=20))['total'])"
         return int(self.engines[0].docker("exec", self.forum, "python", "-c", code)) if self.forum else 0
 
-    def compare(self) -> None:
-        """The database against the frozen forum."""
+    def compare(self, row: Row) -> None:
+        """The database against the frozen forum, after a step."""
         first = self.engines[0]
         name = first.docker("ps", "-q", "--filter", "label=com.docker.swarm.service.name=trawl_worker-control").split()[0]
-        found = first.docker("exec", name, "sh", "-c", COMPARE, limit_s=600)
-        self.rows.add(comparison("swarm", "compared at the end", found))
+        after = comparison("", "", first.docker("exec", name, "sh", "-c", COMPARE, limit_s=600))
+        row.compared, row.failed = after.compared, row.failed or after.failed or row.without_s > 0 or bool(row.crowded_s)
 
 
 if __name__ == "__main__":

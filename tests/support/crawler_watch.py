@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -44,6 +44,7 @@ class CrawlerWatch:
     """
 
     mark: tuple[str, str]
+    look_s: float = LOOK_S
     most: Counter[str] = field(default_factory=Counter)  # slot -> most crawlers at one time
     crowds: dict[Crowd, float] = field(default_factory=dict)  # -> seconds seen
     thawed: dict[int, float] = field(default_factory=dict)  # pids that were frozen -> seconds seen at work since
@@ -67,6 +68,15 @@ class CrawlerWatch:
         """Begin to count anew."""
         self.most, self.crowds, self.thawed = Counter(), {}, {}
 
+    def leave_out(self, pids: Iterable[int]) -> None:
+        """Do not count these processes any more, as one that was frozen: they are cut off, and cannot hear who has their slot."""
+        for pid in pids:
+            self.thawed.setdefault(pid, 0.0)
+
+    def crowded_s(self) -> float | None:
+        """Seconds seen with more than one crawler in a slot; None where none was seen at all."""
+        return sum(self.crowds.values()) if self.most else None
+
     def look(self) -> dict[int, tuple[Occupant, bool]]:
         """Every crawler process by pid, and whether it is frozen."""
         with self._looking:
@@ -88,7 +98,7 @@ class CrawlerWatch:
 
     def _run(self) -> None:
         last = time.monotonic()
-        while not self._ended.wait(LOOK_S):
+        while not self._ended.wait(self.look_s):
             seen = self.look()
             now = time.monotonic()
             self._count(seen, now - last)
