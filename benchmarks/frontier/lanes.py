@@ -50,6 +50,13 @@ def spent_s(client: redis.Redis) -> float:
     return float(used["used_cpu_user_main_thread"] + used["used_cpu_sys_main_thread"])
 
 
+def one_exchange(one: Owner) -> None:
+    """What is leased has to be taken at its time, or it is given back."""
+    answered = one.frontier.exchanges
+    while one.frontier.exchanges == answered:
+        one.advance(0.001)
+
+
 def exchanged(client: redis.Redis, lanes: list[str], exchanges: int) -> float:
     """µs of Redis for one exchange, on requests of these lanes in turn; [""]: of no lane."""
     one, number = Owner(client, "one", concurrency=30, max_prefetch=30).open(), 10**9
@@ -63,9 +70,7 @@ def exchanged(client: redis.Redis, lanes: list[str], exchanges: int) -> float:
         for _ in range(30):
             number += 1
             one.frontier.add_request(NewRequest(NO_FILTER, "0", b"%d" % number + PAYLOAD, lanes[number % len(lanes)]))
-        answered = one.frontier.exchanges
-        while one.frontier.exchanges == answered:
-            one.advance(0.001)
+        one_exchange(one)
     used_s = spent_s(client) - before
     one.frontier.stop()
     return used_s * 1e6 / exchanges
@@ -87,7 +92,7 @@ def until_empty(client: redis.Redis, *, beside: int) -> int:
         while (lease := one.frontier.take()) is not None:
             left -= lease.lane in small
             one.frontier.ack(lease.id)
-        one.advance(0.03)
+        one_exchange(one)
     exchanges = one.frontier.exchanges - before
     one.frontier.stop()
     return exchanges
