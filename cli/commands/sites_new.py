@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+import sys
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
+import typer
 
 from cli.commands.sites_preview import Pages, Shown, preview_of, with_customs
 from cli.views.output import complain, print_json, say
@@ -31,8 +33,8 @@ _SHOWN = 20  # forums in the table
 
 
 NO_CONTACT = (
-    "Warning: the site sees a User-Agent that does not say who you are. Name an address at which its operator can reach you:"
-    " --contact you@example.org, or User-Agent under [headers] in the file."
+    "Warning: the site sees a User-Agent that does not say who you are, and gets {trial:,} requests a day until it does. Name an"
+    " address at which its operator can reach you: --contact you@example.org, or User-Agent under [headers] in the file."
 )
 
 
@@ -51,6 +53,7 @@ def write(
     from forums.sites import sites_dir
     from forums.sites.discovery.draft_file import name_of, text_of
     from forums.sites.http.fetch import is_this_machine, is_web_address
+    from forums.sites.http.trial import TRIAL_PER_DAY
     from forums.sites.http.user_agent import agent_with
 
     if not is_web_address(url):
@@ -61,6 +64,8 @@ def write(
     path = below(sites_dir(), f"{name}.toml")
     if path.exists() and not force:
         raise ConfigError(f"{path} exists: choose another --name, or overwrite it with --force")
+    if contact is None and not as_json and not is_this_machine(url):
+        contact = _asked_contact(TRIAL_PER_DAY)
     agent = agent_with(contact) if contact is not None else None
     draft, guess, shown = asyncio.run(
         _look(url, name, profile, obey_robots=obey_robots, allow_private=allow_private, agent=agent)
@@ -94,8 +99,16 @@ def write(
         _show(shown)
         say(f"Next: trawl sites check {draft.name} --live")
     if agent is None and not is_this_machine(draft.base_url):
-        say(NO_CONTACT, stderr=True)
+        say(NO_CONTACT.format(trial=TRIAL_PER_DAY), stderr=True)
     return 0
+
+
+def _asked_contact(trial: int) -> str | None:
+    """Whom the site's operator can ask, from whoever sits at the terminal; None where nobody does, or gives no answer."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+    question = f"E-mail address or URL at which the site's operator reaches you (none: a trial, {trial:,} requests a day)"
+    return typer.prompt(question, default="", show_default=False, err=True).strip() or None
 
 
 async def _look(

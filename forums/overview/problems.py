@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from forums.sites.http.trial import BY_TRIAL, TRIAL_PER_DAY
 from forums.state.database_identity import ANOTHER_DATABASE
 from forums.state.site_breakers import HOST, drift_sentence
 from redis_components.fleet.records import GONE_AFTER_S
@@ -176,6 +177,9 @@ def _lanes(view: Overview) -> Iterator[Problem]:
         what = f"requests are refused without half an hour of peace: {_named(one.lane for one in refusing)}"
         times = f"{most.lane} has refused {most.state.refusals:,} in {_span(most.state.refused_s)}"
         yield Problem(what=f"{what} ({times})", fix="trawl lanes; send less: trawl limit SITE --rate N", grave=False)
+    if trial := [one.lane for one in view.sites.lanes if one.limits.by == BY_TRIAL]:
+        what = f"sites do not learn whom they can ask, and get {TRIAL_PER_DAY:,} requests a day until they do: {_named(trial)}"
+        yield Problem(what=what, fix="User-Agent under [headers] of the file, or USER_AGENT in the settings", grave=False)
 
 
 def _boards(view: Overview) -> Iterator[Problem]:

@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 import redis
 
 from forums.sites import Site
-from forums.sites.http.politeness import user_agent
-from forums.sites.http.user_agent import USER_AGENT
+from forums.sites.http.user_agent import USER_AGENT, user_agent
 from redis_components.crawl_admin.lanes import LaneCondition, LaneView, look
 from redis_components.frontier.robots_cache import FileKind, stored_file
 from redis_components.keys import CrawlKeys

@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 import redis
+from msgspec.structs import replace
 
 from forums.sites.definition.site import Site
+from forums.sites.http.trial import BY_TRIAL, TRIAL_PER_DAY, is_on_trial
 from redis_components.frontier import limits
-from redis_components.frontier.limits import LaneLimits
+from redis_components.frontier.limits import DAY_MS, LaneLimits
 from redis_components.frontier.quiet_hours import parse_quiet_hours
 from redis_components.keys import limits_key
 
@@ -23,8 +25,8 @@ def say_limits(client: redis.Redis, sites: Iterable[Site]) -> list[str]:
     known = limits.read(client, key)
     for lane, wanted in _limits_of_lanes(sites).items():
         now = known.get(lane)
-        by_operator = now is not None and now.by not in ("", BY_FILE)
-        of_file = now is not None and now.by == BY_FILE
+        by_operator = now is not None and now.by not in ("", BY_FILE, BY_TRIAL)
+        of_file = now is not None and now.by in (BY_FILE, BY_TRIAL)
         if by_operator or now == wanted or (wanted is None and not of_file):
             continue
         limits.change(client, key, lane, wanted or LaneLimits())  # a wait that the site asked for stays
@@ -57,7 +59,7 @@ def _strictest(one: LaneLimits, other: LaneLimits) -> LaneLimits:
         quiet=quiet.quiet,
         zone=quiet.zone,
         offsets=quiet.offsets,
-        by=BY_FILE,
+        by=BY_TRIAL if BY_TRIAL in (one.by, other.by) else BY_FILE,
     )
 
 
@@ -66,6 +68,14 @@ def _lower(one: N | None, other: N | None) -> N | None:
 
 
 def _limits_of(site: Site) -> LaneLimits | None:
+    wanted = _limits_of_file(site)
+    if not is_on_trial(site):
+        return wanted
+    trial = LaneLimits(quotas=((TRIAL_PER_DAY, DAY_MS),), by=BY_TRIAL)
+    return trial if wanted is None else replace(_strictest(wanted, trial), burst=wanted.burst)
+
+
+def _limits_of_file(site: Site) -> LaneLimits | None:
     manners = site.politeness
     limits = (manners.max_rate, manners.max_concurrency, manners.max_per_hour, manners.max_per_day, manners.quiet_hours)
     if not any(limits) and manners.weight == 1:

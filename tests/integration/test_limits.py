@@ -15,6 +15,7 @@ from scrapy.http import Response
 from cli.main import main
 from forums.scheduling.site_limits import BY_FILE, say_limits
 from forums.sites import load_all
+from forums.sites.http.trial import BY_TRIAL, is_on_trial, is_public_name
 from redis_components.errors import ConfigError
 from redis_components.fleet.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.frontier import limits
@@ -135,6 +136,53 @@ def test_a_site_file_sets_limits_and_an_operator_counts_more(
     assert told("") == {"one": LaneLimits()}, "without limits; the exchange forgets it"
     limits.change(redis_client, limits_key(), "one", LaneLimits(rate=1, by="ops@host"))
     assert told("[politeness]\nmax_rate = 3\n")["one"].by == "ops@host"
+
+
+@pytest.mark.parametrize(
+    ("more", "limited"),
+    [
+        ("", LaneLimits(quotas=((1000, DAY_MS),), by=BY_TRIAL)),
+        ('[headers]\nUser-Agent = "books/1.0 (+https://books.org)"\n', None),
+        ("allow_private = true\n", None),
+        (
+            "[politeness]\nmax_rate = 2\nmax_burst = 3\nmax_per_day = 5000\n",
+            LaneLimits(rate=2, burst=3, quotas=((1000, DAY_MS),), by=BY_TRIAL),
+        ),
+    ],
+)
+def test_a_site_that_does_not_learn_whom_it_can_ask_is_crawled_as_a_trial(
+    redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str, limited: LaneLimits | None
+) -> None:
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
+    (tmp_path / "books.toml").write_text(SITE.replace("http://127.0.0.1:1", "https://forum.books.org") + more)
+    say_limits(redis_client, load_all()[0])
+    assert limits.read(redis_client, limits_key()) == ({} if limited is None else {"books": limited})
+    (tmp_path / "books.toml").write_text(SITE + '[headers]\nUser-Agent = "books/1.0 (+https://books.org)"\n')
+    say_limits(redis_client, load_all()[0])
+    assert limits.read(redis_client, limits_key()).get("books", LaneLimits()) == LaneLimits()
+
+
+def test_a_project_that_names_itself_needs_no_contact_in_its_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "named_settings.py").write_text('USER_AGENT = "books/1.0 (+https://books.org)"\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
+    (tmp_path / "books.toml").write_text(SITE.replace("http://127.0.0.1:1", "https://forum.books.org"))
+    assert is_on_trial(load_all()[0][0])
+    monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "named_settings")
+    assert not is_on_trial(load_all()[0][0])
+
+
+@pytest.mark.parametrize("host", ["forum.books.org", "BOOKS.ORG.", "8.8.8.8", "[2606:4700::1111]", "xn--bcher-kva.de"])
+def test_a_host_that_may_be_somebodys(host: str) -> None:
+    assert is_public_name(host)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["", "forum", "localhost", "127.0.0.1", "192.168.1.7", "[::1]", "a.example", "www.example.org", "x.home.arpa", "web.local"],
+)
+def test_a_host_that_is_nobodys(host: str) -> None:
+    assert not is_public_name(host)
 
 
 def test_sites_share_a_lane_with_the_lowest_of_their_limits(

@@ -18,7 +18,7 @@ from demo.forum.process import ForumProcess
 from forums.records.start_tasks import PostTask, encode
 from forums.sites import load_site
 from forums.sites.http.fetch import MAX_BYTES, FetchFailed, fetch
-from forums.sites.http.politeness import user_agent
+from forums.sites.http.user_agent import user_agent
 from redis_components.keys import CrawlKeys
 from tests.support import warm_start
 from tests.support.scrapy_command import crawl_command
@@ -198,6 +198,9 @@ def test_a_new_site_of_known_software_is_written_listed_and_shown(
     monkeypatch.setattr("forums.sites.http.fetch.is_this_machine", lambda url: False)
     code, _, err = trawl("new", f"{server.url}/board/", "--name", "unnamed")
     assert (code, err.startswith("Warning: "), "--contact" in err) == (0, True, True)
+    monkeypatch.setattr("cli.commands.sites_new._asked_contact", lambda trial: "asked@example.org")
+    code, _, err = trawl("new", f"{server.url}/board/", "--name", "asked")
+    assert (code, err, user_agent(load_site("asked"))) == (0, "", "trawl/0.1 (+asked@example.org)")
 
     server.pages |= {
         "/rubbish": (200, {}, bytes(range(256)) * 40),

@@ -30,8 +30,8 @@ from workers.process.bot_identity import bot_identity
 from workers.process.guarded_connector import GuardedConnector, allowing
 from workers.process.public_addresses import Allowance, PrivateAddress, private_addresses_allowed
 
-from .politeness import headers_for, user_agent
-from .user_agent import USER_AGENT
+from .politeness import headers_for
+from .user_agent import USER_AGENT, user_agent
 from .visit_limits import VisitLimits
 from .web_encoding import in_web_encoding
 

@@ -13,6 +13,7 @@ from forums.sites.definition.load import site_in_use
 from forums.sites.definition.origins import may_have_secrets
 
 from .scrapy_internals import set_pace
+from .user_agent import USER_AGENT, project_agent, user_agent
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -32,6 +33,7 @@ class Manners:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
+        self._agent = "" if project_agent(crawler.settings) else USER_AGENT
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -48,7 +50,7 @@ class Manners:
             request.meta.pop("dont_obey_robotstxt", None)
         else:
             request.meta["dont_obey_robotstxt"] = True
-        if agent := user_agent(site):
+        if agent := user_agent(site) or self._agent:
             request.headers["User-Agent"] = agent  # robots.txt may have rules for it
 
     def _slot(self, site: Site) -> str:
@@ -105,8 +107,3 @@ def headers_of(site: Site) -> dict[str, str]:
     if site.cookies:
         headers["Cookie"] = "; ".join(f"{name}={value.get_secret_value()}" for name, value in site.cookies.items())
     return headers
-
-
-def user_agent(site: Site) -> str | None:
-    """The User-Agent that the file names: every place of the site gets it, since robots.txt may have rules for it."""
-    return next((value.get_secret_value() for name, value in site.headers.items() if name.lower() == "user-agent"), None)

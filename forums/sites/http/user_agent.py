@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from redis_components.errors import ConfigError
 
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+    from forums.sites.definition.site import Site
+
 USER_AGENT = "trawl/0.1 (+a crawl fleet; set USER_AGENT to something that says who you are)"
 _CONTACT = re.compile(r"https?://[^\s\"\\()]{3,200}|[^\s\"\\()@]{1,64}@[^\s\"\\()@]{1,190}\.[^\s\"\\()@.]{2,63}")
+
+
+def user_agent(site: Site) -> str | None:
+    """The User-Agent that the file names: every place of the site gets it, since robots.txt may have rules for it."""
+    return next((value.get_secret_value() for name, value in site.headers.items() if name.lower() == "user-agent"), None)
+
+
+def project_agent(settings: BaseSettings) -> str | None:
+    """The User-Agent that a project has set; None where it is Scrapy's own."""
+    return str(settings["USER_AGENT"]) if settings.getpriority("USER_AGENT") else None
 
 
 def agent_with(contact: str | None) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from forums.overview import Boards, Overview, ServiceView, SitesView, problems
+from forums.sites.http.trial import BY_TRIAL
 from forums.state.foreign_values import Foreign
 from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.site_breakers import Breaker, BreakerState
@@ -104,6 +105,12 @@ FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
         replace(WELL, sites=SitesView(lanes=(lane("good", 9, 60), lane("shop", 12, 7300)))),
         "without half an hour of peace: shop (shop has refused 12 in 2 h)",
         "trawl lanes",
+        False,
+    ),
+    "no contact": (
+        replace(WELL, sites=SitesView(lanes=(replace(lane("shop"), limits=LaneLimits(by=BY_TRIAL)),))),
+        "and get 1,000 requests a day until they do: shop",
+        "USER_AGENT",
         False,
     ),
     "a stale board": (replace(WELL, sites=SitesView(boards=board())), "stale: demo/f1", "trawl forums", True),

@@ -1,0 +1,39 @@
+"""A site that is not told whom it can ask is crawled as a trial only: so many requests a day, over all crawlers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .user_agent import project_agent, user_agent
+
+if TYPE_CHECKING:
+    from forums.sites.definition.site import Site
+
+BY_TRIAL = "no contact is named"
+"""Who sets the limit."""
+TRIAL_PER_DAY = 1000
+"""Requests: enough to see whether a site file is right."""
+_NOBODYS = frozenset(
+    {"example", "test", "invalid", "localhost", "local", "internal", "home.arpa", "example.com", "example.net", "example.org"}
+)
+"""Ends of names that are no public site's (RFC 2606, 6761, 6762, 8375)."""
+
+
+def is_on_trial(site: Site) -> bool:
+    """Whether it is somebody else's site that gets a User-Agent which names nobody: neither its file nor the project has one."""
+    if site.allow_private or not is_public_name(site.base_url.host or "") or user_agent(site):
+        return False
+    from scrapy.utils.project import get_project_settings
+
+    return project_agent(get_project_settings()) is None
+
+
+def is_public_name(host: str) -> bool:
+    """Whether a host may be somebody's site: a name with a dot, or an address that is public."""
+    from workers.process.public_addresses import is_public
+
+    host = host.strip("[]").rstrip(".").lower()
+    parts = host.split(".")
+    if ":" in host or parts[-1].isdigit():
+        return is_public(host)
+    return len(parts) > 1 and not _NOBODYS & {parts[-1], ".".join(parts[-2:])}
