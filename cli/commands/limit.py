@@ -13,8 +13,6 @@ from cli.views.output import plain_table, print_json, say
 if TYPE_CHECKING:
     import redis
 
-    from redis_components.frontier.limits import LaneLimits
-
 MOST_HISTORY = 100
 _SETS = {"--rate", "--concurrency", "--weight", "--per-hour", "--per-day", "--quiet", "--remove"}
 Site = Annotated[
@@ -155,7 +153,7 @@ def _show(client: redis.Redis, key: str, only: str | None, as_json: bool) -> Non
 
     now = server_time(client)
     found = {lane: one for lane, one in limits.read(client, key).items() if only in (None, lane)}
-    rows = [_row(lane, one, limits.state_of(client, key, lane, now).left_alone_s) for lane, one in found.items()]
+    rows = [one.told(lane, limits.state_of(client, key, lane, now).left_alone_s) for lane, one in found.items()]
     if as_json:
         print_json(rows)
         return
@@ -191,21 +189,3 @@ def _in_words(row: dict[str, Any]) -> str:
         row["quiet"] and f"quiet {row['quiet']}",
     )
     return ", ".join(part for part in parts if part)
-
-
-def _row(lane: str, one: LaneLimits, left_alone_s: float) -> dict[str, Any]:
-    from redis_components.frontier.limits import DAY_MS, HOUR_MS
-    from redis_components.frontier.quiet_hours import written
-
-    return {
-        "site": lane,
-        "rate": one.rate,
-        "burst": one.burst if one.rate else None,
-        "concurrency": one.concurrency,
-        "weight": one.weight,
-        "per_hour": one.within(HOUR_MS),
-        "per_day": one.within(DAY_MS),
-        "quiet": written(one.quiet_hours) or None,
-        "left_alone_s": round(left_alone_s, 1),
-        "by": one.by,
-    }

@@ -42,6 +42,20 @@ class UrlsBody(BaseModel):
     unique: bool = Field(False, description="Leave out what the crawl requested before.")
 
 
+class LimitsBody(BaseModel):
+    """What a site gets from all crawlers together; what is left out is not limited."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rate: float | None = Field(None, description="Requests per second.")
+    burst: int | None = Field(None, description="Requests that may be sent at once after a pause; 1 by default.")
+    concurrency: int | None = Field(None, description="Requests at a time.")
+    weight: int | None = Field(None, description="Requests that it gets where another limited site gets one; 1 by default.")
+    per_hour: int | None = Field(None, description="Requests in any hour.")
+    per_day: int | None = Field(None, description="Requests in any 24 hours.")
+    quiet: str | None = Field(None, max_length=200, description="Nothing is sent in these hours: 01:00-06:00 Europe/Berlin.")
+
+
 class ReasonBody(BaseModel):
     """Why somebody acts; for those who look later."""
 

@@ -1,4 +1,4 @@
-"""`/api/v1`: jobs and services."""
+"""`/api/v1`: jobs, services and limits."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from .access import Scope, Tokens, audited, require
 from .body import JobBody, ReasonBody, SizeBody, UrlsBody
 from .entrance import AsciiJson, Entrance
 from .guesses import Guesses
+from .limits import limit_routes
 from .scrapyd import scrapyd_routes
 from .scrapyd_pages import scrapyd_pages
 
@@ -66,6 +67,7 @@ def create_api(client: redis.Redis, tokens: Tokens, url: str) -> FastAPI:
     app.include_router(_reading(client, read), prefix="/api/v1")
     app.include_router(_jobs(client, act), prefix="/api/v1/jobs")
     app.include_router(_services(client, act), prefix="/api/v1/services/{service}")
+    app.include_router(limit_routes(client, read, act))
     app.include_router(scrapyd_routes(client, read, act))
     app.include_router(scrapyd_pages(client, read))
     return app

@@ -19,7 +19,7 @@ from redis_components.keys import lane_state_key
 from redis_components.server.stored_values import decoded
 
 from .holds import names_of
-from .quiet_hours import QuietHours
+from .quiet_hours import QuietHours, written
 
 if TYPE_CHECKING:
     from tldextract import TLDExtract
@@ -85,6 +85,21 @@ class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def quiet_hours(self) -> QuietHours:
         """`quiet`, `zone` and `offsets` in one."""
         return QuietHours(self.quiet, self.zone, self.offsets)
+
+    def told(self, lane: str, left_alone_s: float) -> dict[str, Any]:
+        """What programs are told of a lane; `left_alone_s`: for how long its site asked to be left alone."""
+        return {
+            "site": lane,
+            "rate": self.rate,
+            "burst": self.burst if self.rate else None,
+            "concurrency": self.concurrency,
+            "weight": self.weight,
+            "per_hour": self.within(HOUR_MS),
+            "per_day": self.within(DAY_MS),
+            "quiet": written(self.quiet_hours) or None,
+            "left_alone_s": round(left_alone_s, 1),
+            "by": self.by,
+        }
 
     def within(self, window_ms: int) -> int | None:
         """Requests in every window of that length; None: any number."""

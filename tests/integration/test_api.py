@@ -24,6 +24,10 @@ from redis_components.errors import ConfigError
 from redis_components.fleet.audit import latest
 from redis_components.fleet.jobs import Jobs, JobState
 from redis_components.fleet.versions import Deployment, Deployments, Version
+from redis_components.frontier import limits
+from redis_components.frontier.limits import LaneLimits
+from redis_components.frontier.quiet_hours import parse_quiet_hours
+from redis_components.keys import limits_key
 from tests.support.fleet import program
 from tests.support.processes import wait_until
 from workers.logs.slot_log import SlotLog
@@ -137,9 +141,30 @@ def test_jobs_and_services_and_who_did_it(api: Api, redis_client: redis.Redis) -
     assert len(acts) == 6
 
 
+def test_limits_of_a_site_are_set_shown_and_removed(api: Api, redis_client: redis.Redis) -> None:
+    body = {"rate": 3, "burst": 2, "concurrency": 4, "per_hour": 600, "quiet": "01:00-06:00 Europe/Berlin"}
+    [told] = api("POST", "/api/v1/limits/example.org", token=ACT, body=body).body
+    expected = {"site": "example.org", **body, "weight": 1, "per_day": None, "left_alone_s": 0, "by": "the API"}
+    assert told == expected
+    wanted = LaneLimits.of(
+        rate=3, burst=2, concurrency=4, per_hour=600, quiet=parse_quiet_hours(str(body["quiet"])), by="the API"
+    )
+    assert limits.read(redis_client, limits_key()) == {"example.org": wanted}
+    assert api("GET", "/api/v1/limits", token=READ).body == [expected]
+    assert api("POST", "/api/v1/limits/example.org/remove", token=ACT).body == []
+    acts = [" ".join(act.what) for act in latest(redis_client, 20)][::-1]
+    options = "--rate=3.0 --burst=2 --concurrency=4 --per-hour=600 --quiet=01:00-06:00 Europe/Berlin"
+    assert acts == [f"limit example.org {options}", "limit example.org --remove"]
+
+
 @pytest.mark.parametrize(
     ("path", "body", "words"),
     [
+        ("/api/v1/limits/a.example", {}, "say a limit"),
+        ("/api/v1/limits/a.example", {"burst": 4}, "with burst a rate"),
+        ("/api/v1/limits/a b", {"rate": 1}, "is not a site, host or domain"),
+        ("/api/v1/limits/a.example", {"rate": 0}, "rate = 0 is out of range"),
+        ("/api/v1/limits/a.example", {"quiet": "at night"}, "quiet hours 'at night' cannot be read"),
         ("/api/v1/jobs", {"service": "../x"}, "cannot be the name of a service"),
         ("/api/v1/jobs", {"service": "books", "settings": {"ITEM_PIPELINES": {"os.system": 1}}}, "not to be set by a task"),
         ("/api/v1/jobs/none/cancel", {}, "there is no job 'none'"),

@@ -16,7 +16,7 @@ TRIAL_PER_DAY = 1000
 _NOBODYS = frozenset(
     {"example", "test", "invalid", "localhost", "local", "internal", "home.arpa", "example.com", "example.net", "example.org"}
 )
-"""Ends of names that are no public site's (RFC 2606, 6761, 6762, 8375)."""
+"""Ends of names that are reserved (RFC 2606, 6761, 6762, 8375)."""
 
 
 def is_on_trial(site: Site) -> bool:
