@@ -83,6 +83,10 @@ def test_no_role_may_do_what_no_process_needs_and_readers_change_nothing(
                 refused(client, "EVAL", f"return redis.call('HSET', '{sizes}', 'toy', '9')", "1", sizes)
             if role.name in ("crawler", "beat", "flower"):
                 refused(client, "HSET", sizes, "toy", "9")
+            if role.name == "crawler":
+                refused(client, "HSET", FleetKeys().schedule(), "seed_forums", "{}")
+                for queue in ("control", "celery", "_kombu.binding.control", "unacked"):
+                    refused(client, "LPUSH", f"{JOB}:{queue}", "a task")
             if role.name in ("beat", "flower"):
                 refused(client, "RPUSH", CrawlKeys.for_spider("toy").start_tasks(), "http://elsewhere.example/")
             client.close()

@@ -249,11 +249,7 @@ class Document:
             return converters.part(field.regex, converters.string(one), field.join)
         if self.page.format == "xml" and kind == "text" and xml_page.holds_markup(one):
             return converters.part(field.regex, text_of(xml_page.markup_of(one)))
-        attribute = None
-        for name in _ATTRIBUTES.get(kind, ()):
-            if one.get(name) is not None:
-                attribute = name
-                break
+        attribute = next((name for name in _ATTRIBUTES.get(kind, ()) if one.get(name) is not None), None)
         text = converters.part(field.regex, converters.string(one, attribute), field.join)
         if text is None and kind == "id" and field.regex:
             text = converters.part(field.regex, one.get("href"), field.join)  # a link was selected: its id is in its address
@@ -336,9 +332,12 @@ def _json_in(at: Select, root: Any) -> Any:
 
 
 def not_too_many(rows: list[Any]) -> list[Any]:
-    """`rows`. Raises UnreadablePage where they are more than a page of a forum has."""
+    """`rows`. Raises UnreadablePage where they are more than a page of a forum has, TooMuchHere where more than a reactor
+    reads.
+    """
     if len(rows) > _MOST_ROWS:
         raise UnreadablePage(f"has {len(rows):,} rows: no page of a forum has more than {_MOST_ROWS:,}")
+    reading_budget.check_rows(len(rows))
     return rows
 
 

@@ -32,6 +32,7 @@ _SHOWN = 60
 _UNSEEN = 1 << 16  # characters that hold no more attributes than the parser needs 0.4 s for
 _MOST_CHARACTERS = 1 << 20
 _MOST_TAGS = 20_000
+_MOST_ROWS = 2_000  # a tenth of a second; pages of forums have 20 to 300
 _MOST_ATTRIBUTES = 4_000  # of a tag, counted too high: the parser needs their square, 20 ms
 _SHORT = 1_000  # characters without `>` that hold too few attributes to be counted
 _MOST_VALUES = 1_000  # values with a `>` that are looked at one by one; pages of forums have 30
@@ -137,6 +138,12 @@ def check_markup(markup: str) -> None:
     """Before HTML is parsed. Raises TooMuchHere."""
     if _strict.get() and (why := extraordinary(markup)) is not None:
         raise TooMuchHere(why)
+
+
+def check_rows(count: int) -> None:
+    """Before rows are read. Raises TooMuchHere."""
+    if _strict.get() and count > _MOST_ROWS:
+        raise TooMuchHere(f"has {count:,} rows")
 
 
 def extraordinary(markup: str) -> str | None:
