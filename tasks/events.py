@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from redis_components.connection import connect
+from redis_components.errors import ConfigError
 
 from .app import app
 
@@ -28,12 +29,17 @@ def notify_alarms() -> dict[str, str]:
 def publish_events() -> dict[str, str]:
     """Tell the outputs of the rules file (TRAWL_EVENTS_FILE) what happened to posts and comments; returns what became of each.
 
-    One at a time: a second one does nothing.
+    One at a time: a second one does nothing. Raises ConfigError where the file is wrong, and notes it for `trawl status`.
     """
     from forums.events.rules import load
-    from forums.state.output_troubles import note_troubles
+    from forums.state.output_troubles import RULES_FILE, note_troubles
 
-    client, rules = connect(), load()
+    client = connect()
+    try:
+        rules = load()
+    except ConfigError as error:
+        note_troubles(client, {RULES_FILE: str(error)}, told=(), outputs=(RULES_FILE,))
+        raise
     if rules is None or not rules.outputs:
         note_troubles(client, {}, told=(), outputs=())
         return {}

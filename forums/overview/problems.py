@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from forums.sites.http.trial import BY_TRIAL, TRIAL_PER_DAY
 from forums.state.database_identity import ANOTHER_DATABASE
+from forums.state.output_troubles import RULES_FILE
 from forums.state.site_breakers import HOST, drift_sentence
 from redis_components.fleet.records import GONE_AFTER_S
 from redis_components.fleet.registry import CrawlerRecord, CrawlerState
@@ -203,6 +204,12 @@ def _boards(view: Overview) -> Iterator[Problem]:
 
 def _outputs(view: Overview) -> Iterator[Problem]:
     for name, why in view.output_troubles.items():
+        if name == RULES_FILE:
+            said = " ".join(why.split())
+            yield Problem(
+                what=f"nobody is told of events or alarms, the rules file is wrong: {said}", fix="mend it (docs/events.md)"
+            )
+            continue
         yield Problem(what=f"output {name} takes no events, they wait: {why}", fix="trawl events list", grave=False)
 
 

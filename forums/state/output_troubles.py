@@ -12,6 +12,8 @@ from redis_components.server.stored_values import hash_at, is_foreign
 
 from .keys import ForumFleetKeys
 
+RULES_FILE = "the rules file"
+"""In the place of an output's name, which has no blanks: the file is wrong, so no output is told anything."""
 _MOST = 100  # shown
 
 

@@ -10,9 +10,11 @@ import pytest
 import redis
 
 from forums.events.cursors import Cursors
+from forums.state.output_troubles import output_troubles
 from forums.storage import Database, parse
 from forums.storage.event_log import BEGINNING
 from forums.storage.event_reader import EventLog
+from redis_components.errors import ConfigError
 from tests.support.items import at, comment, post, wire
 from tests.support.message_receiver import MessageReceiver
 from tests.support.trawl_command import Trawl, commands, one_line
@@ -81,12 +83,18 @@ def test_outputs_are_listed_replayed_and_told_by_the_task(trawl: Trawl, tmp_path
 
     filled()
     assert publish_events() == {}
+    (tmp_path / "events.toml").write_text('[outputs.log]\nkind = "file"\npth = "log.jsonl"\n', "utf-8")
+    with pytest.raises(ConfigError, match=r"outputs\.log\.pth"):
+        publish_events()
+    status = trawl("status")
+    assert (status.code, "the rules file is wrong" in status.out) == (1, True), status.out
     (tmp_path / "events.toml").write_text(
         f'[outputs.log]\nkind = "file"\npath = "{tmp_path}/log.jsonl"\nbegin = "oldest"\n'
         '[outputs.shop]\nkind = "webhook"\nurl = "http://127.0.0.1:1/"\nsecret = "${HOOK_SECRET}"\nbegin = "oldest"\n',
         "utf-8",
     )
     assert publish_events() == {"log": "up to date", "shop": "failed"}
+    assert output_troubles(redis_client) == {}, "the file is right again"
     assert len((tmp_path / "log.jsonl").read_text("utf-8").splitlines()) == 2
     listed = trawl("events", "list")
     assert listed.code == 1

@@ -12,6 +12,7 @@ from forums.overview import Boards, Overview, ServiceView, SitesView, problems
 from forums.sites.http.trial import BY_TRIAL
 from forums.state.foreign_values import Foreign
 from forums.state.forum_states import ForumState, WatchedForum
+from forums.state.output_troubles import RULES_FILE
 from forums.state.site_breakers import Breaker, BreakerState
 from redis_components.crawl_admin.inspector import empty_snapshot
 from redis_components.crawl_admin.lanes import LaneView, in_one_line
@@ -90,6 +91,12 @@ FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
     "backed up": (fleet(CRAWLER, items=9, max_items=9), "books starts no page: 9 items wait", "REDIS_ITEMS_MAX", True),
     "refused": (fleet(CRAWLER, bad_items=2), "2 items were refused", "trawl dead items books", True),
     "dead": (fleet(CRAWLER, dead=2), "requests were given up and are kept (books 2)", "trawl dead", False),
+    "rules file": (
+        replace(WELL, output_troubles={RULES_FILE: "events.toml: outputs.shop.ur: there is no such key"}),
+        "nobody is told of events or alarms, the rules file is wrong: events.toml: outputs.shop.ur",
+        "mend it",
+        True,
+    ),
     "outputs": (replace(WELL, output_troubles={"shop": "HTTP 503"}), "output shop takes no events", "trawl events list", False),
     "messages": (replace(WELL, dead_messages=2), "2 messages of the broker", "trawl dead messages", True),
     "a roll": (replace(WELL, roll=Roll(id="r", services=("books",), state=RollState.FAILED)), "roll failed", "--abort", True),
