@@ -84,7 +84,7 @@ def _keep(steps: DemoSteps, console: Console, interrupts: Interrupts) -> None:
     for what, how in (
         *addresses(processes),
         ("forum", processes.forum.url),
-        ("terminal", f"export TRAWL_DATA_DIR={processes.folder.shown} TRAWL_DEMO_URL={processes.forum.url}"),
+        ("terminal", processes.folder.terminal),
         ("fleet", f"{trawl} status --watch"),
         ("boards", f"{trawl} forums"),
         ("more", f"{trawl} scale forum_detail=2"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import sys
 from dataclasses import dataclass
@@ -69,18 +70,28 @@ class RunFolder:
         """
         for name in [name for name in os.environ if name.startswith("TRAWL_") and not name.startswith(_KEPT_VARIABLES)]:
             del os.environ[name]
-        os.environ.update(
-            {
-                ENV_FILE: "",  # this process has read it
-                MARK: self.mark,
-                "TRAWL_DATA_DIR": str(self.path),
-                "TRAWL_SITES_DIR": str(_SITES),
-                "TRAWL_EVENTS_FILE": str(self.path / "events.toml"),
-                "TRAWL_DEMO_URL": forum_url,
-                "TRAWL_FLEET": fleet,
-                "SCRAPY_SETTINGS_MODULE": "workers.settings",
-            }
-        )
+        of_run = {
+            ENV_FILE: "",  # this process has read it
+            "TRAWL_DATA_DIR": str(self.path.resolve()),
+            "TRAWL_SITES_DIR": str(_SITES),
+            "TRAWL_EVENTS_FILE": str(self.path.resolve() / "events.toml"),
+            "TRAWL_DEMO_URL": forum_url,
+            "TRAWL_FLEET": fleet,
+            "SCRAPY_SETTINGS_MODULE": "workers.settings",
+        }
+        os.environ.update({MARK: self.mark, **of_run})
+        lines = [f"export {name}={shlex.quote(value)}\n" for name, value in of_run.items()]
+        self._variables.write_text("".join(lines), "utf-8")
+
+    @property
+    def _variables(self) -> Path:
+        """The same variables for a shell, where somebody looks around in a demo that goes on."""
+        return self.path / "terminal.sh"
+
+    @property
+    def terminal(self) -> str:
+        """What gives them to a shell, as a person would type it."""
+        return f". {shlex.quote(_from_here(self._variables))}"
 
 
 def trawl_command() -> str:

@@ -189,9 +189,10 @@ def seen_deleted(trial: Trial) -> str:
 
 
 def forums(trial: Trial) -> str:
-    """What `trawl forums` says."""
-    command = [str(Path(sys.executable).with_name("trawl")), "forums"]
-    environment = {**os.environ, "TRAWL_DATA_DIR": str(trial.database.parent), "TRAWL_DEMO_URL": trial.forum, "COLUMNS": "200"}
+    """What `trawl forums` says in a terminal that was given what the demo says."""
+    terminal, trawl = trial.demo.find(r"terminal +(\S.*)", 5)[1], Path(sys.executable).with_name("trawl")
+    command = ["sh", "-c", f"{terminal} && exec {trawl} forums"]
+    environment = {**os.environ, "COLUMNS": "200"}
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False).stdout
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 from unittest.mock import patch
 
@@ -77,6 +78,17 @@ def test_a_run_sees_nothing_of_the_users_fleet_and_only_the_demos_site(runs: Pat
             "TRAWL_FLEET": FLEET,
         }
         assert sorted(site.name for site in load_all()[0]) == ["demo"]
+
+
+@pytest.mark.processes
+def test_a_terminal_in_which_somebody_looks_around_is_given_the_same(runs: Path) -> None:
+    folder = RunFolder.fresh()
+    with patch.dict(os.environ):
+        folder.take_over_environment("http://127.0.0.1:1", FLEET)
+        same = {name: os.environ[name] for name in ("TRAWL_SITES_DIR", "TRAWL_EVENTS_FILE", "TRAWL_DEMO_URL", "TRAWL_FLEET")}
+    command = ["sh", "-c", f"{folder.terminal} && exec env"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert {f"{name}={value}" for name, value in same.items()} | {f"TRAWL_DATA_DIR={folder.path}"} <= set(shown)
 
 
 def test_a_run_leaves_the_ports_of_trawl_up_free() -> None:
