@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 
 from . import class_words
 from .block_fields import posts_of, read_fields
@@ -35,15 +36,19 @@ _OF_A_THREAD = re.compile(
     re.IGNORECASE,
 )
 _LEAST_CUES = 3  # elements whose class, id or address speaks of posts
+_ADDRESS_OF_A_THREAD = re.compile(
+    r"thread|topic|discuss|question|beitrag|thema|(?:^|/)(?:t|d|p|posts?|messages?)/|[?&](?:t|tid)=\d", re.IGNORECASE
+)
+_HOST_OF_FORUMS = re.compile(r"forum|board|communit|discuss|talk|bbs", re.IGNORECASE)
 
 
-def lone_post(tree: PageTree, marks: Marks, calendar: Calendar) -> SeenPost | None:
-    """The only post of a page; None where the page does not look like a thread."""
+def lone_post(tree: PageTree, marks: Marks, calendar: Calendar, url: str = "") -> SeenPost | None:
+    """The only post of the page at `url`; None where it does not look like a thread."""
     body = _body(tree)
     if body is None:
         return None
     dates = [i for i, date in marks.dates.items() if date.precision >= _A_DAY]
-    if not dates or not _speaks_of_replies(tree):
+    if not dates or not _speaks_of_replies(tree, url):
         return None
     around = body
     most = _size(tree, body) + _MOST_AROUND
@@ -64,17 +69,30 @@ def _read(tree: PageTree, marks: Marks, calendar: Calendar, around: int, words: 
     """The post in an element, where it has a text, an author and a date."""
     block = Block(around, tree.end[around], (tree.first_text[around], tree.last_text[around]))
     fields = read_fields(tree, marks, BlockSet([block], 1.0, "alone", 1.0, 1.0), calendar, words)
-    if not fields.dates.elements or fields.author(0) is None:
+    if not fields.dates.elements or fields.author(0) is None or _leads_elsewhere(tree, fields.authors.get(0)):
         return None
     (post,) = posts_of(fields, calendar)
     return post if len(post.text) >= _LEAST else None
 
 
-def _speaks_of_replies(tree: PageTree) -> bool:
+def _leads_elsewhere(tree: PageTree, author: int | None) -> bool:
+    """Whether an author is a link that neither its address nor its class calls one, or a heading of columns."""
+    if author is None:
+        return False
+    href = tree.attributes[author].get("href", "#") if tree.tag[author] == "a" else "#"
+    if not href.startswith("#") and "usr" not in href:
+        classes = tree.attributes[author].get("class", "")
+        return not class_words.is_profile_link(href) and not class_words.says_author(classes)
+    return any(tree.tag[i] == "th" for i in range(author, tree.end[author]))
+
+
+def _speaks_of_replies(tree: PageTree, url: str) -> bool:
     """Whether a button or a line speaks of replies, or names of classes and addresses of posts."""
     if any(len(text) <= _LONGEST_CUE and _REPLIES.search(text) for text in tree.texts):
         return True
-    cues = 0
+    address = urlsplit(url)
+    cues = 2 * bool(_ADDRESS_OF_A_THREAD.search(f"{address.path}?{address.query}"))
+    cues += bool(_HOST_OF_FORUMS.search(address.hostname or ""))
     for attributes in tree.attributes:
         if attributes:
             named = (attributes.get(name) for name in ("class", "id", "href"))

@@ -78,7 +78,7 @@ def read_page(html: str, url: str, *, now: datetime | None = None, profiles: boo
     if (
         marks is not None
         and all(_is_doubtful(found[reader], reader) for reader in grades)
-        and (alone := lone_post(tree, marks, calendar)) is not None
+        and (alone := lone_post(tree, marks, calendar, url)) is not None
     ):
         found, grades = {Reader.LEARNED: (alone,)}, {Reader.LEARNED: _ALONE}
     reader = _best(grades, found)

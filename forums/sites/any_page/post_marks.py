@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from . import class_words
 from .page_tree import PageTree
+from .pictured_authors import pictured_authors
 from .post_dates import LONGEST, Spotted, machine_date, spotted
 
 _MOST_SPACED = 500  # characters of a text with the spaces of its markup
@@ -51,6 +52,8 @@ def find_marks(tree: PageTree) -> Marks:
             if marks.bodies and i < tree.end[marks.bodies[-1]]:
                 marks.bodies.pop()
             marks.bodies.append(i)
+    if not marks.authors:
+        marks.authors = pictured_authors(tree)
     return marks
 
 

@@ -25,9 +25,9 @@ POSTS = {
 }
 
 
-def seen(body: str) -> SeenPage:
+def seen(body: str, url: str = "https://forum.example/t/1") -> SeenPage:
     html = f'<html><head><title>Humming radio</title></head><body><h1 class="title">Humming radio</h1>{body}</body></html>'
-    return read_page(html, "https://forum.example/t/1", now=NOW)
+    return read_page(html, url, now=NOW)
 
 
 @pytest.mark.parametrize("body", POSTS.values(), ids=POSTS)
@@ -44,8 +44,34 @@ def test_its_id_is_read() -> None:
 def test_what_is_not_signed_or_speaks_of_no_replies_is_no_thread() -> None:
     unsigned = f'<div class="post"><div class="postBody">{WORDS}</div><time datetime="2026-03-04T10:15:00Z"></time></div>'
     assert seen(unsigned).kind is not PageKind.THREAD
-    article = f"<div><b>ida</b> <i>2026-03-04 10:15</i><div>{WORDS}</div></div>"
-    assert seen(article).kind is not PageKind.THREAD
+    assert seen(ARTICLE, "https://news.example/2026/humming-radio").kind is not PageKind.THREAD
+
+
+ARTICLE = f"<div><b>ida</b> <i>2026-03-04 10:15</i><div>{WORDS}</div></div>"
+
+
+@pytest.mark.parametrize(
+    "url", ["https://forum.example/t/1", "https://boards.example/viewtopic.php?id=7", "https://talk.example/discussion/7/hum"]
+)
+def test_an_address_of_threads_on_a_host_of_forums_is_enough(url: str) -> None:
+    (post,) = seen(ARTICLE, url).posts
+    assert (post.author, post.published, post.text) == ("ida", AT, WORDS)
+
+
+def test_a_link_that_leads_elsewhere_is_no_author() -> None:
+    assert seen(f'<a href="/post">Post a message</a> <i>2026-03-04 10:15</i><div>{WORDS}</div>').kind is not PageKind.THREAD
+
+
+@pytest.mark.parametrize(
+    "author",
+    [
+        '<h3 class="head">ida</h3><img class="right" src="/avatars/5" alt="ida\'s avatar">',
+        '<a href="/user/5/info"><img src="/a/5.webp"></a><span>ida</span>',
+    ],
+)
+def test_a_picture_says_who_it_is(author: str) -> None:
+    page = seen(f'<div class="item">{author}<small>2026-03-04 10:15</small><p>{WORDS}</p></div>')
+    assert [(post.author, post.published, post.text) for post in page.posts] == [("ida", AT, WORDS)]
 
 
 ANSWER = "Mine did that until I put a filter between the two of them."

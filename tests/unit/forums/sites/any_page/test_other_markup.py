@@ -126,4 +126,4 @@ def test_a_thread_of_one_post_is_one_where_the_page_speaks_of_replies() -> None:
         ("ida", POSTS[0][2], datetime(2023, 3, 5, 9, 35, tzinfo=UTC))
     ]
     assert seen.kind is PageKind.THREAD
-    assert read_page(frame.format(post, "All about pumps."), "https://s.example/t/3", now=NOW).posts == ()
+    assert read_page(frame.format(post, "All about pumps."), "https://s.example/pumps", now=NOW).posts == ()
