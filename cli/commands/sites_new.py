@@ -53,8 +53,8 @@ def write(
     from forums.sites import sites_dir
     from forums.sites.discovery.draft_file import name_of, text_of
     from forums.sites.http.fetch import is_this_machine, is_web_address
-    from forums.sites.http.trial import TRIAL_PER_DAY
     from forums.sites.http.user_agent import agent_with
+    from forums.state.trial import TRIAL_PER_DAY
 
     if not is_web_address(url):
         raise ConfigError(f"{url!r} is not the URL of a web page: write http://… or https://…")

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from forums.sites.http.trial import BY_TRIAL, TRIAL_PER_DAY
 from forums.state.database_identity import ANOTHER_DATABASE
 from forums.state.output_troubles import RULES_FILE
 from forums.state.site_breakers import HOST, drift_sentence
+from forums.state.trial import BY_TRIAL, TRIAL_PER_DAY
 from redis_components.fleet.records import GONE_AFTER_S
 from redis_components.fleet.registry import CrawlerRecord, CrawlerState
 from redis_components.fleet.rolls import RollState

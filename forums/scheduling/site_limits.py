@@ -9,7 +9,8 @@ import redis
 from msgspec.structs import replace
 
 from forums.sites.definition.site import Site
-from forums.sites.http.trial import BY_TRIAL, TRIAL_PER_DAY, is_on_trial
+from forums.sites.http.trial import is_on_trial
+from forums.state.trial import BY_TRIAL, TRIAL_PER_DAY
 from redis_components.frontier import limits
 from redis_components.frontier.limits import DAY_MS, LaneLimits
 from redis_components.frontier.quiet_hours import parse_quiet_hours

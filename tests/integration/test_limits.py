@@ -15,7 +15,8 @@ from scrapy.http import Response
 from cli.main import main
 from forums.scheduling.site_limits import BY_FILE, say_limits
 from forums.sites import load_all
-from forums.sites.http.trial import BY_TRIAL, is_on_trial, is_public_name
+from forums.sites.http.trial import is_on_trial, is_public_name
+from forums.state.trial import BY_TRIAL
 from redis_components.errors import ConfigError
 from redis_components.fleet.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.frontier import limits

@@ -9,10 +9,6 @@ from .user_agent import project_agent, user_agent
 if TYPE_CHECKING:
     from forums.sites.definition.site import Site
 
-BY_TRIAL = "no contact is named"
-"""Who sets the limit."""
-TRIAL_PER_DAY = 1000
-"""Requests: enough to see whether a site file is right."""
 _NOBODYS = frozenset(
     {"example", "test", "invalid", "localhost", "local", "internal", "home.arpa", "example.com", "example.net", "example.org"}
 )
