@@ -18,6 +18,8 @@ from forums.sites.definition.page_body import with_body
 from forums.sites.reading import isolated
 from forums.sites.reading.asked_page import Asked
 from forums.sites.reading.reading_budget import TooMuchHere
+from redis_components.connection import is_servers_state
+from redis_components.frontier.session import SLOWEST_RETRY_S
 from redis_components.scrapy_glue.page import current_page
 from redis_components.spiders import RedisSpider
 from workers.process import page_at_work
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-AWAY = (redis.ConnectionError, redis.TimeoutError, redis.exceptions.ClusterError)
 
 
 class ForumSpider(RedisSpider):
@@ -56,14 +57,16 @@ class ForumSpider(RedisSpider):
 
     @staticmethod
     async def in_thread(ask: Callable[[], T]) -> T:
-        """What Redis says. Waits for it where it is away; the frontier says so in the log."""
+        """What Redis says. Waits for it where it is away, or refuses; the frontier says so in the log."""
         pause_s = 0.1
         while True:
             try:
                 return await run_in_thread(ask)  # the reactor never waits for Redis
-            except AWAY:
+            except redis.RedisError as error:
+                if not (isinstance(error, redis.exceptions.ClusterError) or is_servers_state(error)):
+                    raise
                 await sleep(pause_s)
-                pause_s = min(2.0, 2 * pause_s)
+                pause_s = min(SLOWEST_RETRY_S, 2 * pause_s)
 
 
 def page_request(
