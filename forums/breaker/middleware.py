@@ -34,7 +34,7 @@ from redis_components.scrapy_glue.engine import frontier_of
 from redis_components.scrapy_glue.page_tracker import plain
 from workers.process import page_at_work
 from workers.process.page_at_work import PageAtWork
-from workers.process.public_addresses import PrivateAddress
+from workers.process.private_address import PrivateAddress
 
 from .deadly_pages import open_for_page
 from .health import SiteHealth, Step

@@ -3,11 +3,12 @@
 A copy of the checkout lies in an empty home folder, where `make install` runs first, as printed; no package, variable or cache of
 the developer's is used. The pages of the first hour start everything themselves; those for reference meet a project whose fleet
 runs. What has to differ is in `as_here`: ports, and https://forum.example.org, which is the demo's forum here. `make test-docs`
-runs it.
+runs it; with NEWCOMER_HOME=FOLDER in that home, where the installation of a run before is kept: a page at a time costs it once.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import signal
@@ -204,7 +205,7 @@ class Takes(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Newcomer]:
     """Has installed as printed; a forum is there to practise on."""
-    one = Newcomer(tmp_path_factory.mktemp("newcomer") / "home")
+    one = Newcomer(Path(os.environ.get("NEWCOMER_HOME") or tmp_path_factory.mktemp("newcomer") / "home"))
     one.arrive()
     one.install()
     (one.home / "backups").mkdir()

@@ -27,7 +27,8 @@ from scrapy.utils.test import get_crawler
 from tests.support.crawl import crawl
 from workers.crawler import descriptors
 from workers.crawler.http_client import DownloadHandler
-from workers.process.public_addresses import Allowance, PrivateAddress, allow
+from workers.process.private_address import PrivateAddress
+from workers.process.public_addresses import Allowance, allow
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

@@ -25,6 +25,7 @@ from .processes import wait_until
 ROOT = Path(__file__).parents[2]
 INSTALL = "make install && . .venv/bin/activate"  # as README.md prints it
 IN_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
+INSTALLED_FROM = ("pyproject.toml", "constraints.txt", "deploy/locked.txt", "deploy/embedded.txt")
 _OF_THE_NETWORK = re.compile(r"(PIP|UV)_(?!USER|REQUIRE_VIRTUALENV)|SSL_CERT_|REQUESTS_CA")
 
 
@@ -35,7 +36,7 @@ def copy_of_the_checkout(folder: Path) -> Path:
     for name in filter(None, listed.split("\0")):
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
+            shutil.copy2(ROOT / name, folder / name)
     return folder
 
 
@@ -52,15 +53,28 @@ class Newcomer:
     def checkout(self) -> Path:
         return self.home / "trawl"
 
+    @property
+    def has_installed(self) -> bool:
+        """Whether what is installed in this home is what the checkout would install now."""
+        files = (*INSTALLED_FROM, ".venv/.installed")
+        return all((self.checkout / name).is_file() for name in files) and all(
+            (self.checkout / name).read_bytes() == (ROOT / name).read_bytes() for name in INSTALLED_FROM
+        )
+
     def arrive(self) -> None:
-        self.home.mkdir(parents=True)
+        """Everything that another one has left is gone, but what was installed from the same files."""
+        kept = {self.checkout, self.checkout / ".venv", self.home / ".cache"} if self.has_installed else {self.home / ".cache"}
+        self.home.mkdir(parents=True, exist_ok=True)
+        for path in (*self.home.iterdir(), *(self.checkout.iterdir() if self.checkout in kept else ())):
+            if path not in kept:
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         copy_of_the_checkout(self.checkout)
         kept = {name: text for name, text in os.environ.items() if _OF_THE_NETWORK.match(name)}
         python = Path(sys.base_prefix) / "bin"
         self.environment = kept | {"HOME": str(self.home), "PATH": f"{python}:/usr/local/bin:/usr/bin:/bin", "TERM": "dumb"}
 
     def install(self) -> None:
-        """Run the first command as printed, and keep the environment that it leaves behind."""
+        """Run the first command as printed, and keep the environment that it leaves behind. Where it is done, it does nothing."""
         before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
         code, said = self.run(f"{INSTALL} && env -0 > {self.home}/environment", self.checkout)
         assert code == 0, said

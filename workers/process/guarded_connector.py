@@ -14,7 +14,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from .bounded_responses import BoundedConnector
-from .public_addresses import NOTHING, Allowance, PrivateAddress
+from .private_address import PrivateAddress
+from .public_addresses import NOTHING, Allowance
 
 if TYPE_CHECKING:
     from aiohttp import ClientRequest, ClientTimeout

@@ -7,8 +7,6 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from scrapy.exceptions import CannotResolveHostError
-
 from workers.environment.variables import Crawlers
 
 if TYPE_CHECKING:
@@ -28,12 +26,6 @@ _GLOBAL_UNICAST = IPv6Network("2000::/3")  # all else is loopback, private, link
 _NOT_PUBLIC_6 = tuple(IPv6Network(network) for network in ("2001::/23", "2001:db8::/32", "3fff::/20"))
 _NAT64 = IPv6Network("64:ff9b::/96")
 _ISATAP = frozenset({0x00005EFE, 0x02005EFE})
-
-
-class PrivateAddress(CannotResolveHostError):
-    """A host is, or resolves to, an address that is not public. For Scrapy it is a name without an answer: tried again, and
-    counted for the site's breaker.
-    """
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,7 +28,8 @@ from redis_components.frontier.retry_after import retry_after_s
 from redis_components.frontier.robots_cache import readable
 from workers.process.bot_identity import bot_identity
 from workers.process.guarded_connector import GuardedConnector, allowing
-from workers.process.public_addresses import Allowance, PrivateAddress, private_addresses_allowed
+from workers.process.private_address import PrivateAddress
+from workers.process.public_addresses import Allowance, private_addresses_allowed
 
 from .politeness import headers_for
 from .user_agent import USER_AGENT, user_agent
