@@ -30,13 +30,17 @@ _OF_THE_NETWORK = re.compile(r"(PIP|UV)_(?!USER|REQUIRE_VIRTUALENV)|SSL_CERT_|RE
 
 
 def copy_of_the_checkout(folder: Path) -> Path:
-    """What a clone would hold, with changes that are not committed yet."""
+    """What a clone would hold, with changes that are not committed yet; nothing else but what `make install` has made."""
     names = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(["git", "-C", str(ROOT), *names], capture_output=True, text=True, check=True).stdout
-    for name in filter(None, listed.split("\0")):
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name)
+    files = {folder / name: ROOT / name for name in filter(None, listed.split("\0")) if (ROOT / name).is_file()}
+    for place, within, there in os.walk(folder):
+        within[:] = [name for name in within if name not in (".venv", "__pycache__")]
+        for path in {Path(place) / name for name in there} - files.keys():
+            path.unlink()
+    for path, original in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(original, path)
     return folder
 
 
@@ -63,9 +67,9 @@ class Newcomer:
 
     def arrive(self) -> None:
         """Everything that another one has left is gone, but what was installed from the same files."""
-        kept = {self.checkout, self.checkout / ".venv", self.home / ".cache"} if self.has_installed else {self.home / ".cache"}
+        kept = {self.checkout} if self.has_installed else set()
         self.home.mkdir(parents=True, exist_ok=True)
-        for path in (*self.home.iterdir(), *(self.checkout.iterdir() if self.checkout in kept else ())):
+        for path in self.home.iterdir():
             if path not in kept:
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         copy_of_the_checkout(self.checkout)
