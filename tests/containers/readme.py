@@ -112,6 +112,7 @@ def walk(clone: Clone, pictures: Path | None) -> None:
     clone.prepare()
     try:
         for command in printed():
+            started = time.monotonic()  # of the last one: `up`
             clone.run(f"`{command}`", command)
         clone.rows.add(Row(kind="readme", name="until all are healthy", seconds=wait(healthy, "all are healthy", UP_S)))
         said, took = " · ".join(clone.compared(FILES)), time.monotonic() - begun
@@ -119,7 +120,7 @@ def walk(clone: Clone, pictures: Path | None) -> None:
         clone.rows.add(Row(kind="readme", name="panels of the dashboards", said=filled("127.0.0.1")))
         if pictures and (chromium := shutil.which("chromium")):
             photographed(chromium, "http://127.0.0.1:9410/", pictures / PICTURE)
-            drawn_dashboards.picture("127.0.0.1", time.monotonic() - begun, pictures / DASHBOARDS, chromium)
+            drawn_dashboards.picture("127.0.0.1", time.monotonic() - started, pictures / DASHBOARDS, chromium)
         for words in ("config --quiet", "up -d --scale worker-detail=2", "restart exporter"):
             clone.run(f"`docker compose {words}`", f"{FILES} {words}")
         wait(healthy, "all are healthy", UP_S)

@@ -26,7 +26,7 @@ USERS_HEADER = """\
 # A stack that ran without users is removed first (`docker stack rm trawl`): a process with a user refuses a Redis that does not
 # know it, and Swarm would take the service back.
 #
-# Users need a namespace, here `trawl` unless the environment names one: with another one than before the fleet begins with an
+# Users need a namespace, here `fleet` unless the environment names one: with another one than before the fleet begins with an
 # empty frontier. A secret of Swarm never changes: other users are other secrets, TRAWL_USERS=2 gives them other names.
 """
 API_HEADER = """\

@@ -99,17 +99,19 @@ def test_with_users_each_process_has_its_url_from_a_secret_and_redis_is_the_same
 
 
 @pytest.mark.processes
-def test_users_are_made_once_and_only_their_owner_reads_the_passwords(tmp_path: Path) -> None:
+@pytest.mark.parametrize("namespace", ["job42", ""])
+def test_users_are_made_once_and_only_their_owner_reads_the_passwords(tmp_path: Path, namespace: str) -> None:
     """With the `trawl acl` of this tree in place of the image's."""
     (tmp_path / "deploy").mkdir()
     shutil.copy(ROOT / "deploy/new-users.sh", tmp_path / "deploy")
-    (tmp_path / ".env").write_text("TRAWL_REDIS_PASSWORD=abc\nTRAWL_NAMESPACE=job42\n")
+    (tmp_path / ".env").write_text("TRAWL_REDIS_PASSWORD=abc\n" + (f"TRAWL_NAMESPACE={namespace}\n" if namespace else ""))
+    used = namespace or USERS["x-user"]["TRAWL_NAMESPACE"].partition(":-")[2].rstrip("}")
     program = tmp_path / "bin/docker"
     program.parent.mkdir()
     program.write_text(
         "#!/bin/sh\n"
         f"cd {ROOT}; for last; do :; done\n"
-        'case "$*" in *TRAWL_NAMESPACE=job42*trawl:latest*) export TRAWL_NAMESPACE=job42 ;; esac\n'
+        f'case "$*" in *TRAWL_NAMESPACE={used}*trawl:latest*) export TRAWL_NAMESPACE={used} ;; esac\n'
         f'echo "$last" | sed "s#/tmp/passwords#{tmp_path}/passwords#g" | sh -e\n'
     )
     program.chmod(0o755)
@@ -133,7 +135,7 @@ def test_users_are_made_once_and_only_their_owner_reads_the_passwords(tmp_path: 
         parts = urlsplit(url.strip())
         assert (parts.username, parts.hostname) == (name, "redis")
         assert f" #{sha256(str(parts.password).encode()).hexdigest()} " in lines[name]
-        assert "~job42:" in lines[name]
+        assert f"~{used}:" in lines[name]
     assert run() == ""
 
 
