@@ -17,12 +17,14 @@ import redis
 from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry, Slot, SlotCommand, SlotCommandKind
 from redis_components.fleet.runs import Run
 from redis_components.keys import FleetKeys
+from tests.support import warm_start
 from tests.support.fleet import ROOT, toy_environment
 from tests.support.processes import arguments, marked, stays, wait_until
 from tests.support.redis_server import RedisServer
 from workers.logs.slot_log import SlotLog
 from workers.logs.tail import last_words
 from workers.process.options import CrawlerOptions
+from workers.supervision import launcher
 from workers.supervision.restart_policy import RestartPolicy
 from workers.supervision.supervisor import Supervisor
 from workers.supervision.supervisor_config import SupervisorConfig, Surroundings, Verdict
@@ -89,6 +91,8 @@ class Supervise(Protocol):
 
 @pytest.fixture
 def supervise(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Supervise:
+    monkeypatch.setattr(launcher, "subprocess", warm_start)
+
     @contextmanager
     def begin(
         spider: str = "toy",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import fcntl
 import gc
 import importlib
 import json
@@ -24,12 +25,15 @@ from types import ModuleType
 
 from tests.support.warm_start import LENGTH
 
-FILES = 3
+MOST_FILES = 16
+ABOVE = 512  # no file of this process has such a number
 
 
 def next_request(tests: socket.socket) -> tuple[dict[str, object], list[int]]:
-    """What the test wants, and the files that are 0, 1 and 2 there; ends this process where the test's has ended."""
-    head, files, _, _ = socket.recv_fds(tests, LENGTH.size, FILES, socket.MSG_WAITALL)
+    """What the test wants, and files: 0, 1 and 2 there, then those that are `passed`. Ends this process where the test's has
+    ended.
+    """
+    head, files, _, _ = socket.recv_fds(tests, LENGTH.size, MOST_FILES, socket.MSG_WAITALL)
     if len(head) != LENGTH.size:
         os._exit(0)
     (length,) = LENGTH.unpack(head)
@@ -49,11 +53,14 @@ def in_new_process(tests: socket.socket) -> dict[str, object]:
                 os._exit(0)
             os.close(adopt)
             os.read(adopted, 1)  # ends when `adopt` is closed everywhere: its parent is the test's process now
-            for number, file in enumerate(files):
-                os.dup2(file, number)
-            for file in {adopted, named, name, *files} - set(range(FILES)):
+            kept = [fcntl.fcntl(file, fcntl.F_DUPFD, ABOVE) for file in files]
+            for file in (adopted, named, name, tests.detach(), *files):
                 os.close(file)
-            tests.close()
+            passed = request["passed"]
+            assert isinstance(passed, list)
+            for file, number in zip(kept, [0, 1, 2, *passed], strict=True):
+                os.dup2(file, number)
+                os.close(file)
             return request
         os.waitpid(between, 0)
         tests.sendall(os.read(named, LENGTH.size))

@@ -1,10 +1,10 @@
 """Python commands of tests, started in a tenth of the time: by fork, from a process that has imported what they import.
 
 `Popen` and `run` are `subprocess`'s. Two thirds of what a short crawl costs are imports, the same for each. A command `python -m
-MODULE` of `FAMILIES`, or `celery`, is forked from a process of its family (`tests.support.warm_process`) and is a child of the
-test's process, with the environment, folder, files and session that were asked for; so is a script, `-c`, where the test names
-the family. /proc shows its command line (arguments with blanks are not told apart) and its environment. Everything else starts
-as ever, and with COLD_STARTS=1 so do these: `make test-all` does that.
+MODULE` of `FAMILIES`, `celery`, or what `own_module` makes of one is forked from a process of its family
+(`tests.support.warm_process`) and is a child of the test's process, with the environment, folder, files and session that were
+asked for; so is a script, `-c`, where the test names the family. /proc shows its command line (arguments with blanks are not
+told apart) and its environment. Everything else starts as ever, and with COLD_STARTS=1 so do these: `make test-all` does that.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from subprocess import DEVNULL, TimeoutExpired  # noqa: F401 - so that this module can stand for `subprocess`
 from typing import Any
 
 from workers.node.preload import NEEDED_BY_TASKS
+from workers.process import run_module
 
 ROOT = Path(__file__).resolve().parents[2]
 CELERY = str(Path(sys.executable).with_name("celery"))
+OWN_MODULE = run_module.__file__
 LENGTH = struct.Struct("!I")
 MAY_DIFFER = {"PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONPYCACHEPREFIX"}
 ROOM_FOR_ARGUMENTS, ROOM_FOR_VARIABLES = 4_000, 60_000
@@ -138,6 +141,8 @@ def _forkable(command: object, environment: Mapping[str, str] | None, family: st
     if words[:1] != [sys.executable]:
         return None
     warnings, rest = (words[2:3], words[3:]) if words[1:2] == ["-W"] else ([], words[1:])
+    if rest[:2] == ["-P", OWN_MODULE]:
+        family, rest = family or rest[2], ["-m", "workers.process.run_module", *rest[2:]]
     if len(rest) < 2 or rest[0] not in ("-m", "-c") or (family or rest[1]) not in FAMILIES:
         return None
     ours, theirs = os.environ, os.environ if environment is None else environment
@@ -167,16 +172,14 @@ class Popen(subprocess.Popen[Any]):
         names = subprocess.Popen._execute_child.__code__.co_varnames[1 : len(given) + 1]  # type: ignore[attr-defined]
         asked = dict(zip(names, given, strict=True))
         request = _forkable(asked["args"], asked["env"], self._family)
-        if (
-            request is None
-            or not asked["close_fds"]
-            or any(asked[name] for name in ("preexec_fn", "pass_fds", "shell", "executable"))
-        ):
+        if request is None or not asked["close_fds"] or any(asked[name] for name in ("preexec_fn", "shell", "executable")):
             super()._execute_child(*given)  # type: ignore[misc]
             return
+        passed = list(asked["pass_fds"])
         request |= {"folder": os.fspath(asked["cwd"] or Path.cwd()), "new_session": bool(asked["start_new_session"])}
+        request |= {"passed": passed}
         files = [asked[name] if asked[name] != -1 else own for own, name in enumerate(("p2cread", "c2pwrite", "errwrite"))]
-        self.pid = _families.start(str(request["family"]), request, files)
+        self.pid = _families.start(str(request["family"]), request, [*files, *passed])
         self._child_created = True
         self._close_pipe_fds(*(asked[name] for name in ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")))  # type: ignore[attr-defined]
 
