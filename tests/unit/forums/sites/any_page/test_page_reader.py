@@ -161,6 +161,28 @@ def test_what_is_no_html_is_refused_by_name() -> None:
         read_page("", URL, now=NOW)
 
 
+def rows_of(first: str, second: str) -> str:
+    rows = "".join(
+        f"""<li class="row"><a class="user" href="/user/{n % 4}">name{n % 4}</a> <i>2026-03-{n:02} 10:00</i>
+        <div class="text">{first.format(n)} <span>{second.format(n)}</span></div></li>"""
+        for n in range(1, 12)
+    )
+    return f"<html><body><ul>{rows}</ul><a href='/b?page=2'>2</a></body></html>"
+
+
+def test_rows_with_an_author_and_a_date_whose_title_is_a_link_are_a_list() -> None:
+    page = read_page(rows_of("<a href='/t/{0}'>How to mend radio number {0}</a>", "{} replies"), URL, now=NOW)
+    assert (page.kind, len(page.rows)) == (PageKind.LIST, 11)
+
+
+@pytest.mark.parametrize(
+    "post", ["Look: <a href='/t/{}'>this</a>", "<a href='https://video.example/{0}'>https://video.example/{0}</a>"]
+)
+def test_short_posts_with_links_are_posts(post: str) -> None:
+    page = read_page(rows_of(post, "that is radio number {}"), URL, now=NOW)
+    assert (page.kind, len(page.posts)) == (PageKind.THREAD, 11)
+
+
 def test_comments_on_a_question_or_an_answer_stand_below_it() -> None:
     beer = "Beer in a saucer drowns them in the night; the next morning there are none, and the salad is whole."
     markup = (FIXTURES / "stackexchange" / "comments-1.html").read_text().replace("Beer.", beer)
