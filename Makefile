@@ -109,6 +109,7 @@ docs: $(TOOLS) ## Write the generated parts of docs/ again
 	@$(BIN)/python -m cli.views.environment docs/settings.md
 	@$(BIN)/python -m cli.views.command_reference > docs/cli.md
 	@$(BIN)/python -m monitoring.dashboards deploy/grafana/dashboards
+	@$(BIN)/python packaging/plots.py
 
 docs-site: ## Build the documentation as a site into dist/docs, strictly (MkDocs Material, in .venv-docs)
 	@test -x .venv-docs/bin/mkdocs || { $(PYTHON) -m venv .venv-docs && .venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r packaging/docs-site.txt; }
