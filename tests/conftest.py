@@ -166,11 +166,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     `--dist worksteal` hands each of the workers one block of the list, and who is ready takes from the end of another's block.
     """
+    folders = Path(__file__).parent
     if os.environ.get("SHORT_TESTS"):
         left_out = [item for item in items if LONG.search(item.nodeid)]
+        if {item.path.relative_to(folders).parts[0] for item in items} >= {*FIRST, "unit"}:
+            _each_line_names_a_test(left_out)
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not LONG.search(item.nodeid)]
-    folders = Path(__file__).parent
     long, short = [], []
     for item in items:
         (long if item.path.relative_to(folders).parts[0] in FIRST else short).append(item)
@@ -187,6 +189,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         block.extend(short[:room])
         del short[:room]
     items[:] = [item for block in blocks for item in block] + short
+
+
+def _each_line_names_a_test(left_out: list[pytest.Item]) -> None:
+    """A test that was renamed would be in `make test` again, and nobody would be told."""
+    for line in LONG.pattern.splitlines():
+        one = line.strip().removeprefix("|")
+        if one and not any(re.search(one, item.nodeid, re.VERBOSE) for item in left_out):
+            raise pytest.UsageError(f"tests/conftest.py: no test has the name that LONG leaves out: {one.strip()}")
 
 
 @pytest.fixture(autouse=True)
