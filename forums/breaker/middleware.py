@@ -31,6 +31,7 @@ from forums.sites.http.soft_block import BlockVerdict, Cause
 from redis_components.frontier.holds import HoldKind
 from redis_components.scheduler import scheduler_of
 from redis_components.scrapy_glue.engine import frontier_of
+from redis_components.scrapy_glue.page import current_lease
 from redis_components.scrapy_glue.page_tracker import plain
 from workers.process import page_at_work
 from workers.process.page_at_work import PageAtWork
@@ -132,7 +133,7 @@ class SiteWatch:
         response.request = request  # the engine does so later
         if response.url != request.url and (wrong := elsewhere(site, response.url, request.url)) is not None:
             return self._blocked(request, site, page, soft_block.led_elsewhere(wrong))
-        with page_at_work.reading(PageAtWork(url=response.url, site=site.name, kind=page["kind"])):
+        with page_at_work.reading(_at_work(response, site, page)):
             found = soft_block.verdict(response, _format(site, page))
         if found is None:
             self._of(site, page).answered()
@@ -295,6 +296,11 @@ class SiteWatch:
 def watch_of(crawler: Crawler | None) -> SiteWatch | None:
     """The watch of a crawl; None where the settings have none."""
     return None if crawler is None else _watches.get(crawler)
+
+
+def _at_work(response: Response, site: Site, page: Mapping[str, Any]) -> PageAtWork:
+    forum, thread = (str(page.get(name) or "") for name in ("forum", "thread"))
+    return PageAtWork(url=response.url, site=site.name, kind=page["kind"], forum=forum, thread=thread, lease=current_lease())
 
 
 def _asked(request: Request | None) -> tuple[Site, dict[str, Any]] | None:

@@ -20,7 +20,7 @@ from forums.sites.reading.asked_page import Asked
 from forums.sites.reading.reading_budget import TooMuchHere
 from redis_components.connection import is_servers_state
 from redis_components.frontier.session import SLOWEST_RETRY_S
-from redis_components.scrapy_glue.page import current_page
+from redis_components.scrapy_glue.page import current_lease, current_page
 from redis_components.spiders import RedisSpider
 from workers.process import page_at_work
 from workers.process.item_consumers import FORUM_WRITER
@@ -155,7 +155,14 @@ async def _read(spider: Spider, site: Site, response: Response, asked: Asked) ->
     if leased is not None and leased.attempts:
         return await isolated.apart(site, response, asked)
     try:
-        at_work = PageAtWork(url=response.url, site=site.name, kind=asked.kind)
+        at_work = PageAtWork(
+            url=response.url,
+            site=site.name,
+            kind=asked.kind,
+            forum=asked.forum,
+            thread=asked.thread,
+            lease=current_lease(),
+        )
         with page_at_work.reading(at_work), noticed(spider, site.name, asked.kind, response.url):
             return isolated.here(site, response, asked)
     except TooMuchHere:

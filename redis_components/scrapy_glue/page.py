@@ -23,6 +23,12 @@ asyncio (another Twisted reactor) Scrapy's cooperator runs callbacks of all page
 """
 
 
+def current_lease() -> str:
+    """The id of the lease of what is worked on; "" where that is not known, or it is settled."""
+    page = current_page.get()
+    return page.lease_id if page is not None else ""
+
+
 class Page:
     """A leased request (None: a start task), from its lease to its end."""
 

@@ -29,6 +29,9 @@ class PageAtWork(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     site: str
     kind: str = ""
+    forum: str = ""
+    thread: str = ""
+    lease: str = ""  # of its request
     since: float = msgspec.field(default_factory=time.monotonic)  # of this machine
 
     @property
@@ -72,7 +75,10 @@ def now() -> PageAtWork | None:
 def fields() -> dict[str, str]:
     """The same for a line of the log."""
     page = _now
-    return {"site": page.site, "url": page.url[:_LONGEST], "kind": page.kind} if page else {}
+    if page is None:
+        return {}
+    known = {name: value for name in ("forum", "thread", "lease") if (value := getattr(page, name))}
+    return {"site": page.site, "url": page.url[:_LONGEST], "kind": page.kind, **known}
 
 
 def share(descriptor: int) -> None:

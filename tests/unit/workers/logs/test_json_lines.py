@@ -35,7 +35,7 @@ def record(message: str, *arguments: object, exc_info: object = None, **extra: o
 
 
 def test_a_line_names_who_says_it_and_the_page_that_is_read() -> None:
-    with reading(PageAtWork(url="https://books.example/t/1", site="books", kind="thread")):
+    with reading(PageAtWork(url="https://books.example/t/1", site="books", kind="thread", forum="f1", thread="1", lease="77")):
         line = JsonFormatter(fields).format(record("spider error at %s", "page"))
     assert json.loads(line) == {
         "time": "2026-11-23T00:00:00.250Z",
@@ -49,6 +49,9 @@ def test_a_line_names_who_says_it_and_the_page_that_is_read() -> None:
         "site": "books",
         "url": "https://books.example/t/1",
         "kind": "thread",
+        "forum": "f1",
+        "thread": "1",
+        "lease": "77",
     }
     assert "site" not in json.loads(JsonFormatter(fields).format(record("idle")))
 
