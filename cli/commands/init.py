@@ -49,6 +49,23 @@ _SITES = """\
 
 One `<name>.toml` for each forum: `trawl sites new URL` writes it, `trawl sites check NAME --live` tries it.
 """
+_COMPOSE = """\
+# This folder in the containers of Trawl's docker-compose.yml. Run it here; CHECKOUT is the folder of Trawl, whose .env counts:
+#
+#   docker compose -f CHECKOUT/docker-compose.yml -f compose.override.yml up -d
+#
+# A spider of this package as a service: put NAME=1 into TRAWL_FLEET, and its queue into the command of a worker, as in
+#   command: celery -A tasks worker -Q crawlers.forum_detail,crawlers.NAME --concurrency=4 -n detail@%h
+x-project: &project
+  volumes:
+    - ${{PWD:?run it in the project's folder}}/scrapy.cfg:/app/scrapy.cfg:ro
+    - ${{PWD}}/sites:/app/sites:ro
+    - ${{PWD}}/{package}:/app/{package}:ro
+services:
+  worker-list: *project
+  worker-detail: *project
+  worker-control: *project
+"""
 
 
 def init(
@@ -58,7 +75,7 @@ def init(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the files as one line of JSON.")] = False,
 ) -> int:
-    """Make a project: site files, settings, a package for your own spiders, and `.env`.
+    """Make a project: site files, settings, a package for your own spiders, `.env`, and an override for Docker Compose.
 
     Commands that run in the folder use its `sites/`, `.env` and `data/`. Nothing that exists is overwritten: where a file of the
     project is there already, nothing is written.
@@ -113,6 +130,7 @@ def _files(package: str) -> dict[str, str]:
         "scrapy.cfg": f"[settings]\ndefault = {package}.settings\n",
         ".env": _ENVIRONMENT,
         ".gitignore": ".env\ndata/\n__pycache__/\n",
+        "compose.override.yml": _COMPOSE.format(package=package),
         "sites/README.md": _SITES,
         f"{package}/__init__.py": "",
         f"{package}/settings.py": _SETTINGS.format(package=package),

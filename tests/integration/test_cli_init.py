@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cli.main import main
+from tests.support import compose_file
 from tests.support.fleet import ROOT
 
 SPIDER = """
@@ -42,6 +44,18 @@ def test_a_new_project_finds_trawls_spiders_and_its_own(tmp_path: Path, capsys: 
     assert shown["TRAWL_FLEET"]["value"] == "books=2"
     assert str(folder / "sites") in run(folder, "cli.main", "sites", "list").stderr
     assert (folder / ".env").stat().st_mode & 0o077 == 0
+
+
+def test_its_override_brings_it_into_the_containers_that_crawl(tmp_path: Path) -> None:
+    folder = tmp_path / "news"
+    assert main(["init", str(folder)]) == 0
+    override = yaml.safe_load((folder / "compose.override.yml").read_text())["services"]
+    services = compose_file.services({**compose_file.example(), "TRAWL_REDIS_PASSWORD": "x"})
+    assert override.keys() == {name for name, one in services.items() if "/app/sites" in one.volumes}
+    for service in override.values():
+        mounts = [mount.rsplit(":", 2) for mount in service["volumes"]]
+        assert [place for _, place, _ in mounts] == ["/app/scrapy.cfg", "/app/sites", "/app/news"]
+        assert all(mode == "ro" and (folder / Path(source).name).exists() for source, _, mode in mounts)
 
 
 @pytest.mark.parametrize(
