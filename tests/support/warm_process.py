@@ -125,6 +125,8 @@ def main() -> dict[str, object]:
     gc.freeze()
     if (threads := len(os.listdir("/proc/self/task"))) != 1:  # noqa: PTH208 - names alone
         raise SystemExit(f"{threads} threads after importing {modules}: a fork would lose all but one")
+    if "/dev/zero (deleted)" in Path("/proc/self/maps").read_text():
+        raise SystemExit(f"memory that is shared by fork after importing {modules}: what one program writes, the next would read")
     request = in_new_process(socket.socket(fileno=int(descriptor)))
     gc.enable()
     become(request, paths)

@@ -38,7 +38,6 @@ FRONTIER = ("redis_components.scheduler", "redis_components.pipelines", "redis_c
 FORUMS = ("forums.spiders.forum_list", "forums.spiders.forum_detail", "forums.breaker.middleware")
 FLEET = (
     "workers.environment.variables",
-    "workers.node.host",
     "workers.fleet.deploy",
     "workers.fleet.reconcile",
     "workers.fleet.jobs",
