@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from .block_paths import BlockPaths
+from .post_marks import DATE_DATA, says_date
 
 _DIGITS = re.compile(r"(\d{1,18})(?!.*\d)")
 _CODE = re.compile(r"(?:^|[_\-/#=:])([0-9a-zA-Z]{5,40})/?$")
@@ -68,7 +69,8 @@ def _candidates(paths: BlockPaths, number: int) -> Iterator[tuple[tuple[str, str
         if not attributes or any(i in inner for inner in skip):
             continue
         for name, value in attributes.items():
-            if not (name in _ATTRIBUTES or name.endswith("id")) or len(value) > 300:
+            own = i == block.start and name.startswith("data-") and name not in DATE_DATA and not says_date(name)
+            if not (own or name in _ATTRIBUTES or name.endswith("id")) or len(value) > 300:
                 continue
             if match := _DIGITS.search(value) or _CODE.search(value):
                 prefix = value[: match.start(1)] if name != "href" else re.sub(r"\d+", "", value[: match.start(1)])[-40:]

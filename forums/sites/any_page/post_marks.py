@@ -93,14 +93,15 @@ def _date_texts(tree: PageTree, marks: Marks) -> None:
 
 
 @lru_cache(maxsize=1024)
-def _says_date(name: str) -> bool:
+def says_date(name: str) -> bool:
+    """Whether an attribute is called as those that hold a date."""
     return bool(_DATE_NAME.search(name))
 
 
 def _date_attribute(i: int, attributes: dict[str, str], marks: Marks) -> None:
     names: Sequence[str] = _DATE_ATTRIBUTES
     if _HAVE_DATES.isdisjoint(attributes):
-        names = [name for name in attributes if name.startswith("data-") and _says_date(name)]
+        names = [name for name in attributes if name.startswith("data-") and says_date(name)]
         if not names:
             return
     elif attributes.get("itemprop") in _PUBLISHED:

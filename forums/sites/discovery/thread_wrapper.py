@@ -13,11 +13,13 @@ from typing import Any
 
 from forums.sites.any_page.author_field import name_of
 from forums.sites.any_page.block_fields import Fields
+from forums.sites.any_page.post_marks import DATE_DATA, says_date
 from forums.sites.definition.selectors import compiled
 
 from .author_element import of_name_alone
 from .date_fields import date_field
 from .element_selectors import as_value, attribute_of, class_selector, field_selectors, rows_selector
+from .made_id import made_id
 from .opened_page import OpenedPage
 from .paging_links import next_selector
 from .thread_title import title_selector
@@ -135,14 +137,15 @@ def _fields(found: Sequence[_Rows]) -> dict[str, Any] | None:
     if body is None:
         return None
     authors, dates = _selectors(found, "authors"), _selectors(found, "dates")
-    fields["id"] = ids or _made_id(found, authors, dates)
+    date = _date(dates, found) if dates else None
+    fields["id"] = ids or made_id(found[0].rows, found[0].page, authors, date, body)
     if fields["id"] is None:
         return None
     fields["body"] = body
     if authors:
         fields["author"] = _with_regex(authors, [(one, n) for one in found for n in one.numbers])
-    if dates:
-        fields["created_at"] = _date(dates, found)
+    if date is not None:
+        fields["created_at"] = date
     return fields
 
 
@@ -168,7 +171,8 @@ def _id_places(found: Sequence[_Rows]) -> list[tuple[str, str]]:
     rows = [row for one in found for row in one.rows]
     places: dict[tuple[str, str], None] = {}
     for name in rows[0].attrib:
-        if name in _ID_NAMES or name.endswith("id"):
+        is_data = name.startswith("data-") and name not in DATE_DATA and not says_date(name)
+        if is_data or name in _ID_NAMES or name.endswith("id"):
             places.setdefault((".", name))
     inner: dict[tuple[str, str], list[tuple[Any, Any]]] = {}
     for row in (rows[0], rows[-1]):
@@ -204,29 +208,6 @@ def _id_score(selector: str, name: str, values: list[str], found: Sequence[_Rows
     ):
         score -= 3.0  # places in a thread: another thread has them, too
     return score
-
-
-def _made_id(found: Sequence[_Rows], authors: list[str], dates: list[str]) -> dict[str, Any] | str | None:
-    """Where a post has no id: its thread, author and date together are nearly as good."""
-    if not authors or not dates:
-        return None
-    steps = [_as_xpath(one[0], found[0].rows[0]) for one in (authors, dates)]
-    if None in steps:
-        return None
-    parts = ["substring(normalize-space(//title), 1, 80)", *(f"normalize-space({step})" for step in steps)]
-    return f"(concat({', chr(47), '.join(parts)}))".replace("chr(47)", "'/'")
-
-
-def _as_xpath(selector: str, row: Any) -> str | None:
-    """The place in the row of what a selector finds."""
-    elements = compiled("html", selector)(row)
-    if not elements or isinstance(elements[0], str):
-        return None
-    if selector.startswith("."):
-        return selector
-    from cssselect import HTMLTranslator
-
-    return f"(./{HTMLTranslator().css_to_xpath(selector, prefix='descendant::')})[1]"
 
 
 def _same(bodies: list[Any]) -> list[str]:

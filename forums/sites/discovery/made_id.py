@@ -1,0 +1,62 @@
+"""An id for posts that have none on their pages: thread, author, and what else stays the same of a post."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from forums.sites.dates.language import known_language
+from forums.sites.dates.reader import DateReader
+from forums.sites.definition.selectors import compiled
+from forums.sites.reading.parse_body import read_at
+
+from .opened_page import OpenedPage
+
+_ATTRIBUTE = re.compile(r"(.+)::attr\(([\w-]+)\)$", re.DOTALL)
+_LATER = timedelta(days=40)
+
+
+def made_id(rows: Sequence[Any], page: OpenedPage, authors: list[str], date: Any, body: Any) -> str | None:
+    """An XPath of the title, the author and the date of a post; in place of a date that says how long ago it was, the first
+    words. None where the first row has no author or date.
+    """
+    dates = _first(date)
+    if not authors or dates is None:
+        return None
+    author = _as_xpath(authors[0], rows[0])
+    last = _as_xpath(dates, rows[0])
+    if author is None or last is None:
+        return None
+    if not _stays(last, rows, page):
+        words = _as_xpath(_first(body) or "", rows[0])
+        last = f"substring(normalize-space({words}), 1, 80)" if words else last
+    return f"(concat(substring(normalize-space(//title), 1, 80), '/', normalize-space({author}), '/', normalize-space({last})))"
+
+
+def _first(field: Any) -> str | None:
+    """The first selector of a field as it stands in a site file."""
+    select = field.get("select") if isinstance(field, dict) else field
+    return select if select is None or isinstance(select, str) else select[0]
+
+
+def _stays(step: str, rows: Sequence[Any], page: OpenedPage) -> bool:
+    """Whether dates name a moment: read some weeks later they say the same."""
+    at, language = read_at(page.response), known_language(page.frame.language or "")
+    now, later = (DateReader(moment, language=language, time_zone="UTC") for moment in (at, at + _LATER))
+    texts = {str(compiled("html", f"(normalize-space({step}))")(row)[0]) for row in rows[:10]}
+    return all(now.read(text)[0] == later.read(text)[0] for text in texts)
+
+
+def _as_xpath(selector: str, row: Any) -> str | None:
+    """The place in the row of what a selector finds."""
+    attribute = _ATTRIBUTE.match(selector)
+    css, end = (attribute[1], f"/@{attribute[2]}") if attribute else (selector, "")
+    if not css or not compiled("html", css)(row):
+        return None
+    if css.startswith("."):
+        return css + end
+    from cssselect import HTMLTranslator
+
+    return f"(./{HTMLTranslator().css_to_xpath(css, prefix='descendant::')})[1]{end}"
