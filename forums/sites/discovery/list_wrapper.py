@@ -166,15 +166,23 @@ def _is_one(text: str) -> bool:
 
 
 def _count_in_words(listed: _Listed) -> dict[str, Any]:
-    """`12 replies, last on …`: a number before the word, among other things."""
+    """`12 replies, last on …`, `Views: 340 | Replies: 12`: a number before or behind the word, among other things."""
     for pattern, add in ((_REPLIES, 0), (_POSTS, -1)):
-        regex = rf"(?i)(\d[\d.,]*[kw万]?)\s*(?:{pattern.pattern})"
-        for place in sorted(listed.paths.places[1:], key=lambda one: _length(listed, one)):
-            said = [bool(re.search(regex, listed.paths.string(i))) for i in place.first.values()]
-            if listed.paths.presence(place) >= _LEAST_ROWS and sum(said) >= 0.9 * len(said):
-                if selectors := field_selectors(_pairs(listed, place.first), 1):
-                    return {"reply_count": {"select": selectors[0], "regex": regex} | ({"add": add} if add else {})}
-                break
+        number, word = r"(\d[\d.,]*[kw万]?)", f"(?:{pattern.pattern})"
+        for regex in (rf"(?i){word}\w*\s*[:：]\s*{number}", rf"(?i){number}\s*{word}"):
+            if fields := _by_regex(listed, regex, add):
+                return fields
+    return {}
+
+
+def _by_regex(listed: _Listed, regex: str, add: int) -> dict[str, Any]:
+    """The field of a count that an expression finds in nearly each row, in the shortest texts that have it."""
+    for place in sorted(listed.paths.places[1:], key=lambda one: _length(listed, one)):
+        said = [bool(re.search(regex, listed.paths.string(i))) for i in place.first.values()]
+        if listed.paths.presence(place) >= _LEAST_ROWS and sum(said) >= 0.9 * len(said):
+            if selectors := field_selectors(_pairs(listed, place.first), 1):
+                return {"reply_count": {"select": selectors[0], "regex": regex} | ({"add": add} if add else {})}
+            break
     return {}
 
 

@@ -1,0 +1,41 @@
+"""Numbers of replies that stand in a line with other numbers."""
+
+from __future__ import annotations
+
+import pytest
+from scrapy.http import HtmlResponse
+
+from forums.sites.definition.selectors import compiled
+from forums.sites.discovery.link_groups import link_groups, shape_of
+from forums.sites.discovery.list_wrapper import learn_list
+from forums.sites.discovery.opened_page import opened
+from forums.sites.reading.converters import number, part
+
+URL = "https://forum.example/board/7"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Started by: ida | Views: {views} | Replies: {replies} | Last: 2026-11-{day:02} 10:15 by walter",
+        "{views} views, {replies} replies, last on 2026-11-{day:02} 10:15 by walter",
+        "Aufrufe：{views} Antworten：{replies} · 2026-11-{day:02} 10:15 · walter",
+    ],
+)
+def test_a_count_is_told_by_the_word_before_or_behind_it(line: str) -> None:
+    rows = "".join(
+        f'<tr class="row"><td><h2><a href="/topic/{700 + n}">Radio number {n} hums</a></h2>'
+        f"<small>{line.format(views=340 + n, replies=2 * n + 1, day=21 - n)}</small></td></tr>"
+        for n in range(12)
+    )
+    page = opened(HtmlResponse(URL, body=f"<title>Yard</title><table>{rows}</table>".encode(), encoding="utf-8"))
+    assert page is not None
+    group = link_groups(page)[0]
+    shape = shape_of(group.urls)
+    assert shape is not None
+    learned = learn_list(group, shape, [])
+    assert learned is not None
+    field = learned["fields"]["reply_count"]
+    found = [compiled("html", field["select"])(row)[0] for row in compiled("html", learned["rows"])(page.root)]
+    counts = [number(part(field["regex"], "".join(one.itertext()))) for one in found]
+    assert counts == [2 * n + 1 for n in range(12)]
