@@ -40,6 +40,11 @@ def test_it_reads_a_crawl_as_the_frontier_left_it(redis_client: redis.Redis, red
     assert abs(reading.now - redis_client.time()[0]) < 60
 
 
+def says_lag(client: redis.Redis) -> bool:
+    """Whether this server knows how many entries a consumer group was not given yet: Redis 6.2 does not."""
+    return int(client.info("server")["redis_version"].partition(".")[0]) >= 7
+
+
 def test_it_reads_the_groups_of_an_item_stream_the_declared_ones_first_and_a_bounded_number(
     redis_client: redis.Redis, redis_url: str
 ) -> None:
@@ -55,11 +60,12 @@ def test_it_reads_the_groups_of_an_item_stream_the_declared_ones_first_and_a_bou
 
     reading = Source(redis_url, {"books": 1}).look()
 
+    said = says_lag(redis_client)
     groups = {one.name: one for one in reading.services[0].groups}
     assert (reading.unreadable, len(groups)) == ({}, MOST_GROUPS)
     assert {name: (one.waiting, one.pending, len(one.consumers)) for name, one in groups.items() if one.declared} == {
-        "files": (3, 2, 1),
-        "search": (5, 0, 0),
+        "files": (3 if said else None, 2, 1),
+        "search": (5 if said else None, 0, 0),
     }
 
 
@@ -80,7 +86,8 @@ def test_items_of_a_stream_that_a_service_and_its_jobs_share_are_counted_once(re
         ("pages", "", 1, 0),
     ], "and the job that is over has nothing left behind"
     text = text_of(view).decode()
-    for name in ("trawl_items_waiting", "trawl_bad_items", "trawl_item_bytes", "trawl_item_group_waiting"):
+    of_groups = ("trawl_item_group_waiting",) if says_lag(redis_client) else ()
+    for name in ("trawl_items_waiting", "trawl_bad_items", "trawl_item_bytes", *of_groups):
         found = [line for line in text.splitlines() if line.startswith(f"{name}{{")]
         assert len([line for line in found if 'service="books' in line]) == 1, found
     assert len([line for line in text.splitlines() if line.startswith("trawl_items_backed_up{") and float(line.split()[-1])]) == 2
