@@ -13,7 +13,7 @@ from forums.sites.dates.reader import DateReader
 from forums.sites.definition.selectors import compiled
 from forums.sites.reading.parse_body import read_at
 
-from .element_selectors import as_value, attribute_of
+from .element_selectors import as_value, attribute_of, own_text_of
 from .opened_page import OpenedPage
 
 _ATTRIBUTES = ("title", *DATE_DATA, "content", "aria-label")  # what people read comes first, unlike in reading/post_marks.py
@@ -35,6 +35,9 @@ def date_field(selectors: list[str], wanted: Wanted) -> Any:
         if right > best_right:
             best, best_right = as_value(tried), right
     total = sum(moment is not None for _, rows in wanted for _, moment in rows)
+    own = [own_text_of(one) for one in selectors]  # `<div>3 days ago <a>ida</a></div>`
+    if best_right < total and (right := _right(own[0], wanted, ())) > best_right:
+        best, best_right = as_value(own), right
     if best_right >= total:
         return best
     if _right(selectors[0], wanted, (), _NUMERIC) >= total:  # other words, and numbers, are in the way

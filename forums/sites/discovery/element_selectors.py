@@ -230,6 +230,11 @@ def attribute_of(selector: str, name: str) -> str:
     return f"{selector}/@{name}" if is_xpath(selector) else f"./@{name}" if selector == "." else f"{selector}::attr({name})"
 
 
+def own_text_of(selector: str) -> str:
+    """A selector of the texts of what `selector` finds that are in no element within it."""
+    return f"{selector}/text()" if is_xpath(selector) else "./text()" if selector == "." else f"{selector}::text"
+
+
 def as_value(selectors: Iterable[str]) -> str | list[str]:
     """As it stands in a site file."""
     found = list(selectors)

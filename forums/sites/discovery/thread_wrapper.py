@@ -18,7 +18,7 @@ from forums.sites.definition.selectors import compiled
 
 from .author_element import of_name_alone
 from .date_fields import date_field
-from .element_selectors import as_value, attribute_of, class_selector, field_selectors, rows_selector
+from .element_selectors import as_value, attribute_of, class_selector, field_selectors, own_text_of, rows_selector
 from .made_id import made_id
 from .opened_page import OpenedPage
 from .paging_links import next_selector
@@ -248,11 +248,24 @@ def _with_regex(selectors: list[str], blocks: list[tuple[_Rows, int]]) -> Any:
         tails.append(whole[at + len(name) :])
     if not tails or (set(heads) == {""} and not any(tails)):
         return as_value(selectors)
+    if all(_is_own_text(one, number) for one, number in blocks):  # `<div>ida <i>3 days ago</i></div>`
+        return as_value([own_text_of(selector) for selector in selectors])
     head = heads.most_common(1)[0][0]
     tail = re.match(r"[^\w]*", _common(tails))
     after = re.escape(tail[0].strip()) if tail and tail[0].strip() else ""
     regex = f"^(?:{re.escape(head.strip())}\\s*)?(.+?)\\s*{after or '$'}" if head.strip() else f"^(.+?)\\s*{after or '$'}"
     return {"select": as_value(selectors), "regex": regex}
+
+
+def _is_own_text(one: _Rows, number: int) -> bool:
+    """Whether the first text that is an author's element's own is the name, and an element stands behind it."""
+    place = one.fields.authors.get(number)
+    if place is None:
+        return True
+    element = one.page.tree.elements[place]
+    own = (element.text, *(child.tail for child in element))
+    first = next((text for text in own if text and text.strip()), "")
+    return len(element) > 0 and " ".join(first.split()) == name_of(one.fields.paths, place)
 
 
 def _common(texts: list[str]) -> str:

@@ -61,3 +61,22 @@ def test_where_there_is_none_a_post_is_known_by_what_does_not_change(date: str, 
     author = '<a class="user" href="/user/{name}">{name}</a>'
     found = ids(f'<div class="comment">{author} {date}<div class="text">{{text}}</div></div>')
     assert (found[0], len(set(found))) == (f"Thread 1/walter/{last}", 8)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "<div>{name} <i>2026-11-{days:02} 10:15</i></div>",
+        '<div>\n 2026-11-{days:02} 10:15 <a class="user" href="/user/{name}">{name}</a> <b>719</b></div>',
+        '<div><a class="user" href="/user/{name}">{name}</a> 2026-11-{days:02} 10:15 <b>719</b></div>',
+    ],
+)
+def test_a_name_or_a_date_is_a_text_next_to_elements(line: str) -> None:
+    row = f'<div class="comment" id="c{{id}}">{line}<div class="text">{{text}}</div></div>'
+    pages = [thread(number, row) for number in (1, 2, 3)]
+    learned = learn_comments(pages)
+    assert learned is not None
+    (first, *_) = compiled("html", learned["rows"])(pages[0].root)
+    values = [compiled("html", learned["fields"][name])(first)[0] for name in ("author", "created_at")]
+    author, date = (value if isinstance(value, str) else "".join(value.itertext()) for value in values)
+    assert (author.strip(), date.split()[:2]) == ("walter", ["2026-11-19", "10:15"])
