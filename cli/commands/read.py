@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.views.output import print_json
+from cli.views.progress import working
 from redis_components.errors import ConfigError, TrawlError
 
 if TYPE_CHECKING:
@@ -88,7 +89,8 @@ def _fetched(url: str, *, obey_robots: bool) -> tuple[str, str]:
         async with Visitor(obey_robots=obey_robots, limits=visit_limits(url)) as visitor:
             return await visitor.get(url)
 
-    response = asyncio.run(one())
+    with working(f"reading {url}"):
+        response = asyncio.run(one())
     kind = (response.headers.get("Content-Type") or b"").decode("latin-1").split(";")[0].strip()
     if response.status in (401, 403, 407, 429, 451, 503):
         raise TrawlError(

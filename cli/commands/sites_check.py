@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.views.output import console, counted, plain_table, print_json, say
+from cli.views.progress import working
 
 from .sites_show import path_of
 
@@ -28,7 +29,11 @@ def run(site: str, *, live: bool, forum: str | None, thread: str | None, as_json
     path = path_of(site)
     known = load_file(path)
     hints = advice(known)
-    tried, stored = asyncio.run(_try(known, forum, thread)) if live else ([], None)
+    tried: list[TriedPage] = []
+    stored: StoredSample | None = None
+    if live:
+        with working(f"reading a page of each kind at {known.base_url}", shown=not as_json):
+            tried, stored = asyncio.run(_try(known, forum, thread))
     bad = any(page.problem for page in tried) or bool(stored and stored.refused)
     if as_json:
         print_json(_as_json(path, known, hints, tried, stored))

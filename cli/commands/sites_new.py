@@ -14,6 +14,7 @@ import typer
 
 from cli.commands.sites_preview import Pages, Shown, preview_of, with_customs
 from cli.views.output import complain, print_json, say
+from cli.views.progress import working
 from redis_components.errors import ConfigError, TrawlError, did_you_mean
 from redis_components.names import RULE, below, is_name
 
@@ -67,9 +68,10 @@ def write(
     if contact is None and not as_json and not is_this_machine(url):
         contact = _asked_contact(TRIAL_PER_DAY)
     agent = agent_with(contact) if contact is not None else None
-    draft, guess, shown = asyncio.run(
-        _look(url, name, profile, obey_robots=obey_robots, allow_private=allow_private, agent=agent)
-    )
+    with working(f"reading pages of {url}", shown=not as_json):
+        draft, guess, shown = asyncio.run(
+            _look(url, name, profile, obey_robots=obey_robots, allow_private=allow_private, agent=agent)
+        )
     if not draft.forums and profile is None:
         raise TrawlError(
             f"no forum was found at {url} ({draft.software}), so nothing is written: give the URL of a list of threads, or "

@@ -77,5 +77,7 @@ def working(what: str, *, shown: bool = True) -> Iterator[None]:
     if not shown or not sys.stderr.isatty():
         yield
         return
-    with console(stderr=True).status(what):
+    from rich.text import Text
+
+    with console(stderr=True).status(Text(what)):  # an address may have brackets, which is not markup
         yield

@@ -62,6 +62,13 @@ def test_neither_a_pipe_nor_json_sees_it(monkeypatch: pytest.MonkeyPatch) -> Non
     assert pipe.getvalue() == ""
 
 
+def test_what_takes_long_is_said_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
+    with working("reading pages of https://forum.example.org/?f[]=1"):
+        pass
+    assert "reading pages of https://forum.example.org/?f[]=1" in seen(screen)
+
+
 def test_an_error_wipes_the_line_too(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = terminal(monkeypatch)
     with pytest.raises(KeyboardInterrupt), progress_bar("migrate") as tell:
