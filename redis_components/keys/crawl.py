@@ -218,6 +218,14 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
         """
         return lane_state_key(self.limits, lane)
 
+    def older_limits(self) -> str:
+        """STRING with TTL: when Redis was seen to have come back with an older state (ms): up to a second of what was sent is not
+        in it, so lanes wait.
+
+        Written and read by `exchange.lua` (`lib/pacing.lua`).
+        """
+        return f"{self.limits}#older"
+
     def lane_busy(self, lane: str) -> str:
         """ZSET with TTL: leases of a lane that has a limit of concurrency. Score = time (Redis, ms) at which one is forgotten.
 

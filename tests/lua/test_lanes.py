@@ -94,6 +94,39 @@ def test_a_time_that_a_dead_process_had_ahead_is_free_again(redis_client: redis.
     assert redis_client.hget(state, "times") == b""
 
 
+def test_a_lane_of_a_redis_that_came_back_older_waits_as_if_it_had_sent_all_that_it_may(
+    redis_client: redis.Redis, crawler: Callable[..., Owner]
+) -> None:
+    limit(redis_client, rate=0.01)
+    one, other = crawler("one"), crawler("other")
+    store(one, 5)
+    at_its_time(one)
+    redis_client.delete(KEYS.lane_state(LANE))
+    redis_client.hset(KEYS.numbers(), "one", "1")
+    for _ in range(20):
+        one.advance(0.1)
+        other.advance(0.1)
+    assert (one.fenced, redis_client.exists(KEYS.lane_state(LANE))) == (1, 0), "nothing was leased"
+    assert redis_client.zscore(KEYS.lanes(), LANE) <= redis_ms(redis_client) + 5_000, "an operator may change the limit"
+    redis_client.set(KEYS.older_limits(), redis_ms(redis_client) - 101_000)
+    redis_client.zadd(KEYS.lanes(), {LANE: 0})
+    assert at_its_time(other).lane == LANE
+
+
+@pytest.mark.parametrize(("seconds_ago", "left"), [(60, 2), (3700, 3)])
+def test_a_quota_counts_what_an_older_redis_may_have_forgotten(
+    redis_client: redis.Redis, crawler: Callable[..., Owner], seconds_ago: int, left: int
+) -> None:
+    limit(redis_client, rate=1, burst=10, quotas=((3, 3_600_000),))
+    redis_client.set(KEYS.older_limits(), redis_ms(redis_client) - 1000 * seconds_ago)
+    one = crawler("one")
+    store(one, 5)
+    for _ in range(left):
+        at_its_time(one)
+    one.advance(0.1)
+    assert (one.frontier.take(), redis_client.zcard(KEYS.lane(LANE))) == (None, 5 - left)
+
+
 def test_leases_of_a_lane_carry_times_that_are_apart_as_the_rate_says(
     redis_client: redis.Redis, crawler: Callable[..., Owner]
 ) -> None:

@@ -193,7 +193,8 @@ local x = { -- what the functions of lib/storing, lib/telling and lib/leasing sh
 
 -- Redis came back with an older state than the one that answered us last, or we were taken for dead. Apply nothing: an ack in this message could outlive
 -- children that were lost. Our leases go back; the process forgets them and replays its journal under a new name.
-local function fence(last)
+local function fence(last, is_older)
+  if is_older then redis.call('SET', older_key(limits), now, 'PX', 86400000) end -- what was sent lately is forgotten, too (lib/pacing)
   give_back_all(leases, '', ready, start_tasks, start_deaths, dead, counters, fed, 0, 256) -- nobody died
   redis.call('ZREM', owners, owner)
   redis.call('HDEL', numbers, owner)
@@ -336,7 +337,7 @@ if out_of_memory(own_gone) then
   let_writes_through(owners) -- what is in flight gets in and makes room; nothing more is leased
 end
 local said_bye = gone == number and message.bye -- only the answer to the good-bye was lost
-if not said_bye and (gone or (had ~= number and had ~= message.previous)) then return fence(gone or had) end
+if not said_bye and (gone or (had ~= number and had ~= message.previous)) then return fence(gone or had, not gone) end
 if stale then reply.held, reply.lots = redis.call('HGETALL', holds), redis.call('HGETALL', parked) end
 if not said_bye then redis.call('ZADD', owners, now + message.ttl_ms, owner) end
 local repeated = said_bye or had == number

@@ -8,8 +8,13 @@
 --   <limits>:<lane>       (hash)  tat, times, apart and quotas (see lib/sending), until (ms), step and asked (see `keep_off`), refusals and refused_since, slowed, slowed_at, slowed_top and slowed_return (see `slow_down`), robots_rate,
 --                                 robots_of and robots_at (see `robots_store`), <window>:<bucket> -> requests leased in it
 --   <limits>:<lane>:busy  (zset)  leases out -> time at which each is forgotten, where nobody settles it
+--   <limits>#older        (string) when Redis was seen to have come back with an older state (ms)
 -- These keys begin with a declared one, so they are in its slot.
 local LATER = '\1later' -- no lane has such a name
+
+local function older_key(limits)
+  return limits .. '#older'
+end
 
 local function lanes_of(ready)
   return ready .. ':lanes'

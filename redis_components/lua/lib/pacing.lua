@@ -102,14 +102,25 @@ local function keep_off(limits, lane, ms, now)
   tell_limits(limits, lane, now)
 end
 
+-- When Redis was seen to have come back older (ms); false where that is long ago. Up to a second of what was sent is not in its state then: a lane waits for as
+-- long as if it had sent all that it may.
+local older_at
+local function came_back_older(limits)
+  if older_at == nil then
+    local at = redis.pcall('GET', older_key(limits))
+    older_at = type(at) == 'string' and tonumber(at) or false
+  end
+  return older_at
+end
+
 -- How many more requests the quotas allow; and when to look again. Each window is counted in buckets, the one that leaves it wholly, so that no window of that
--- length ever has more, wherever it begins.
-local function allowed_by_quotas(limit, state, now)
+-- length ever has more, wherever it begins. `forgotten` requests were perhaps sent at `older` and are in no bucket.
+local function allowed_by_quotas(limit, state, now, older, forgotten)
   local left, again = math.huge, now
   for _, quota in ipairs(limit.quotas) do
     local n, window = quota[1], quota[2]
     local width = math.max(1, math.floor(window / BUCKETS))
-    local fields, sum = {}, 0
+    local fields, sum = {}, older and older > now - window and forgotten or 0
     for back = -1, BUCKETS + 1 do fields[#fields + 1] = bucket(window, now - back * width) end -- the next one counts, too: times are ahead
     for _, counted in ipairs(redis.call('HMGET', state, unpack(fields))) do sum = sum + (tonumber(counted or 0) or 0) end
     if n - sum < left then left = n - sum end
@@ -183,12 +194,14 @@ local function allowance(limits, lane, text, now, wanted)
     n = math.min(n, limit.concurrency - at_work)
     if n <= 0 then return nil, now + 20 end
   end
-  local by_quotas, again = allowed_by_quotas(limit, state, now)
+  local older = came_back_older(limits)
+  local by_quotas, again = allowed_by_quotas(limit, state, now, older, math.ceil(rate or 0))
   if by_quotas <= 0 then return nil, again, true end
   n = math.min(n, by_quotas)
   local allowed = { n = n, limit = limit, at_work = at_work, law = spacing(rate, limit.burst, by_complaints), firm = rate ~= nil }
   if not allowed.law then return allowed end
-  local at
+  local at = older and older + (allowed.law.window or allowed.law.burst * allowed.law.apart) or now
+  if at > now and older <= now then return nil, at, true end
   allowed.tat = known[1]
   allowed.times, allowed.turn, at, allowed.log = sending_times(allowed.law, { known[1], known[6] }, now, n)
   if #allowed.times == 0 then return nil, at end
