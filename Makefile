@@ -83,7 +83,7 @@ fuzz: $(ATHERIS) ## Look for pages that cost more than their size, and bytes tha
 	@$(BIN)/python -m tests.fuzz $(or $(MINUTES),5) "$(ONLY)"
 	@test -n "$(ONLY)" || FUZZ_MINUTES=$(or $(MINUTES),5) $(BIN)/python -m pytest -q tests/attacks/test_reading_fuzzed.py tests/attacks/test_fuzzed_inputs.py tests/unit/redis_components/test_fuzzed_records.py
 
-attacks: $(TOOLS) ## Each attack on a running fleet, and how soon an innocent site's new threads are read meanwhile, into benchmarks/results/ (about 6 minutes)
+attacks: $(TOOLS) ## Each attack on a running fleet, and how soon an innocent site's new threads are read meanwhile, into benchmarks/results/ (about 8 minutes)
 	@ATTACKS_TABLE=benchmarks/results/attacks.md ATTACKS_MEASURED=5 $(BIN)/python -m pytest -q tests/attacks/test_innocent_site.py
 
 deaths: $(TOOLS) ## Each way to die, of a crawler, a Redis, a fleet, any service, and what it costs, into benchmarks/results/ (about an hour)
