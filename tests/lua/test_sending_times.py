@@ -70,7 +70,7 @@ class Lane:
 
     def most_in(self, window_ms: float) -> int:
         times = sorted(self.sent)
-        return max(sum(at <= other < at + window_ms for other in times[n:]) for n, at in enumerate(times))
+        return max((sum(at <= other < at + window_ms for other in times[n:]) for n, at in enumerate(times)), default=0)
 
     def run(self, steps: Sequence[Step]) -> None:
         """Each: ms that pass, requests that are wanted, which of the last ones was not sent (0: none)."""
