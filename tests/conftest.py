@@ -52,6 +52,7 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_services_page\.py
       | test_page_trial\.py
       | test_alerts_live\.py::test_(alerts_fire|that_redis)
+      | test_prometheus_crawl\.py
       | test_deploy\.py::test_versions_with_other
       | test_benchmarks\.py::test_(a_crawler_is_compared|a_pause_and|the_fleets_settings|chains_are|every_request_and)
       | test_benchmarks\.py::test_(two_crawlers_share|start_tasks)
