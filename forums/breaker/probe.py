@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 import random
+import time
 from collections.abc import Collection, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -33,6 +34,7 @@ from forums.sites.reading.asked_page import Asked
 from forums.sites.reading.read_page import CommentsPage, FieldCount, IndexPage, ListedThread, ListPage, ThreadPage
 from forums.state.keys import ForumFleetKeys
 from forums.state.site_breakers import HOST, Breaker, Breakers
+from redis_components.crawl_admin.give_back import give_back
 from redis_components.fleet.holds import FleetHolds
 from redis_components.frontier.holds import FLEET, SITE, HoldKind
 from redis_components.frontier.permits import LanePermits
@@ -76,7 +78,7 @@ def probe_sites(client: redis.Redis) -> dict[str, str]:
 
     While somebody else is at it, nothing is done. Raises `redis.RedisError`.
     """
-    lock = ForumFleetKeys().probing()
+    lock, began = ForumFleetKeys().probing(), time.monotonic()
     if not client.set(lock, os.getpid(), nx=True, ex=LOCK_S):
         if client.ttl(lock) == -1:  # without an end it is nobody's, and no site would ever be probed again
             client.expire(lock, LOCK_S)
@@ -84,7 +86,7 @@ def probe_sites(client: redis.Redis) -> dict[str, str]:
     try:
         return _round(client)
     finally:
-        client.delete(lock)
+        give_back(lambda: client.delete(lock), "the lock of probes", held_s=began + LOCK_S - time.monotonic())
 
 
 def _round(client: redis.Redis) -> dict[str, str]:

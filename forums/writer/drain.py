@@ -19,6 +19,7 @@ from forums.records.stored import scan_task
 from forums.storage import Check, Comment, Database, Forum, InvalidItem, Item, Post, Scan, parse, task_of_scan
 from forums.storage.row_changes import is_of_fleet
 from forums.storage.upsert import Written
+from redis_components.crawl_admin.give_back import give_back
 from redis_components.crawl_admin.item_stream import ItemStream, Lock, Refusal, Settled, new_token
 
 from .store_spans import storing
@@ -92,8 +93,6 @@ def drain(
     and the items leave the stream: they are stored, and what follows from them is never worth more than storing the next ones.
     """
     started = time.monotonic()
-    if left := _left.get(stream.keys.items):
-        _unlock(stream, left)
     token = new_token()
     if stream.lock(token) is Lock.BUSY:
         return WriteReport(outcome=Outcome.BUSY, seconds=time.monotonic() - started)
@@ -101,7 +100,7 @@ def drain(
     try:
         outcome = _drain(stream, database, token, batch, started + budget_s, totals, after, arrived)
     finally:
-        _unlock(stream, token)
+        give_back(lambda: stream.unlock(token), f"{stream.keys.items}: the writer's lock", held_s=stream.lock_s)
     return WriteReport(outcome=outcome, seconds=time.monotonic() - started, changes=dict(totals.changes), **totals.counts)
 
 
@@ -185,17 +184,3 @@ def _tell(after: After, items: Sequence[Item]) -> None:
         raise
     except Exception:
         logger.exception("what follows from %d stored items failed; the items themselves are stored", len(items))
-
-
-_left: dict[str, str] = {}
-"""Item stream -> token of the lock that this process could not give back: else nothing is stored until it expires, for 30 s."""
-
-
-def _unlock(stream: ItemStream, token: str) -> None:
-    try:
-        stream.unlock(token)
-    except redis.RedisError as error:  # it is away, or refuses: the next drain tries again, and the first error matters more
-        _left[stream.keys.items] = token
-        logger.warning("%s: the writer's lock could not be given back yet: %s", stream.keys.items, error)
-    else:
-        _left.pop(stream.keys.items, None)
