@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 import redis
@@ -23,6 +24,7 @@ from forums.state.output_troubles import note_troubles
 from forums.storage import Database
 from forums.storage.event_log import Position
 from forums.storage.event_reader import Event, EventLog
+from redis_components.crawl_admin.give_back import give_back
 from redis_components.embedded import project_dir
 from redis_components.errors import ConfigError
 
@@ -56,7 +58,8 @@ def publish(database: Database, client: redis.Redis, rules: Rules, *, budget_s: 
     its time delays no other: the next round goes on with them. Raises StorageError and `redis.RedisError`.
     """
     with ExitStack() as stack:
-        free = [name for name in rules.outputs if stack.enter_context(_only_one(client, name))]
+        locks = {name: stack.enter_context(ExitStack()) for name in rules.outputs}
+        free = {name: lock for name, lock in locks.items() if lock.enter_context(_only_one(client, name))}
         if not free:
             return {}
         told = _round(database, client, rules, free, time.monotonic() + budget_s)
@@ -71,16 +74,17 @@ def _only_one(client: redis.Redis, output: str) -> Iterator[bool]:
     if not lock.acquire():
         yield False
         return
+    token = lock.local.token  # of this thread; another one may give it back
     try:
         yield True
     finally:
-        try:
-            lock.release()
-        except redis.RedisError as error:  # it expires
-            logger.warning("the publisher's lock of output %s could not be given back: %s", output, error)
+        give_back(lambda: lock.do_release(token), f"the publisher's lock of output {output}", held_s=_LOCK_S)
 
 
-def _round(database: Database, client: redis.Redis, rules: Rules, free: Sequence[str], deadline: float) -> dict[str, Told]:
+def _round(
+    database: Database, client: redis.Redis, rules: Rules, free: Mapping[str, ExitStack], deadline: float
+) -> dict[str, Told]:
+    """`free` has the locks of the outputs that this process tells; each is given back once its output is told."""
     cursors, log = Cursors(database), EventLog(database)
     known, end, begin = cursors.all(), log.end(), log.begin()
     told: dict[str, Told] = {}
@@ -90,16 +94,26 @@ def _round(database: Database, client: redis.Redis, rules: Rules, free: Sequence
         cursor = known.get(name) or cursors.create(name, end if options.begin == "now" else begin)
         if cursor.retry_at is not None and cursor.retry_at > datetime.now(UTC):
             told[name] = Told.WAITING
+            free[name].close()
         else:
             due[name] = cursor
     if due:
         with ThreadPoolExecutor(min(_THREADS, len(due))) as pool:
             running = {
-                name: pool.submit(_tell, cursors, log, rules, cursor, output_of(name, rules, client, end), begin, deadline)
+                name: pool.submit(
+                    _tell_alone,
+                    free[name],
+                    partial(_tell, cursors, log, rules, cursor, output_of(name, rules, client, end), begin, deadline),
+                )
                 for name, cursor in due.items()
             }
             told |= {name: one.result() for name, one in running.items()}
     return told
+
+
+def _tell_alone(lock: ExitStack, tell: Callable[[], Told]) -> Told:
+    with lock:
+        return tell()
 
 
 def output_of(name: str, rules: Rules, client: redis.Redis, end: Position) -> Output:
