@@ -35,6 +35,7 @@ RELIES_ON = {
     "kombu.connection:ConnectionPool.new": "9e7acbed0a89",
     "kombu.messaging:Consumer._receive_callback": "8854817b41cb",
     "kombu.pidbox:Node.handle_message": "70eeb4fd7aec",
+    "kombu.pidbox:Node.dispatch": "571a562c8bb3",
     "kombu.pidbox:Mailbox.producer_or_acquire": "989ece099d30",
     "kombu.pidbox:Mailbox._publish": "e051f8d8022c",
     "celery.worker.pidbox:Pidbox.on_message": "334d04759317",
