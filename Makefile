@@ -45,7 +45,7 @@ otel: $(OTEL) ## Install what the tests of traces need into .venv/otel
 test: lint $(OTEL) ## Lint, then the tests, six at a time (most of them wait for processes)
 	@SHORT_TESTS=1 $(BIN)/python -m pytest -q -n 6 --dist worksteal
 
-test-all: lint $(OTEL) ## The same with the long forms that `make test` leaves out (tests/conftest.py names them), each process started anew
+test-all: lint $(OTEL) ## The same with the long forms that `make test` leaves out (tests/conftest.py names them), each process started cold
 	@COLD_STARTS=1 $(BIN)/python -m pytest -q -n 4 --dist worksteal
 
 test-fast: $(TOOLS) ## The unit tests that start no processes, within a minute

@@ -2,7 +2,7 @@
 
     python -m benchmarks.fleet.polite_fleet [--seconds 30] [--only NAME ...]
 
-Two nodes (`celery worker`, in sessions of their own) with four crawlers each, a beat, a Redis with an append-only file; a site
+Two nodes (`celery worker`, in separate sessions) with four crawlers each, a beat, a Redis with an append-only file; a site
 that takes 0.1 s for an answer, limited to 20 requests a second and 6 at a time. The site notes when the kernel received each
 request, so a thread of it that waits for a processor does not blur the log. Every window of one second counts that begins
 with a request, also those that reach into the next row; the first second of all is left out.

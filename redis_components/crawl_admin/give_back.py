@@ -24,8 +24,9 @@ def give_back(release: Callable[[], object], name: str, *, held_s: float) -> Non
     try:
         release()
     except redis.RedisError as error:
-        logger.warning("%s could not be given back yet: %s", name, error)
-        threading.Thread(target=_again, args=(release, name, time.monotonic() + held_s), daemon=True).start()
+        logger.warning("%s could not be given back: %s", name, error)
+        if is_servers_state(error):  # else it expired, and somebody else may have it
+            threading.Thread(target=_again, args=(release, name, time.monotonic() + held_s), daemon=True).start()
 
 
 def _again(release: Callable[[], object], name: str, until: float) -> None:
@@ -34,7 +35,7 @@ def _again(release: Callable[[], object], name: str, until: float) -> None:
         try:
             release()
         except redis.RedisError as error:
-            if not is_servers_state(error):  # it expired, and somebody else may have it
+            if not is_servers_state(error):
                 logger.debug("%s is not given back: %s", name, error)
                 return
         else:

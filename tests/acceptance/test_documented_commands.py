@@ -169,7 +169,7 @@ class Reader:
         return *self.who.stop(process, log), True
 
     def _stay(self, text: str, until: str) -> str | None:
-        if text.startswith("celery"):  # "or one by one": not beside what `trawl up` has started
+        if text.startswith("celery"):  # "or one by one": not next to what `trawl up` has started
             for there in [one for one in self.staying if "trawl up" in one[0]]:
                 there[1].close()
                 self.staying.remove(there)

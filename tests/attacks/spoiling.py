@@ -1,6 +1,6 @@
 """Spoils one key of a fleet after the other, and says what each part of the fleet made of it: one line of JSON for each case.
 
-A process of its own (`python -m tests.attacks.spoiling`), whose Redis, data folder and sites are named by its environment. `make
+A separate process (`python -m tests.attacks.spoiling`), whose Redis, data folder and sites are named by its environment. `make
 test` spoils each key in one turn, `make test-all` in three, so that each field has more kinds of garbage.
 """
 

@@ -4,7 +4,7 @@
 
 Then `docker compose` config, scale and restart of that fleet, users of Redis from secrets, and down. Exit code 1: a command
 failed, warned, or something is missing in the database. What this machine lacks is put right by a `docker` before the real one:
-a build without a mirror of Debian, Compose as a program of its own, and an image of Grafana, without which Grafana is left out,
+a build without a mirror of Debian, Compose as a separate program, and an image of Grafana, without which Grafana is left out,
 which is said.
 """
 
@@ -35,7 +35,7 @@ PICTURE, DASHBOARDS = "containers-page.png", "containers-dashboards.png"
 
 
 def printed() -> list[str]:
-    """The commands that README.md prints for containers, each as a line of its own."""
+    """The commands that README.md prints for containers, each as a separate line."""
     text = (ROOT / "README.md").read_text("utf-8").partition("**In containers,**")[2]
     block = re.search(r"((?:^    .*\n)+)", text, re.MULTILINE)
     assert block, "README.md prints no commands for containers"

@@ -106,7 +106,7 @@ def test_a_fleet_does_not_lie_within_the_keys_of_another(name: str, monkeypatch:
     monkeypatch.setenv("TRAWL_NAMESPACE", name)
     with pytest.raises(ConfigError, match=r"TRAWL_NAMESPACE = .*; choose another one"):
         fleet_namespace()
-    assert namespace_of({"REDIS_NAMESPACE": name}) == name, "a crawl of its own is in no backup and has no users"
+    assert namespace_of({"REDIS_NAMESPACE": name}) == name, "a separate crawl is in no backup and has no users"
 
 
 def test_a_number_is_a_namespace_and_nothing_is_none() -> None:

@@ -1,4 +1,4 @@
-"""A command that tests fork from a process with its imports is as one that starts anew."""
+"""A command that tests fork from a process with its imports is as one that starts cold."""
 
 from __future__ import annotations
 

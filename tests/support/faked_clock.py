@@ -41,7 +41,7 @@ class Clock:
 
 
 class RedisWithClock(RedisServer):
-    """A server with a clock of its own. The test is skipped for one that loads jemalloc, as Debian's does: the two libraries wait
+    """A server with its own clock. The test is skipped for one that loads jemalloc, as Debian's does: the two libraries wait
     for each other while it starts.
     """
 

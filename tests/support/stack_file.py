@@ -18,7 +18,7 @@ API_FILE = ROOT / "deploy/stack.api.yml"
 USERS_FILE = ROOT / "deploy/stack.users.yml"
 USERS_HEADER = """\
 # stack.yml with a Redis user for each kind of process (docs/security.md, "Users of Redis"), made from docker-compose.yml and
-# compose.users.yml by `make stack`. A file of its own: where Swarm merges two, a variable stays that the second one takes away.
+# compose.users.yml by `make stack`. A separate file: where Swarm merges two, a variable stays that the second one takes away.
 #
 #   deploy/new-users.sh              (makes deploy/users, with the image)
 #   docker stack deploy --with-registry-auth -c deploy/stack.users.yml trawl
