@@ -21,6 +21,9 @@ TRAIL = 3
 """So many rows at the end of a page must be old: single ones stand where they do not belong, such as a thread that was moved."""
 AT_LEAST = 3
 """So many rows of a short page may go at once, of a long one half. Where more do, it is a list that is sorted otherwise."""
+MOST_KEPT = 500
+"""Rows of a first page that a scan leaves to the next one; pages of forums have 20 to 300."""
+_MOST_CHARACTERS = 1 << 16
 
 
 class FrontRow(msgspec.Struct, frozen=True, array_like=True):
@@ -34,7 +37,11 @@ class FrontRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 def front_of(threads: Sequence[ListedThread], order: str) -> tuple[FrontRow, ...]:
-    """What is kept of a first page."""
+    """What is kept of a first page: nothing of one with too much on it, as only a whole one says what an unchanged page means. It
+    travels with each request of its scan, and stays in Redis for each forum of a site.
+    """
+    if len(threads) > MOST_KEPT or sum(map(_size, threads)) > _MOST_CHARACTERS:
+        return ()
     return tuple(
         FrontRow(one.id, one.token, None if one.sticky or order != "activity" else one.last_activity, _digest(one), one.url)
         for one in threads
@@ -65,6 +72,10 @@ def retitled(before: Sequence[FrontRow], threads: Sequence[ListedThread]) -> lis
 def is_believable(number: int, rows: int) -> bool:
     """Whether so many of so many rows may have gone at once."""
     return number <= max(AT_LEAST, rows // 2)
+
+
+def _size(thread: ListedThread) -> int:
+    return len(thread.id) + len(thread.token) + len(thread.url or "")
 
 
 def _digest(thread: ListedThread) -> str:

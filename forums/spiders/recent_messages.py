@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from forums.records.first_page import FrontRow, is_believable
+from forums.records.first_page import MOST_KEPT, FrontRow, is_believable
 from forums.sites.reading.read_page import ListedThread
 from forums.state.thread_records import ThreadRecord
 
@@ -197,5 +197,5 @@ def _counted(state: RecentState, messages: Sequence[RecentMessage], news: int, k
         oldest_at=min([*dates, *([state.oldest_at] if state.oldest_at else [])], default=None),
         seen=(*state.seen, *(one.mark for one in messages if one.mark in known)),
         front=state.front
-        or tuple(FrontRow(one.mark, one.thread, one.created_at if one.id else None, one.digest) for one in messages),
+        or tuple(FrontRow(one.mark, one.thread, one.created_at if one.id else None, one.digest) for one in messages[:MOST_KEPT]),
     )

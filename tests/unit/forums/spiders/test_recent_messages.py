@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from forums.records.first_page import FrontRow
+from forums.records.first_page import MOST_KEPT, FrontRow
 from forums.sites.reading.recent_page import RecentMessage
 from forums.spiders.recent_messages import RecentPlan, RecentState, plan_recent
 from forums.spiders.scan_marks import Marks
@@ -56,6 +56,7 @@ def test_replies_behind_what_is_stored_are_stored_as_they_stand_there() -> None:
     assert ([one.id for one in told.messages], found.fetch, found.stopped) == (["c15", "c16"], [], "overlap")
     assert (found.state.news, found.state.newest_at) == (2, at(16))
     assert [row.id for row in found.state.front] == ["c16", "c15", "c14", "c13"]
+    assert len(plan([message(n) for n in range(2 * MOST_KEPT)], state()).state.front) == MOST_KEPT
 
 
 def test_what_the_page_does_not_show_whole_is_read_in_its_thread() -> None:

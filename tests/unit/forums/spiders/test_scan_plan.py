@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forums.records.first_page import front_of, vanished
+from forums.records.first_page import MOST_KEPT, front_of, vanished
 from forums.records.start_tasks import PostTask
 from forums.sites.reading.read_page import ListedThread
 from forums.spiders.scan_marks import Marks, after
@@ -397,6 +397,14 @@ def test_what_a_scan_remembers_of_what_it_fetched_is_bounded() -> None:
         rows = [ListedThread(id=f"{page}.{n}", token="1@") for n in range(50)]
         state = plan_page(state, rows, {}, has_next=True).state
     assert len(state.fed) == MOST_FED
+
+
+@pytest.mark.parametrize(("rows", "url"), [(MOST_KEPT, "/t"), (MOST_KEPT + 1, "/t"), (20, "/" + "x" * 4000)])
+def test_what_a_scan_leaves_of_a_first_page_to_the_next_one_is_bounded(rows: int, url: str) -> None:
+    threads = [ListedThread(id=f"t{n}", token="1@", url=url) for n in range(rows)]
+    plan = plan_page(ScanState(started_at=START, mode="scan", limit=9), threads, {}, has_next=True)
+    assert len(plan.fetch) == rows
+    assert len(plan.state.front) == (rows if (rows, url) == (MOST_KEPT, "/t") else 0)
 
 
 def listed_thread(replies: int, active_s: float, token: str = "new") -> ListedThread:
