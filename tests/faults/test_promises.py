@@ -6,7 +6,6 @@ The long form is `make deaths`: 3,000 pages, every case five times.
 from __future__ import annotations
 
 import json
-import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -253,19 +252,3 @@ def test_a_bad_start_task_an_undecodable_request_and_a_bad_item_are_set_aside_an
         for said in ("not valid JSON", "metod", "no scheme", "codec version", "no order and attempts", "serializable"):
             assert any(said in reason for reason in reasons), f"{said}: {reasons}"
         assert len(reasons) == 6
-
-
-def test_each_promise_names_a_test_that_exists() -> None:
-    tests = Path(__file__).parents[1]
-    text = (tests.parent / "docs" / "guarantees.md").read_text()
-    here = {
-        name
-        for folder in ("faults", "unit", "attacks")
-        for file in tests.glob(f"{folder}/**/*.py")
-        for name in re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE)
-    }
-    promised = set(re.findall(r"`(test_\w+)`", text))
-    assert promised - here == set()
-    files = {file.name for file in tests.glob("*/**/*.py")}
-    assert set(re.findall(r"`(?:tests/\w+/)?(test_\w+\.py)`", text)) - files == set()
-    assert len(promised) >= len(re.findall(r"^\|.*`test_\w+`", text, re.MULTILINE)) > 10

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 import redis
 
+from cli.access import audit as audit_file
 from cli.access.changing import CHANGING, changes
 from cli.main import program
+from redis_components.fleet import audit
 from redis_components.fleet.audit import latest, without_secrets
 from redis_components.keys import FleetKeys
 from tasks.guarded_worker import Mailbox, Node
@@ -71,6 +73,22 @@ def test_a_command_without_redis_is_in_the_file(trawl: Trawl, tmp_path: Path, mo
     monkeypatch.setenv("TRAWL_REDIS_URL", "redis://127.0.0.1:1")
     assert trawl("scale", "forum_detail=4").code == 1
     assert "exit code 1" in (tmp_path / "data" / "audit.jsonl").read_text()
+
+
+def test_what_is_kept_of_the_audit_is_bounded(
+    trawl: Trawl, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "KEPT", 100)
+    monkeypatch.setattr(audit_file, "MOST_BYTES", 100)
+    for _ in range(300):
+        audit.append(redis_client, audit.Act(at=1.0, by="a@b", what=("scale",)))
+    assert 100 <= redis_client.xlen(FleetKeys().audit()) < 250, "whole nodes of the stream go"
+    for size in range(1, 5):
+        trawl("scale", f"forum_detail={size}")
+    files = sorted(file for file in (tmp_path / "data").iterdir() if file.name.startswith("audit"))
+    assert [file.name for file in files] == ["audit.jsonl", "audit.jsonl.1"]
+    assert [file.read_text().count("\n") for file in files] == [1, 1]
+    assert all(file.stat().st_mode & 0o777 == 0o600 for file in files)
 
 
 def test_secrets_are_masked_and_lines_stay_lines() -> None:

@@ -32,9 +32,11 @@ def test_want_of_a_network_is_said_in_one_line(
     first: str,
 ) -> None:
     commands: list[str] = []
+    arguments: list[str] = []
 
-    def run(here: object, what: str, *_command: str) -> None:
+    def run(here: object, what: str, *command: str) -> None:
         commands.append(what)
+        arguments.append(" ".join(command))
         if what == "packages":
             (tmp_path / "install.log").write_text(said)
             raise install.Failed
@@ -43,5 +45,10 @@ def test_want_of_a_network_is_said_in_one_line(
     monkeypatch.setenv("UV", "")
     monkeypatch.setattr(install.shutil, "which", lambda _name: None)
     assert install.main([str(tmp_path)]) == 1
-    assert capsys.readouterr().err.startswith(first)
+    told = capsys.readouterr()
+    assert told.err.startswith(first)
     assert commands.count("packages") == (1 if said == CUT_OFF else 2)
+    assert f"--no-deps --require-hashes -r {install.LOCKED}" in arguments[commands.index("packages")]
+    if said != CUT_OFF:
+        assert f"{install.LOCKED} cannot be installed here" in told.out
+        assert arguments[-1].endswith(f"-e . -c {install.PINS}")

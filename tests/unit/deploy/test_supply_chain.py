@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import json
 import re
+import sys
 import tomllib
 import zipfile
 from email.message import Message
@@ -72,6 +74,53 @@ def test_another_licence_is_named_with_its_package(told: dict[str, str], wrong: 
     for key, value in {"Name": "x", **told}.items():
         metadata[key] = value
     assert supply_chain.refused([cast("Distribution", SimpleNamespace(metadata=metadata))]) == wrong
+
+
+def test_the_image_installs_what_is_locked() -> None:
+    installs = [line for line in (ROOT / "Dockerfile").read_text().splitlines() if "/opt/trawl/bin/python install" in line]
+    assert len(installs) == 2, "the packages, and what was built from this tree"
+    assert all("--no-deps" in line for line in installs)
+    assert ["--require-hashes -r locked.txt" in line for line in installs] == [True, False]
+
+
+ASKED = {"name": "a", "version": "1", "vulns": []}
+KNOWN = ASKED | {"name": "b", "vulns": [{"id": "CVE-1"}]}
+SKIPPED = {"name": "c", "skip_reason": "nobody answered"}
+
+
+@pytest.mark.parametrize(
+    ("told", "code", "said"),
+    [
+        ("", 2, "no advisory database can be reached"),
+        ('{"dependencies": []}', 2, "no advisory database can be reached"),
+        (json.dumps({"dependencies": [SKIPPED, SKIPPED]}), 2, "no advisory database can be reached"),
+        (json.dumps({"dependencies": [ASKED]}), 0, "1 packages were asked about, 0 need a look"),
+        (json.dumps({"dependencies": [ASKED, KNOWN, SKIPPED]}), 1, "b 1: CVE-1\nc: nobody answered\n2 packages"),
+    ],
+)
+def test_nothing_is_called_safe_that_nobody_could_be_asked_about(
+    told: str, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(supply_chain, "_tool", lambda name: name)
+    monkeypatch.setattr(supply_chain.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout=told))
+    assert supply_chain.audit() == code
+    shown = capsys.readouterr()
+    assert said in (shown.err if code == 2 else shown.out)
+
+
+def test_the_list_of_packages_is_of_this_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    run: list[list[str]] = []
+    monkeypatch.setattr(supply_chain, "_tool", lambda name: name)
+    monkeypatch.setattr(
+        supply_chain.subprocess, "run", lambda command, **_: (run.append(command), SimpleNamespace(returncode=0))[1]
+    )
+    assert supply_chain.sbom() == 0
+    assert run == [
+        [
+            *("cyclonedx-py", "environment", "--output-reproducible", "--pyproject", "pyproject.toml"),
+            *("-o", str(ROOT / "dist" / "sbom.json"), sys.prefix),
+        ]
+    ]
 
 
 def test_a_wheel_packed_at_another_time_by_another_user_is_the_same(tmp_path: Path) -> None:
