@@ -16,6 +16,7 @@ from forums.storage.event_log import Position
 from forums.storage.event_reader import Event
 from forums.storage.tables import event_dead_letters as dead
 from forums.storage.tables import event_outputs as outputs
+from redis_components.server.printable import in_one_line
 
 MOST_DEAD = 10_000  # of an output; then it waits until somebody looks
 
@@ -34,7 +35,10 @@ class Cursor:
 
 
 class Cursors:
-    """The tables `event_outputs` and `event_dead_letters` of an open database. Raises StorageError."""
+    """The tables `event_outputs` and `event_dead_letters` of an open database. Raises StorageError.
+
+    What a receiver has said is kept without its control characters: PostgreSQL takes no NUL, and the output would end there.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -64,12 +68,13 @@ class Cursors:
             for event, reason in refused:
                 key = {"output": cursor.name, "seq": event.at.seq, "place": event.at.place}
                 connection.execute(delete(dead).where(and_(*[dead.c[name] == value for name, value in key.items()])))
-                connection.execute(insert(dead).values(**key, failed_at=now, reason=reason))
+                connection.execute(insert(dead).values(**key, failed_at=now, reason=in_one_line(reason)))
         return Cursor(name=cursor.name, after=to, lost=all_lost, told_at=now)
 
     def failed(self, cursor: Cursor, reason: str, wait_s: float) -> None:
         """It took nothing; it is tried again in `wait_s` seconds."""
-        values = {"failures": cursor.failures + 1, "retry_at": datetime.now(UTC) + timedelta(seconds=wait_s), "error": reason}
+        retry_at = datetime.now(UTC) + timedelta(seconds=wait_s)
+        values = {"failures": cursor.failures + 1, "retry_at": retry_at, "error": in_one_line(reason)}
         with self._writing() as connection:
             connection.execute(update(outputs).where(_is(cursor)).values(**values))
 

@@ -177,7 +177,7 @@ def _hand_over(cursors: Cursors, rules: Rules, cursor: Cursor, output: Output, e
         if poison and cursor.failures >= _GIVE_UP_AFTER:
             refused = [(wanted[0], str(error))]
             return cursors.advance(cursor, wanted[0].at, refused, lost) or Told.MOVED
-        wait_s = asked_s or min(2.0**cursor.failures, _LONGEST_WAIT_S)
+        wait_s = asked_s or min(2.0 ** min(cursor.failures, 10), _LONGEST_WAIT_S)  # days later a float has no room for more
         if cursor.failures == 0:
             logger.warning("output %s takes nothing now, it is tried again: %s", cursor.name, error)
         cursors.failed(cursor, str(error), wait_s)

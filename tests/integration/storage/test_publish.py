@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -198,6 +199,8 @@ ENDLESS: dict[str, tuple[bytes, bytes, Told]] = {
     "body of a refusal": (b"HTTP/1.1 400 No\r\n\r\n", b"x" * 65_536, Told.UP_TO_DATE),
     "head": (b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n" * 1_000, Told.FAILED),
     "responses of 1xx": (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1_000, Told.FAILED),
+    "control characters": (b"HTTP/1.1 503 no\r\nContent-Length: 8\r\n\r\na\0\x1b[31mb", b"", Told.FAILED),
+    "control characters in a refusal": (b"HTTP/1.1 422 no\r\nContent-Length: 8\r\n\r\na\0\x1b[31mb", b"", Told.UP_TO_DATE),
     "redirect": (b"HTTP/1.1 307 To\r\nLocation: http://127.0.0.1:%d/\r\nContent-Length: 0\r\n\r\n", b"", Told.FAILED),
 }
 
@@ -223,7 +226,26 @@ def test_a_receiver_that_answers_without_end_or_leads_elsewhere_costs_no_more_th
         assert publish(database, redis_client, rules, budget_s=60) == {"hook": outcome}
         listener.shutdown(socket.SHUT_RDWR)
     assert receiver.requests == [], "no redirect is followed"
-    assert len(Cursors(database).all()["hook"].error or "") < 1_000
+    cursors = Cursors(database)
+    said = [cursors.all()["hook"].error or "", *(reason for _, _, reason in cursors.refused("hook"))]
+    assert all(len(one) < 1_000 and one.isprintable() for one in said)
+
+
+def test_a_receiver_that_is_away_for_days_is_tried_each_five_minutes(
+    database: Database, redis_client: redis.Redis, receiver: Receiver
+) -> None:
+    rules = rules_of(hook(receiver.url))
+    store(database, 0, 1)
+    cursors = Cursors(database)
+    cursor = cursors.create("hook", EventLog(database).begin())
+    with database.engine.begin() as connection:
+        connection.execute(update(event_outputs).values(failures=5_000))
+    receiver.answers = [503]
+    assert publish(database, redis_client, rules, budget_s=60) == {"hook": Told.FAILED}
+    state = cursors.all()["hook"]
+    assert (state.failures, state.after) == (5_001, cursor.after)
+    assert state.retry_at is not None
+    assert 200 < (state.retry_at - datetime.now(UTC)).total_seconds() <= 300
 
 
 def outputs_of(folder: Path) -> str:
