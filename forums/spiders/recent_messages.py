@@ -10,20 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from forums.records.first_page import MOST_KEPT, FrontRow, is_believable
 from forums.sites.reading.read_page import ListedThread
+from forums.sites.reading.recent_page import RecentMessage
 from forums.state.thread_records import ThreadRecord
 
 from .scan_marks import Marks
 from .scan_plan import Change, Listed, Stopped, change_of
 from .thread_reading import is_behind, number_of
 
-if TYPE_CHECKING:
-    from forums.sites.reading.recent_page import RecentMessage
+MOST_HELD = 200
+"""Messages of pages that do not reach what was known yet, which wait for the page that does."""
 
 
 class RecentState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -39,14 +40,16 @@ class RecentState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     oldest_at: datetime | None = None
     front: tuple[FrontRow, ...] = ()  # the first page
     seen: tuple[str, ...] = ()  # of the first page of the look before, what was there again
+    held: tuple[RecentMessage, ...] = ()  # of the pages before this one, which did not reach what was known
 
 
 class Told(NamedTuple):
-    """Replies of a known thread that are stored from the page, the oldest first."""
+    """Replies of a thread that are stored from the page, the oldest first; of a new thread its opening post, too."""
 
     thread: str
     record: ThreadRecord
     messages: list[RecentMessage]
+    opening: RecentMessage | None = None
 
 
 class RecentPlan(NamedTuple):
@@ -81,7 +84,13 @@ def plan_recent(
         stopped = "end"
     elif state.pages + 1 >= state.limit:
         stopped = "limit"
-    can_tell = state.pages == 0 and (overlaps or not has_next)
+    messages_now = messages
+    messages = tuple({one.mark: one for one in (*state.held, *messages)}.values())
+    is_whole = any(one.body is not None for one in messages)  # else each page is as good as all of them
+    if stopped is None and is_whole and (state.held or state.pages == 0) and len(messages) <= MOST_HELD:
+        counted = _counted(state, messages_now, 0, known)
+        return RecentPlan([], [], [], [], msgspec.structs.replace(counted, held=messages), None)
+    can_tell = (bool(state.held) or state.pages == 0) and (overlaps or not has_next)
     fetch: list[tuple[RecentMessage, Listed]] = []
     told: list[Told] = []
     edited: list[tuple[RecentMessage, ThreadRecord]] = []
@@ -95,15 +104,29 @@ def plan_recent(
         if can_tell and record is not None and _can_be_told(record, news):
             if behind := [one for one in news if _is_new(one, record)]:
                 told.append(Told(thread, record, sorted(behind, key=lambda one: number_of(one.id or ""))))
+        elif can_tell and record is None and (started := _started(thread, news)) is not None:
+            told.append(started)
         elif (listed := _listed(news, record, state, file)) is not None:
             fetch.append(listed)
     return RecentPlan(
         fetch,
         told,
         edited,
-        _checked(state, messages, known, ended=stopped is not None),
-        _counted(state, messages, len(fetch) + sum(len(one.messages) for one in told), known),
+        _checked(state, messages_now, known, ended=stopped is not None),
+        _counted(state, messages_now, len(fetch) + sum(len(one.messages) + (one.opening is not None) for one in told), known),
         stopped,
+    )
+
+
+def record_with(told: Told, at: datetime) -> ThreadRecord:
+    """The record of a thread as it will be when what is told of it is stored."""
+    record, number = told.record, len(told.messages)
+    return msgspec.structs.replace(
+        record,
+        comments=record.comments + number,
+        last_comment=told.messages[-1].id if told.messages else record.last_comment,
+        listed=None if record.listed is None else record.listed + number,
+        told_at=int(at.timestamp()),
     )
 
 
@@ -148,6 +171,19 @@ def _can_be_told(record: ThreadRecord, news: Sequence[RecentMessage]) -> bool:
     )
 
 
+def _started(thread: str, news: Sequence[RecentMessage]) -> Told | None:
+    """A thread that was opened since the last look, where the page has all of it: its opening post with title and forum, and its
+    replies. None where it has to be read.
+    """
+    openings = [one for one in news if one.opening]
+    replies = sorted((one for one in news if not one.opening), key=lambda one: number_of(one.id or ""))
+    whole = [one for one in openings if one.body is not None and one.title and one.forum_id is not None and not one.deleted]
+    record = ThreadRecord(token="", last_comment=None)
+    if len(openings) != 1 or not whole or (replies and not _can_be_told(record, replies)):
+        return None
+    return Told(thread, record, replies, whole[0])
+
+
 def _is_new(message: RecentMessage, record: ThreadRecord) -> bool:
     return message.id is not None and bool(is_behind(message.id, record.last_comment))
 
@@ -190,6 +226,7 @@ def _counted(state: RecentState, messages: Sequence[RecentMessage], news: int, k
     dates = [one.created_at for one in messages if one.created_at is not None]
     return msgspec.structs.replace(
         state,
+        held=(),
         pages=state.pages + 1,
         messages=state.messages + len(messages),
         news=state.news + news,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from scrapy import Request
 
-from forums.records.items import comment_item, scan_item, stamp, utc_now
+from forums.records.items import comment_item, post_item, scan_item, stamp, utc_now
 from forums.records.start_tasks import RECENT, PostTask, encode, is_wide, thread_id
 from forums.sites import Site, UnreadablePage, site_in_use
-from forums.sites.reading.read_page import ReadComment
+from forums.sites.reading.read_page import ReadComment, ReadPost
 from forums.sites.reading.recent_page import RecentMessage, RecentPage
 from forums.state import thread_records
 from forums.state.forum_states import ForumStates
@@ -25,16 +25,21 @@ from redis_components.scrapy_glue.page_tracker import reason_of
 from workers.process.traces import TRACEPARENT
 
 from .base import ForumSpider, page_request, read_page
-from .recent_messages import RecentPlan, RecentState, Told, plan_recent
+from .recent_messages import RecentPlan, RecentState, Told, plan_recent, record_with
 from .scan_marks import Marks, read_marks
+from .thread_reading import is_behind
 from .thread_tasks import task_of
 
 if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
+    from forums.sites.definition.pages import PageKind
+
 PRIORITY = 12
 """Before the lists: one such page may save many list pages."""
+ON_ITS_WAY_S = 20.0
+"""What was told is stored by then; else the lists say that it is not."""
 FORUMS_S = 60.0
 """How old what a process knows of the forums that are watched may be."""
 
@@ -45,6 +50,7 @@ class RecentSpider(ForumSpider):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._of_site: dict[str, tuple[float, frozenset[str] | None]] = {}
+        self._told: dict[str, tuple[float, ThreadRecord]] = {}  # what is on its way to the writer, the oldest first
 
     def feed_thread(self, task: PostTask, *, lane: Lane = "", because: str | None = None) -> None:
         """Have a thread read. `because`: what told of the change, where no change token did."""
@@ -88,7 +94,7 @@ class RecentSpider(ForumSpider):
         plan = plan_recent(
             state,
             page.messages,
-            await self.stored_threads(site.name, list(dict.fromkeys(one.thread for one in page.messages))),
+            await self.stored_threads(site.name, list(dict.fromkeys(one.thread for one in (*state.held, *page.messages)))),
             has_next=page.next is not None,
             watched=await self._watched(site),
         )
@@ -107,12 +113,16 @@ class RecentSpider(ForumSpider):
             self.feed_thread(task, because=f"{RECENT}{stamp(plan.state.started_at)}")
         fetched_at = str(response.meta.get("fetched_at") or utc_now())
         for message, record in plan.edited:
-            if (item := _comment(message, record, site.name, response.url, fetched_at)) is not None:
+            if (item := comment_of(message, record, site.name, response.url, fetched_at)) is not None:
                 yield item
             else:
                 task = PostTask(site=site.name, post=message.thread, forum=message.forum_id, mode="check", url=message.url)
                 self.feed_thread(task, because=f"{RECENT}{message.mark} {message.digest}")
         for told in plan.told:
+            self._told.pop(f"{site.name}/{told.thread}", None)
+            self._told[f"{site.name}/{told.thread}"] = time.monotonic(), record_with(told, plan.state.started_at)
+            if told.opening is not None:
+                yield _opening(told, told.opening, site, fetched_at)
             yield from _told(told, site.name, response.url, fetched_at, plan.state)
 
     async def _watched(self, site: Site) -> frozenset[str] | None:
@@ -140,7 +150,18 @@ class RecentSpider(ForumSpider):
         details, ids = frontier_of(self.crawler).config.next_keys, [f"{site}/{thread}" for thread in threads]
         assert details is not None
         found = await self.in_thread(lambda: thread_records.look_up(self.server, details, ids))
-        return {thread: found[one] for thread, one in zip(threads, ids, strict=True)}
+        return {thread: self._as_told(one, found[one]) for thread, one in zip(threads, ids, strict=True)}
+
+    def _as_told(self, name: str, record: ThreadRecord | None) -> ThreadRecord | None:
+        """The record of a thread, with what this process has told of it and the writer has not stored yet."""
+        while self._told and next(iter(self._told.values()))[0] < time.monotonic() - ON_ITS_WAY_S:
+            del self._told[next(iter(self._told))]
+        _, told = self._told.get(name, (0.0, None))
+        if told is None or (record is not None and (record.is_gone or record.short)):
+            return record
+        if record is not None and (told.last_comment is None or not is_behind(told.last_comment, record.last_comment)):
+            return record
+        return told
 
     def recent_failed(self, failure: Failure) -> Iterator[Any]:
         """The next look begins at the first page."""
@@ -168,7 +189,7 @@ def _as_before(state: RecentState) -> RecentState:
     return msgspec.structs.replace(state, pages=1, newest_at=state.marks.newest, front=state.marks.front)
 
 
-def _comment(message: RecentMessage, record: ThreadRecord, site: str, url: str, fetched_at: str) -> dict[str, Any] | None:
+def comment_of(message: RecentMessage, record: ThreadRecord, site: str, url: str, fetched_at: str) -> dict[str, Any] | None:
     """The comment that a message is; None where its thread has to be read for it."""
     if message.id is None or message.opening or message.has_unknown_parent or (message.body is None and not message.deleted):
         return None
@@ -185,11 +206,27 @@ def _comment(message: RecentMessage, record: ThreadRecord, site: str, url: str, 
     return comment_item(read, site=site, thread=record.own or message.thread, url=url, fetched_at=fetched_at)
 
 
+def _opening(told: Told, message: RecentMessage, site: Site, fetched_at: str) -> dict[str, Any]:
+    """The opening post of a new thread."""
+    kind: PageKind = "thread" if site.pages.thread is not None else "comments"
+    last = (told.messages or [message])[-1]
+    names = ("title", "body_html", "author", "created_at", "edited_at", "forum_id")
+    read = ReadPost(
+        body=message.body or "",
+        reply_count=len(told.messages),
+        last_activity=last.created_at,
+        **{name: getattr(message, name) for name in names},
+    )
+    url = site.url(kind, forum=message.forum_id or "", thread=told.thread, url=message.url)
+    return post_item(read, site=site.name, thread=told.thread, forum=None, url=url, fetched_at=fetched_at)
+
+
 def _told(told: Told, site: str, url: str, fetched_at: str, state: RecentState) -> Iterator[dict[str, Any]]:
     """The replies of a thread, and the report by which its record counts them: as if its last page had been read."""
-    record, last = told.record, told.messages[-1]
+    record, last = told.record, told.messages[-1] if told.messages else told.opening
+    assert last is not None
     for message in told.messages:
-        if (item := _comment(message, record, site, url, fetched_at)) is not None:
+        if (item := comment_of(message, record, site, url, fetched_at)) is not None:
             yield item
     number = len(told.messages)
     yield {
@@ -197,12 +234,12 @@ def _told(told: Told, site: str, url: str, fetched_at: str, state: RecentState) 
         "site": site,
         "id": record.own or told.thread,
         "listed_as": told.thread if record.own else None,
-        "reply_count": None if record.listed is None else record.listed + number,
+        "reply_count": number if told.opening else None if record.listed is None else record.listed + number,
         "last_reply_at": None if last.created_at is None else stamp(last.created_at),
         "forum_id": last.forum_id,
         "started_at": stamp(state.started_at),
         "finished_at": max(fetched_at, stamp(state.started_at)),
-        "mode": "changed",
+        "mode": "new" if told.opening else "changed",
         "first_page": record.last_page,
         "last_page": record.last_page,
         "requests": 0,
@@ -210,7 +247,7 @@ def _told(told: Told, site: str, url: str, fetched_at: str, state: RecentState) 
         "whole": False,
         "consistent": False,
         "token": None,
-        "last_comment_id": last.id,
+        "last_comment_id": last.id if told.messages else record.last_comment,
         "cursor": record.cursor,
         "listed": None,
         "short": 0,

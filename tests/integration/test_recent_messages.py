@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -67,7 +65,7 @@ class Crawl:
 
     def live(self, events: int, **behaviour: float) -> None:
         until = self.forum.stats()["revision"] + events
-        self.forum.control(rate=500, **behaviour)
+        self.forum.control(rate=100, **behaviour)
         wait_until(lambda: self.forum.stats()["revision"] >= until, "the forum lives")
         self.forum.control(rate=0, **dict.fromkeys(behaviour, 0.0))
 
@@ -86,17 +84,11 @@ def test_one_request_tells_what_all_boards_have_and_the_lists_find_nothing_more(
         fleet.live(25)
         new_threads = len(forum.truth()["posts"]) - 48
         assert fleet.run(LOOK, spiders=("forum_list",)) == {"recent": 1}
-        assert redis_client.llen(DETAILS.start_tasks()) == new_threads, "replies are stored from the page; new threads are read"
+        assert redis_client.llen(DETAILS.start_tasks()) == 0, "replies and new threads are stored from the page"
         truth = forum.truth()
-        with closing(sqlite3.connect(tmp_path / "trawl.sqlite")) as connection:
-            stored = dict(connection.execute("SELECT id, post_id FROM comments"))
-            known = {row[0] for row in connection.execute("SELECT id FROM posts")}
-        missing = truth["comments"].keys() - stored.keys()
-        assert len(known) == 48
-        assert len(missing) <= 10, "only those of new threads"
+        assert new_threads > 0
         read = fleet.run(*SCANS)
-        assert read.pop("list") == 4
-        assert sum(read.values()) <= 3 * new_threads, "of all others the lists say what is stored"
+        assert read == {"list": 4}, "the lists say what is stored"
         with Database.from_url() as database:
             assert [one.faults for one in compare(database, forum.truth(), "site")] == [frozenset(), frozenset()]
         records = thread_records.look_up(redis_client, DETAILS, [f"site/{post}" for post in truth["posts"]])

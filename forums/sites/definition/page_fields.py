@@ -111,6 +111,10 @@ class RecentFields(Fields):
     token: FieldSpec | None = Field(default=None, description="of a thread: what the list has for `token`")
     reply_count: FieldSpec | None = Field(default=None, description="of the thread: replies without the opening post")
     opening: FieldSpec | None = Field(default=None, description="whether it opens its thread, which is read whole then")
+    title: FieldSpec | None = Field(
+        default=None,
+        description="its thread's title: then a new thread is stored from here, where all of it is on the page, and not read",
+    )
     body: FieldSpec | None = Field(
         default=None,
         description="its text, as the thread's page has it: then a reply is stored from here, and its thread need not be read",

@@ -9,7 +9,7 @@ import msgspec
 
 from forums.records.first_page import MOST_KEPT, FrontRow
 from forums.sites.reading.recent_page import RecentMessage
-from forums.spiders.recent_messages import RecentPlan, RecentState, plan_recent
+from forums.spiders.recent_messages import MOST_HELD, RecentPlan, RecentState, plan_recent, record_with
 from forums.spiders.scan_marks import Marks
 from forums.spiders.scan_plan import Change
 from forums.state.thread_records import ThreadRecord
@@ -82,14 +82,30 @@ def test_replies_that_are_stored_already_make_no_request() -> None:
     assert plan(bodiless, state(message(14, body=None)), record).fetch == []
 
 
-def test_after_a_pause_threads_are_read_from_what_is_stored_of_them() -> None:
-    """The first page does not reach what was known: messages between may be of the same threads."""
+def test_after_a_pause_what_came_meanwhile_waits_for_the_page_that_reaches_what_was_known() -> None:
     first = plan([message(40), message(39)], state(message(14)))
-    assert (first.told, len(first.fetch), first.stopped) == ([], 1, None)
-    second = plan([message(38), message(14)], msgspec.structs.replace(first.state))
-    assert (second.told, len(second.fetch), second.stopped, second.state.pages) == ([], 1, "overlap", 2)
+    assert (first.told, first.fetch, first.stopped, len(first.state.held)) == ([], [], None, 2)
+    travelled = msgspec.convert(msgspec.to_builtins(first.state), RecentState)
+    second = plan([message(39), message(38), message(14)], travelled)
+    (told,) = second.told
+    assert ([one.id for one in told.messages], second.fetch, second.stopped) == (["c38", "c39", "c40"], [], "overlap")
+    assert (second.state.pages, second.state.held) == (2, ())
     assert [row.id for row in second.state.front] == ["c40", "c39"]
-    assert plan([message(40)], state(message(14), pages=19)).stopped == "limit"
+
+
+def test_after_a_long_pause_threads_are_read_from_what_is_stored_of_them() -> None:
+    """Messages between may be of the same threads."""
+    page = [message(number) for number in range(20 + MOST_HELD, 19, -1)]
+    first = plan(page, state(message(14)))
+    assert (first.told, len(first.fetch), first.stopped, first.state.held) == ([], 1, None, ())
+    second = plan([message(18), message(14)], first.state)
+    assert (second.told, len(second.fetch), second.stopped) == ([], 1, "overlap")
+
+
+def test_the_record_that_follows_from_what_is_told_counts_it() -> None:
+    found = plan([message(16), message(15), message(14)], state(message(14)))
+    record = record_with(found.told[0], at(30))
+    assert (record.comments, record.last_comment, record.listed, record.told_at) == (6, "c16", 6, int(at(30).timestamp()))
 
 
 def test_the_first_look_reads_one_page() -> None:
@@ -139,3 +155,19 @@ def test_rows_may_be_threads() -> None:
     bare = RecentMessage(mark="t1 noon", digest="", thread="t1", created_at=at(15))
     assert len(plan([bare], state(message(3))).fetch) == 1
     assert plan([bare], state()).fetch == []  # at the first look everything is there that was there before
+
+
+def test_a_new_thread_that_is_whole_on_the_page_is_stored_as_it_stands_there() -> None:
+    before = message(14)
+    opening = message(15, thread="t2", id="t2", mark="t2", opening=True, title="A title")
+    reply = message(16, thread="t2")
+    found = plan_recent(
+        state(before), [reply, opening, before], {"t1": KNOWN, "t2": None}, has_next=True, watched=frozenset({"f1"})
+    )
+    (told,) = found.told
+    assert (told.thread, told.opening, told.messages, found.fetch, found.state.news) == ("t2", opening, [reply], [], 2)
+    for odd in ({"title": None}, {"body": None}, {"forum_id": None, "thread": "t2"}, {"opening": False}):
+        page = [reply, msgspec.structs.replace(opening, **odd), before]
+        found = plan_recent(state(before), page, {"t1": KNOWN, "t2": None}, has_next=True, watched=frozenset({"f1"}))
+        assert [one.opening for one in found.told] == [], odd
+        assert [row.thread for row, _ in found.fetch] == ["t2"], odd
