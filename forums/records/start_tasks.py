@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 ListMode = Literal["scan", "deep", "backfill"]
-ScanMode = Literal[ListMode, "index", "recent"]
+ScanMode = Literal[ListMode, "index", "recent", "back"]
 ReadMode = Literal["new", "changed", "check", "backfill"]
 
 INDEX = "*"
@@ -28,7 +28,8 @@ class ForumTask(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     - deep: in the same way, at most `limits.deep_pages`, which closes a gap; where `pages` is given, exactly that many;
     - backfill: down to `since`, for threads that were there before; they go to the lane "later";
     - index: `forum` is INDEX;
-    - recent: `forum` is RECENT: the newest messages of the site, down to those that were there the last time.
+    - recent: `forum` is RECENT: the newest messages of the site, down to those that were there the last time;
+    - back: `forum` is RECENT: `pages` of the `depth` pages of the newest messages, for what was edited or removed on them.
     """
 
     site: str
@@ -36,6 +37,8 @@ class ForumTask(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     mode: ScanMode = "scan"
     pages: int | None = None
     """Most list pages; None: what the site's limits say."""
+    depth: int | None = None
+    """Back: how many pages of the newest messages there are."""
     since: str | None = None
     """Backfill: ISO 8601; threads without activity since then are left out. None: all."""
     traceparent: str | None = None

@@ -6,6 +6,7 @@ are ignored, so that a newer spider can feed an older writer, and newer fields h
 
 from __future__ import annotations
 
+import hashlib
 import re
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -26,6 +27,9 @@ Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
 BACKFILL = "#backfill"
+BACK = "#back"
+_MEANWHILE = {"backfill": BACKFILL, "back": BACK}
+_DIGEST = 8  # bytes
 
 
 class InvalidItem(TrawlError):
@@ -83,6 +87,20 @@ class Forum(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="fo
     fetched_at: Moment
 
 
+class SeenMessage(msgspec.Struct, frozen=True, array_like=True):
+    """A message on a page of the newest ones. `opening` is the digest of an opening post's text, None for a reply."""
+
+    id: Name
+    thread: Name
+    at: Moment | None
+    opening: str | None = None
+
+
+def text_digest(text: str) -> str:
+    """What tells a text from another one."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST).hexdigest()
+
+
 class Scan(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="scan"):
     """The report of one scan of a forum's list pages."""
 
@@ -101,6 +119,7 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="sca
     newest_at: Moment | None = None
     oldest_at: Moment | None = None
     front: tuple[FrontRow, ...] = ()  # its first page, for the next scan; not in the database
+    seen: tuple[tuple[SeenMessage, ...], ...] = ()  # of a look back: the messages of each page; not in the database
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="check"):
@@ -185,8 +204,8 @@ def task_of_scan(payload: bytes) -> str | None:
 
 
 def scan_task(site: str, forum_id: str, mode: object = "scan") -> str:
-    """The task id under which a scan is pending: `<site>/<forum_id>`, of a backfill another one, as scans go on meanwhile."""
-    return f"{site}/{forum_id}{BACKFILL if mode == 'backfill' else ''}"
+    """The task id under which a scan is pending: `<site>/<forum_id>`, another one of what goes on while scans do."""
+    return f"{site}/{forum_id}{_MEANWHILE.get(str(mode), '')}"
 
 
 def _raw(payload: bytes) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -26,6 +27,7 @@ from redis_components.start_tasks.seeding import NamedTask, Seed, SeedOutcome, p
 from workers.fleet.holds import why_not_seeded
 
 from . import request_budget, seed_spans
+from .look_back import look_back
 from .outcomes import Kind, Outcome, of_seeding
 from .seeding import homes_of, max_pending
 
@@ -37,6 +39,8 @@ WAITING_MOST = 500
 LEASE = timedelta(hours=6)
 """A check that was sent and never came back is due again after this."""
 AT_ONCE = 1000
+BACK = 0.75
+"""Of the requests for checks, where the newest messages can be looked back through: the rest settles what is doubted then."""
 HISTORY = 0.25
 """Of a round, where some waits: a site that always has checks that are due comes to its history all the same."""
 
@@ -64,11 +68,18 @@ def recheck(client: redis.Redis, database: Database, site: str | None = None, fo
         room = free if force else min(_threads(request_budget.later_now(one, spent[one.name]), granted), free)
         moment = datetime.fromtimestamp(now, UTC)
         most = room if force or not history else math.ceil(room * (1 - HISTORY))
+        back = 0
+        if not force:
+            threads, pages = _shared(one, spent[one.name])
+            most, back = min(most, threads), look_back(client, database, one, pages)
         due = take_due(database, one.name, moment, limit=most, lease=LEASE, force=force)
         if due:
             waiting = in_turns + _send_checks(client, keys, one, due)
         left[one.name] = min(room - len(due), _threads(request_budget.history_now(one, spent[one.name]), granted))
-        report[one.name] = f"{len(due)} checks" if room else _why_none(one, spent[one.name], waiting)
+        may_check = room and (force or request_budget.checks_now(one, spent[one.name]))
+        report[one.name] = f"{len(due)} checks" if may_check else _why_none(one, spent[one.name], waiting)
+        if back:
+            report[one.name] += f", a look back at {back} pages of the newest messages"
     moved = _move_history(client, keys, left)
     return report | {name: f"{report[name]}, {number} threads of history" for name, number in moved.items() if number}
 
@@ -104,9 +115,25 @@ def _threads(requests: float, granted: float) -> int:
     return math.ceil(min(requests, max(granted, 1.0)) / THREAD_COST)
 
 
+def _shared(site: Site, spent: Spent) -> tuple[int, int]:
+    """What one round may spend on checks: threads to check, and pages of the newest messages. Where both get a part, it is
+    rounded by chance: a part that is less than one request comes to its turn, too.
+    """
+    granted = request_budget.for_checks(site, spent) * GRANTED_S / 3600
+    allowed = min(request_budget.checks_now(site, spent), max(granted, 1.0))
+    if not (site.pages.can_look_back and site.schedule.recheck_days):
+        return math.ceil(allowed / THREAD_COST), 0
+    parts = allowed * (1 - BACK) / THREAD_COST, allowed * BACK
+    threads, pages = (math.floor(part + random.random()) if part else 0 for part in parts)  # noqa: S311 - not a secret
+    return threads, pages
+
+
 def _why_none(site: Site, spent: Spent, waiting: int) -> str:
     if waiting >= WAITING_MOST:
         return f"{waiting} tasks wait in the lane already"
+    if spent.total < site.schedule.requests_per_hour and spent.later < request_budget.for_later(site, spent):
+        most = request_budget.for_checks(site, spent)
+        return f"{spent.check:.0f} of at most {most:.0f} requests for checks in the last hour (schedule.checks_per_request)"
     most = request_budget.for_later(site, spent)
     return f"{request_budget.over(site, spent)}, {spent.later:.0f} of at most {most:.0f} for what may wait"
 

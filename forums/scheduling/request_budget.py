@@ -7,6 +7,10 @@ from forums.state.request_ledger import Spent
 
 SCANS_AT_LEAST = 0.1
 """Of the budget: threads that are to be fetched never keep a site from being watched."""
+SPARED = 2.0
+"""Of the requests that the newest messages save when they tell of what is new, a part goes to looks back through them."""
+CHECKS_AT_LEAST = 0.005
+"""Of the budget: a site on which little happens is checked all the same."""
 
 
 def over(site: Site, spent: Spent) -> str:
@@ -38,6 +42,17 @@ def for_later(site: Site, spent: Spent) -> float:
 def later_now(site: Site, spent: Spent) -> float:
     """Requests that may be spent at this moment on what may wait."""
     return max(min(for_later(site, spent) - spent.later, site.schedule.requests_per_hour - spent.total), 0.0)
+
+
+def for_checks(site: Site, spent: Spent) -> float:
+    """Requests an hour for checks: however large the budget is, in proportion to what finds new posts and comments."""
+    of_live = site.schedule.checks_per_request * spent.live * (SPARED if site.pages.can_look_back else 1.0)
+    return min(for_later(site, spent), max(of_live, site.schedule.requests_per_hour * CHECKS_AT_LEAST))
+
+
+def checks_now(site: Site, spent: Spent) -> float:
+    """Requests that may be spent at this moment on checks."""
+    return max(min(for_checks(site, spent) - spent.check, later_now(site, spent)), 0.0)
 
 
 def history_now(site: Site, spent: Spent) -> float:

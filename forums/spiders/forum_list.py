@@ -26,8 +26,8 @@ from redis_components.scrapy_glue.page_tracker import reason_of
 from redis_components.start_tasks.seeding import in_overflow
 
 from .base import following, page_request, read_page
+from .look_back import LookBackSpider
 from .recent_messages import RecentState
-from .recent_scan import RecentSpider
 from .scan_plan import ScanState, begun, is_gap, plan_page, told_until
 from .thread_tasks import checks_of, task_of
 from .unchanged_list import finished
@@ -45,7 +45,7 @@ MOST_UNREAD = 100_000
 """Threads of a site that wait beyond those that may be queued. A site that lists more would fill Redis, for all sites."""
 
 
-class ForumListSpider(RecentSpider):
+class ForumListSpider(LookBackSpider):
     """Start task: `ForumTask`. One scan reads list pages one after the other."""
 
     name = FORUM_LIST
@@ -59,7 +59,7 @@ class ForumListSpider(RecentSpider):
         return following(self._first_page(site_of_task(self.crawler, task.site), task), task)
 
     def _first_page(self, site: Site, task: ForumTask) -> Request:
-        if task.mode == "recent" and site.pages.recent is None:
+        if task.mode in ("recent", "back") and site.pages.recent is None:
             raise ValueError(f"site {site.name!r} has no [pages.recent] any more")
         if task.mode == "index":
             return self._index_page(site, site.url("index"), 1, {"started_at": utc_now(), "forums": 0})
@@ -67,6 +67,8 @@ class ForumListSpider(RecentSpider):
             return self.recent_page(
                 site, site.url("recent"), RecentState(started_at=datetime.now(UTC), limit=site.limits.pages_per_scan)
             )
+        if task.mode == "back":
+            return self.first_page_back(site, task)
         if task.forum not in site.forums and site.discover is None:
             raise ValueError(f"unknown forum {task.forum!r}: site {site.name!r} has {', '.join(site.forums)}")
         limits = {"scan": site.limits.pages_per_scan, "deep": site.limits.deep_pages, "backfill": ENDLESS}

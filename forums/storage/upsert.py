@@ -22,6 +22,7 @@ from .errors import row_refusal
 from .event_log import append, lock_writers
 from .fleet_events import run_changes
 from .gaps import find_gaps
+from .look_backs import doubt_unseen
 from .packet_limit import too_large
 from .posts_and_comments import store_states
 from .row_changes import Change, is_of_fleet
@@ -111,8 +112,11 @@ def _store(connection: Connection, act: _Store, group: _Group, changes: list[Cha
 
 
 def _store_scans(connection: Connection, items: Sequence[Scan], changes: list[Change]) -> None:
-    store_newest(connection, scans, items)
-    find_gaps(connection, items, changes)
+    of_lists = [item for item in items if item.mode != "back"]
+    if of_lists:
+        store_newest(connection, scans, of_lists)
+        find_gaps(connection, of_lists, changes)
+    doubt_unseen(connection, [item for item in items if item.seen])
 
 
 def _store_runs(connection: Connection, items: Sequence[RunRow], changes: list[Change]) -> None:

@@ -28,7 +28,7 @@ def learn(client: redis.Redis, items: Sequence[Item]) -> None:
     scans = sorted((one for one in items if isinstance(one, Scan)), key=lambda scan: scan.started_at)
     forums = [one for one in items if isinstance(one, Forum)]
     states = ForumStates(client)
-    _learn_states(states, scans, _within_bounds(client, states, forums))
+    _learn_states(states, [scan for scan in scans if scan.mode != "back"], _within_bounds(client, states, forums))
     checks = [_of_check(one) for one in items if isinstance(one, Check)]
     Ledger(client).add([*(_of_scan(one) for one in scans), *checks])
 
@@ -88,7 +88,7 @@ def _epoch(moment: datetime | None) -> float | None:
 
 
 def _of_scan(scan: Scan) -> Spending:
-    purpose = Purpose.BACKFILL if scan.mode == "backfill" else Purpose.SCAN
+    purpose = {"backfill": Purpose.BACKFILL, "back": Purpose.CHECK}.get(scan.mode, Purpose.SCAN)
     name = f"{scan.forum_id} {scan.mode} {scan.started_at.timestamp():.3f}"
     return Spending(
         site=scan.site, name=name, purpose=purpose, ended_at=scan.finished_at.timestamp(), requests=max(1, scan.pages)

@@ -21,18 +21,31 @@ from forums.storage import Database, parse
 from forums.storage.tables import posts
 from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys
-from tests.support.items import post
+from tests.support.items import post, scan
 from workers.fleet.holds import Target, hold
 
 DETAIL, LIST = CrawlKeys.for_spider("forum_detail"), CrawlKeys.for_spider("forum_list")
 NOW = datetime.now(UTC)
 
+SITE = 'profile = "generic"\nbase_url = "http://127.0.0.1:1"\nforums = ["a", "b"]\n[schedule]\nchecks_per_request = 1000\n'
+RECENT = '[pages.recent]\nurl = "/new/{page}"\nrows = "li"\n[pages.recent.fields]\n' + "".join(
+    f'{name} = ".{name}"\n' for name in ("thread", "forum_id", "id", "body", "created_at")
+)
+
 
 @pytest.fixture(autouse=True)
-def _sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, redis_client: redis.Redis) -> None:
+    """Two sites, on each of which two list pages were read."""
     monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
     for site in ("one", "two"):
-        (tmp_path / f"{site}.toml").write_text('profile = "generic"\nbase_url = "http://127.0.0.1:1"\nforums = ["a", "b"]\n')
+        (tmp_path / f"{site}.toml").write_text(SITE)
+        spend(redis_client, site, Purpose.SCAN, 2)
+
+
+def spend(client: redis.Redis, site: str, purpose: Purpose, requests: int) -> None:
+    Ledger(client).add(
+        [Spending(site=site, name=f"{purpose} {requests}", purpose=purpose, ended_at=time.time(), requests=requests)]
+    )
 
 
 @pytest.fixture
@@ -67,11 +80,41 @@ def test_by_force_every_thread_is_checked(redis_client: redis.Redis, database: D
 
 def test_a_round_takes_no_more_than_the_share_grants(redis_client: redis.Redis, database: Database, tmp_path: Path) -> None:
     with (tmp_path / "one.toml").open("a") as file:
-        file.write("[schedule]\nrequests_per_hour = 60\n")
+        file.write("requests_per_hour = 60\n")
     assert recheck(redis_client, database, "one") == {"one": "1 checks"}
-    Ledger(redis_client).add([Spending(site="one", name="x", purpose=Purpose.CHECK, ended_at=time.time(), requests=36)])
-    said = "over budget: 36 of 60 requests in the last hour, 36 of at most 36 for what may wait"
+    spend(redis_client, "one", Purpose.CHECK, 36)
+    said = "over budget: 38 of 60 requests in the last hour, 36 of at most 35 for what may wait"
     assert recheck(redis_client, database, "one") == {"one": said}
+
+
+def test_checks_get_a_part_of_what_finds_new_posts_and_at_least_a_two_hundredth_of_the_budget(
+    redis_client: redis.Redis, database: Database, tmp_path: Path
+) -> None:
+    (tmp_path / "one.toml").write_text(SITE.replace("1000", "0.5"))
+    spend(redis_client, "one", Purpose.CHECK, 12)
+    said = "of at most {} requests for checks in the last hour (schedule.checks_per_request)"
+    assert recheck(redis_client, database, "one") == {"one": f"12 {said.format(6)}"}
+    spend(redis_client, "one", Purpose.DETAIL, 38)
+    assert recheck(redis_client, database, "one") == {"one": "1 checks"}, "20 of them"
+    spend(redis_client, "one", Purpose.CHECK, 28)
+    assert recheck(redis_client, database, "one") == {"one": f"40 {said.format(20)}"}
+    (tmp_path / "one.toml").write_text(SITE.replace("1000", "0.5") + RECENT)
+    assert recheck(redis_client, database, "one") == {"one": f"40 {said.format(40)}"}
+
+
+def test_part_of_the_checks_are_looks_back_through_the_newest_messages(
+    redis_client: redis.Redis, database: Database, tmp_path: Path
+) -> None:
+    (tmp_path / "one.toml").write_text(SITE + RECENT)
+    assert "look back" not in recheck(redis_client, database, "one")["one"], "nobody knows how many pages there are"
+    database.write([parse(json.dumps(scan("+", site="one", mode="recent", pages=1, threads=1)).encode())])
+    assert recheck(redis_client, database, "one")["one"].endswith(", a look back at 2 pages of the newest messages")
+    assert "look back" not in recheck(redis_client, database, "one")["one"], "one goes on"
+    (task,) = (json.loads(one) for one in redis_client.lrange(LIST.start_tasks(), 0, -1))
+    assert task == {"site": "one", "forum": "+", "mode": "back", "pages": 2, "depth": 3}
+    redis_client.delete(LIST.start_tasks(), LIST.pending())
+    (tmp_path / "one.toml").write_text(SITE + "recheck_days = 0\n" + RECENT)
+    assert "look back" not in recheck(redis_client, database, "one")["one"]
 
 
 def test_nothing_is_added_to_a_lane_that_nobody_works_off_or_for_a_site_that_is_held(

@@ -316,6 +316,12 @@ class Pages(BaseModel):
     )
     recent: RecentPageSpec | None = Field(default=None, description="the newest messages of the whole site")
 
+    @property
+    def can_look_back(self) -> bool:
+        """Whether any page of the newest messages can be asked for by its number, and has whole texts with their dates."""
+        page = self.recent
+        return page is not None and page.is_numbered and None not in (page.fields.id, page.fields.body, page.fields.created_at)
+
 
 _OF_ROWS = ("rows", "skip", "fields", "nested", "children", "load_more", "html_at")
 

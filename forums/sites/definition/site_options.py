@@ -57,6 +57,11 @@ class Schedule(BaseModel):
     recheck_days: float = Field(
         default=30, ge=0, description="threads are checked for edits and deletions until they are so old, days"
     )
+    checks_per_request: float = Field(
+        default=0.125,
+        ge=0,
+        description="requests for these checks, for each that list pages and changed threads took in the last hour, at most",
+    )
     backfill_share: float = Field(default=0.2, ge=0, le=1, description="share of the budget for checks and history")
 
     @model_validator(mode="after")

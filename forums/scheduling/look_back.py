@@ -1,0 +1,35 @@
+"""Looks back through the newest messages of a site, for what was edited or removed: a part of what is spent on checks."""
+
+from __future__ import annotations
+
+import redis
+
+from forums.records.start_tasks import RECENT, ForumTask, encode
+from forums.records.stored import scan_task
+from forums.sites import Site
+from forums.spiders.look_back import MOST_PAGES
+from forums.state.services import FORUM_LIST
+from forums.storage import Database
+from forums.storage.recent_depth import depth_of
+from redis_components.fleet.crawl_records import keys_in
+from redis_components.start_tasks.seeding import Seed, SeedOutcome, seed
+from workers.fleet.holds import why_not_seeded
+
+from . import seed_spans
+from .seeding import max_pending
+
+
+def look_back(client: redis.Redis, database: Database, site: Site, pages: int) -> int:
+    """Send one look back at so many pages at most; returns at how many. 0 where there is one, and while a look goes on."""
+    if pages < 1:
+        return 0
+    depth = depth_of(database, site.name, site.limits.deep_pages)
+    if depth < 2 or why_not_seeded(client, FORUM_LIST, {site.name}):
+        return 0
+    number = min(pages, depth - 1, MOST_PAGES)
+    task = ForumTask(site=site.name, forum=RECENT, mode="back", pages=number, depth=depth)
+    spans = seed_spans.begin([task])
+    one = Seed(id=scan_task(site.name, RECENT, "back"), data=encode(task), wait_s=0.0)
+    (end,) = seed(client, keys_in(client, FORUM_LIST), [one], max_pending=max_pending())
+    seed_spans.end(spans, [end.outcome is SeedOutcome.SEEDED])
+    return number if end.outcome is SeedOutcome.SEEDED else 0
