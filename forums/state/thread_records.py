@@ -85,11 +85,15 @@ def most_records() -> int:
 
 
 def look_up(client: redis.Redis, keys: CrawlKeys, ids: Sequence[str]) -> dict[str, ThreadRecord | None]:
-    """The records of these threads (`<site>/<thread>`), in one round trip; None for one that is unknown or cannot be read."""
-    if not ids:
-        return {}
-    values: Any = client.hmget(keys.threads(), list(ids))
-    return {one: _read(value) for one, value in zip(ids, values, strict=True)}
+    """The records of these threads (`<site>/<thread>`), in one round trip for each `CHUNK`; None for one that is unknown or
+    cannot be read.
+    """
+    found: dict[str, ThreadRecord | None] = {}
+    for start in range(0, len(ids), CHUNK):
+        some = list(ids[start : start + CHUNK])
+        values: Any = client.hmget(keys.threads(), some)
+        found.update((one, _read(value)) for one, value in zip(some, values, strict=True))
+    return found
 
 
 def _read(value: bytes | None) -> ThreadRecord | None:
@@ -134,8 +138,8 @@ def adopt(client: redis.Redis, keys: CrawlKeys, seen: Mapping[str, tuple[ThreadR
     for one, (record, token, replies) in seen.items():
         whole = msgspec.structs.replace(record, token=short_token(token), listed=replies, told_at=None)
         entries += (one, _encode(record), _encode(whole))
-    if entries:
-        script("adopt")(client, {"threads": keys.threads()}, {"entries": entries})
+    for start in range(0, len(entries), 3 * CHUNK):
+        script("adopt")(client, {"threads": keys.threads()}, {"entries": entries[start : start + 3 * CHUNK]})
 
 
 def _completed(record: ThreadRecord, before: ThreadRecord | None) -> ThreadRecord:

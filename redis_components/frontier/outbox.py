@@ -12,6 +12,8 @@ from .messages import Burial, KeyedItem, NewRequest, NextTask, Park, Shelf, Stat
 Kind = Literal[
     "requests", "tasks", "items", "keyed_items", "acks", "releases", "unsent", "shelves", "waits", "parks", "burials", "claims"
 ]
+TASK_COST = 4
+"""Entries of another kind for which Redis needs as long as for a start task, which replaces the one with its id that waits."""
 WRITES: tuple[Kind, ...] = ("requests", "tasks", "items", "keyed_items")
 """What must not be lost; the other kinds speak of leases, which end with their owner."""
 
@@ -82,15 +84,17 @@ class Outbox:
         return len(self.entries)
 
     def take(self, limit: int, max_bytes: int) -> Batch:
-        """Remove and return the oldest entries: at most `limit` of them, and no more than `max_bytes` of payload unless the
-        first alone has more.
+        """Remove and return the oldest entries: at most `limit` of them, where a task counts as `TASK_COST`, and no more than
+        `max_bytes` of payload unless the first alone has more.
         """
-        entries, batch, room = self.entries, Batch(), max_bytes
+        entries, batch, room, more = self.entries, Batch(), max_bytes, 0
         kinds: dict[Kind, list[Any]] = {kind: getattr(batch, kind) for kind in KINDS}
         for place in range(min(limit, len(entries))):
             kind, entry, size = entries.popleft()
             room -= size
-            if room < 0 and place:
+            if kind == "tasks":
+                more += TASK_COST - 1
+            if (room < 0 or place + more >= limit) and place:
                 entries.appendleft((kind, entry, size))
                 break
             kinds[kind].append(entry)

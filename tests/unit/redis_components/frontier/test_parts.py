@@ -50,6 +50,18 @@ def test_a_batch_has_no_more_bytes_than_allowed_but_one_entry_at_least(max_bytes
     assert taken == batches
 
 
+def test_a_batch_has_fewer_start_tasks_than_other_entries_as_redis_needs_longer_for_them() -> None:
+    outbox = Outbox()
+    outbox.entries.extend([("acks", "a", 0)] * 8 + [("tasks", NextTask("id", "token", b"x"), 1)] * 9)
+    taken = []
+    while outbox:
+        batch = outbox.take(16, 1000)
+        taken.append((len(batch.acks), len(batch.tasks)))
+    assert taken == [(8, 2), (0, 4), (0, 3)]
+    outbox.entries.append(("tasks", NextTask("id", "token", b"x"), 1))
+    assert len(outbox.take(1, 1000).tasks) == 1
+
+
 def test_an_ack_waits_for_an_item_that_is_too_large_for_this_batch() -> None:
     outbox = Outbox()
     outbox.entries.extend(
