@@ -28,6 +28,7 @@ VERSION = "version"
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 LONGEST_WINDOW_MS = 2 * DAY_MS
 LONGEST_NAME = 255
+_MOST = 1e15
 _ASKED = ("until", "step", "refusals", "slowed", "slowed_at", "slowed_top", "slowed_return")
 
 
@@ -75,7 +76,8 @@ class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             ("per day", per_day, 1, 10**9),
         ):
             if value is not None and not lowest <= value <= highest:
-                raise ConfigError(f"{name} = {value:g} is out of range: from {lowest:g} to {highest:g}")
+                said = f"{value:g}" if abs(value) < 1e300 else "a number"  # whole numbers have no end
+                raise ConfigError(f"{name} = {said} is out of range: from {lowest:g} to {highest:g}")
         quotas = tuple((n, window) for n, window in ((per_hour, HOUR_MS), (per_day, DAY_MS)) if n is not None)
         hours = quiet or QuietHours()
         own = cls(rate=rate, burst=burst, concurrency=concurrency, weight=weight, quotas=quotas, by=by)
@@ -254,9 +256,10 @@ def _recovered(slowed: float, seconds: float, top: float, return_s: float) -> fl
 
 def _number(value: bytes | None) -> float:
     try:
-        return float(value or 0)
+        number = float(value or 0)
     except ValueError:
         return 0.0
+    return number if abs(number) < _MOST else 0.0  # "nan" and "inf" are none
 
 
 def change(client: redis.Redis, key: str, lane: str, limits: LaneLimits | None) -> None:

@@ -108,6 +108,9 @@ BODY = (
             "urls": st.lists(st.just("http://example.org/") | VALUE, max_size=3) | VALUE,
             "id": TEXT | VALUE,
             "size": st.integers(0, 3) | VALUE,
+            "concurrency": st.integers(1, 9) | st.just(10**400) | VALUE,
+            "rate": st.floats() | st.just(10**400) | VALUE,
+            "quiet": st.just("01:00-06:00 Europe/Berlin") | VALUE,
             "unique": st.booleans() | VALUE,
             "reason": TEXT | VALUE,
         },
@@ -117,6 +120,7 @@ BODY = (
 ROUTES = [
     *("/api/v1/jobs", "/api/v1/jobs/{}/cancel", "/api/v1/services/{}/scale", "/api/v1/services/{}/urls"),
     *("/api/v1/services/{}/pause", "/api/v1/services/{}/resume", "/api/v1/services/{}/roll", "/schedule.json", "/cancel.json"),
+    *("/api/v1/limits/{}", "/api/v1/limits/{}/remove"),
 ]
 
 
@@ -127,3 +131,11 @@ def test_any_body_and_any_name_get_an_answer(ask: Ask, route: str, name: str, bo
     kind = b"application/x-www-form-urlencoded" if route.endswith(".json") else b"application/json"
     code, _ = ask("POST", route.replace("{}", name.replace("/", "")), iter([raw]), ACT, [(b"content-type", kind)])
     assert code < 500
+
+
+@pytest.mark.parametrize(
+    "body", [{"concurrency": 10**400}, {"per_hour": -(10**400)}, {"rate": "nan"}, {"rate": 1e308}, {"quiet": "x"}]
+)
+def test_limits_that_cannot_be_are_the_callers_fault(ask: Ask, body: Any) -> None:
+    raw = json.dumps(body).encode()
+    assert ask("POST", "/api/v1/limits/books", iter([raw]), ACT, [(b"content-type", b"application/json")])[0] in (400, 422)
