@@ -36,9 +36,14 @@ class Position(NamedTuple):
     def parse(cls, text: str) -> Self:
         """Of `7-0`, or `7`: before everything in transaction 7. Raises ConfigError."""
         seq, dash, place = text.partition("-")
-        if not (seq.isascii() and seq.isdigit() and len(seq) < 19) or (dash and not (place.isascii() and place.isdigit())):
+        if not (_is_number(seq, 18) and (not dash or _is_number(place, 9))):
             raise ConfigError(f"{text!r:.50} is not a position in the event log: write it as 4711 or 4711-3")
         return cls(int(seq), int(place) if dash else -1)
+
+
+def _is_number(text: str, most_digits: int) -> bool:
+    """Whether the database's columns have room for it."""
+    return text.isascii() and text.isdigit() and len(text) <= most_digits
 
 
 BEGINNING = Position(0, -1)

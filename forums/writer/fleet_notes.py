@@ -6,7 +6,6 @@ one event, also when a writer dies or two run at once. A stream that is new to t
 
 from __future__ import annotations
 
-import logging
 import shlex
 from collections.abc import Callable
 from typing import Any
@@ -18,12 +17,13 @@ from forums.storage.event_log import Position
 from forums.storage.fleet_events import FleetKind, FleetRow
 from forums.storage.fleet_streams import log_stream, stream_position
 from forums.storage.row_changes import Change
+from redis_components.errors import ConfigError
 from redis_components.fleet.audit import Act
 from redis_components.fleet.notes import Note
+from redis_components.fleet.registry import Registry
 from redis_components.keys import FleetKeys
 from redis_components.server.printable import in_one_line
 
-logger = logging.getLogger(__name__)
 _AT_ONCE = 500
 _LONGEST = 1_000  # characters of a sentence
 
@@ -39,8 +39,8 @@ def log_fleet_notes(client: redis.Redis, database: Database) -> int:
     for key, as_change in streams.items():
         try:
             number += _move(client, database, key, as_change)
-        except redis.ResponseError as error:  # a key of another type: what follows in the writer must go on
-            logger.warning("nothing of %s becomes an event: %s", key, error)
+        except (redis.ResponseError, ConfigError) as error:  # a foreign key or id: what follows in the writer must go on
+            Registry(client).report_error(key, f"nothing of it becomes an event: {error}")
     return number
 
 

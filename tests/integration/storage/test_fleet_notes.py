@@ -15,6 +15,7 @@ from forums.storage.fleet_streams import log_stream, stream_position
 from forums.writer.fleet_notes import log_fleet_notes
 from redis_components.fleet.audit import Act, append
 from redis_components.fleet.notes import Note, note
+from redis_components.fleet.registry import Registry
 from redis_components.keys import FleetKeys
 
 
@@ -78,3 +79,16 @@ def test_a_key_of_another_type_stops_nothing(redis_client: redis.Redis, database
     redis_client.set(FleetKeys().audit(), "not a stream")
     note(redis_client, Note(about="fleet", type="changed", said="books sized itself from 1 to 2 crawlers", at=1.0))
     assert log_fleet_notes(redis_client, database) == 1
+
+
+@pytest.mark.parametrize("id_", ["18446744073709551614-1", "1-18446744073709551614", "1-2147483648"])
+def test_an_entry_with_an_id_beyond_all_bounds_stops_neither_the_writer_nor_the_other_stream(
+    redis_client: redis.Redis, database: Database, id_: str
+) -> None:
+    log_fleet_notes(redis_client, database)
+    redis_client.xadd(FleetKeys().audit(), {"act": "somebody else's"}, id=id_)
+    note(redis_client, Note(about="fleet", type="changed", said="books sized itself from 1 to 2 crawlers", at=1.0))
+    assert log_fleet_notes(redis_client, database) == 1
+    assert log_fleet_notes(redis_client, database) == 0
+    (said,) = Registry(redis_client).errors()
+    assert (said.where, "is not a position" in said.what) == (FleetKeys().audit(), True)
