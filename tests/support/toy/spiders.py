@@ -15,7 +15,8 @@ from scrapy.http import Response
 
 
 class Toy(scrapy.Spider):
-    """`crawl` fetches five pages a second for ever, `fetch` one page from `url`, `finish` ends after one page; others fail.
+    """`crawl` fetches five pages a second for ever, `rest` none after its first, `fetch` one page from `url`, `finish` ends after
+    one page; others fail.
 
     After 50 pages `hang` blocks the reactor, `freeze` the whole process (C code that keeps the GIL), `swell` takes `mb` MiB in C
     code and keeps the GIL. `grow` keeps `mb` MiB for each page, `burst` asks for 10 GiB at once.
@@ -45,12 +46,12 @@ class Toy(scrapy.Spider):
         else:
             for page in range(1_000_000):
                 yield scrapy.Request(f"data:,{page}")
-                await asyncio.sleep(0.2 if self.mode == "crawl" else 0.02)
+                await asyncio.sleep({"crawl": 0.2, "rest": 86_400}.get(self.mode, 0.02))
 
     def parse(self, response: Response) -> Any:
         if self.mode in ("hang", "freeze", "swell") and response.url != "data:,50":  # not while it starts
             return
-        if self.mode not in ("crawl", "finish"):
+        if self.mode not in ("crawl", "rest", "finish"):
             self.logger.info(self.mode)
         if self.mode == "hang":
             time.sleep(3600)
