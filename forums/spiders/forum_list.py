@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from scrapy import Request
 from scrapy.spidermiddlewares.httperror import HttpError
-from scrapy.utils.asyncio import sleep
 
 from forums.breaker.missing_site_file import site_of_task
 from forums.records.file_digest import file_digest
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
 PRIORITIES = {"scan": 10, "index": 8, "deep": 5, "backfill": -10}
 """A scan that has begun ends before the next begins; what is deep does not keep the others waiting."""
 ENDLESS = 1_000_000_000
-AT_ONCE = 250
-"""Threads of a page that become start tasks without a pause."""
 MOST_UNREAD = 100_000
 """Threads of a site that wait beyond those that may be queued. A site that lists more would fill Redis, for all sites."""
 
@@ -128,8 +125,7 @@ class ForumListSpider(LookBackSpider):
             yield self._failed(site.name, forum, state, full)
             return
         for count, listed in enumerate(plan.fetch, 1):
-            if not count % AT_ONCE:
-                await sleep(0)  # a page of thousands keeps other sites waiting for one turn of the loop alone
+            await self.others_first(count)
             task = task_of(listed, site.name, forum, is_backfill=state.mode == "backfill")
             self.feed_thread(task, lane="backlog" if state.mode == "backfill" else "")
         for task in checks_of(plan, site.name, forum):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from scrapy import Request
+from scrapy.utils.asyncio import sleep
 
 from forums.records.items import comment_item, post_item, scan_item, stamp, utc_now
 from forums.records.start_tasks import RECENT, PostTask, encode, is_wide, thread_id
@@ -40,6 +41,8 @@ PRIORITY = 12
 """Before the lists: one such page may save many list pages."""
 ON_ITS_WAY_S = 20.0
 """What was told is stored by then; else the lists say that it is not."""
+AT_ONCE, AGAIN_S = 250, 0.02
+"""Start tasks of a page that wait for Redis at a time, and how often it is looked whether they still do."""
 FORUMS_S = 60.0
 """How old what a process knows of the forums that are watched may be."""
 
@@ -58,6 +61,13 @@ class RecentSpider(ForumSpider):
         if (page := current_page.get()) is not None and page.request is not None:
             task.traceparent = page.request.meta.get(TRACEPARENT)
         self.feed(name, task.token or because or "", encode(task), lane=lane, wide=is_wide(task), site=task.site)
+
+    async def others_first(self, count: int) -> None:
+        """Call it before the start task of this number of a page. After each `AT_ONCE` it waits until they are on their way to
+        Redis: what pages of other sites have found is not told behind thousands of them.
+        """
+        while not count % AT_ONCE and len(frontier_of(self.crawler).outbox) > AT_ONCE // 2:
+            await sleep(AGAIN_S)
 
     def recent_page(self, site: Site, url: str, state: RecentState, *, reload: bool = False) -> Request:
         """The request for a page of the newest messages; the first may be answered by "not modified"."""
@@ -98,6 +108,9 @@ class RecentSpider(ForumSpider):
             has_next=page.next is not None,
             watched=await self._watched(site),
         )
+        for count, (message, listed) in enumerate(plan.fetch, 1):
+            await self.others_first(count)
+            self.feed_thread(task_of(listed, site.name, message.forum_id), because=f"{RECENT}{message.mark} {message.digest}")
         for item in self._follow(plan, site, response):
             yield item
         if plan.stopped is None and page.next is not None:
@@ -106,8 +119,6 @@ class RecentSpider(ForumSpider):
             yield _report(site.name, plan.state, plan.stopped or "end", None)
 
     def _follow(self, plan: RecentPlan, site: Site, response: Response) -> Iterator[dict[str, Any]]:
-        for message, listed in plan.fetch:
-            self.feed_thread(task_of(listed, site.name, message.forum_id), because=f"{RECENT}{message.mark} {message.digest}")
         for thread in plan.checked if _can_be_addressed(site) else ():
             task = PostTask(site=site.name, post=thread, mode="check")
             self.feed_thread(task, because=f"{RECENT}{stamp(plan.state.started_at)}")

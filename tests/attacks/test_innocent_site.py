@@ -191,7 +191,7 @@ def test_a_thread_that_was_published_while_redis_refused_to_write_is_read_once_i
     fleet: AttackedFleet, figures: Figures, refusal: str
 ) -> None:
     def waiting() -> int:
-        said = fleet.fleet.said()
+        said = "".join(one.said() for one in fleet.fleet.running())
         return said.count("keeping everything, trying again") + said.count("no page is started")
 
     begin, end = REFUSES[refusal]
