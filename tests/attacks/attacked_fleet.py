@@ -15,7 +15,11 @@ import pytest
 import redis
 
 from forums.scheduling.seeding import seed
+from forums.state.services import FORUM_LIST
+from redis_components.fleet.crawl_records import keys_in
 from redis_components.fleet.schedules import Schedules, StoredEntry
+from redis_components.server.replies import server_time
+from redis_components.start_tasks.seeding import pending
 from tests.attacks.two_sites import SITE_FILE
 from tests.support.processes import wait_until
 from tests.support.watched_fleet import WatchedFleet
@@ -125,6 +129,11 @@ class AttackedFleet:
             yield
             (self.sites / f"{self.name}.toml").unlink(missing_ok=True)
             self.wait_whole()
+
+    def wait_settled(self) -> None:
+        """Wait until the last scan of the innocent site is stored: until then no other one is begun."""
+        keys, now = keys_in(self.client, FORUM_LIST), server_time(self.client)
+        wait_until(lambda: not pending(self.client, keys, ["innocent/f"], now), self.fleet.said, READ_WITHIN_S)
 
     def delay(self) -> Delay:
         """Of a thread that the innocent site publishes now, and that is looked for now."""

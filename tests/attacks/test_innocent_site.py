@@ -195,6 +195,7 @@ def test_a_thread_that_was_published_while_redis_refused_to_write_is_read_once_i
         return said.count("keeping everything, trying again") + said.count("no page is started")
 
     begin, end = REFUSES[refusal]
+    fleet.wait_settled()
     before, client = waiting(), fleet.fleet.redis.client()
     client.ping()  # its connection lives through a change of the password
     begin(fleet.fleet.redis, client)
