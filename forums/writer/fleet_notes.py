@@ -25,6 +25,7 @@ from redis_components.keys import FleetKeys
 from redis_components.server.printable import in_one_line
 
 _AT_ONCE = 500
+_MOST_STEPS = 20  # in a round; what is more waits for the next one
 _LONGEST = 1_000  # characters of a sentence
 
 _Entry = tuple[bytes, dict[bytes, bytes]]
@@ -50,7 +51,9 @@ def _move(client: redis.Redis, database: Database, key: str, as_change: AsChange
         log_stream(database, key, None, _end(client, key), [])
         return 0
     number = 0
-    while entries := _entries(client, key, after):
+    for _ in range(_MOST_STEPS):
+        if not (entries := _entries(client, key, after)):
+            break
         found = [change for id_, fields in entries if (change := as_change(id_.decode(), fields or {})) is not None]
         to = Position.parse(entries[-1][0].decode())
         if not log_stream(database, key, after, to, found):

@@ -19,6 +19,7 @@ from redis_components.server.replies import server_time
 from workers.process.run_recorder import history_days
 
 BATCH = 200
+MOST_BATCHES = 2 * MOST_WAITING // BATCH  # in a round: somebody may add more than is kept
 LOOK_AGAIN_S = 30.0  # between two looks at the runs without an end
 DOUBT_S = 60.0  # a run that is not heard of is taken for lost when it began that long ago
 UNKNOWN = "unknown"
@@ -37,7 +38,9 @@ def store_runs(client: redis.Redis, database: Database) -> int:
     history, runs = RunHistory(database), Runs(client)
     due = time.monotonic() - _looked_at.get(database.name, -LOOK_AGAIN_S) >= LOOK_AGAIN_S
     stored = 0
-    while told := runs.peek(BATCH):
+    for _ in range(MOST_BATCHES):
+        if not (told := runs.peek(BATCH)):
+            break
         rows = _rows(told)
         for refused in history.write(rows):
             logger.warning("the run %s is not in the history: %s", rows[refused.place].id, refused.reason)

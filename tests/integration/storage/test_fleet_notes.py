@@ -12,6 +12,7 @@ from forums.storage import Database, StorageError
 from forums.storage.event_log import BEGINNING, Position
 from forums.storage.event_reader import EventLog
 from forums.storage.fleet_streams import log_stream, stream_position
+from forums.writer import fleet_notes
 from forums.writer.fleet_notes import log_fleet_notes
 from redis_components.fleet.audit import Act, append
 from redis_components.fleet.notes import Note, note
@@ -92,3 +93,15 @@ def test_an_entry_with_an_id_beyond_all_bounds_stops_neither_the_writer_nor_the_
     assert log_fleet_notes(redis_client, database) == 0
     (said,) = Registry(redis_client).errors()
     assert (said.where, "is not a position" in said.what) == (FleetKeys().audit(), True)
+
+
+def test_a_stream_that_grows_without_end_takes_a_round_so_long_and_no_longer(
+    redis_client: redis.Redis, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet_notes, "_AT_ONCE", 2)
+    monkeypatch.setattr(fleet_notes, "_MOST_STEPS", 3)
+    log_fleet_notes(redis_client, database)
+    for number in range(9):
+        note(redis_client, Note(about="fleet", type="changed", said=f"{number}", at=1.0))
+    assert [log_fleet_notes(redis_client, database) for _ in range(3)] == [6, 3, 0]
+    assert [one[3] for one in told(database)] == [f"{number}" for number in range(9)]
